@@ -10,13 +10,13 @@ def main() -> None:
 
     stand_in_for_closed()
     from sqlshell.launch.cli import run
-    from sqlshell.runtime.shutdown import leave
+    from sqlshell.runtime.shutdown import exit_process
 
     try:
         code = run(sys.argv[1:])
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
-    leave(code)
+    exit_process(code, (sys.stdout, sys.stderr))
 
 
 if __name__ == "__main__":

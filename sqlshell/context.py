@@ -14,8 +14,8 @@ from sqlshell.interface.models import ContextEcho, Parameters, StatementRequest
 class SessionContext(Struct, frozen=True):
     """The context that a statement runs in; "" means "not set".
 
-    `organization` is a name or a uuid. The echo of an answer replaces the first six parts, and `timezone` (IANA name)
-    if the service reports it; a service cannot change `session_id`.
+    `organization` is a name or a UUID. The context in a response replaces the first six parts, and `timezone` (IANA
+    name) if the service reports it; a service cannot change `session_id`.
     """
 
     organization: str = ""
@@ -28,7 +28,7 @@ class SessionContext(Struct, frozen=True):
     session_id: str = ""
 
     def adopt(self, echo: ContextEcho | None) -> SessionContext:
-        """The context after an answer; parts that are missing or null in the echo do not change."""
+        """The context after a response; parts that are missing or null in it do not change."""
         if echo is None:
             return self
         return replace(

@@ -3,73 +3,207 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Sequence
 from typing import TextIO
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sqlshell.errors import ShellError
 from sqlshell.interface.sqlstate import meaning
 from sqlshell.output.text.cells import printable
+from sqlshell.output.writer import Role
+from sqlshell.runtime.bugs import trace
+from sqlshell.runtime.streams import shows_unicode
+
+Look = Callable[[str, Role], str]
+KEPT = "\n\t"
+"""Control characters that messages may contain."""
+
+
+class Excerpt(Struct, frozen=True):
+    """A line of a statement with the place of an error.
+
+    `line` and `column` count from 1 in the statement or in its script; the column is 0 if it is not known. `text` is
+    the line, of which `marked` cells are wrong, after the first `before`.
+    """
+
+    line: int
+    column: int
+    text: str
+    before: int
+    marked: int
+
+    def in_script(self, line: int, column: int) -> Excerpt:
+        """The same in a script in which the statement begins at this line and column."""
+        return replace(self, line=line + self.line - 1, column=self.column + (column - 1 if self.line == 1 else 0))
+
+    def lines(self, bar: str, look: Look) -> list[str]:
+        """The line after its number and a `bar`, and a line with the marks."""
+        number = str(self.line)
+        gutters = [look(f" {lead} {bar}", "dim") for lead in (number, " " * len(number))]
+        marks = " " * self.before + look("^" * self.marked, "error")
+        return [f"{gutters[0]} {printable(self.text)}".rstrip(), f"{gutters[1]} {marks}"]
 
 
 class Diagnostics:
     """Prints messages to `stream`. Control characters are escaped, because a text may come from a service.
 
-    `quiet` suppresses notes, `verbose` enables details; errors and warnings are always printed.
+    `quiet` suppresses notes, `verbose` enables details; errors and warnings are always printed. `place` gives the
+    `FILE:LINE` of the statement that a script is running, "" outside of files. `settle` is called before each message,
+    so that earlier output to stdout appears first. `passing` shows a message only as long as the shell waits; it
+    returns False if it cannot. `linked` makes the name of a file in a text a link to it, if the terminal has links.
     """
 
-    def __init__(self, stream: TextIO, *, quiet: Callable[[], bool] = lambda: False, verbose: int = 0) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        quiet: Callable[[], bool] = lambda: False,
+        verbose: int = 0,
+        place: Callable[[], str] = lambda: "",
+        settle: Callable[[], None] = lambda: None,
+        passing: Callable[[str], bool] = lambda text: False,
+        linked: Callable[[str, str], str] = lambda text, file: text,
+    ) -> None:
         self._stream = stream
-        self.quiet = quiet
+        self._quiet = quiet
         self.verbose = verbose
-        self.settle: Callable[[], None] = lambda: None
-        """Called before each message, so that earlier output to stdout appears first."""
-        self.hide: Callable[[str], str] = lambda text: text
-        """Removes secret values, such as the token, from a text."""
-        self.place: Callable[[], str] = lambda: ""
-        """`FILE:LINE` of the statement that a script is running, "" outside of files."""
+        self._place = place
+        self._settle = settle
+        self._passing = passing
+        self.paint: Callable[[str, Role], str] | None = None
+        """Colors texts for a terminal; None without colors."""
+        self.find_paint: Callable[[], Callable[[str, Role], str] | None] | None = None
+        """Finds `paint` when it is first needed."""
+        self._linked = linked
+        self._last: tuple[ShellError, Excerpt | None, str] | None = None
+        self._filters: list[Callable[[str], str]] = []
 
-    def error(self, error: ShellError, excerpt: Sequence[str] = ()) -> None:
-        """Print `FILE:LINE: error SQLSTATE (meaning): message`, the lines of `excerpt`, then the hint.
+    def filter(self, remove: Callable[[str], str]) -> None:
+        """Pass each further message through `remove`, which takes secret values, such as tokens, out of it."""
+        self._filters.append(remove)
 
-        With -v it adds the statementID."""
+    def error(self, error: ShellError, excerpt: Excerpt | None = None, told: str = "") -> None:
+        """Print `FILE:LINE:COLUMN: error[SQLSTATE]: message`, the line of the statement, and `help: hint`.
+
+        `told` is the service's own message. With -v it is printed too, with the statementID. Without -v, the text for
+        a pipe has at most three lines: the line of the statement is left out if there is a hint.
+        """
+        self._last = (error, excerpt, told)
+        lines = self._lines(error, excerpt, self.at_terminal or bool(self.verbose), self._look())
+        if self.verbose:
+            lines += self._background(error, told)
+        self._write("\n".join(lines), own=True)
+
+    def last_error(self) -> str:
+        """The last error with everything that is known about it; "" if there was none."""
+        if self._last is None:
+            return ""
+        error, excerpt, told = self._last
+        return "\n".join([*self._lines(error, excerpt, True, _plain), *self._background(error, told)])
+
+    def _lines(self, error: ShellError, excerpt: Excerpt | None, whole: bool, look: Look) -> list[str]:
         where = error.where
-        place = f"{where.file}:{where.line}: " if where.file and where.line else f"{where.file}: " if where.file else ""
-        words = meaning(where.sql_state)
-        state = f" {where.sql_state}" + (f" ({words})" if words else "") if where.sql_state else ""
-        lines = [f"{place}error{state}: {error.message.rstrip()}".replace("\n\n", "\n")]
-        lines += excerpt
-        tail = [error.hint] if error.hint else []
-        if self.verbose and where.statement_id and where.statement_id not in error.message + error.hint:
-            tail.append(f"statement {where.statement_id}")
-        if tail:
-            lines.append("  " + "; ".join(tail))
-        self._write("\n".join(lines))
+        place = ":".join(str(part) for part in (where.file, where.line, where.column) if part) if where.file else ""
+        # On a terminal the excerpt shows the place of what was given with -c.
+        place = "" if place.startswith("<command>") and self.at_terminal else place
+        label = f"error[{printable(where.sql_state)}]:" if where.sql_state else "error:"
+        message = error.message.strip().replace("\n\n", "\n")
+        hints = error.hint.strip().split("\n") if error.hint.strip() else []
+        if not whole:
+            message = " ".join(message.split("\n"))
+            hints = [_sentence(hints)] if hints else []
+        lines = [f"{printable(place)}: " * bool(place) + f"{look(label, 'error')} {printable(message, keep=KEPT)}"]
+        if excerpt is not None and (whole or not hints):
+            lines += excerpt.lines("│" if self.at_terminal and shows_unicode(os.environ) else "|", look)
+        for hint in hints:
+            before, after = ("usage:", hint[7:]) if hint.startswith("usage: ") else ("help:", hint)
+            lines.append(f"{look(before, 'help')} {printable(after, keep=KEPT)}")
+        return lines
+
+    def _background(self, error: ShellError, told: str) -> list[str]:
+        """What is known about an error beside its message and hint."""
+        where = error.where
+        facts = [f"{where.sql_state} is {words}"] if (words := meaning(where.sql_state)) else []
+        if where.statement_id and where.statement_id not in error.message + error.hint:
+            facts.append(f"statement {where.statement_id}")
+        lines = [f"note: {printable(', '.join(facts))}"] if facts else []
+        if told.strip() not in {"", error.message.strip()}:
+            lines += ["note: the service's message:"]
+            lines += [f"  {printable(line, keep=KEPT)}" for line in told.strip().split("\n")]
+        return lines
+
+    @property
+    def at_terminal(self) -> bool:
+        """Whether people read the messages on a screen."""
+        with contextlib.suppress(ValueError):
+            return self._stream.isatty()
+        return False
+
+    def _look(self) -> Look:
+        if self.paint is None and self.find_paint is not None and self.at_terminal:
+            self.paint, self.find_paint = self.find_paint(), None
+        return self.paint or _plain
+
+    def trace(self, error: ShellError) -> None:
+        """Print the traceback of a bug if SQLSHELL_TRACEBACK is set."""
+        trace(error, self._stream)
 
     def warn(self, text: str, place: str = "") -> None:
         """Print `warning: text`, with `place` (`FILE:LINE`) in front if it is given."""
-        self._write(f"{place}: warning: {text}" if place else f"warning: {text}")
+        label = self._look()("warning:", "warning")
+        self._write(f"{printable(place)}: " * bool(place) + f"{label} {printable(text, keep=KEPT)}", own=True)
 
     def warn_here(self, text: str) -> None:
         """Print a warning about the current statement, with its position in the script."""
-        self.warn(text, self.place())
+        self.warn(text, self._place())
 
-    def note(self, text: str, *, always: bool = False) -> None:
-        """Print a notice for people, which `quiet` suppresses unless `always` is set."""
-        if always or not self.quiet():
-            self._write(text)
+    def note(self, text: str, *, always: bool = False, file: str = "") -> None:
+        """Print a notice for people, which `quiet` suppresses unless `always` is set. `file` is a file in it."""
+        if always or not self._quiet():
+            self._write(text, file=file)
+
+    def wait(self, text: str) -> None:
+        """Say why the shell waits longer; with -v, or where it can only be printed, it stays."""
+        for remove in self._filters:
+            text = remove(text)
+        if self.verbose or not self._passing(text):
+            self.note(text)
 
     def detail(self, text: str, level: int = 1) -> None:
         if self.verbose >= level:
             self._write(text)
 
-    def say(self, text: str, *, own: bool = False) -> None:
-        """Print the output of a command; `own` text comes from this program alone, and may contain colors."""
-        self._write(text, own=own)
+    def say(self, text: str, *, own: bool = False, file: str = "") -> None:
+        """Print the output of a command; `own` text comes from this program alone, and may contain colors. `file` is a
+        file that it names.
+        """
+        self._write(text, own=own, file=file)
 
-    def _write(self, text: str, *, own: bool = False) -> None:
-        self.settle()
-        text = self.hide(text)
+    def footer(self, text: str) -> None:
+        """Print a line about the result above it."""
+        self._write(self._look()(printable(text), "dim"), own=True)
+
+    def _write(self, text: str, *, own: bool = False, file: str = "") -> None:
+        self._settle()
+        for remove in self._filters:
+            text = remove(text)
         # If stderr is closed, the message cannot be printed anywhere.
         with contextlib.suppress(OSError, ValueError):
-            self._stream.write((text if own else printable(text, keep="\n\t")) + "\n")
+            shown = text if own else printable(text, keep="\n\t")
+            self._stream.write((self._linked(shown, file) if file else shown) + "\n")
             self._stream.flush()
+
+
+def _plain(text: str, role: Role) -> str:
+    return text
+
+
+def _sentence(hints: Sequence[str]) -> str:
+    """Hints as one line."""
+    joined = ""
+    for hint in hints:
+        joined += ("" if not joined else " " if joined[-1] in "?.!" else "; ") + hint.strip()
+    return joined

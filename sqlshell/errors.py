@@ -2,17 +2,18 @@
 
 ShellError                 a message, a hint, an exit code
 ├── UsageError             2   the command line, a setting or a backslash command is wrong
-│   └── Unreadable         2   it is unclear where the script continues: it ends, whatever on_error says
+│   ├── Unreadable         2   it is unclear where the script continues: it ends, whatever on_error says
+│   └── CannotResume       2   --resume cannot tell what is left to do: no script runs any further
 ├── StatementError         1   the service ran the statement and it failed (sqlState)
 ├── OutputError            1   the rows could not be written (disk full, no permission)
 ├── ServiceError           3   the service failed
 │   ├── ConnectionFailed   3   connection, TLS or name resolution failed: the service did not receive the request
 │   │   ├── Unreachable    3   the same, and a retry will not help
 │   │   └── ConnectionBroken 3 the connection broke during the request: the service may have received it
-│   │       └── NotHttp    3   the answer is not HTTP
+│   │       └── NotHttp    3   the response is not HTTP
 │   ├── NotAuthenticated   3   401 or 403
 │   ├── UnknownStatement   3   404: the service no longer has the statement, or never had it
-│   └── ProtocolError      3   an answer that violates the interface
+│   └── ProtocolError      3   a response that violates the interface
 ├── Bug                    3   an unexpected exception in sqlshell
 ├── WaitTimeout            4   a wait timed out
 ├── Unread               141   the reader closed stdout: no message is printed, as with SIGPIPE
@@ -42,7 +43,7 @@ class Where(Struct, frozen=True):
     """The statement and the position that an error refers to.
 
     `sql_state` is the five-character code of the service, `statement_id` the uuid that the service assigned,
-    `offset` a character offset in the statement's text; `file` and `line` (from 1) locate the statement in a script.
+    `offset` a character offset in the statement's text; `file`, `line` and `column` (from 1) locate it in a script.
     """
 
     sql_state: str = ""
@@ -50,12 +51,16 @@ class Where(Struct, frozen=True):
     offset: int | None = None
     file: str = ""
     line: int | None = None
+    column: int = 0
 
 
 class ShellError(Exception):
     """An error that is printed in one or two lines: what happened, and what to do about it."""
 
     exit: Exit = Exit.STATEMENT
+
+    in_command: bool = False
+    """Whether a backslash command failed at its own work, so that the user's last statement is not to blame."""
 
     def __init__(self, message: str, hint: str = "", where: Where | None = None) -> None:
         super().__init__(message)
@@ -69,6 +74,10 @@ class UsageError(ShellError):
 
 
 class Unreadable(UsageError):
+    pass
+
+
+class CannotResume(UsageError):
     pass
 
 

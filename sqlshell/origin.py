@@ -16,10 +16,10 @@ from sqlshell.errors import UsageError
 Own = NewType("Own", str)
 """Trusted text: typed by the user, read from a file that the user named, from a setting, or from this program."""
 
-NOWHERE: Final = Own("")
+EMPTY: Final = Own("")
 """No file: stdout, or the query buffer."""
 
-ADOPT: Final = "check the value with \\echo; then type it yourself, or accept it with \\own NAME EXPRESSION"
+ADOPT: Final = "check the value with \\echo; then type it yourself, or trust it with \\own NAME REGEX"
 
 
 class Foreign(NamedTuple):
@@ -31,7 +31,7 @@ class Foreign(NamedTuple):
 
 
 class Text(Struct, frozen=True):
-    """A text, and which of its parts came from a service. Only mine(), theirs() and joined() create it."""
+    """A text, and which of its parts came from a service. Only own_text(), service_text() and joined() create it."""
 
     text: str
     foreign: tuple[Foreign, ...] = ()
@@ -50,10 +50,10 @@ class Text(Struct, frozen=True):
             done = stop
         return "".join([*made, self.text[done:]])
 
-    def own(self, asked: str) -> Own:
-        """The text as trusted text; `asked` names its use. Raises UsageError if a part came from a service."""
+    def own(self, use: str) -> Own:
+        """The text as trusted text; `use` names its use. Raises UsageError if a part came from a service."""
         if self.foreign:
-            raise refused(asked, self.source)
+            raise refused(use, self.source)
         return Own(self.text)
 
     def part(self, start: int, stop: int) -> Text:
@@ -61,11 +61,11 @@ class Text(Struct, frozen=True):
         return Text(self.text[start:stop], tuple(each for each in cut if each.start < each.stop))
 
 
-def mine(text: Own) -> Text:
+def own_text(text: Own) -> Text:
     return Text(text)
 
 
-def theirs(text: str, source: str) -> Text:
+def service_text(text: str, source: str) -> Text:
     """A text from a service; `source` names it for people. An empty text is marked too."""
     return Text(text, (Foreign(0, len(text), source),))
 
@@ -85,6 +85,6 @@ def joined(parts: Iterable[Text], between: str = "") -> Text:
     return Text("".join(made), tuple(foreign))
 
 
-def refused(asked: str, source: str) -> UsageError:
+def refused(use: str, source: str) -> UsageError:
     """The error for a value from a service that is used where only trusted text is allowed."""
-    return UsageError(f"{asked} cannot be {source}: the value came from the service", ADOPT)
+    return UsageError(f"{use} cannot be {source}: the value came from the service", ADOPT)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Protocol
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from sqlshell.errors import ProtocolError
+from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, Rows, StatementData
 from sqlshell.interface.types import Kind, kind
 
 __all__ = ["Batch", "Body", "Column", "Partitions", "Result", "Rows"]
 
 Body = bytes | bytearray
-"""The body of an answer as received, not copied."""
+"""The body of a response as received, not copied."""
+
+_COMMAND_TAG_COUNT = re.compile(r"[A-Z ]+ (\d{1,18})")
 
 _DATA = msgspec.json.Decoder(StatementData)
 
@@ -27,14 +32,21 @@ class Column(Struct, frozen=True):
     type: str = "VARCHAR"
     nullable: bool | None = None
     display_hint: str = ""
+    engine_type: str = ""
+    """The engine's type, if the service was asked for it and `type` does not tell it: `UUID`, `ARRAY<HUGEINT>`."""
 
     @property
     def kind(self) -> Kind:
         return kind(self.type)
 
+    @property
+    def exact_type(self) -> str:
+        """The engine's type if it is known, else the interface's."""
+        return self.engine_type or self.type
+
 
 class Batch:
-    """The rows of one partition, decoded from the answer's body on first access.
+    """The rows of one partition, decoded from the response on first access.
 
     `width` is the number of values that each row must have; a row of another length is a ProtocolError, because a
     writer would put its values under the wrong names.
@@ -48,7 +60,7 @@ class Batch:
         self.width = width
         self.number = number
         self.size = len(body)
-        """Size in bytes of the answer that contained the rows."""
+        """Size in bytes of the response that contained the rows."""
         self._count = count
         self._body = body
         self._rows = rows
@@ -60,8 +72,18 @@ class Batch:
 
     @property
     def body(self) -> Body:
-        """The answer that contains the rows; empty once they are decoded."""
+        """The response that contains the rows; empty once they are decoded."""
         return self._body
+
+    def lines(self, of: LineSql) -> bytes | None:
+        """The rows in the form that `of` describes, if this batch was made for it."""
+        return None
+
+    def values(self) -> Sequence[Sequence[Any]] | None:
+        """The rows by column, if this batch was made for it: of integers int, of booleans 0 or 1, of FLOAT and DOUBLE
+        float, of VARBINARY bytes, of all other types the interface's strings, and None.
+        """
+        return None
 
     @property
     def rows(self) -> Rows:
@@ -76,11 +98,70 @@ class Batch:
 
     @staticmethod
     def decode(body: Body, number: int) -> Rows:
-        """The rows in the body of an answer. Raises ProtocolError."""
+        """The rows in the body of a response. Raises ProtocolError."""
         try:
             return _DATA.decode(body).data or []
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ProtocolError(f"partition {number}: cannot decode the rows: {error}") from error
+
+
+class StoredColumn(Struct, frozen=True):
+    """A column of a whole result: `name` is that of its values in SQL, `type_id` DuckDB's id of their type, and
+    `string` is SQL for the interface's string of a value."""
+
+    column: Column
+    name: str
+    type_id: str
+    string: str
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the values are stored as strings, which may contain any character."""
+        return self.type_id == "varchar"
+
+
+LineSql = Callable[[Sequence[StoredColumn]], str | None]
+"""SQL for the text of a row in some format. Its value is NULL for a row that requires the plain way; None says that
+these columns do."""
+
+
+class Table(Protocol):
+    """The rows of a result in a DuckDB of their own: `source` is SQL for a relation with the `columns`, and with
+    `file_row_number`, from 0. One query runs at a time; a canceled one is interrupted."""
+
+    @property
+    def columns(self) -> Sequence[StoredColumn]: ...
+
+    @property
+    def source(self) -> str: ...
+
+    async def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query. Raises OutputError."""
+
+    async def texts(self, sql: str) -> Rows:
+        """The rows of a query with one column, a list of strings. Raises OutputError."""
+
+    async def aclose(self) -> None: ...
+
+
+class Whole(Protocol):
+    """A result that can also be read as a file, which DuckDB turns into text."""
+
+    def choose(self, of: LineSql) -> None:
+        """Say before the first batch that all rows will be written in this form. The batches then have lines(), if
+        the result is large enough and the file can be had."""
+
+    def choose_values(self) -> None:
+        """As choose(), for batches with values()."""
+
+    async def fetch(self, place: Path) -> list[StoredColumn] | None:
+        """Write the file to `place`, which must not exist, and check it; returns its columns. None if it cannot be had.
+
+        What there is of the file stays. Raises ProtocolError for a file that is not that of the result.
+        """
+
+    async def table(self) -> Table | None:
+        """The rows as a table for queries, to be closed; None if the file cannot be had. Raises as fetch()."""
 
 
 class Partitions(Protocol):
@@ -183,6 +264,8 @@ class Result(Struct):
     endless: Endless | None = None
     elapsed: float | None = None
     """Seconds that the statement took, if the service reports them."""
+    whole: Whole | None = None
+    """The result as a file, if the service has it."""
     label: str = ""
     """Action and target, if the legacy interface reports them."""
     secret: str = ""
@@ -190,6 +273,17 @@ class Result(Struct):
 
     def __repr__(self) -> str:
         return f"Result({self.statement_id!r}, {self.sql_state!r})"
+
+    @property
+    def changed_rows(self) -> int | None:
+        """The number of rows that the statement changed, None if the service does not report it (`INSERT 5`)."""
+        found = _COMMAND_TAG_COUNT.fullmatch(self.message)
+        return int(found[1]) if found is not None else None
+
+    @property
+    def limited(self) -> bool:
+        """Whether the service stopped at the requested number of rows although there are more."""
+        return self.sql_state == sqlstate.ROW_LIMIT
 
     @property
     def row_count(self) -> int | None:

@@ -19,8 +19,14 @@ def nearest(word: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6)
 
 
 def did_you_mean(
-    word: str, known: Iterable[str], otherwise: str = "", *, most: int = 1, shown: Callable[[str], str] = str
+    word: str,
+    known: Iterable[str],
+    otherwise: str = "",
+    *,
+    most: int = 1,
+    cutoff: float = 0.6,
+    shown: Callable[[str], str] = str,
 ) -> str:
     """A hint such as `did you mean orders or order_items?`; `otherwise` if no known name is similar."""
-    found = nearest(word, known, most)
+    found = nearest(word, known, most, cutoff)
     return f"did you mean {' or '.join(map(shown, found))}?" if found else otherwise

@@ -1,4 +1,4 @@
-"""`sqlshell`, with every answer of its service held against the service's own OpenAPI document.
+"""`sqlshell` with a service that checks each of its responses against its OpenAPI document.
 
 `python tests/checked.py serve …` is `sqlshell serve …` whose answers are checked inside the service, whoever asks. What
 is wrong with one is appended to the file that the environment names in CHECKED_ANSWERS; install() does the same for
@@ -84,8 +84,10 @@ class Document:
         key = json.dumps(schema)
         if key not in self._validators:
             self._validators[key] = self._validator({**schema, "components": self._components})
-        said = [f"{'.'.join(map(str, error.instance_path))}: {error.message}" for error in self._errors(key, content)]
-        return "; ".join(said)
+        expected = [
+            f"{'.'.join(map(str, error.instance_path))}: {error.message}" for error in self._errors(key, content)
+        ]
+        return "; ".join(expected)
 
     def _errors(self, key: str, content: Any) -> Sequence[Any]:
         return list(self._validators[key].iter_errors(content))
@@ -124,9 +126,9 @@ class Checked:
             headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in started[0]["headers"]}
             kind = headers.get("content-type", "").partition(";")[0]
             method = scope.get("method", "GET")
-            said = self._whole().wrong(method, scope["path"], started[0]["status"], kind, bytes(body))
-            if said:
-                self._say(f"{method} {scope['path']}: {started[0]['status']}: {said}\n  {bytes(body[:500])!r}")
+            expected = self._whole().wrong(method, scope["path"], started[0]["status"], kind, bytes(body))
+            if expected:
+                self._say(f"{method} {scope['path']}: {started[0]['status']}: {expected}\n  {bytes(body[:500])!r}")
 
     def _frames(self, scope: Scope, send: Send) -> Send:
         sent = 0
@@ -136,9 +138,9 @@ class Checked:
             sent += 1
             if message["type"] == "websocket.send" and sent <= FRAMES:
                 text = message["text"].encode()
-                said = self._whole().wrong_body({"$ref": "#/components/schemas/StreamFrame"}, text)
-                if said and len(text) <= LOOKED_AT:
-                    self._say(f"a frame of {scope['path']}: {said}\n  {text[:500]!r}")
+                expected = self._whole().wrong_body({"$ref": "#/components/schemas/StreamFrame"}, text)
+                if expected and len(text) <= LOOKED_AT:
+                    self._say(f"a frame of {scope['path']}: {expected}\n  {text[:500]!r}")
             await send(message)
 
         return sending
@@ -164,10 +166,10 @@ def _closed(schema: Any) -> Any:
     return [_closed(item) for item in schema] if isinstance(schema, list) else schema
 
 
-def append(said: str) -> None:
+def append(expected: str) -> None:
     if path := os.environ.get(WRONG):
         with Path(path).open("a", encoding="utf-8") as file:
-            file.write(f"{said}\n")
+            file.write(f"{expected}\n")
 
 
 def install(say: Say = append) -> None:

@@ -1,12 +1,14 @@
-"""The real service on a real socket, and the real program in a process of its own."""
+"""The real service on a real socket, and the real program in a separate process."""
 
 from __future__ import annotations
 
 import functools
 import os
+import random
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 
 from tests import checked
 from tests.prepared import Forked, Prepared
+from tests.slow import slow_tests
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +58,41 @@ def pytest_configure() -> None:
     checked.install()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    limited = parser.getgroup("limited time")
+    limited.addoption("--until", type=float, metavar="TIME", help="skip the tests that start after TIME, a Unix time")
+    limited.addoption("--shuffle", metavar="SEED", help="run the files in a random order that depends on SEED alone")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    slow = slow_tests()
+    for item in items:
+        if item.nodeid in slow:
+            item.add_marker(pytest.mark.slow)
+    if (seed := config.getoption("shuffle")) is not None:
+        # Tests of one file stay together, because they share services.
+        place = random.Random(seed)
+        files = {path: place.random() for path in dict.fromkeys(item.path for item in items)}
+        items.sort(key=lambda item: files[item.path])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    until = item.config.getoption("until")
+    if until is not None and time.time() > until:
+        pytest.skip("no time left")
+
+
 def pytest_unconfigure() -> None:
     _WRONG.unlink(missing_ok=True)
 
 
 def pytest_runtest_teardown() -> None:
     if _WRONG.stat().st_size:
-        said = _WRONG.read_text()
+        message = _WRONG.read_text()
         _WRONG.write_text("")
-        pytest.fail(f"answers that are not as /openapi.json says:\n{said}", pytrace=False)
+        pytest.fail(f"answers that are not as /openapi.json says:\n{message}", pytrace=False)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -96,9 +125,9 @@ def serve(
     token_file.write_text(token)
     token_file.chmod(0o600)
     argv = ("serve", "--port", "0", "--token-file", str(token_file), *options)
-    with (stderr or Path(os.devnull)).open("wb") as said:
+    with (stderr or Path(os.devnull)).open("wb") as message:
         process = prepared().start(
-            argv, clean_environment(folder), folder, stdout=PIPE, stderr=said, text=True, python=python
+            argv, clean_environment(folder), folder, stdout=PIPE, stderr=message, text=True, python=python
         )
     _STARTED.append(process)
     assert process.stdout is not None
@@ -145,3 +174,30 @@ def program(tmp_path: Path) -> Program:
         return Done(process.wait(), out.decode(), err.decode())
 
     return run
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ca.pem, and certificates of it for 127.0.0.1 and for a client.
+
+    They say what their keys are for and whose they are (RFC 5280): Python 3.13 and newer refuse those that do not.
+    """
+    folder = tmp_path_factory.mktemp("tls")
+
+    def openssl(*argv: str) -> None:
+        subprocess.run(["openssl", *argv], cwd=folder, check=True, capture_output=True)
+
+    new = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2")
+    signs = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
+    openssl(*new, *signs, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=test authority")
+    for name, purpose in (("server", "IP:127.0.0.1"), ("client", "DNS:client")):
+        (folder / f"{name}.ext").write_text(
+            f"subjectAltName={purpose}\nextendedKeyUsage={name}Auth\nkeyUsage=critical,digitalSignature,keyEncipherment\n"
+            "basicConstraints=CA:FALSE\nsubjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n"
+        )
+        openssl(
+            "req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", "/CN=x"
+        )
+        signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", f"{name}.ext")
+        openssl("x509", "-req", "-in", f"{name}.csr", "-out", f"{name}.pem", *signing)
+    return folder

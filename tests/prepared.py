@@ -1,12 +1,12 @@
-"""The program, forked from a process that has imported it: imports are most of the work of a short run.
+"""Runs the program in a process forked from one that has imported it, because imports take most of a short run.
 
 What differs from `python -m sqlshell` is what the imports do, and that the interpreter is not taken apart at the end.
-Tests of those give options of Python: the forked process then starts Python anew.
+Tests of those give options of Python: the forked process then starts Python anew. A service's own processes are forked
+as well (see forked.py).
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import fcntl
 import gc
@@ -28,6 +28,8 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import IO, Any, NoReturn
 
+from tests import forked
+
 FIXED = ("PYTHON", "LC_", "LANG")
 """The interpreter reads variables that begin with these when it starts."""
 
@@ -42,6 +44,7 @@ IMPORTED = (
     ),
     *("sqlshell.output.writers.delimited", "sqlshell.output.writers.csv_from_json"),
     *("sqlshell.output.writers.styles", "sqlshell.output.writers.table"),
+    *forked.IMPORTED,
 )
 
 CHECKED = Path(__file__).with_name("checked.py")
@@ -88,11 +91,11 @@ class Forked:
 
     def communicate(self, given: Any = None, timeout: float | None = None) -> tuple[Any, Any]:
         """Write to it, and wait until it has ended: what it wrote on stdout and stderr. Raises TimeoutExpired."""
-        said: dict[str, Any] = {}
+        message: dict[str, Any] = {}
 
         def read(name: str, file: IO[Any]) -> None:
             with file:
-                said[name] = file.read()
+                message[name] = file.read()
 
         def write(file: IO[Any]) -> None:
             # It may end without having read everything.
@@ -110,7 +113,7 @@ class Forked:
         self.wait(timeout)
         for thread in threads:
             thread.join()
-        return said.get("stdout"), said.get("stderr")
+        return message.get("stdout"), message.get("stderr")
 
     def close(self) -> None:
         """Close our ends of its streams."""
@@ -266,14 +269,9 @@ def _become(argv: Sequence[str]) -> NoReturn:
     tempfile.tempdir = None
     sys.argv[1:] = argv
     sys.stdout.reconfigure(line_buffering=sys.stdout.isatty())  # type: ignore[union-attr]
-    try:
-        main()
-        code = 0
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else 0
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    os._exit(code)
+    if argv[:1] == ["serve"]:
+        forked.install()
+    forked.leave(main)
 
 
 def _serve(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Files that cannot be read: what is said names the file, the line and the cause."""
+"""Files that cannot be read: the message names the file, the line and the cause."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.conftest import Program
 
 MANY = "1,2\n" * 30_000
 DATA: dict[str, tuple[bytes, str]] = {
-    "latin.csv": (b"name,city\nanna,K\xf6ln\n", "latin.csv, line 2: the file is not valid UTF-8; specify the encoding"),
+    "latin.csv": (b"name,city\nanna,K\xf6ln\n", "latin.csv, line 2: the file is not valid UTF-8; read it"),
     "first.csv": (b"K\xf6ln,b\n1,2\n", "first.csv, line 1: the file is not valid UTF-8"),
     "latin.tsv": (b"name\tcity\nanna\tK\xf6ln\n", "latin.tsv, line 2: the file is not valid UTF-8"),
     "type.csv": (f"a,b\n{MANY}oops,2\n".encode(), "type.csv, line 30002: Error when converting column \"a\""),
@@ -26,14 +26,14 @@ DATA: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("name", DATA)
 def test_a_data_file(program: Program, tmp_path: Path, name: str) -> None:
-    content, said = DATA[name]
+    content, message = DATA[name]
     (tmp_path / name).write_bytes(content)
     done = program(name, "-q", "-c", f"from {name.partition('.')[0]}")
     assert done.code in {1, 2}
-    assert said in done.err
+    assert message in done.err
     assert len(done.err.strip().splitlines()) <= 4, done.err
     sql = program("-q", "-c", f"from '{name}'")
-    assert (sql.code, said in sql.err) == (1, True), sql.err
+    assert (sql.code, message in sql.err) == (1, True), sql.err
 
 
 def test_what_is_advised_works(program: Program, tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_what_is_advised_works(program: Program, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b'[profiles.work]\nurl = "http://127.0.0.1:9"\nretries = = 3\n', "config.toml, line 3: "),
         (b'[profiles.work]\n\nurl = "x\n', "config.toml, line 3: "),
@@ -52,23 +52,25 @@ def test_what_is_advised_works(program: Program, tmp_path: Path) -> None:
         (b"[profiles.work", "config.toml, line 1: "),
     ],
 )
-def test_the_doctor_names_the_line_of_the_settings(program: Program, tmp_path: Path, content: bytes, said: str) -> None:
+def test_the_doctor_names_the_line_of_the_settings(
+    program: Program, tmp_path: Path, content: bytes, message: str
+) -> None:
     (tmp_path / "config.toml").write_bytes(content)
     env = {"SQLSHELL_CONFIG_DIR": str(tmp_path)}
     done = program("doctor", env=env)
     assert done.code == 3
-    assert f"!!  config: {tmp_path}/{said}" in done.out
+    assert f"!!  config: {tmp_path}/{message}" in done.out
     assert "ok  target: the local service" in done.out
     assert done.err == ""
     shell = program("-c", "select 1", env=env)
-    assert (shell.code, f"error: {tmp_path}/{said}" in shell.err) == (2, True), shell.err
+    assert (shell.code, f"error: {tmp_path}/{message}" in shell.err) == (2, True), shell.err
 
 
 def test_the_doctor_of_a_target_that_is_none(program: Program, tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("[profiles.work]\nretrys = 3\n")
     env = {"SQLSHELL_CONFIG_DIR": str(tmp_path)}
-    for target, said in (("work", "unknown key 'retrys'"), ("nowhere", "nowhere")):
+    for target, message in (("work", "unknown key 'retrys'"), ("nowhere", "nowhere")):
         done = program("doctor", target, env=env)
         assert done.code == 3
         assert "ok  packages" in done.out
-        assert said in next(line for line in done.out.splitlines() if line.startswith("!!  target")), done.out
+        assert message in next(line for line in done.out.splitlines() if line.startswith("!!  target")), done.out

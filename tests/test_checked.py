@@ -1,4 +1,4 @@
-"""The check that every answer of the suite's services goes through."""
+"""The check of every response of the services in the tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def metadata(**members: Any) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "body", "said"),
+    ("asked", "status", "body", "expected"),
     [
         ("POST /v2/statements", 202, STATUS, ""),
         ("POST /v2/statements", 202, {**STATUS, "metadata": CONTEXT}, "metadata"),
@@ -63,7 +63,7 @@ def metadata(**members: Any) -> Json:
         (f"GET /v2/download/function_source/{ID}/a/b", 200, {}, "application/json in the place of"),
     ],
 )
-def test_an_answer_is_held_against_the_document(asked: str, status: int, body: Json | None, said: str) -> None:
+def test_an_answer_is_held_against_the_document(asked: str, status: int, body: Json | None, expected: str) -> None:
     method, _, path = asked.partition(" ")
     content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
     answer = Response(content, status, media_type="application/json")
@@ -80,5 +80,5 @@ def test_an_answer_is_held_against_the_document(asked: str, status: int, body: J
             {"type": "http", "method": method, "path": path, "headers": []}, receive, send
         )
     )
-    assert bool(found) == bool(said), found
-    assert said in "".join(found)
+    assert bool(found) == bool(expected), found
+    assert expected in "".join(found)

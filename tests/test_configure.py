@@ -1,4 +1,4 @@
-"""`sqlshell config`, the policy of a profile in scripts, and the context's parts."""
+"""`sqlshell config`, the policy of a profile in scripts, and the parts of the context."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def test_profiles_are_listed_shown_and_checked(program: Program, env: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[profiles.a]\nurl = 5", "is not a string"),
-        ("[profiles.a]\nretries = 'x'", "not an integer"),
+        ("[profiles.a]\nretries = 'x'", "expected an integer"),
         ("[profiles.a]\nurl = 'ftp://x'", "http, https or unix"),
         ("[profiles.a]\nurl = 'nonsense'", "neither a URL nor an existing file"),
         ("[profiles.a]\nurl = '/nonexistent/a.duckdb'", "not a directory"),
@@ -75,19 +75,20 @@ def test_profiles_are_listed_shown_and_checked(program: Program, env: dict[str, 
         ("[profiles.a]\ntheme = 'nope'", "unknown theme 'nope'"),
         ("[profiles.a]\ntable_style = 'nope'", "unknown table style 'nope'"),
         ("[profiles.a]\ntimezone = 'Mars'", "unknown time zone 'Mars'"),
-        ("[profiles.a]\ncolor = 'zz'", "'zz' is not a valid color"),
+        ("[profiles.a]\nprompt_color = 'zz'", "'zz' is not a valid color"),
+        ("[profiles.a]\ncolor = '#ff5f5f'", "colors: invalid value '#ff5f5f'"),
         ("[profiles.a]\ntoolbar = '{nope}'", "toolbar: unknown field {nope}"),
         ("[profiles.a]\nsecret_names = ['(']", "secret_names"),
         ("[profiles.a]\nurl = 'http://:hidden@host/v2'", "other users can read"),
     ],
 )
-def test_what_is_wrong_is_named(program: Program, tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_wrong_is_named(program: Program, tmp_path: Path, text: str, message: str) -> None:
     folder = tmp_path / "bad"
     folder.mkdir()
     (folder / "config.toml").write_text(text)
     found = program("config", "check", env={"SQLSHELL_CONFIG_DIR": str(folder)})
     assert found.code == 2
-    assert said in found.err
+    assert message in found.err
 
 
 def test_a_file_to_begin_with(program: Program, tmp_path: Path) -> None:
@@ -194,7 +195,7 @@ def test_a_profile_brings_its_own_policy_and_a_flag_holds_everywhere(program: Pr
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "message"),
     [
         ("http://127.0.0.1:1", "127.0.0.1:1"),
         ("bad-token", "token"),
@@ -208,7 +209,7 @@ def test_a_profile_brings_its_own_policy_and_a_flag_holds_everywhere(program: Pr
     ],
 )
 def test_a_connection_is_kept_until_the_next_one_answers(
-    program: Program, env: dict[str, str], served: Served, tmp_path: Path, target: str, said: str
+    program: Program, env: dict[str, str], served: Served, tmp_path: Path, target: str, message: str
 ) -> None:
     (tmp_path / "broken.duckdb").write_text("this is no database" * 1000)
     config = tmp_path / "config" / "config.toml"
@@ -221,7 +222,7 @@ def test_a_connection_is_kept_until_the_next_one_answers(
     script = "create temp table mine as select 7 as a;\nbegin;\n\\i moving.sql\nfrom mine;\n\\context\n"
     with duckdb.connect(tmp_path / "locked.duckdb"):
         found = program("work", "--format", "csv", "--retries", "0", "--on-error", "continue", stdin=script, env=env)
-    assert said in found.err
+    assert message in found.err
     assert f"still connected to work ({served.url})" in found.err
     assert "now on" not in found.err
     assert found.out == "a\n7\n", found.err
@@ -239,9 +240,9 @@ def test_a_part_that_is_not_there_does_not_become_another(
     by_flag = program("work", f"--{part}", "nope", "--on-error", "continue", "--format", "csv", stdin=script, env=env)
     asked = f"select 0 as a;\n\\context set {part} nope\n" + script
     by_command = program("work", "--on-error", "continue", "--format", "csv", stdin=asked, env=env)
-    for found, said, source in ((by_flag, "c\n3\n", "flag"), (by_command, "a\n0\nc\n3\n", "\\context set")):
+    for found, message, source in ((by_flag, "c\n3\n", "flag"), (by_command, "a\n0\nc\n3\n", "\\context set")):
         listed = "schema,name,type\n" if part == "store" else ""
-        assert (found.code, found.out.replace(listed, "")) == (1, said), found.err
+        assert (found.code, found.out.replace(listed, "")) == (1, message), found.err
         # Relations are listed without a store.
         assert found.err.count(state) == (3 if part == "store" else 4), found.err
         assert f"\\context set {part} NAME" in found.err
@@ -295,7 +296,7 @@ def test_the_token_of_a_dsn_is_never_printed(program: Program, tmp_path: Path, u
 
 def test_the_settings_of_a_profile_are_listed(program: Program) -> None:
     listed = program("config", "settings").out
-    for name in ("confirm", "color", "prompt", "toolbar", "notify", "answer_limit", "private_data_plane"):
+    for name in ("confirm", "prompt_color", "prompt", "toolbar", "notify", "answer_limit", "private_data_plane"):
         assert f"\n{name} " in listed
     assert "\nattach " not in listed
     for name in ("secret_names", "tuples_only", "token_command"):

@@ -1,4 +1,4 @@
-"""A token reaches the origin of the URL that stands beside it, and no other: every pair of places is tried."""
+"""A token is sent only to the origin of the URL that it was given with: every pair of places is tested."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from sqlshell.config.values import read_config
-from sqlshell.launch.credentials import exposed
-from sqlshell.launch.destination import Remote, find_place
+from sqlshell.launch.credentials import permission_problems
+from sqlshell.launch.destination import RemoteService, find_destination
 from tests.conftest import Program
 
 OWN, OTHER = "https://own.example/v2", "https://other.example/v2"
@@ -81,12 +81,12 @@ def test_every_pair_of_places(tmp_path: Path, place: str, way: str, same: bool) 
     ]
     (tmp_path / "config.toml").write_text("\n".join(lines))
     warnings: list[str] = []
-    found = find_place(text, held.get("flags", {}), environ, read_config(tmp_path), warnings.append, target)
-    assert isinstance(found.where, Remote)
-    assert found.where.target.base == gone.removesuffix("/v2")
+    found = find_destination(text, held.get("flags", {}), environ, read_config(tmp_path), warnings.append, target)
+    assert isinstance(found.service, RemoteService)
+    assert found.service.target.base == gone.removesuffix("/v2")
     # The token in a TARGET is for that TARGET: who goes elsewhere, or there again without it, has none.
     kept = place == "command line, DSN" and way != "TARGET"
-    assert found.where.token == ("T" if same and not kept else "")
+    assert found.service.token == ("T" if same and not kept else "")
     if not same and not kept:
         assert any("is not sent to https://other.example" in line for line in warnings)
     assert not any("T@" in line for line in warnings)
@@ -109,10 +109,12 @@ def test_a_token_without_a_url_goes_to_no_profile(tmp_path: Path, way: str) -> N
         ({}, {"SQLSHELL_TOKEN": "T", "SQLSHELL_URL": OTHER, "SQLSHELL_PROFILE": name} if way == "named" else {}),
     ):
         warnings: list[str] = []
-        where = find_place(text, flags, environ, config, warnings.append).where
-        said = "--token-file is not sent to https://own.example: no URL is configured with it; give the URL as TARGET; "
-        assert warnings == ([f"{said}the token of profile {name} is sent instead"] if flags else [])
-        assert isinstance(where, Remote)
+        where = find_destination(text, flags, environ, config, warnings.append).service
+        message = (
+            "--token-file is not sent to https://own.example: no URL is configured with it; give the URL as TARGET; "
+        )
+        assert warnings == ([f"{message}the token of profile {name} is sent instead"] if flags else [])
+        assert isinstance(where, RemoteService)
         # The profile's own token is found behind one that does not belong there.
         assert (where.target.base, where.token, where.token_command) == ("https://own.example", "its own", "")
 
@@ -121,8 +123,8 @@ def test_a_profile_that_is_named_goes_before_the_environments_url(tmp_path: Path
     (tmp_path / "config.toml").write_text(f'[profiles.work]\nurl = "{OWN}"\n')
     environ = {"SQLSHELL_URL": OTHER}
     for text, flags in (("work", {}), ("", {"profile": "work"})):
-        where = find_place(text, flags, environ, read_config(tmp_path), pytest.fail).where
-        assert isinstance(where, Remote)
+        where = find_destination(text, flags, environ, read_config(tmp_path), pytest.fail).service
+        assert isinstance(where, RemoteService)
         assert where.target.base == "https://own.example"
 
 
@@ -274,7 +276,7 @@ def test_a_config_that_others_may_read(tmp_path: Path, text: str, mode: int, tol
     path.parent.mkdir()
     path.write_text(f"[profiles.p]\n{text}\n")
     path.chmod(mode)
-    found = list(exposed(read_config(path.parent)))
+    found = list(permission_problems(read_config(path.parent)))
     assert [told in line for line in found] == [True] * bool(told)
     assert all(line.endswith(f"run: chmod 600 '{path}'") for line in found)
     assert "hunter2" not in "".join(found)

@@ -1,4 +1,4 @@
-"""What an extra installs may be missing: the command that needs it says which one, and everything else works."""
+"""Without the package of an extra, the command that needs it names the package, and everything else works."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_chart_says_what_it_requires(tmp_path: Path) -> None:
         tmp_path, RUN, "-c", "select 1 as a, 2 as b \\chart", "--on-error", "continue", "-c", "select 42"
     )
     assert done.returncode == 2
-    assert "\\chart requires plotext (extra: charts)\n  run: pip install 'plotext>=5.3,<6'" in done.stderr
+    assert "\\chart requires plotext (extra: charts)\nhelp: run: pip install 'plotext>=5.3,<6'" in done.stderr
     assert "42" in done.stdout
 
 
@@ -44,7 +44,7 @@ def test_a_token_in_the_keyring_says_what_it_requires(tmp_path: Path) -> None:
     config.write_text('[profiles.work]\nurl = "http://127.0.0.1:9/v2"\ntoken_keyring = "sqlshell/me"\n')
     done = without_extras(tmp_path, RUN, "work", "-c", "select 1")
     assert done.returncode == 2
-    assert "token_keyring requires keyring (extra: keyring)\n  run: pip install keyring" in done.stderr
+    assert "token_keyring requires keyring (extra: keyring)\nhelp: run: pip install keyring" in done.stderr
 
 
 def test_formatting_says_what_it_requires(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Statements that outlive the shell that ran them; files to the service and from it; in every way of running."""
+"""Statements that keep running after the shell exits; uploads and downloads; in every way of running."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
 
 
 @pytest.mark.parametrize(
-    ("argv", "code", "said"),
+    ("argv", "code", "message"),
     [
         (["fetch"], 2, "ID"),
         (["fetch", "nonsense"], 2, "no statement ID begins with"),
@@ -102,16 +102,16 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
         ),
         (["-c", "create store s with ('tls.ca_file' = '@/dev/zero')"], 2, "is not a regular file"),
         (["-c", "create store s with ('tls.ca_file' = '@.')"], 2, "is a directory"),
-        (["-c", "select 1", "--max-rows", "x"], 2, "not an integer"),
+        (["-c", "select 1", "--max-rows", "x"], 2, "expected an integer"),
         (["-c", "select 1", "--for", "soon"], 2, "not a duration"),
         (["-c", "select 1", "--retries", "-1"], 2, "must be 0 or greater"),
         (["version", "x"], 2, "--server"),
     ],
 )
-def test_bad_input(program: Program, kept: Served, argv: list[str], code: int, said: str) -> None:
+def test_bad_input(program: Program, kept: Served, argv: list[str], code: int, message: str) -> None:
     found = program(*argv, env=to(kept))
     assert found.code == code, found.err
-    assert said in found.err
+    assert message in found.err
     assert len(found.err.strip().splitlines()) <= 3
     assert "sasl.password" not in str(argv) or "no.pem" not in found.err
 
@@ -139,8 +139,8 @@ def test_a_shell_that_was_killed_while_its_statement_ran(program: Program, kept:
     process.communicate()
     entry = jobs(program, to(kept))[0]
     assert (entry["state"], entry["statement"]) == ("running", LONG)
-    assert "was cancelled" in program("-c", f"\\cancel {entry['id'][:10]}", env=to(kept)).err
-    assert jobs(program, to(kept))[0]["state"] == "cancelled"
+    assert "was canceled" in program("-c", f"\\cancel {entry['id'][:10]}", env=to(kept)).err
+    assert jobs(program, to(kept))[0]["state"] == "canceled"
     fetched = program("fetch", entry["id"], env=to(kept))
     assert fetched.code == 1
     assert "57000" in fetched.err
@@ -176,12 +176,12 @@ def test_jobs_by_their_numbers(program: Program, kept: Served) -> None:
     )
     found = program("--format", "csv", stdin=script, env=to(kept))
     assert found.out.startswith("b\ntwo\na\none\njob,id,state,"), found.out
-    assert "was cancelled" in found.err
+    assert "was canceled" in found.err
     listed = [line.split(",") for line in found.out.splitlines()[5:8]]
     assert {line[0]: (line[2], line[-1]) for line in listed} == {
         "1": ("finished", "select 'one' as a"),
         "2": ("finished", "select 'two' as b"),
-        "3": ("cancelled", ' range(1000) b"'),
+        "3": ("canceled", ' range(1000) b"'),
     }
     assert "no statement ID begins with '43210'" in found.err
     assert program("-c", "\\wait [7]", env=to(kept)).code == 2
@@ -191,7 +191,7 @@ def test_the_last_statement_in_the_background_or_not(program: Program, kept: Ser
     script = "select 1 as a;\nselect 2 as b;&\n\\fetch\nselect 3 as c;\n\\fetch\n"
     assert program("--format", "csv", stdin=script, env=to(kept)).out == "a\n1\nb\n2\nc\n3\nc\n3\n"
     found = program("-c", f"select 1; {LONG};&", "-c", "\\cancel", env=to(kept))
-    assert (found.code, "was cancelled" in found.err) == (0, True), found.err
+    assert (found.code, "was canceled" in found.err) == (0, True), found.err
     failed = program("-c", "select nonsense;&", "-c", "\\fetch", env=to(kept))
     assert (failed.code, "nonsense" in failed.err) == (1, True)
     # Another shell's last statement, and one of the connection before, are not this connection's.
@@ -408,13 +408,13 @@ def test_rows_of_a_stream_stay_in_their_file(program: Program, kept: Served, tmp
 def test_what_is_not_ready_is_waited_for_as_long_as_was_said(program: Program, kept: Served) -> None:
     made = program("-c", "create compute_pool idle; stop compute_pool idle", env=to(kept))
     assert made.code == 0, made.err
-    for argv, code, said in (
+    for argv, code, message in (
         (["--retries", "1"], 1, "(attempt 1 of 1)"),
         (["--wait", "1"], 4, "after 1 s"),
     ):
         done = program(*argv, "--compute-pool", "idle", "-c", "select 1", env=to(kept))
         assert (done.code, done.out) == (code, ""), done.err
-        assert said in done.err
+        assert message in done.err
         assert "3E004" in done.err
 
 

@@ -1,7 +1,9 @@
-"""The program as a script's author meets it: argv and pipes in, stdout, stderr and an exit code out."""
+"""The program in scripts: argv and pipes in, stdout, stderr and an exit code out."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 import signal
 import socket
@@ -10,6 +12,7 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
+from backports.zstd import decompress
 
 from tests.conftest import Program, Served, start
 
@@ -59,14 +62,14 @@ def test_scripts_stop_at_the_first_failure(program: Program) -> None:
     going = program("-q", "--format", "csv", "--on-error", "continue", stdin=script)
     assert (stopped.code, stopped.out) == (1, "a\n1\n")
     assert (going.code, going.out) == (1, "a\n1\nb\n2\n")
-    assert "stdin:2: error" in stopped.err
+    assert "<stdin>:2:8: error[42703]: " in stopped.err
 
 
 def test_errors_name_file_and_line(program: Program, tmp_path: Path) -> None:
     tmp_path.joinpath("s.sql").write_text("-- one\nselect 1;\n\n  select\n nope;\n")
     done = program("-q", "-f", "s.sql")
     assert done.code == 1
-    assert "s.sql:4: error" in done.err
+    assert "s.sql:5:2: error[42703]: " in done.err
 
 
 def test_an_included_script_names_itself(program: Program, tmp_path: Path) -> None:
@@ -74,8 +77,8 @@ def test_an_included_script_names_itself(program: Program, tmp_path: Path) -> No
     tmp_path.joinpath("outer.sql").write_text("\\i inner.sql\nselect 1;")
     done = program("-q", "-f", "outer.sql")
     assert (done.code, done.out) == (1, "")
-    assert "inner.sql:2: error" in done.err
-    assert done.err.count(": error ") == 1
+    assert "inner.sql:2:8: error[42703]: " in done.err
+    assert done.err.count(": error[") == 1
 
 
 def test_a_script_that_includes_itself_ends(program: Program, tmp_path: Path) -> None:
@@ -129,20 +132,20 @@ def test_an_ending_that_is_no_formats(program: Program, tmp_path: Path, way: str
     """Nothing runs and nothing is written; a format that was chosen writes any file."""
     sql = "insert into t values (1) returning a"
     made = ["t.db", "-q", "-c", "create or replace table t (a int)"]
-    script = f"{sql} {way} x.xlsx" if way in {"\\g", "\\gx"} else f"{way} x.xlsx\n{sql};"
-    argv = ["-o", "x.xlsx", "-c", sql] if way == "-o" else ["-c", script]
+    script = f"{sql} {way} x.docx" if way in {"\\g", "\\gx"} else f"{way} x.docx\n{sql};"
+    argv = ["-o", "x.docx", "-c", sql] if way == "-o" else ["-c", script]
     done = program(*made, *argv)
     assert done.code == 2, done.err
-    assert "x.xlsx: unknown file extension .xlsx" in done.err
+    assert "x.docx: unknown file extension .docx" in done.err
     assert ".jsonl" in done.err
-    assert not (tmp_path / "x.xlsx").exists()
+    assert not (tmp_path / "x.docx").exists()
     # -o is looked at before anything runs.
     assert program("t.db", "-q", "-c", "from t", "--format", "csv").out == ("" if way == "-o" else "a\n")
     for more in (["--format", "csv"], [] if way == "-o" else ["-c", "\\format csv"]):
         if more:
             assert program(*made, *more, *argv).code == 0
-            assert (tmp_path / "x.xlsx").read_text() == "a\n1\n"
-            (tmp_path / "x.xlsx").unlink()
+            assert (tmp_path / "x.docx").read_text() == ("a,1\n" if way == "\\gx" else "a\n1\n")
+            (tmp_path / "x.docx").unlink()
 
 
 @pytest.mark.parametrize("name", ["x", ".x", "x.txt", "/dev/null"])
@@ -211,7 +214,7 @@ def test_a_binary_file_is_no_script(program: Program, tmp_path: Path) -> None:
     ("argv", "code", "words"),
     [
         (["--nope"], 2, "--nope"),
-        (["--format", "excel", "-c", "select 1"], 2, "excel"),
+        (["--format", "word", "-c", "select 1"], 2, "word"),
         (["--on-error", "maybe", "-c", "select 1"], 2, "maybe"),
         (["ftp://host", "-c", "select 1"], 2, "ftp"),
         (["https://", "-c", "select 1"], 2, "host"),
@@ -382,7 +385,7 @@ def test_serve_makes_a_token_and_says_so(tmp_path: Path, program: Program) -> No
 
 def test_a_token_outlives_the_service(tmp_path: Path, program: Program) -> None:
     """With --data it is in a file that others cannot read, and in nothing that is printed."""
-    said, tokens = [], []
+    message, tokens = [], []
     for _ in range(2):
         process = start(
             tmp_path, "serve", "--port", "0", "--data", str(tmp_path / "data"), stdout=PIPE, stderr=PIPE, text=True
@@ -395,11 +398,11 @@ def test_a_token_outlives_the_service(tmp_path: Path, program: Program) -> None:
         done = program(url, "--token-file", str(file), "-c", "select 1 as a", "--format", "csv")
         assert (done.code, done.out) == (0, "a\n1\n"), done.err
         process.send_signal(signal.SIGTERM)
-        said.append(process.communicate(timeout=30)[1])
+        message.append(process.communicate(timeout=30)[1])
     assert tokens[0] == tokens[1]
     assert len(tokens[0]) > 40
-    assert not any(tokens[0] in text for text in said)
-    assert all(f"sqlshell {url.rpartition(':')[0]}" in text and "--token-file" in text for text in said)
+    assert not any(tokens[0] in text for text in message)
+    assert all(f"sqlshell {url.rpartition(':')[0]}" in text and "--token-file" in text for text in message)
     assert [path.name for path in (tmp_path / "data").iterdir() if path.name.startswith(".token")] == []
 
 
@@ -424,20 +427,20 @@ def test_serve_on_a_unix_socket(tmp_path: Path, program: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "code", "said"),
+    ("url", "code", "message"),
     [
-        ("unix://u.sock", 2, "requires an absolute path\n  write it as unix:///path/to/socket"),
+        ("unix://u.sock", 2, "requires an absolute path\nhelp: write it as unix:///path/to/socket"),
         (
             "unix:///nope/u.sock",
             3,
-            "cannot connect to unix:///nope/u.sock: no such socket\n  check that the service is running",
+            "cannot connect to unix:///nope/u.sock: no such socket\nhelp: check that the service is running",
         ),
         ("ftp://host", 2, "unsupported URL scheme 'ftp'"),
     ],
 )
-def test_a_socket_that_cannot_be_reached_is_named(program: Program, url: str, code: int, said: str) -> None:
+def test_a_socket_that_cannot_be_reached_is_named(program: Program, url: str, code: int, message: str) -> None:
     done = program(url, "-c", "select 1")
-    assert (done.code, said in done.err) == (code, True), done.err
+    assert (done.code, message in done.err) == (code, True), done.err
 
 
 def test_a_database_that_another_process_holds(program: Program, tmp_path: Path) -> None:
@@ -499,7 +502,7 @@ def test_a_transaction_that_a_script_leaves_open(program: Program, served: Serve
         assert (done.code, done.err) == (0, f"t.sql:3: {lost}")
     assert program("-q", stdin="\\i t.sql\nselect 2;").err == f"t.sql:3: {lost}"
     assert program("-q", "-c", "begin").err == lost
-    assert program("-q", stdin="begin;\n\\c other.duckdb\n").err == f"stdin:1: {lost}connected to other.duckdb\n"
+    assert program("-q", stdin="begin;\n\\c other.duckdb\n").err == f"<stdin>:1: {lost}connected to other.duckdb\n"
     assert program("-q", "-f", "t.sql", "-c", "commit").err == ""
     joined = program("-q", "--session-id", "kept", "-c", "begin", env=remote(served))
     assert "it stays open in the session" in joined.err
@@ -509,14 +512,14 @@ def test_warnings_have_their_place_as_errors_do(program: Program) -> None:
     script = "begin;\nselect 1 / 'x';\ncommit;\n\nselect 1 as a, 2 as a;\nselect 3 as a;"
     done = program("-q", "--format", "json", "--on-error", "continue", stdin=script)
     told = [line for line in done.err.splitlines() if "warning" in line]
-    assert [line.partition(" ")[0] for line in told] == ["stdin:3:", "stdin:5:", "stdin:6:"]
+    assert [line.partition(" ")[0] for line in told] == ["<stdin>:3:", "<stdin>:5:", "<stdin>:6:"]
     assert "warning: the transaction had failed" in told[0]
     alone = program("-q", "--format", "json", "-c", "select 1 as a, 2 as a")
     assert alone.err.startswith("warning: duplicate column names")
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "message"),
     [
         (("--theme", "nope", "-c", "select 1"), "unknown theme 'nope'"),
         (("--max-rows", "-1", "-c", "select 1"), "must be 0 or greater"),
@@ -529,7 +532,249 @@ def test_warnings_have_their_place_as_errors_do(program: Program) -> None:
         (("config", "list", "a", "b"), "sqlshell config --help lists"),
     ],
 )
-def test_a_bad_command_line_is_told_with_its_remedy(program: Program, argv: tuple[str, ...], said: str) -> None:
+def test_a_bad_command_line_is_told_with_its_remedy(program: Program, argv: tuple[str, ...], message: str) -> None:
+    done = program(*argv)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+@pytest.mark.parametrize("way", ["-c", "-f", "stdin"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_one_transaction_for_all_scripts(program: Program, tmp_path: Path, way: str, fails: bool) -> None:
+    program("t.duckdb", "-c", "create table t (i int)")
+    script = f"insert into t values (1);\ninsert into t values ({'nope' if fails else 2});\n"
+    (tmp_path / "s.sql").write_text(script)
+    given = {"-c": ["-c", script], "-f": ["-f", "s.sql"], "stdin": []}[way]
+    done = program("t.duckdb", "-1", *given, stdin=script if way == "stdin" else None)
+    assert done.code == (1 if fails else 0)
+    assert ("warning: the transaction of all scripts was rolled back" in done.err) == fails
+    assert program("t.duckdb", "-At", "-c", "select count(*) from t").out == ("0\n" if fails else "2\n")
+
+
+def test_the_letters_of_psql(program: Program) -> None:
+    sql = "select 1 as a, null as b"
+    assert program("-A", "-c", sql).out == "a|b\n1|\n(1 row)\n"
+    assert program("-At", "-F", "\\t", "-c", sql).out == "1\t\n"
+    assert program("-A", "-R", ";", "-F", ",", "-X", "-c", sql).out == "a,b;1,;(1 row)\n"
+    assert program("-x", "-c", sql).out == "-[ RECORD 1 ]+----------\na | 1\nb | NULL\n"
+    assert "memory" in program("-l").out
+    assert program("-d", "memory", "-At", "-c", "select current_database()").out == "memory\n"
+    done = program("-v", "a=1", "-c", sql)
+    assert (done.code, done.err) == (
+        2,
+        "error: -v prints more messages and takes no value\nhelp: to set a variable: --set a=1\n",
+    )
+
+
+def test_records_as_csv(program: Program, tmp_path: Path) -> None:
+    """As `psql -x --csv` writes them."""
+    sql = "select 1 as a, 'x,y' as \"b,\", null as c union all select 2, '', ''"
+    expected = 'a,1\n"b,","x,y"\nc,\na,2\n"b,",""\nc,""\n'
+    assert program("-x", "--format", "csv", "-c", sql).out == expected
+    assert program("-q", "--format", "csv", stdin=f"{sql} \\gx\n").out == expected
+    assert (
+        program("-x", "--null", "-", "--csv-safe", "--format", "csv", "-c", "select '=1' as a, null b").out
+        == "a,'=1\nb,-\n"
+    )
+    program("-x", "-q", stdin="\\copy (select 1 as a) to 'rows.csv'\n")
+    assert (tmp_path / "rows.csv").read_text() == "a\n1\n"
+
+
+def test_a_second_result_does_not_spoil_a_file(program: Program, tmp_path: Path) -> None:
+    for name in ("x.html", "x.xlsx", "x.parquet", "x.arrow", "x.arrows"):
+        done = program("-o", name, "-c", "select 1", "-c", "select 2")
+        assert done.code == 1
+        assert "several results cannot share one" in done.err
+        assert not (tmp_path / name).exists()
+        assert program("-o", name, "-c", "select 1").code == 0
+        assert (tmp_path / name).stat().st_size > 200
+
+
+def test_compressed_output(program: Program, tmp_path: Path) -> None:
+    for name, read in (("x.csv.gz", gzip.decompress), ("x.csv.zst", decompress)):
+        assert program("-o", name, "-c", "select 1 as a").code == 0
+        assert read((tmp_path / name).read_bytes()) == b"a\n1\n"
+        assert program("-q", name, "-At", "-c", "from x").out == "1\n"
+
+
+def test_typed_files_are_refused_where_they_make_no_sense(program: Program, tmp_path: Path) -> None:
+    for name in ("x.parquet.gz", "x.arrow.zst"):
+        done = program("-o", name, "-c", "select 1 as a")
+        assert done.code == 2
+        assert (
+            f"error: {name}: the {name.split('.')[1]} format cannot be compressed as a whole\nhelp: write x."
+            in done.err
+        )
+    done = program("--format", "parquet", "-o", "x.gz", "-c", "select 1 as a")
+    assert (done.code, "write x\n" in done.err) == (2, True)
+    done = program("-o", "x.parqet", "-c", "select 1 as a")
+    assert done.code == 2
+    assert "x.parqet: unknown file extension .parqet" in done.err
+    assert ".parquet" in done.err
+    assert list(tmp_path.glob("x*")) == []
+    (tmp_path / "x.parquet").write_text("kept")
+    done = program("-o", "x.parquet", "-c", "select array_value(1)", "-c", "select nope")
+    assert (done.code, (tmp_path / "x.parquet").read_text()) == (1, "kept")
+
+
+def test_typed_files_by_every_way(program: Program, tmp_path: Path) -> None:
+    script = (
+        "\\pset format parquet\nselect 1 as a \\g 1\n\\format table\nselect 2 as a \\g 2.parquet\n"
+        "\\o 3.parquet\nselect 3 as a;\n\\o\n"
+    )
+    assert program("-q", stdin=script).code == 0
+    assert program("--format", "parquet", "-o", "4", "-c", "select 4 as a").code == 0
+    assert (
+        program("-q", "-At", "-c", "select * from read_parquet(['1', '2.parquet', '3.parquet', '4'])").out
+        == "1\n2\n3\n4\n"
+    )
+
+
+def test_a_transaction_that_a_script_ended_is_not_said_to_be_rolled_back(program: Program) -> None:
+    for ends in ("commit", "\\c other.duckdb"):
+        program("t.duckdb", "-c", "create or replace table t (i int)")
+        insert = "create table if not exists t (i int); insert into t values (1)"
+        done = program("t.duckdb", "-q", "-1", "-c", insert, "-c", ends, "-c", insert, "-c", "select nope")
+        assert done.code == 1
+        assert "a script ended the transaction of --single-transaction" in done.err
+        assert "rolled back\n" not in done.err.replace("was not committed and is rolled back\n", "")
+    assert program("other.duckdb", "-At", "-c", "from t").out == "1\n"
+
+
+def test_a_dash_as_output_is_stdout(program: Program, tmp_path: Path) -> None:
+    assert program("-o", "-", "-At", "-c", "select 5").out == "5\n"
+    assert not (tmp_path / "-").exists()
+
+
+def test_a_command_that_fails_does_not_blame_the_last_statement(program: Program) -> None:
+    script = "create schema s2; create table s2.foo (i int);\ndrop table s2.foo;\n\\d s2.foo\n"
+    done = program("-q", stdin=script)
+    assert "no relation matches s2.foo" in done.err
+    assert "^" not in done.err and "drop table" not in done.err
+
+
+def test_a_quoted_semicolon_is_a_value(program: Program) -> None:
+    assert program("-q", "-A", stdin="\\f ';'\n\\pset footer off;\nselect 1 as a, 2 as b;\n").out == "a;b\n1;2\n"
+
+
+def test_statistics_of_statements_on_a_service(program: Program, served: Served, tmp_path: Path) -> None:
+    done = program(
+        *("-q", "--format", "csv", "--on-error", "continue", "--stats", "stats"),
+        *("-c", "select 1 as a", "-c", "select nope"),
+        env=remote(served),
+    )
+    assert (done.code, done.out) == (1, "a\n1\n")
+    found = [json.loads(line) for line in tmp_path.joinpath("stats").read_text().splitlines()]
+    assert [(item["script"], item["sqlState"], item["rows"]) for item in found] == [
+        ("-c", "00000", 1),
+        ("-c", "42703", None),
+    ]
+    assert all(item["queued"] + item["running"] <= item["total"] for item in found)
+    assert all(len(item["statementID"]) == 36 for item in found)
+
+
+def test_a_dry_run_opens_nothing(program: Program, tmp_path: Path) -> None:
+    tmp_path.joinpath("x.sql").write_text("\\set n 3\ninsert into t values (:n);\n")
+    done = program("new.duckdb", "-1", "--dry-run", "--stats", "stats", "-f", "x.sql", "-c", "select :'n'")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == (
+        "-- -c:1\nBEGIN;\n-- x.sql:2\ninsert into t values (3);\n-- -c:1\nselect '3';\n-- -c:1\nCOMMIT;\n"
+    )
+    assert [path.name for path in tmp_path.iterdir() if path.suffix in {".duckdb", ""}] == []
+    unreachable = program("http://127.0.0.1:1/v2", "--dry-run", stdin="select 1;\ncopy t from 'f';")
+    assert (unreachable.code, unreachable.out) == (0, "-- stdin:1\nselect 1;\n-- stdin:2\ncopy t from 'f';\n")
+    prompt = program("--read-only", "--dry-run", "-c", "drop table t")
+    assert (prompt.code, prompt.out) == (2, "")
+
+
+def test_results_are_described_without_running_the_queries(program: Program, served: Served) -> None:
+    query = "select count(*) as n, 'a' as b, 1 as b from range(1000000000000) -- all"
+    for env in ({}, remote(served)):
+        done = program("--describe", "--format", "csv", "-c", query, "-c", "create table described (a int)", env=env)
+        assert (done.code, done.out) == (
+            0,
+            "Statement,Script,Line,Column,Type,Nullable\n"
+            "1,-c,1,n,BIGINT,true\n1,-c,1,b,VARCHAR,true\n1,-c,1,b,INTEGER,true\n",
+        )
+        assert "CREATE TABLE may write and is not run" in done.err
+
+
+def test_statements_in_parallel_on_a_service(program: Program, served: Served, tmp_path: Path) -> None:
+    script = "\\parallel 3\nselect count(*) as a from range(30000000);\nselect 2 as a;\n"
+    script += "select range as a from range(2500) order by a;\nselect nope;\n\\end\nselect 5 as a;\n"
+    shown = "a\n30000000\na\n2\na\n" + "".join(f"{number}\n" for number in range(2500))
+    for env in ({}, remote(served)):
+        done = program("--format", "csv", "--stats", "stats", stdin=script, env=env)
+        assert (done.code, done.out) == (1, shown)
+        assert "<stdin>:5: error[42703]" in done.err
+        assert "<stdin>:6: \\parallel: 1 statement failed\n" in done.err
+    found = [json.loads(line) for line in tmp_path.joinpath("stats").read_text().splitlines()]
+    assert [(item["line"], item["sqlState"]) for item in found[:4]] == [
+        (2, "00000"),
+        (3, "00000"),
+        (4, "00000"),
+        (5, "42703"),
+    ]
+
+
+def test_a_killed_run_is_resumed(program: Program, tmp_path: Path) -> None:
+    script = "create table t (a int);\ninsert into t values (1);\n\\! touch ready; exec sleep 20\n"
+    script += "insert into t values (2);\nselect count(*) as n from t;\n"
+    tmp_path.joinpath("x.sql").write_text(script)
+    options = ("--format", "csv", "--checkpoint", "run", "-f", "x.sql")
+    running = start(tmp_path, "x.duckdb", *options)
+    while not tmp_path.joinpath("ready").exists():
+        assert running.poll() is None
+        time.sleep(0.01)
+    refused = program("y.duckdb", *options, "--resume")
+    assert (refused.code, "in use by another run" in refused.err) == (2, True)
+    running.kill()
+    running.wait()
+    unknown = program("x.duckdb", *options, "--resume")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "x.sql:3: the outcome is unknown" in unknown.err
+    done = program("x.duckdb", *options, "--resume", "--unknown", "skip")
+    assert (done.code, done.out) == (0, "n\n2\n")
+    other = program("y.duckdb", *options, "--resume")
+    assert (other.code, "is a checkpoint of" in other.err) == (2, True)
+
+
+def test_a_statement_that_outlives_a_killed_run_is_not_sent_again(
+    program: Program, served: Served, tmp_path: Path
+) -> None:
+    env = remote(served)
+    slow = "(select count(*) from range(60000000) t(i) where i % 7 = hash(i) % 11)"
+    script = "create table outlived (a int);\n"
+    script += f"insert into outlived select 1 from {slow};\ninsert into outlived values (2);\n"
+    tmp_path.joinpath("x.sql").write_text(script)
+    options = (served.url, "--checkpoint", "run", "-f", "x.sql")
+    running = start(tmp_path, *options, env=env)
+    while '{"n":2,"id":' not in (tmp_path.joinpath("run").read_text() if tmp_path.joinpath("run").exists() else ""):
+        assert running.poll() is None
+        time.sleep(0.01)
+    running.kill()
+    running.wait()
+    done = program(*options, "--resume", "--unknown", "send", env=env)
+    assert done.code == 0
+    assert "x.sql:2: the service says that its sqlState is 00000" in done.err
+    found = program("--format", "csv", "-c", "select a from outlived order by a", env=env)
+    assert found.out == "a\n1\n2\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("x.duckdb", "--resume", "-c", "select 1"), "--resume requires --checkpoint FILE"),
+        (("x.duckdb", "--unknown", "skip", "-c", "select 1"), "--unknown requires --checkpoint FILE and --resume"),
+        (("x.duckdb", "--checkpoint", "c", "--unknown", "skip", "-c", "select 1"), "--unknown requires --resume"),
+        (("x.duckdb", "--checkpoint", "c", "-1", "-c", "select 1"), "cannot be used with --single-transaction"),
+        (("x.duckdb", "--checkpoint", "c", "--dry-run", "-c", "select 1"), "cannot be used with --dry-run"),
+        (("x.duckdb", "--checkpoint", "c", "--session-id", "s", "-c", "select 1"), "cannot be used with --session-id"),
+        (("--checkpoint", "c", "-c", "select 1"), "--checkpoint requires a TARGET"),
+    ],
+)
+def test_what_a_checkpoint_requires(program: Program, tmp_path: Path, argv: tuple[str, ...], said: str) -> None:
     done = program(*argv)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
+    assert not tmp_path.joinpath("c").exists()

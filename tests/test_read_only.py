@@ -1,4 +1,4 @@
-"""--read-only by every way in which a statement is sent: what writes never is."""
+"""--read-only in every way of sending a statement: a statement that writes is never sent."""
 
 from __future__ import annotations
 

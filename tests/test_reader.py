@@ -1,4 +1,4 @@
-"""Whoever reads what a script writes may leave; whoever writes what it reads may be missing."""
+"""The reader of a script's output may exit early, and the writer of its input may be missing."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_script_that_includes_is_named(program: Program, tmp_path: Path) -> No
     done = program("-q", "--on-error", "continue", "-f", "outer.sql")
     told = [line for line in done.err.splitlines() if line.startswith(("inner", "middle", "outer"))]
     assert [line.partition(" ")[0] for line in told] == [
-        "inner.sql:2:",
+        "inner.sql:2:8:",
         "middle.sql:2:",
         "outer.sql:3:",
         "outer.sql:4:",

@@ -1,4 +1,4 @@
-"""The command line of `sqlshell serve`: what a service would take and then not work as asked is refused."""
+"""The command line of `sqlshell serve`: options that would be accepted but could not work are refused."""
 
 from __future__ import annotations
 
@@ -46,6 +46,9 @@ from tests.conftest import Program
         (["--max-spill-size", "9" * 400], ["--max-spill-size", "expected a number"]),
         (["--memory", "9" * 400 + "GB"], ["--memory"]),
         (["--legacy-anonymous"], ["--legacy-anonymous requires --legacy"]),
+        (["--new-token"], ["--new-token requires --data DIR", "tokens are stored in the data directory"]),
+        (["--role", "owner"], ["--role requires --new-token"]),
+        (["--organization", "local"], ["--organization requires --new-token"]),
     ],
 )
 def test_a_service_with_a_wrong_option_does_not_start(

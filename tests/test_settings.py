@@ -10,7 +10,7 @@ from sqlshell.config.settings import BY_KEY, OF_ONE_RUN, SETTINGS
 from sqlshell.config.values import Config, read_config, resolve
 from sqlshell.errors import UsageError
 from sqlshell.launch.cli import shell_command
-from sqlshell.launch.destination import Local, Remote, find_place, machine_timezone
+from sqlshell.launch.destination import LocalService, RemoteService, find_destination, machine_timezone
 from sqlshell.shell.session import Options
 from tests.conftest import Program
 
@@ -52,8 +52,8 @@ def test_the_default_profile_holds_without_being_named(tmp_path: Path) -> None:
         ("[profiles.w]\nprofile = 'x'", "'profile' is not allowed in a profile"),
         ("[profiles.w]\nattach = 'x'", "'attach' is not allowed in a profile"),
         ("[profiles]\nw = 'x'", "[profiles.w] is not a table"),
-        ("profiles = 1", "unexpected profiles"),
-        ("url = 'x'", "unexpected url"),
+        ("profiles = 1", "unexpected top-level key profiles"),
+        ("url = 'x'", "unexpected top-level key url"),
         ("[profiles", "config.toml"),
     ],
 )
@@ -137,22 +137,22 @@ def test_no_flag_takes_a_tokens_text() -> None:
 PROFILE = '[profiles.work]\nurl = "https://work.example/v2"\ntoken = "work-token"\ndatabase = "d"\n'
 
 
-def where(tmp_path: Path, text: str, environ: dict[str, str]) -> tuple[Remote | Local, list[str]]:
+def where(tmp_path: Path, text: str, environ: dict[str, str]) -> tuple[RemoteService | LocalService, list[str]]:
     warnings: list[str] = []
-    found = find_place(text, {}, environ, config(tmp_path, PROFILE), warnings.append)
-    return found.where, warnings
+    found = find_destination(text, {}, environ, config(tmp_path, PROFILE), warnings.append)
+    return found.service, warnings
 
 
 def test_a_profile_by_name(tmp_path: Path) -> None:
     place, warnings = where(tmp_path, "work", {})
-    assert isinstance(place, Remote)
+    assert isinstance(place, RemoteService)
     assert (place.target.base, place.token, warnings) == ("https://work.example", "work-token", [])
 
 
 @pytest.mark.parametrize("url", ["https://other.example", "http://work.example", "https://work.example:444"])
 def test_a_profiles_token_stays_with_its_origin(tmp_path: Path, url: str) -> None:
     place, warnings = where(tmp_path, url, {"SQLSHELL_PROFILE": "work"})
-    assert isinstance(place, Remote)
+    assert isinstance(place, RemoteService)
     assert place.token == ""
     assert "not sent" in warnings[0]
     assert "work-token" not in warnings[0]
@@ -160,7 +160,7 @@ def test_a_profiles_token_stays_with_its_origin(tmp_path: Path, url: str) -> Non
 
 def test_the_same_origin_may_have_it(tmp_path: Path) -> None:
     place, _ = where(tmp_path, "https://WORK.example:443/v2", {"SQLSHELL_PROFILE": "work"})
-    assert isinstance(place, Remote)
+    assert isinstance(place, RemoteService)
     assert place.token == "work-token"
 
 
@@ -169,16 +169,16 @@ def test_the_environments_token_belongs_to_the_environments_url(tmp_path: Path) 
     own, _ = where(tmp_path, "", environ)
     other, warnings = where(tmp_path, "https://b.example", environ)
     free, _ = where(tmp_path, "https://b.example", {"SQLSHELL_TOKEN": "a-token"})
-    assert isinstance(own, Remote)
-    assert isinstance(other, Remote)
-    assert isinstance(free, Remote)
+    assert isinstance(own, RemoteService)
+    assert isinstance(other, RemoteService)
+    assert isinstance(free, RemoteService)
     assert (own.token, other.token, free.token) == ("a-token", "", "a-token")
     assert warnings
 
 
 def test_a_token_in_a_url_on_the_command_line_is_warned_of(tmp_path: Path) -> None:
     place, warnings = where(tmp_path, "https://:tok@b.example?databaseName=x", {})
-    assert isinstance(place, Remote)
+    assert isinstance(place, RemoteService)
     assert (place.token, dict(place.parts)) == ("tok", {"database": "x"})
     assert len(warnings) == 1
     assert "tok@" not in warnings[0]
@@ -190,10 +190,12 @@ def test_files(tmp_path: Path) -> None:
     database = tmp_path / "odd"
     database.write_text("x")
     new = tmp_path / "new.duckdb"
-    assert where(tmp_path, str(data), {})[0] == Local(views={"a b": data})
-    assert where(tmp_path, str(database), {})[0] == Local(database=database)
-    assert where(tmp_path, str(new), {})[0] == Local(database=new)
-    for missing in (tmp_path / "none", tmp_path / "none.csv", tmp_path / "no" / "new.db", tmp_path):
+    assert where(tmp_path, str(data), {})[0] == LocalService(views={"a b": data})
+    assert where(tmp_path, str(database), {})[0] == LocalService(database=database)
+    assert where(tmp_path, str(new), {})[0] == LocalService(database=new)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for missing in (tmp_path / "none", tmp_path / "none.csv", tmp_path / "no" / "new.db", empty):
         with pytest.raises(UsageError):
             where(tmp_path, str(missing), {})
     with pytest.raises(UsageError, match="not a URL, profile or existing file"):

@@ -1,4 +1,4 @@
-"""Scripts whose statements are sent together: what a person sees is what it was, in fewer requests."""
+"""Scripts whose statements are sent in batches: the same output with fewer requests."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_nothing_behind_a_failure_has_run(program: Program, service: Served, tmp
     )
     done = program("-f", "s.sql", env=to(service))
     assert done.code == 1
-    assert done.err.startswith("s.sql:4: error 3D020")
+    assert done.err.startswith("s.sql:5:1: error[3D020]")
     assert "3 statements were not run" in done.err
     assert rows(program, service, "select a from stopped order by a") == ["1", "2"]
 
@@ -134,7 +134,7 @@ def test_a_lost_connection_repeats_no_write(program: Program, service: Served, f
     finally:
         proxy.close()
     assert done.code == 3
-    assert "stdin:2: error" in done.err
+    assert "<stdin>:2: error" in done.err
     assert "the statement and the 29 sent after it may have run" in done.err
     until = time.monotonic() + 20
     while (found := len(rows(program, service, f"select a from {table}"))) not in {0, 30} and time.monotonic() < until:
@@ -150,16 +150,16 @@ def test_ctrl_c_ends_the_run_and_says_what_ran(service: Served, program: Program
         tmp_path, "-v", "-f", "s.sql", "--on-error", "continue", env=to(service), stdout=PIPE, stderr=PIPE, text=True
     )
     assert process.stderr is not None
-    said = ""
-    while "INSERT 1" not in said:
+    message = ""
+    while "INSERT 1" not in message:
         line = process.stderr.readline()
-        assert line, said
-        said += line
+        assert line, message
+        message += line
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=60)
-    assert process.returncode == 130, said + rest
-    assert "s.sql:3: error 57000" in rest
+    assert process.returncode == 130, message + rest
+    assert "s.sql:3: error[57000]" in rest
     assert rows(program, service, "select a from ended") == ["1"]
 
 

@@ -1,4 +1,4 @@
-"""Detects the interface of a service, and asks for its version."""
+"""Detects the interface of a service and requests its version."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def version(transport: Transport, *, legacy: bool) -> str:
 
 
 async def has_v2(transport: Transport) -> bool:
-    """Whether the service has `/v2`, else the legacy interface. Raises ServiceError where it has neither."""
+    """Whether the service has `/v2`; otherwise it has the legacy interface. Raises ServiceError if it has neither."""
     if (await transport.request("GET", "/v2/version")).status != 404:
         return True
     if (await transport.request("GET", "/version")).status != 404:

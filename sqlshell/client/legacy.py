@@ -1,7 +1,7 @@
-"""The legacy interface: POST /run-statement answers when the statement has run, with everything that it gave.
+"""The legacy interface: POST /run-statement responds when the statements have run, with all results.
 
-No statement can be looked up, and nothing is echoed: the context is what the caller says. Each element of the answer
-may hold `id`, `action`, `target`, `secret` and `data` in any shape; all are optional.
+Statements cannot be looked up, and the context is not reported back: it is what the caller sends. Each element of the
+response may have `id`, `action`, `target`, `secret` and `data` in any form; all are optional.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from msgspec import Struct, field
 
 from sqlshell.client.http.transport import Response, Transport
 from sqlshell.client.http.upload import Upload
-from sqlshell.client.statements.client import Observer, Submission, mark_uncertain
+from sqlshell.client.statements.client import Observer, Submission, mark_uncertain, terminate_query
 from sqlshell.client.statements.polling import UNCERTAIN, upload_of
-from sqlshell.client.statements.protocol import read_submission, unreadable
+from sqlshell.client.statements.protocol import read_error, read_submission, unreadable
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionBroken, ProtocolError, ShellError, StatementError, UsageError, WaitTimeout, Where
 from sqlshell.result import Batch, Column, HeldBatches, Result
@@ -36,7 +36,7 @@ _STATE = re.compile(r"([0-9A-Z]{5,6}): (.*)", re.S)
 
 
 class Element(msgspec.Struct):
-    """One element of the answer. Nothing is relied on."""
+    """One element of the response. Every member is optional."""
 
     id: Any = None
     action: Any = None
@@ -52,7 +52,7 @@ _TEXT = msgspec.json.Decoder(str)
 
 
 class LegacyClient(Struct):
-    """A service by its legacy interface. `wait_limit` is in seconds; past it WaitTimeout is raised."""
+    """A client of the legacy interface. `wait_limit` is in seconds; after it, WaitTimeout is raised."""
 
     transport: Transport
     wait_limit: float | None = None
@@ -61,7 +61,7 @@ class LegacyClient(Struct):
     async def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
-        """Run a submission; the result of each element of the answer. Raises as Statements.run() does."""
+        """Run a submission and yield the result of each element of the response. Raises as Statements.run() does."""
         observer = observer or Observer()
         upload = self.body(submission, context, observer)
         try:
@@ -89,25 +89,24 @@ class LegacyClient(Struct):
     async def fetch(
         self, statement_id: str, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
-        """Raises UsageError: nothing can be looked up."""
+        """Raises UsageError: the interface has no lookups."""
         raise _nothing_kept()
         yield
 
     async def state(self, statement_id: str, context: SessionContext) -> tuple[str, str]:
-        """Raises UsageError: nothing can be looked up."""
+        """Raises UsageError: the interface has no lookups."""
         raise _nothing_kept()
 
     async def terminate(self, query_id: str, context: SessionContext) -> None:
-        """Ask the service to end a query. Raises as run()."""
-        quoted = query_id.replace("'", "''")
-        async for _ in self.run(Submission(f"TERMINATE QUERY '{quoted}'"), context):
+        """Ask the service to terminate a query. Raises as run()."""
+        async for _ in self.run(Submission(terminate_query(query_id)), context):
             pass
 
     def begin_batch(self, submission: Sequence[Submission], *, stop: bool) -> None:
         return None
 
     async def end_sessions(self, session_ids: Sequence[str]) -> None:
-        """There are no sessions."""
+        """Do nothing: the interface has no sessions."""
 
     supports_batches = False
     can_cancel = False
@@ -155,9 +154,11 @@ def _failure(answer: Response, base: str, submission: Submission) -> ShellError:
     if not isinstance(error, ShellError):
         return ProtocolError(f"{base} responded to /run-statement with {answer.status}")
     if answer.status == 400:
-        said = error.message.partition(": ")[2] or error.message
-        found = _STATE.fullmatch(said)
-        return StatementError(found[2] if found else said, error.hint, Where(found[1] if found else ""))
+        message, _ = read_error(answer.headers, answer.body)
+        # The body has no field for the sqlState: a service that knows it writes it before the message.
+        found = _STATE.fullmatch(message)
+        text = found[2] if found else message or error.message
+        return StatementError(text, error.hint, Where(found[1] if found else ""))
     if answer.status == 404:
         error.message = f"{base} has no legacy interface"
         error.hint = "use --api v2"
@@ -184,7 +185,7 @@ def _result(element: Element) -> Result:
 
 
 def _table(data: msgspec.Raw) -> tuple[list[Column], list[list[str | None]]]:
-    """Columns and rows of `data`, whatever its shape: objects are rows, anything else is a `value`."""
+    """Columns and rows of `data` in any form: objects are rows, everything else is a column `value`."""
     try:
         items = [bytes(item) for item in _LIST.decode(data)]
     except msgspec.DecodeError:
@@ -201,7 +202,7 @@ def _table(data: msgspec.Raw) -> tuple[list[Column], list[list[str | None]]]:
 
 
 def _value(raw: msgspec.Raw) -> str | None:
-    """A string as it is, NULL for null, the JSON text for anything else: numbers keep every digit."""
+    """A string as it is, None for null, otherwise the JSON text, so that numbers keep every digit."""
     text = bytes(raw).strip()
     if text == b"null":
         return None

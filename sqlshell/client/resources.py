@@ -1,4 +1,4 @@
-"""Resources of the service as files: streamed beside their place, resumed after a break, checked, then moved there."""
+"""Downloads of resources: written to a temporary file, resumed after an interruption, verified, then renamed."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Download(Struct, frozen=True):
     size: int
     sha256: str
     checked: bool
-    """Whether the service gave a checksum, which was right."""
+    """Whether the service sent a checksum, which was then verified."""
     resumed: int
-    """Bytes that were there already."""
+    """Bytes that an earlier attempt had downloaded."""
 
 
 def resource_path(kind: str, organization: str, name: str, *, legacy: bool) -> str:
-    """The path of a resource at the service. Raises UsageError for a type that is no path segment."""
+    """The path of a resource at the service. Raises UsageError for an unknown type."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", kind):
         raise UsageError(f"unknown resource type {kind!r}", f"expected {' or '.join(TYPES)}")
     head = "/copy" if legacy else "/v2/download"
@@ -47,10 +47,11 @@ def resource_path(kind: str, organization: str, name: str, *, legacy: bool) -> s
 
 
 async def download(transport: Transport, path: str, place: Path, *, force: bool, progress: Progress) -> Download:
-    """GET `path` into the file `place`.
+    """GET `path` and write it to the file `place`.
 
-    Raises UsageError where the file is there and `force` is not given, OutputError, and the errors of the transport. An
-    interrupted download stays beside its place as `.NAME.part` and is gone on with, if the service's copy is the same.
+    Raises UsageError if the file exists and `force` is not set, OutputError, and the errors of the transport. An
+    incomplete download is kept next to the file as `.NAME.part`, and the next call resumes it if the service still has
+    the same version.
     """
     part = _Part(place, force=force)
     tries = Retries(transport.network, idempotent=True, known=True)
@@ -82,7 +83,7 @@ async def download(transport: Transport, path: str, place: Path, *, force: bool,
 
 
 class _Part:
-    """A file that is on its way, with the ETag that says which copy it is of."""
+    """A file that is being downloaded, with the ETag that identifies its version."""
 
     def __init__(self, place: Path, *, force: bool) -> None:
         if place.is_dir():
@@ -111,7 +112,7 @@ class _Part:
             return 0
 
     def begin(self, etag: str) -> None:
-        """A copy from its first byte."""
+        """Start again from the first byte."""
         self.drop()
         self.etag = etag
         with self._failing():
@@ -134,7 +135,7 @@ class _Part:
             if force:
                 self._path.replace(self._place)
             else:
-                # Fails where a file has come to be there in the meantime.
+                # Fails if the file has been created in the meantime.
                 os.link(self._path, self._place)
                 self._path.unlink()
             self._tag.unlink(missing_ok=True)
@@ -197,7 +198,7 @@ async def _attempt(transport: Transport, path: str, part: _Part, progress: Progr
 
 
 def _check_size(size: int, limit: int, part: _Part, base: str) -> None:
-    """Raises ServiceError for a file that is larger than the limit; nothing of it stays."""
+    """Raises ServiceError if the file is larger than the limit, and removes it."""
     if size > limit:
         part.drop()
         said = f"the resource from {base} is larger than the download limit of {limit >> 20:,} MiB"
@@ -233,7 +234,7 @@ def _check_range(headers: Mapping[str, str], had: int, base: str) -> None:
 
 
 def _checksum(headers: Mapping[str, str]) -> str:
-    """The sha256 that a header names, in hex; "" without one."""
+    """The SHA-256 in a header, in hex; "" if there is none."""
     if plain := _SHA256.match(headers.get("x-checksum-sha256", "")):
         return plain[1]
     for name in ("repr-digest", "content-digest", "digest"):

@@ -1,6 +1,7 @@
-"""Redaction of secret values in everything that a service sends, in plain text and in the usual encodings.
+"""Redaction of secret values in everything that a service sends, as plain text and in the usual encodings.
 
-A service knows the token that it was sent, and a proxy its password: an answer that holds one is an echo, or a trick.
+A service knows the token that it was sent, and a proxy its password: a response that contains one is an echo or an
+attack.
 """
 
 from __future__ import annotations
@@ -17,38 +18,40 @@ from sqlshell.result import Body
 
 STARS = "***"
 SHORTEST = 4
-"""A shorter value would be found anywhere."""
+"""Minimum length: a shorter value would occur by chance."""
 
 SHORTEST_IN_ROWS = 8
-"""The same for rows, which are people's data."""
+"""Minimum length in rows, which contain the user's data."""
 
 LOOKED_AT_CLOSELY = 1 << 16
-"""Bytes of a body that are searched for every form of a value; a longer one is searched for the plain ones."""
+"""Bodies up to this size, in bytes, are searched for every encoding of a value; larger ones only for the plain forms.
+"""
 
 _ESCAPED = re.compile(rb"\\\\|\\u00([2-7][0-9a-fA-F])")
 _IN_BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
 
 
 class Secrets:
-    """What is hidden. The values of a data plane come in answers, and are used: they stay in these, and are taken out
-    of everything else."""
+    """The secret values. Those of a data plane come in responses and are used: they stay in these responses, and are
+    removed from everything else.
+    """
 
     def __init__(self) -> None:
         self._own: dict[bytes, _Forms] = {}
         self._lent: dict[bytes, _Forms] = {}
 
     def add(self, value: str, *, from_service: bool = False) -> None:
-        """`lent` is a value that the service gave, and may give again."""
+        """Add values; `lent` says that the service sent them, and may send them again."""
         given = value.encode("utf-8", "surrogatepass")
         if len(given) >= SHORTEST and given not in self._own:
             (self._lent if from_service else self._own)[given] = _forms(given)
 
     def own(self) -> list[str]:
-        """The values that a service did not give."""
+        """The values that the service did not send."""
         return [value.decode("utf-8", "replace") for value in self._own]
 
     def text(self, text: str) -> str:
-        """Any text on its way to a person, a log or a file."""
+        """Redact text that is shown to a person or written to a log or file."""
         if not text or not (self._own or self._lent):
             return text
         given = text.encode("utf-8", "surrogatepass")
@@ -58,15 +61,20 @@ class Secrets:
         return text if made == given else bytes(made).decode("utf-8", "replace")
 
     def body(self, given: Body, *, from_service: bool = True) -> Body:
-        """An answer, whose JSON stays JSON; with `lent` what a service gave for a data plane is taken out too."""
+        """Redact a response, whose JSON stays valid; `from_service` includes the values that a service sent."""
         for forms in (*self._own.values(), *(self._lent.values() if from_service else ())):
             if forms.in_rows:
                 given = forms.without(given) if len(given) <= LOOKED_AT_CLOSELY else forms.quickly_without(given)
         return given
 
+    def in_rows(self, *, from_service: bool = True) -> list[str]:
+        """What body() removes from a large response."""
+        chosen = (*self._own.values(), *(self._lent.values() if from_service else ()))
+        return [text for forms in chosen if forms.in_rows for text in forms.plain()]
+
     @contextlib.contextmanager
     def redacting(self) -> Iterator[None]:
-        """Takes them out of the errors that are raised inside."""
+        """Redact the errors that are raised inside the `with` block."""
         try:
             yield
         except ShellError as error:
@@ -75,7 +83,7 @@ class Secrets:
 
 
 class _Forms:
-    """One value, and how it may be written."""
+    """One value and its encodings."""
 
     def __init__(self, value: bytes) -> None:
         self._value = value
@@ -86,7 +94,7 @@ class _Forms:
         self._any = re.compile(b"".join(map(_written, value)))
 
     def without(self, given: Body) -> Body:
-        """Every form, or a mixture of them."""
+        """Remove every encoding of the value, also mixed ones."""
         if self._any.search(given):
             given = self._any.sub(STARS.encode(), given)
         for core in self._cores:
@@ -94,12 +102,16 @@ class _Forms:
                 given = _without_base64(bytes(given), core)
         return given
 
+    def plain(self) -> list[str]:
+        """The value as it is and as it is written in URLs."""
+        return [text.decode("utf-8", "replace") for text in self._plain]
+
     def quickly_without(self, given: Body) -> Body:
         for plain in self._plain:
             if plain in given:
                 given = given.replace(plain, STARS.encode())
         if b"\\u00" in given:
-            # Any character of a JSON string may be written so.
+            # In a JSON string every character may be written as an escape.
             read = _ESCAPED.sub(_unescaped, given)
             if self._value in read:
                 return read.replace(self._value, STARS.encode())
@@ -117,7 +129,7 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
 
 
 def _written(code: int) -> bytes:
-    """A pattern of one byte: as it is, as in a URL (more than once), in a string of JSON or C, in HTML."""
+    """A pattern of one byte: plain, URL-encoded (also repeatedly), as an escape of JSON or C, in HTML."""
     digits = b"".join(b"[%c%c]" % (low, up) if low != up else b"%c" % low for low, up in _hex(code))
     forms = [re.escape(bytes([code])), b"%(?:25)*+" + digits]
     if code < 0x80:
@@ -133,7 +145,7 @@ def _hex(code: int) -> Iterator[tuple[int, int]]:
 
 
 def _cores(value: bytes) -> list[bytes]:
-    """What base64 makes of a value wherever it begins in a text, without the characters that its neighbors decide."""
+    """The base64 encodings of a value at any offset, without the characters that depend on the neighboring bytes."""
     found = [value.hex().encode(), value.hex().upper().encode()]
     for before in range(3):
         whole = base64.b64encode(b"\0" * before + value)
@@ -146,7 +158,7 @@ def _cores(value: bytes) -> list[bytes]:
 
 
 def _without_base64(given: bytes, core: bytes) -> bytes:
-    """Without the words of base64 that hold it."""
+    """Remove the base64 words that contain the value."""
     made: list[bytes] = []
     done = 0
     at = given.find(core)

@@ -1,4 +1,4 @@
-"""One service as the shell has it: its statements, its version, its resources."""
+"""One service as the shell uses it: statements, version, resources."""
 
 from __future__ import annotations
 
@@ -20,21 +20,28 @@ _ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[
 
 
 class Service(Struct):
-    """What is reached by one transport."""
+    """The clients that share one transport."""
 
     transport: Transport
     statements: Client
 
     async def version(self) -> str:
-        """Raises ServiceError and the errors of the transport."""
+        """The service's version. Raises ServiceError and the errors of the transport."""
         from sqlshell.client.api import version
 
         return await version(self.transport, legacy=await self.statements.is_legacy())
 
+    async def extensions(self) -> frozenset[str]:
+        """The extensions of the interface that the service announces. Raises as version()."""
+        if not self.transport.extensions:
+            # Any response announces them.
+            await self.version()
+        return self.transport.extensions
+
     async def download(
         self, kind: str, name: str, place: Path, context: SessionContext, *, force: bool, progress: Progress
     ) -> Download:
-        """A resource of the context's organization as the file `place`. Raises as resources.download()."""
+        """Download a resource of the context's organization to the file `place`. Raises as resources.download()."""
         from sqlshell.client.resources import download, resource_path
 
         legacy = await self.statements.is_legacy()
@@ -42,7 +49,7 @@ class Service(Struct):
         return await download(self.transport, path, place, force=force, progress=progress)
 
     async def _organization(self, context: SessionContext, *, legacy: bool) -> str:
-        """The organization's id, as a path has it: the service echoes it with any answer."""
+        """The organization's ID, for a path; every response contains it."""
         if _ID.fullmatch(context.organization) or (legacy and context.organization):
             return context.organization
         echoed: list[str] = []

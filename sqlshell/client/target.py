@@ -1,4 +1,4 @@
-"""Where a service is: a base URL taken apart, and the data source names that other clients of the interface use.
+"""The location of a service: base URLs, and the data source names (DSNs) that other clients of the interface use.
 
 A DSN is `https://:TOKEN@host/v2?sessionID=&timezone=&organizationID=&roleName=&databaseName=&schemaName=&storeName=&computePoolName=`.
 """
@@ -31,7 +31,7 @@ _TOKEN = re.compile(r"^([a-z][a-z0-9+.-]*:/+).*@", re.IGNORECASE | re.DOTALL)
 
 
 def without_token(url: str) -> str:
-    """A DSN with stars in the place of its token; any other text as it is."""
+    """A DSN with stars in place of its token; any other text unchanged."""
     return _TOKEN.sub(r"\1***@", url)
 
 
@@ -50,14 +50,14 @@ class Target(Struct, frozen=True):
     parts: Mapping[str, str] = field(default_factory=dict)
     uds: str = ""
     known_as: str = ""
-    """What people call it, where its address tells them nothing."""
+    """The name of the service for people, if its address is not meaningful."""
 
     def __repr__(self) -> str:
         return f"Target({self.base!r})"
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """What a token belongs to."""
+        """The origin, which the token belongs to."""
         if self.uds:
             return "unix", self.uds, 0
         return self.scheme, self.host, self.port
@@ -73,18 +73,18 @@ class Target(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What people know it by: the base address, the socket, or `known_as`."""
+        """The name for people: the base address, the socket, or `known_as`."""
         if self.known_as:
             return self.known_as
         return f"unix://{self.uds}{self.path}" if self.uds else self.base
 
     def at(self, other: Target) -> Target:
-        """`other`, reached as this one is."""
+        """`other`, reached in the same way as this target."""
         return replace(other, uds=self.uds)
 
     @property
     def loopback(self) -> bool:
-        """Whether the service is on this machine, so that no proxy may stand between."""
+        """Whether the service is on this machine, so that no proxy is used."""
         return bool(self.uds) or loopback(self.host)
 
 
@@ -93,7 +93,7 @@ def is_url(text: str) -> bool:
 
 
 def parse(text: str) -> Target:
-    """Take a base URL or a DSN apart; `unix:///path` is a unix socket. Raises UsageError that never repeats a token."""
+    """Parse a base URL or a DSN; `unix:///path` is a unix socket. Raises UsageError that never contains a token."""
     try:
         parts = urlsplit(text.strip())
         scheme = parts.scheme.lower()

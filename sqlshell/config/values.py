@@ -79,19 +79,23 @@ def read_config(folder: Path) -> Config:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}, {_placed(str(error), text)}", "open the file with sqlshell config edit") from None
+        raise UsageError(
+            f"{path}, {_toml_error(str(error), text)}", "open the file with sqlshell config edit"
+        ) from None
     profiles = tables.pop("profiles", {})
     if tables or not isinstance(profiles, dict):
         unknown = ", ".join(tables) or "profiles"
-        raise UsageError(f"{path}: unexpected {unknown}", "put settings into tables such as [profiles.work]")
+        raise UsageError(
+            f"{path}: unexpected top-level key {unknown}", "put settings into tables such as [profiles.work]"
+        )
     return Config(path, profiles)
 
 
-def _placed(said: str, text: str) -> str:
+def _toml_error(message: str, text: str) -> str:
     """Convert a message of tomllib to `line N: what is wrong`."""
-    found = re.fullmatch(r"(?s)(.*) \(at (?:line (\d+), column \d+|end of document)\)", said)
+    found = re.fullmatch(r"(?s)(.*) \(at (?:line (\d+), column \d+|end of document)\)", message)
     if found is None:
-        return said
+        return message
     return f"line {found[2] or text.count(chr(10)) + 1}: {found[1]}"
 
 
@@ -122,7 +126,7 @@ def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config
     chosen = profile or flags.get("profile") or environ.get(BY_NAME["profile"].variable) or ""
     if chosen and chosen not in config.profiles:
         known = ", ".join(sorted(config.profiles)) or "none"
-        raise UsageError(f"no profile {chosen!r} in {config.path}", f"profiles in the file: {known}")
+        raise UsageError(f"unknown profile {chosen!r}", f"profiles in {config.path}: {known}")
     if not chosen and DEFAULT_PROFILE in config.profiles:
         chosen = DEFAULT_PROFILE
     table = _table(config, chosen)
@@ -131,7 +135,8 @@ def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config
     values: dict[str, Value] = {}
     for setting in SETTINGS:
         if setting.name in flags:
-            values[setting.name] = Value(_read(setting, flags[setting.name], setting.flags[-1]), "flag")
+            flag = setting.flags[-1] if setting.flags else setting.name
+            values[setting.name] = Value(_read(setting, flags[setting.name], flag), "flag")
         elif (variable := _variable(setting, environ)) and not (setting.name == "url" and beside):
             values[setting.name] = Value(_read(setting, environ[variable], variable), "environment")
         elif setting.name in table:
@@ -163,7 +168,7 @@ def _read(setting: Setting, given: object, place: str) -> Any:
             try:
                 number = int(str(given))
             except ValueError:
-                raise UsageError(f"{place}: {given!r} is not an integer") from None
+                raise UsageError(f"{place}: invalid value {given!r}; expected an integer") from None
             if number < 0:
                 raise UsageError(f"{place}: must be 0 or greater, not {given!r}")
             return number

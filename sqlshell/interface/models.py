@@ -1,8 +1,7 @@
 """The bodies of the interface as msgspec structs.
 
-The specification marks `sqlState`, `statementID` and `createdOn` as required and the rest as optional; running
-services leave out more and send null for what they leave out, so that every field here has a default. Unknown fields
-are ignored.
+The specification requires `sqlState`, `statementID` and `createdOn`; the rest is optional. Running services omit more,
+or send null, so every field here has a default. Unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -14,15 +13,29 @@ import msgspec
 Rows = list[list[str | None]]
 
 MADE = ("type", "name", "command", "summary", "path")
-"""The columns of the row that tells what a statement made."""
+"""The columns of the row that describes what a statement created."""
+
+
+PARQUET = "application/vnd.apache.parquet"
+"""The media type of a whole result, in the extension `whole-result`."""
+
+COLUMNS_KEY = "columns"
+"""The key of a Parquet file's metadata that holds the result's columns: a JSON array of ColumnInfo."""
+
+INSTANTS_KEY = "instants"
+"""The key of the numbers of the columns whose values are or contain instants: a JSON array, counted from 0."""
+
+
+ENGINE_TYPES = "engine-types"
+"""The preference (header Prefer) of a client that wants the engine's types of columns too."""
 
 
 class Model(msgspec.Struct, omit_defaults=True, rename="camel"):
-    """A body of the interface: camelCase on the wire, defaults left out."""
+    """A body of the interface: camelCase on the wire, defaults omitted."""
 
 
 class Parameters(Model):
-    """`parameters` of a request. `row_limit` is an extra of the embedded service alone."""
+    """`parameters` of a request. `row_limit` is an extension of the embedded service."""
 
     timezone: str | None = None
     session_id: str | None = msgspec.field(default=None, name="sessionID")
@@ -32,8 +45,7 @@ class Parameters(Model):
 class StatementRequest(Model):
     """The part `request` of POST /v2/statements.
 
-    `statements` and `on_error` ("stop" or "continue") belong to the extension `batch`, and stand in the place of
-    `statement`.
+    `statements` and `on_error` ("stop" or "continue") belong to the extension `batch` and replace `statement`.
     """
 
     statement: str = ""
@@ -57,6 +69,8 @@ class ColumnInfo(Model):
     type: str | None = None
     nullable: bool | None = None
     display_hint: str | None = msgspec.field(default=None, name="display_hint")
+    engine_type: str | None = None
+    """The engine's type, if `type` does not tell it: an extension for requests that ask for ENGINE_TYPES."""
 
 
 class DataplaneRequest(Model):
@@ -68,9 +82,9 @@ class DataplaneRequest(Model):
 
 
 class ContextEcho(Model):
-    """`metadata.context`: what the statement ran in. A field that is missing says nothing about that part.
+    """`metadata.context`: the context that the statement ran in. A missing field says nothing about that part.
 
-    `transaction` is the local service's own: "open" or "failed" while the session has a transaction.
+    `transaction` is an extension of the local service: "open" or "failed" while the session has a transaction.
     """
 
     organization_id: str | None = msgspec.field(default=None, name="organizationID")
@@ -81,7 +95,7 @@ class ContextEcho(Model):
     compute_pool_name: str | None = None
     transaction: str | None = None
     timezone: str | None = None
-    """The session's time zone: an extra of services where SET TimeZone changes it, such as the local one."""
+    """The session's time zone: an extension of services in which SET TimeZone changes it, such as the local one."""
 
 
 class Metadata(Model):
@@ -102,20 +116,21 @@ class StatementHead(Model):
     created_on: int | float | None = None
     metadata: Metadata | None = None
     progress: float | None = None
-    """Share done, 0 to 1: an extra of services that can tell, such as the local one."""
+    """Progress from 0 to 1: an extension of services that report it, such as the local one."""
     elapsed: float | None = None
-    """Seconds that the statement itself took: an extra of the answers in a batch."""
+    """Seconds that the statement took: an extension for the responses to a batch."""
 
 
 class StatementResponse(StatementHead):
-    """The whole answer of POST /v2/statements and GET /v2/statements/{statementID}."""
+    """The whole response to POST /v2/statements and GET /v2/statements/{statementID}."""
 
     data: Rows | None = None
 
 
 class BatchResponse(Model):
-    """The answer to a batch. Each of `statements` is the answer of one statement that was begun, in order; those that
-    are missing from an answer that is not 03000 did not run."""
+    """The response to a batch. `statements` has the response of each statement that was started, in order. Statements
+    that are missing from a final response (not 03000) did not run.
+    """
 
     sql_state: str | None = None
     message: str | None = None
@@ -124,7 +139,7 @@ class BatchResponse(Model):
 
 
 class StatementData(Model):
-    """The rows of an answer alone."""
+    """Only the rows of a response."""
 
     data: Rows | None = None
 
@@ -136,7 +151,7 @@ class Version(Model, omit_defaults=False):
 
 
 class ErrorBody(Model):
-    """The body of an answer that is not 200 or 202. `message` is any JSON, for proxies answer as they like."""
+    """The body of a response other than 200 or 202. `message` may be any JSON, because proxies send their own."""
 
     message: Any = None
     trace_id: Any = msgspec.field(default=None, name="traceID")

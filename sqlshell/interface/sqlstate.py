@@ -1,11 +1,11 @@
-"""sqlState codes: what each means, and what its class means where the code is unknown."""
+"""sqlState codes: the meaning of each, and of its class if the code is unknown."""
 
 from __future__ import annotations
 
 DONE = "00000"
 WARNING = "01000"
 ROW_LIMIT = "01R01"
-"""Of the embedded service alone: the result was cut at the request's rowLimit."""
+"""Only the embedded service sends this: the result was cut off at the request's rowLimit."""
 NO_DATA = "02000"
 RUNNING = "03000"
 UNSUPPORTED = "0A000"
@@ -94,13 +94,50 @@ MEANINGS = {
     LIMIT: "limit exceeded",
     DISK_FULL: "disk full",
     TOO_LARGE: "too large",
-    CANCELLED: "cancelled",
+    CANCELLED: "canceled",
     TIMEOUT: "timed out",
     SESSION_LOST: "session lost",
     REMOTE_UNAVAILABLE: "remote service unavailable",
     INTERNAL: "internal error",
     UNDEFINED: "undefined error",
 }
+
+CONDITIONS = {
+    "21000": "cardinality violation",
+    "22001": "string data right truncation",
+    "22003": "numeric value out of range",
+    "22007": "invalid datetime format",
+    "22008": "datetime field overflow",
+    "22012": "division by zero",
+    "22023": "invalid parameter value",
+    "22P02": "invalid text representation",
+    "23502": "not null violation",
+    "23503": "foreign key violation",
+    "23505": "unique violation",
+    "23514": "check violation",
+    "25001": "active transaction",
+    "25006": "read-only transaction",
+    "25P01": "no active transaction",
+    "25P02": "in failed transaction",
+    "40001": "serialization failure",
+    "40P01": "deadlock detected",
+    "42701": "duplicate column",
+    "42702": "ambiguous column",
+    "42703": "undefined column",
+    "42704": "undefined object",
+    "42712": "duplicate alias",
+    "42725": "ambiguous function",
+    "42803": "grouping error",
+    "42804": "datatype mismatch",
+    "42846": "cannot coerce",
+    "42883": "undefined function",
+    "42P01": "undefined table",
+    "42P07": "duplicate table",
+    "42P10": "invalid column reference",
+    "55000": "object not in prerequisite state",
+    "58030": "I/O error",
+}
+"""Codes that engines send beside those of the interface, with PostgreSQL's names of their conditions."""
 
 CLASSES = {
     "00": "done",
@@ -129,18 +166,23 @@ CLASSES = {
 
 
 def meaning(code: str) -> str:
-    """What `code` means in words; unknown codes by their class, "" where that is unknown too."""
-    return MEANINGS.get(code) or CLASSES.get(code[:2], "")
+    """The meaning of `code`; for unknown codes that of the class, "" if the class is unknown too."""
+    return MEANINGS.get(code) or CONDITIONS.get(code) or CLASSES.get(code[:2], "")
 
 
 def failed(code: str) -> bool:
-    """Whether a statement with this sqlState failed: classes 00 to 03 are done, warning, no data, running."""
+    """Whether a statement with this sqlState failed: classes 00 to 03 mean success, warning, no data and running."""
     return code[:2] not in {"00", "01", "02", "03"}
 
 
 def warns(code: str) -> bool:
-    """Whether a statement with this sqlState is done, and its message a warning (class 01)."""
+    """Whether a statement with this sqlState succeeded with a warning (class 01)."""
     return code[:2] == "01"
+
+
+def is_not_found(code: str) -> bool:
+    """Whether a name in the statement is unknown: class 3D, or the codes for columns, objects, functions and tables."""
+    return code[:2] == "3D" or code in {"42703", "42704", "42883", "42P01"}
 
 
 def running(code: str) -> bool:

@@ -1,7 +1,7 @@
-"""The types of the interface, as far as a reader of values needs to tell them apart.
+"""The types of the interface, as far as readers of values distinguish them.
 
-A type arrives as text: `DECIMAL(10,2)`, `TIMESTAMP_LTZ(3)`, `ARRAY<INTEGER>`, maybe with a hint after a semicolon
-(`VARCHAR;nowrap`) and a `NOT NULL` behind it. Every value arrives as a string or null.
+A type is text: `DECIMAL(10,2)`, `TIMESTAMP_LTZ(3)`, `ARRAY<INTEGER>`, possibly followed by a hint after a semicolon
+(`VARCHAR;nowrap`) and by `NOT NULL`. Every value is a string or null.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 
 
 class Kind(enum.Enum):
-    """How values of a type are treated by a reader."""
+    """How a reader treats the values of a type."""
 
     BOOLEAN = "boolean"
     INTEGER = "integer"
@@ -38,6 +38,10 @@ KINDS = {
     "INTEGER": Kind.INTEGER,
     "INT": Kind.INTEGER,
     "BIGINT": Kind.INTEGER,
+    "UBIGINT": Kind.INTEGER,
+    "HUGEINT": Kind.INTEGER,
+    "UHUGEINT": Kind.INTEGER,
+    "BIGNUM": Kind.INTEGER,
     "FLOAT": Kind.FLOAT,
     "REAL": Kind.FLOAT,
     "DOUBLE": Kind.FLOAT,
@@ -51,6 +55,7 @@ KINDS = {
     "BINARY": Kind.BYTES,
     "DATE": Kind.DATE,
     "TIME": Kind.TIME,
+    "TIMETZ": Kind.TIME,
     "TIMESTAMP": Kind.TIMESTAMP,
     "TIMESTAMP_LTZ": Kind.TIMESTAMP,
     "TIMESTAMP_TZ": Kind.TIMESTAMP,
@@ -60,11 +65,12 @@ KINDS = {
     "ROW": Kind.NESTED,
 }
 
+_SIZE = re.compile(r"\s*\w+\s*\(\s*([0-9]{1,9}(?:\s*,\s*[0-9]{1,9})?)\s*\)")
 _NAME = re.compile(r"\s*([A-Za-z_0-9]+)")
 
 
 def base(type_name: str) -> str:
-    """The bare upper-case name of a type: `DECIMAL(10,2);nowrap` is `DECIMAL`; "" where there is none."""
+    """The upper-case name of a type without parameters: `DECIMAL(10,2);nowrap` is `DECIMAL`; "" if there is none."""
     found = _NAME.match(type_name)
     return found.group(1).upper() if found else ""
 
@@ -73,3 +79,51 @@ def base(type_name: str) -> str:
 def kind(type_name: str) -> Kind:
     """The kind of a type; unknown types are text."""
     return KINDS.get(base(type_name), Kind.TEXT)
+
+
+def size_of(text: str) -> list[int]:
+    """The numbers of a scalar type: precision and scale of `DECIMAL(10,2)`, the length of `VARCHAR(20)`, or none."""
+    found = _SIZE.match(text)
+    return [int(number) for number in found[1].split(",")] if found is not None else []
+
+
+def parts_of(text: str) -> list[str]:
+    """What a nested type is made of: the element of an ARRAY, key and value of a MAP, the fields of a STRUCT."""
+    return _separated(text[text.find("<") + 1 : text.rfind(">")]) if "<" in text and ">" in text else []
+
+
+def is_named(part: str) -> bool:
+    """Whether a field of a STRUCT has a name before its type: the fields of a tuple have only types."""
+    return field_of(part)[0] != part
+
+
+def field_of(text: str) -> tuple[str, str]:
+    """The name of a field, which may contain spaces, and its type, which contains spaces only in brackets."""
+    text = re.sub(r"(?<!\s)\s++NOT\s++NULL\s*+$", "", text, flags=re.IGNORECASE)
+    depth = 0
+    for at in range(len(text) - 1, 0, -1):
+        depth += (text[at] in ">)") - (text[at] in "<(")
+        if not depth and text[at] == " ":
+            name = text[:at].strip().removesuffix(":")
+            quoted = len(name) > 1 and name[0] == name[-1] and name[0] in '"`'
+            return (name[1:-1].replace(name[0] * 2, name[0]) if quoted else name), text[at + 1 :]
+    return text, "VARCHAR"
+
+
+def _separated(text: str) -> list[str]:
+    """The parts between commas outside of brackets and quotes."""
+    parts, depth, quote, begun = [], 0, "", 0
+    for at, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in '"`':
+            quote = char
+        elif char in "<(":
+            depth += 1
+        elif char in ">)":
+            depth -= 1
+        elif char == "," and not depth:
+            parts.append(text[begun:at].strip())
+            begun = at + 1
+    rest = text[begun:].strip()
+    return [*parts, rest] if rest else parts

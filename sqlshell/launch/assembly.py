@@ -1,120 +1,67 @@
-"""Settings become the parts of a shell: the client of its service, the journal, what --offline does."""
+"""Creates the parts of a shell from settings: the client of its service, the journal, the behavior of --offline."""
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
 from msgspec import Struct
 
-from sqlshell.client.http.network import Dial
-from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.trace import Trace
-from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.service import Service
-from sqlshell.client.statements.client import Client, StreamLimits, Submission
-from sqlshell.client.statements.polling import StatementsClient
-from sqlshell.client.target import Target
-from sqlshell.config.settings import BY_NAME
+from sqlshell.client.statements.client import StreamLimits, Submission
 from sqlshell.config.values import Settings
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
-from sqlshell.launch.credentials import run_token_command
-from sqlshell.launch.destination import Place, Remote
+from sqlshell.launch.clients import Endpoint, Messages, service_at
+from sqlshell.launch.destination import Destination, RemoteService
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.connection import Offline
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.records.journal import Journal
-from sqlshell.shell.records.redaction import Keeping
-from sqlshell.shell.running.policy import Policy, check_patterns
+from sqlshell.shell.records.redaction import SecretFilter
 from sqlshell.shell.session import Options
+from sqlshell.sql.analysis.lexed import Redact
 
 
-def _nothing() -> None:
-    return None
-
-
-class Reached(Struct, frozen=True):
-    """A service that runs: its address, a token for it, and how to dial it where that is not TCP."""
-
-    target: Target
-    token: str = ""
-    dial: Dial | None = None
-    ready: Callable[[], None] = _nothing
-    """Waits until the service answers. Raises ShellError where it cannot be started."""
-    release: Callable[[], None] = _nothing
-    """Ends the service, where it runs in this process, and waits for that. Harmless a second time."""
-
-    def __repr__(self) -> str:
-        return f"Reached({self.target!r})"
-
-
-class Sharing(Struct, frozen=True):
+class SharedParts(Struct, frozen=True):
     """What all connections of one shell share."""
 
     options: Options
-    keeping: Keeping
+    secret_filter: SecretFilter
     front_end: FrontEnd
     diagnostics: Diagnostics
     streams: Streams
     interactive: bool = False
 
 
-def network_of(settings: Settings) -> NetworkOptions:
-    return NetworkOptions(
-        connect_timeout=settings["connect_timeout"],
-        read_timeout=settings["read_timeout"],
-        timeout=settings["timeout"] or 1e9,
-        retries=settings["retries"],
-        ca_file=settings["ca_file"],
-        client_cert=settings["client_cert"],
-        client_key=settings["client_key"],
-        insecure=settings["insecure"],
-        private_data_plane=settings["private_data_plane"],
-        answer_limit=settings["answer_limit"] << 20,
-        download_limit=settings["download_limit"] << 20,
-    )
-
-
-def service_of(place: Place, reached: Reached, sharing: Sharing, redact: Callable[[str], str]) -> Service:
-    """The client of a service. Raises UsageError for certificates that cannot be used."""
-    settings, network, diagnostics = place.settings, network_of(place.settings), sharing.diagnostics
-    command = place.where.token_command if isinstance(place.where, Remote) else ""
-    if network.insecure and reached.target.scheme == "https":
-        diagnostics.warn(f"--insecure: not verifying the certificate of {reached.target.name}")
-
-    async def renew() -> str:
-        return await asyncio.to_thread(run_token_command, command)
+def service_of(destination: Destination, endpoint: Endpoint, shared: SharedParts, redact: Redact) -> Service:
+    """The client of a service. Raises UsageError for invalid certificates."""
+    diagnostics = shared.diagnostics
 
     async def ask() -> str:
-        return await sharing.front_end.token(reached.target.name)
+        return await shared.front_end.token(endpoint.target.name)
 
-    asks = sharing.interactive and isinstance(place.where, Remote)
-    transport = Transport(
-        reached.target,
-        reached.token,
-        dial=reached.dial,
-        network=network,
-        trace=Trace(diagnostics.say, lambda: diagnostics.verbose, redact),
-        renew=renew if command else None,
-        refused=ask if asks and not command else None,
-        say=diagnostics.note,
-        warn=diagnostics.warn,
-    )
-    hidden_before = diagnostics.hide
-    # The tokens of services that were left, and of others beside this one, stay hidden.
-    diagnostics.hide = lambda text: transport.trace.secrets.text(hidden_before(text))
-    sharing.keeping.asks(transport.trace.secrets.own)
-    return Service(transport, _client(transport, reached, sharing, settings))
+    def limits() -> StreamLimits:
+        options = shared.options
+        return StreamLimits(
+            options.max_rows or None, options.stream_for or None, shared.interactive or options.allow_gaps
+        )
+
+    asks = shared.interactive and isinstance(destination.service, RemoteService)
+    trace = Trace(diagnostics.say, lambda: diagnostics.verbose, redact)
+    messages = Messages(trace, diagnostics.wait, diagnostics.warn, ask if asks else None)
+    service = service_at(destination, endpoint, messages, limits)
+    # Tokens of other services, earlier ones too, stay hidden.
+    diagnostics.filter(trace.secrets.text)
+    shared.secret_filter.add_source(trace.secrets.own)
+    return service
 
 
-def redactor_of(settings: Settings) -> Callable[[str], str]:
-    """Takes the secrets out of a statement. Raises UsageError for a name's pattern that is none."""
+def redactor_of(settings: Settings) -> Redact:
+    """A function that removes the secrets from a statement. Raises UsageError for an invalid pattern."""
     from sqlshell.sql.analysis.secrets import redactor
 
     try:
@@ -124,18 +71,20 @@ def redactor_of(settings: Settings) -> Callable[[str], str]:
 
 
 def journal_of(
-    place: Place, folder: Path, known_as: str, redact: Callable[[str], str], diagnostics: Diagnostics
+    destination: Destination, folder: Path, known_as: str, redact: Redact, diagnostics: Diagnostics
 ) -> Journal:
-    """Where statements are remembered: in a file for services that outlive this process."""
-    if not isinstance(place.where, Remote) or not place.settings["journal"]:
+    """The journal of statements: in a file if the service outlives this process."""
+    if not isinstance(destination.service, RemoteService) or not destination.settings["journal"]:
         return Journal(None, known_as, "", diagnostics.warn, redact)
-    return Journal(folder / "journal.db", place.where.target.name, place.profile, diagnostics.warn, redact)
+    return Journal(
+        folder / "journal.db", destination.service.target.name, destination.profile, diagnostics.warn, redact
+    )
 
 
-def offline_of(place: Place, stdout: TextIO) -> Offline:
-    """Prints each request as a curl command."""
-    assert isinstance(place.where, Remote)
-    target, settings = place.where.target, place.settings
+def offline_of(destination: Destination, stdout: TextIO) -> Offline:
+    """Print each request as a curl command."""
+    assert isinstance(destination.service, RemoteService)
+    target, settings = destination.service.target, destination.settings
     options = [
         *(["--cacert", settings["ca_file"]] if settings["ca_file"] else []),
         *(["--cert", settings["client_cert"]] if settings["client_cert"] else []),
@@ -143,44 +92,11 @@ def offline_of(place: Place, stdout: TextIO) -> Offline:
         *(["--insecure"] if settings["insecure"] else []),
     ]
 
-    def tell(asked: Submission, context: SessionContext) -> None:
+    def print_curl(submission: Submission, context: SessionContext) -> None:
         from sqlshell.client.http.curl import curl
 
-        text = curl(target, asked, context, legacy=settings["api"] == "legacy", options=options)
+        text = curl(target, submission, context, legacy=settings["api"] == "legacy", options=options)
         stdout.write(f"{text}\n")
         stdout.flush()
 
-    return tell
-
-
-def policy_of(place: Place) -> Policy:
-    """What may be sent, and what is asked about. Raises UsageError for a policy that would protect nothing."""
-    settings = place.settings
-    check_patterns(settings["confirm"], f"profile {settings.profile}, confirm")
-    name = settings.profile or (place.where.target.host if isinstance(place.where, Remote) else "local")
-    by = {"flag": "--read-only", "environment": BY_NAME["read_only"].variable}.get(settings.source("read_only"), "")
-    return Policy(bool(settings["read_only"]), settings["confirm"], name, bool(settings["yes"]), by)
-
-
-def _client(transport: Transport, reached: Reached, sharing: Sharing, settings: Settings) -> Client:
-    waits = settings["wait"] or None
-    # The service inside speaks the current interface, whatever others do.
-    api = settings["api"] if reached.dial is None else "v2"
-    if api == "legacy":
-        from sqlshell.client.legacy import LegacyClient
-
-        return LegacyClient(transport, waits)
-
-    def limits() -> StreamLimits:
-        options = sharing.options
-        return StreamLimits(
-            options.max_rows or None, options.stream_for or None, sharing.interactive or options.allow_gaps
-        )
-
-    statements = StatementsClient(transport, ResultFactory(transport, reached.dial, limits), waits)
-    if api == "auto":
-        from sqlshell.client.api import DetectingClient
-        from sqlshell.client.legacy import LegacyClient
-
-        return DetectingClient(transport, statements, LegacyClient(transport, waits), sharing.diagnostics.note)
-    return statements
+    return print_curl

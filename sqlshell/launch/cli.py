@@ -10,53 +10,109 @@ from typing import Any
 
 import click
 
-from sqlshell import __version__
 from sqlshell.config.settings import GROUPS, OTHER, SCRIPTS, SETTINGS, Setting
 from sqlshell.config.values import config_folder, read_config
 from sqlshell.errors import Exit, OutputError, ShellError, UsageError
+from sqlshell.launch.help_option import WithHelp
+from sqlshell.launch.subcommands import SUBCOMMANDS
+from sqlshell.spelling import did_you_mean
+from sqlshell.version import __version__
 
 UNWRITABLE = frozenset({errno.EBADF, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
-"""The errors of writing help or version to stdout; any other OSError that gets here is a bug."""
-
-SUBCOMMANDS = {
-    "serve": "run the local service on a port",
-    "fetch": "show the result of an earlier statement",
-    "replay": "run a transcript again and print every difference",
-    "download": "download a resource of the service to a file",
-    "config": "list, show, check, create or edit profiles",
-    "doctor": "check the installation and the connection",
-    "version": "print the version; with --server also the service's",
-}
+"""Errors of writing help or version to stdout; any other OSError here is a bug."""
 
 EXAMPLES = """\b
 Examples:
-  sqlshell                                      the local service, in memory
-  sqlshell work.duckdb                          the local service on a database file
+  sqlshell                                      the embedded service, in memory
+  sqlshell work.duckdb                          the embedded service on a database file
   sqlshell sales.parquet -c 'from sales limit 5'
+  seq 9 | sqlshell - -c 'from stdin'            data on stdin; statements from -c, -f or the terminal
   sqlshell https://host/v2 --database d         a remote service
   sqlshell -c 'select 42 as answer' --format csv
-  sqlshell -f load.sql -c 'from t' -o t.csv     scripts run in the order given
+  sqlshell -f load.sql -c 'from t' -o t.csv     -c and -f run in the order given
   generate | sqlshell --on-error continue       a script on stdin
   sqlshell serve --data DIR                     the local service on a port
 
 \b
-Formats: table, vertical (for people); csv, tsv, json, jsonl (for programs).
+Formats: table, vertical (for people); csv, tsv, json, jsonl, unaligned, insert (for programs);
+parquet, arrow, arrows (typed columns); markdown, html, xlsx (documents). TIME is 30, 1.5s, 5m or 1h30m.
 Exit codes: 0 success, 1 statement failed, 2 usage error, 3 service error, 4 timeout, 130 interrupted,
 141 stdout closed by its reader.
 The token is read from SQLSHELL_TOKEN, --token-file or a profile; at a terminal, sqlshell prompts for it.
+'sqlshell SUBCOMMAND --help' shows the options of a subcommand.
+"""
+
+CONFIG = """Manage the profiles in config.toml.
+
+\b
+list      list the profiles
+show      print the value of every setting and its source
+settings  list all settings
+check     check all profiles
+init      create config.toml from a template
+edit      open config.toml in $EDITOR
 """
 
 
-class Grouped(click.Command):
-    """A command whose help lists options by group, and which records the order of -c and -f."""
+_OF_SCRIPTS = frozenset(
+    {
+        "on_error",
+        "no_commands",
+        "single_transaction",
+        "max_parallel",
+        "dry_run",
+        "describe",
+        "checkpoint",
+        "resume",
+        "unknown",
+        "no_rc",
+    }
+)
+_OF_RESULTS = frozenset(
+    {
+        "max_rows",
+        "stream_for",
+        "allow_gaps",
+        "attach",
+        "tuples_only",
+        "fieldsep",
+        "recordsep",
+        "csv_safe",
+        "insert_table",
+        "theme",
+    }
+)
+UNUSED: Mapping[str, frozenset[str]] = {
+    "fetch": _OF_SCRIPTS | {"attach", "set"},
+    "import": _OF_SCRIPTS | _OF_RESULTS,
+    "export": _OF_SCRIPTS | {"theme"},
+    "download": _OF_SCRIPTS | _OF_RESULTS | {"set"},
+}
+"""The settings by subcommand whose flags would do nothing there, or keep it from running."""
+
+
+class Grouped(WithHelp):
+    """A command whose help lists options by group, and which records the order of -c and -f.
+
+    `own` are the names of the options that only this subcommand has; they come first in its help.
+    """
+
+    def __init__(self, *args: Any, own: frozenset[str] = frozenset(), **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self.own = own
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {name: [] for name in GROUPS}
+        title = (self.name or "").split()[-1].capitalize()
+        groups: dict[str, list[tuple[str, str]]] = {name: [] for name in ((title,) if self.own else ()) + GROUPS}
         places = {setting.name: setting.group for setting in SETTINGS} | {
             "command": SCRIPTS,
             "file": SCRIPTS,
             "output": "Output",
+            "input_format": SCRIPTS,
+            "no_align": "Output",
+            "expanded": "Output",
         }
+        places.update(dict.fromkeys(self.own, title))
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None and isinstance(parameter, click.Option):
@@ -68,16 +124,20 @@ class Grouped(click.Command):
         if self.name != "sqlshell":
             return
         with formatter.section("Subcommands"):
-            formatter.write_dl([(name, f"{text} (sqlshell {name} --help)") for name, text in SUBCOMMANDS.items()])
+            formatter.write_dl(list(SUBCOMMANDS.items()))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         parser = self.make_parser(ctx)
         if self.name == "sqlshell":
-            # Options of a subcommand are unknown here, and should not be the reported error.
+            # Options of a subcommand are unknown here, and must not be reported as the error.
             parser.ignore_unknown_options = True
         found, rest, order = parser.parse_args(list(args))
         if self.name == "sqlshell":
-            _refuse_subcommand([word for word in (found.get("target"), *rest) if isinstance(word, str)])
+            targets = found.get("target")
+            words = [*(targets if isinstance(targets, tuple | list) else ()), *rest]
+            if found.get("verbose"):
+                _refuse_variable(words)
+            _refuse_subcommand(words)
         ctx.meta["scripts"] = [item.name for item in order if item.name in {"command", "file"}]
         return super().parse_args(ctx, args)
 
@@ -91,16 +151,41 @@ def _refuse_subcommand(words: Sequence[str]) -> None:
         )
 
 
+def _refuse_variable(words: Sequence[str]) -> None:
+    """Raises UsageError for `-v NAME=VALUE`, which sets a variable in psql."""
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if equals and name.isidentifier():
+            raise UsageError("-v prints more messages and takes no value", f"to set a variable: --set {word}")
+
+
 def shell_command() -> click.Command:
     """The main command, with options from the table of settings."""
     options: list[click.Parameter] = [
-        click.Argument(["target"], required=False),
-        click.Option(["-c", "--command"], multiple=True, metavar="SQL", help="run statements; repeatable"),
-        click.Option(["-f", "--file"], multiple=True, metavar="FILE", help="run a script (- for stdin); repeatable"),
-        click.Option(["-o", "--output"], metavar="FILE", help="write results to FILE (the extension sets the format)"),
+        click.Argument(["target"], nargs=-1),
+        click.Option(["-c", "--command"], multiple=True, metavar="SQL", help="run SQL and exit; repeatable"),
+        click.Option(
+            ["-f", "--file"], multiple=True, metavar="FILE", help="run a script and exit (- for stdin); repeatable"
+        ),
+        click.Option(
+            ["-o", "--output"],
+            metavar="FILE",
+            help="write results to FILE (- for stdout); the extension sets the format",
+        ),
         *(_option(setting) for setting in SETTINGS if setting.flags),
-        click.Option(["--list-themes"], is_flag=True, help="list the themes, each in its colors"),
-        click.Option(["--version"], is_flag=True, help="print the version"),
+        click.Option(
+            ["--input-format"],
+            type=click.Choice(["csv", "tsv", "json", "jsonl", "parquet"]),
+            help="the format of TARGET -",
+        ),
+        click.Option(["-A", "--no-align"], is_flag=True, help="unaligned output, as psql -A (--format unaligned)"),
+        click.Option(["-x", "--expanded"], is_flag=True, help="show each row as a record (\\pset expanded on)"),
+        click.Option(["-l", "--list"], is_flag=True, help="list the databases and exit"),
+        click.Option(["--list-themes"], is_flag=True, help="list the themes with color samples and exit"),
+        click.Option(
+            ["--spec"], is_flag=True, help="print options, subcommands and backslash commands as JSON and exit"
+        ),
+        click.Option(["--version"], is_flag=True, help="print the version and exit"),
     ]
     return Grouped(
         "sqlshell",
@@ -108,9 +193,9 @@ def shell_command() -> click.Command:
         callback=_shell,
         epilog=EXAMPLES,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-        help="An SQL shell for statement-execution services. TARGET is a base URL (https://host/v2), a profile of "
-        "config.toml, a database file, or a data file (csv, json, parquet). Without TARGET, sqlshell starts a local "
-        "in-memory service; its data is lost on exit.",
+        help="A SQL shell for statement-execution services. TARGET is a base URL (https://host/v2), a profile of "
+        "config.toml, a database file, or data files (csv, json, parquet; - is data on stdin). Without TARGET, "
+        "sqlshell uses its embedded service on DuckDB, in memory; its data is lost on exit.",
     )
 
 
@@ -121,7 +206,7 @@ def subcommand(name: str) -> click.Command:
 
         return serve_command()
     if name == "config":
-        return click.Command(
+        return WithHelp(
             "sqlshell config",
             params=[
                 click.Argument(["action"], metavar="list|show|settings|check|init|edit"),
@@ -129,20 +214,85 @@ def subcommand(name: str) -> click.Command:
             ],
             callback=_config,
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-            help="Manage the profiles in config.toml. list: list the profiles. show: print the value of every setting "
-            "and its source. settings: list all settings. check: check all profiles. init: create config.toml from a "
-            "template. edit: open config.toml in $EDITOR.",
+            help=CONFIG,
+        )
+    if name == "completion":
+        return WithHelp(
+            "sqlshell completion",
+            params=[click.Argument(["shell"], metavar="bash|zsh|fish")],
+            callback=_completion,
+            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+            help="Print a script that completes options, subcommands and profiles. For bash, add this to "
+            '~/.bashrc: eval "$(sqlshell completion bash)"; for zsh, the same with zsh to ~/.zshrc, after compinit; '
+            "for fish, sqlshell completion fish | source to config.fish.",
+        )
+    if name == "man":
+        return WithHelp(
+            "sqlshell man",
+            callback=_man,
+            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+            help="Print the man page: sqlshell man | man -l -",
         )
     target = click.Argument(["target"], required=False)
-    shared: list[click.Parameter] = [_option(setting) for setting in SETTINGS if setting.flags]
+    unused = UNUSED.get(name, frozenset())
+    shared: list[click.Parameter] = [
+        _option(setting) for setting in SETTINGS if setting.flags and setting.name not in unused
+    ]
     output = click.Option(["-o", "--output"], metavar="FILE", help="write to FILE")
     own: list[click.Parameter]
     match name:
         case "fetch":
             own = [click.Argument(["statement_id"], metavar="ID"), target, output]
             text = "Show the result of an earlier statement; if it is still running, wait for it. Without TARGET, "
-            text += "the journal gives the service on which it ran."
+            text += "the service is looked up in the journal."
             callback: Callable[..., int] = _fetch
+        case "import":
+            own = [
+                click.Argument(["path"], metavar="FILE"),
+                target,
+                click.Option(
+                    ["--table"],
+                    required=True,
+                    metavar="TABLE",
+                    help="the table to load, or t(a, b) to load only these columns",
+                ),
+                click.Option(
+                    ["--create"], is_flag=True, help="create the table first, with types detected from the file"
+                ),
+                click.Option(["--dry-run"], is_flag=True, help="only show which column goes where"),
+                click.Option(["--input-format"], metavar="FORMAT", help="csv, text, json or parquet"),
+                click.Option(
+                    ["--with"], metavar="OPTIONS", help="options of \\copy, such as \"HEADER, DELIMITER ';'\""
+                ),
+                click.Option(["--max-errors"], metavar="N", help="skip up to N rows that cannot be converted"),
+                click.Option(["--rejects"], metavar="FILE", help="write the rows that cannot be converted to FILE"),
+                click.Option(["--resume"], is_flag=True, help="continue an interrupted import of the same file"),
+                click.Option(
+                    ["--unknown"],
+                    type=click.Choice(["skip", "send"]),
+                    help="with --resume: rows whose outcome is unknown are in the table (skip) or not (send)",
+                ),
+            ]
+            text = "Load a file (- is stdin) into a table of TARGET: csv, tsv, json, jsonl or parquet, also compressed "
+            text += "(.gz, .zst). Columns are matched by name. If rows cannot be converted, they are reported and "
+            text += "nothing is sent."
+            callback = _import
+        case "export":
+            own = [
+                target,
+                click.Option(["--query"], metavar="SQL", help="the statement whose result is written"),
+                click.Option(["--table"], metavar="TABLE", help="the table that is written"),
+                click.Option(
+                    ["-o", "--output"],
+                    required=True,
+                    metavar="FILE",
+                    help="write to FILE; the extension sets the format",
+                ),
+                click.Option(["--resume"], is_flag=True, help="continue an interrupted export to the same file"),
+            ]
+            text = "Write the result of a statement of TARGET to a file, which appears when it is complete. Finished "
+            text += "partitions are kept in FILE.parts until then; --resume fetches only the others."
+            callback = _export
         case "replay":
             own = [click.Argument(["transcript"], metavar="FILE"), target, output]
             text = "Run the statements of a transcript (\\transcript FILE) again, on the local service or on TARGET, "
@@ -163,9 +313,11 @@ def subcommand(name: str) -> click.Command:
             own = [target, click.Option(["--server"], is_flag=True, help="also print the service's version")]
             text = SUBCOMMANDS[name].capitalize() + "."
             callback = _version
+    names = frozenset(option.name or "" for option in own)
     return Grouped(
         f"sqlshell {name}",
-        params=[*own, *shared],
+        params=[*own, *(option for option in shared if option.name not in names)],
+        own=names,
         callback=callback,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         help=text,
@@ -182,6 +334,15 @@ def run(argv: Sequence[str]) -> int:
         return int(chosen.main(list(args), prog_name=chosen.name, standalone_mode=False) or 0)
     except click.exceptions.Exit as leave:
         return leave.exit_code
+    except click.NoSuchOption as error:
+        if argv[0] in UNUSED and any(error.option_name in item.opts for item in shell_command().params):
+            return _fail(
+                UsageError(f"{error.option_name} does not apply to {name}", f"{name} --help lists the options")
+            )
+        flags = [flag[2:] for item in chosen.params for flag in item.opts if flag.startswith("--")]
+        otherwise = f"{name} --help lists the options"
+        hint = did_you_mean(error.option_name.lstrip("-"), flags, otherwise, shown=lambda flag: f"--{flag}")
+        return _fail(UsageError(f"unknown option {error.option_name}", hint))
     except click.ClickException as error:
         return _fail(UsageError(error.format_message(), f"{name} --help lists the options"))
     except ShellError as error:
@@ -205,7 +366,7 @@ def _bug(error: Exception) -> int:
     from sqlshell.runtime.bugs import bug_of, trace
 
     bug = bug_of(error)
-    trace(bug)
+    trace(bug, sys.stderr)
     return _fail(bug)
 
 
@@ -230,75 +391,192 @@ def _fail(error: ShellError) -> int:
 
 
 def _shell(
-    target: str | None,
+    target: tuple[str, ...],
     command: tuple[str, ...],
     file: tuple[str, ...],
     output: str | None,
     version: bool,
+    spec: bool,
     list_themes: bool,
+    no_align: bool,
+    expanded: bool,
+    list: bool,
+    input_format: str | None,
     **given: Any,
 ) -> int:
     if version:
         click.echo(f"sqlshell {__version__}")
         return 0
+    if spec:
+        import json
+
+        click.echo(json.dumps(_spec(), indent=2))
+        return 0
     if list_themes:
         return _list_themes()
+    if no_align:
+        given["format"] = "unaligned"
+    if expanded:
+        given["expanded"] = "on"
+    data = target if len(target) > 1 or "-" in target else ()
+    if input_format and "-" not in data:
+        raise UsageError("--input-format requires the TARGET -", "the extension of a file sets its format")
+    if target.count("-") > 1:
+        raise UsageError("TARGET - may be given only once")
+    one = target[0] if target and not data else None
+    if list:
+        return _run(one, [("command", "\\l")], output or "", given, data=data, input_format=input_format)
     texts, files = iter(command), iter(file)
     kinds = click.get_current_context().meta["scripts"]
     scripts = [(kind, next(texts if kind == "command" else files)) for kind in kinds]
-    return _start(target, scripts, output or "", given)
+    return _run(one, scripts, output or "", given, data=data, input_format=input_format)
 
 
 def _list_themes() -> int:
-    from sqlshell.shell.interactive.look.paint import here, previews
+    from sqlshell.shell.interactive.look.paint import color_depth, previews
 
-    for line in previews(config_folder(os.environ) / "themes", here() if sys.stdout.isatty() else 0):
+    for line in previews(config_folder(os.environ) / "themes", color_depth() if sys.stdout.isatty() else 0):
         click.echo(line, color=True)
     return 0
 
 
-def _start(
+def _run(
     target: str | None,
     scripts: Sequence[tuple[str, str]],
     output: str,
     given: Mapping[str, Any],
     statement_id: str = "",
+    *,
+    writes: bool = False,
+    data: Sequence[str] = (),
+    input_format: str | None = None,
 ) -> int:
-    from sqlshell.launch.invocation import Start, start
+    from sqlshell.launch.invocation import Invocation, run
     from sqlshell.origin import Own
     from sqlshell.runtime.streams import Streams
 
     config = read_config(config_folder(os.environ))
     own = [(kind, Own(text)) for kind, text in scripts]
-    asked = Start(
-        Own(target or ""), own, Own(output), _flags(given), config, os.environ, Streams.standard(), statement_id
+    invocation = Invocation(
+        Own(target or ""),
+        own,
+        Own("" if output == "-" else output),
+        _flags(given),
+        config,
+        os.environ,
+        Streams.standard(),
+        statement_id,
+        writes,
+        [Own(text) for text in data],
+        input_format or "",
     )
-    return start(asked)
+    return run(invocation)
 
 
 def _fetch(statement_id: str, target: str | None, output: str | None, **given: Any) -> int:
-    return _start(target, [("command", f"\\fetch {_word(statement_id)}")], output or "", given, statement_id)
+    return _run(target, [("command", f"\\fetch {_quoted_argument(statement_id)}")], output or "", given, statement_id)
+
+
+def _import(
+    path: str,
+    target: str | None,
+    table: str,
+    create: bool,
+    dry_run: bool,
+    input_format: str | None,
+    max_errors: str | None,
+    rejects: str | None,
+    resume: bool,
+    unknown: str | None,
+    **given: Any,
+) -> int:
+    from pathlib import Path
+
+    from sqlshell.shell.loading.request import format_of
+
+    if path != "-" and not path.startswith("~") and not Path(path).exists():
+        # Before TARGET is opened, which may create it.
+        raise UsageError(f"no such file: {path}")
+    texts = {"FORMAT": input_format, "MAX_ERRORS": max_errors, "REJECTS": rejects, "UNKNOWN": unknown}
+    flags = {"CREATE": create, "DRY_RUN": dry_run, "RESUME": resume, "SNIFF": bool(input_format)}
+    options = [
+        *filter(None, [given.pop("with", None)]),
+        *(name for name, set_ in flags.items() if set_),
+        *(f"{name} {_literal(text)}" for name, text in texts.items() if text is not None),
+    ]
+    if not format_of(path):
+        # A later option of the same name counts.
+        options.insert(0, "FORMAT auto")
+    source = "PSTDIN" if path == "-" else _literal(path)
+    with_ = f" WITH ({', '.join(options)})" if options else ""
+    return _run(target, [("command", f"\\copy {table} FROM {source}{with_}")], "", given, writes=not dry_run)
+
+
+def _export(target: str | None, query: str | None, table: str | None, output: str, resume: bool, **given: Any) -> int:
+    if (query is None) == (table is None):
+        raise UsageError("export requires either --query or --table", "sqlshell export --help lists the options")
+    from sqlshell.shell.running.submitting import require_rows
+    from sqlshell.sql.script.items import Statement
+    from sqlshell.sql.script.splitting import split
+
+    items = split(query if query is not None else f"SELECT * FROM {table}")
+    if len(items) != 1 or not isinstance(items[0], Statement):
+        raise UsageError("export requires exactly one statement", "omit backslash commands and other statements")
+    require_rows(items[0].lexed, "export")
+    # On a line of its own: the statement may end in a comment.
+    command = f"{items[0].text}\n\\export {_quoted_argument(output)}{' resume' if resume else ''}"
+    return _run(target, [("command", command)], "", given)
+
+
+def _literal(text: str) -> str:
+    """A string of SQL. Raises UsageError for a text that does not fit on the line of a command."""
+    if "\n" in text:
+        raise UsageError(f"{text!r} contains a line break", "use another name")
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _replay(transcript: str, target: str | None, output: str | None, **given: Any) -> int:
-    return _start(target, [("command", f"\\replay {_word(transcript)}")], output or "", given)
+    return _run(target, [("command", f"\\replay {_quoted_argument(transcript)}")], output or "", given)
 
 
 def _download(kind: str, name: str, target: str | None, output: str | None, force: bool, **given: Any) -> int:
     words = [kind, name, *([output] if output else []), *(["--force"] if force else [])]
-    return _start(target, [("command", f"\\download {' '.join(map(_word, words))}")], "", given)
+    return _run(target, [("command", f"\\download {' '.join(map(_quoted_argument, words))}")], "", given)
 
 
 def _config(action: str, profile: str | None) -> int:
     from sqlshell.launch.configure import configure
+    from sqlshell.runtime.streams import Streams
 
-    return configure(action, profile or "", os.environ)
+    return configure(action, profile or "", os.environ, Streams.standard())
+
+
+def _spec() -> dict[str, Any]:
+    from sqlshell.launch.reference.spec import spec
+
+    return spec(shell_command(), [(name, summary, subcommand(name)) for name, summary in SUBCOMMANDS.items()])
+
+
+def _completion(shell: str) -> int:
+    from sqlshell.launch.reference.completion import SHELLS
+
+    if shell not in SHELLS:
+        raise UsageError(f"no completion for {shell}", f"shells: {', '.join(SHELLS)}")
+    click.echo(SHELLS[shell](_spec()), nl=False)
+    return 0
+
+
+def _man() -> int:
+    from sqlshell.launch.reference.man_page import man_page
+
+    click.echo(man_page(_spec()), nl=False)
+    return 0
 
 
 def _doctor(target: str | None, **given: Any) -> int:
     from sqlshell.launch.doctor import diagnose
 
-    return diagnose(target or "", _flags(given), os.environ)
+    return diagnose(target or "", _flags(given), os.environ, sys.stdout)
 
 
 def _flags(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -317,10 +595,10 @@ def _version(target: str | None, server: bool, **given: Any) -> int:
             )
         click.echo(f"sqlshell {__version__}")
         return 0
-    return _start(target, [("command", "\\version")], "", given)
+    return _run(target, [("command", "\\version")], "", given)
 
 
-def _word(text: str) -> str:
+def _quoted_argument(text: str) -> str:
     """Quote an argument for a backslash command. Raises UsageError if it cannot be quoted."""
     for quote in "'\"":
         if quote not in text and "\n" not in text:

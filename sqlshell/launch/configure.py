@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TextIO
 
 from sqlshell.client.target import Target, without_token
 from sqlshell.config.settings import SETTINGS
@@ -13,10 +13,18 @@ from sqlshell.config.values import Config, Settings, config_folder, read_config,
 from sqlshell.errors import UsageError
 from sqlshell.launch.credentials import without_secrets
 from sqlshell.origin import Own
+from sqlshell.runtime.streams import Streams
 from sqlshell.shell.interactive.editor import edit_file
 
 SECRET = frozenset({"token"})
-TAKES = {"flag": "on|off", "integer": "number", "count": "number", "seconds": "time", "many": "list of strings"}
+TAKES = {
+    "flag": "on|off",
+    "integer": "integer",
+    "count": "integer",
+    "seconds": "duration",
+    "many": "list of strings",
+    "text": "string",
+}
 """The kinds of settings as shown to people."""
 ACTIONS = ("list", "show", "settings", "check", "init", "edit")
 
@@ -35,11 +43,11 @@ TEMPLATE = """\
 # token_command = "pass show production/token"
 # read_only = true
 # confirm = ["DROP", "TRUNCATE", "DELETE WITHOUT WHERE"]   # or "type-name"
-# color = "#ff5f5f"
+# prompt_color = "#ff5f5f"
 """
 
 
-def configure(action: str, name: str, environ: Mapping[str, str]) -> int:
+def configure(action: str, name: str, environ: Mapping[str, str], streams: Streams) -> int:
     """Run an action on config.toml; `name` is a profile. Returns the exit code. Raises UsageError."""
     folder = config_folder(environ)
     path = folder / "config.toml"
@@ -48,38 +56,38 @@ def configure(action: str, name: str, environ: Mapping[str, str]) -> int:
             config = read_config(folder)
             for profile, table in sorted(config.profiles.items()):
                 url = str(table.get("url", "")) if isinstance(table, Mapping) else ""
-                sys.stdout.write(f"{profile}\t{without_token(url)}\n")
+                streams.stdout.write(f"{profile}\t{without_token(url)}\n")
         case "show":
-            _show(resolve({}, environ, read_config(folder), name))
+            _show(resolve({}, environ, read_config(folder), name), streams.stdout)
         case "settings":
-            _list_settings()
+            _list_settings(streams.stdout)
         case "check":
-            return _check(read_config(folder), path)
+            return _check(read_config(folder), path, streams)
         case "init":
-            _init(path)
+            _init(path, streams.stdout)
         case "edit":
-            _edit(path)
+            _edit(path, streams)
         case _:
             raise UsageError(f"unknown action {action!r}", f"actions: {', '.join(ACTIONS)}")
     return 0
 
 
-def _show(settings: Settings) -> None:
+def _show(settings: Settings, stdout: TextIO) -> None:
     if settings.profile:
-        sys.stdout.write(f"# profile {settings.profile}\n")
+        stdout.write(f"# profile {settings.profile}\n")
     width = max(len(setting.name) for setting in SETTINGS)
     for setting in SETTINGS:
         value = settings.values[setting.name]
         shown = "***" if setting.name in SECRET and value.value else _text(without_secrets(setting.name, value.value))
-        sys.stdout.write(f"{setting.name.ljust(width)}  {shown or '-'}  ({value.source})\n")
+        stdout.write(f"{setting.name.ljust(width)}  {shown or '-'}  ({value.source})\n")
 
 
-def _list_settings() -> None:
+def _list_settings(stdout: TextIO) -> None:
     """List each setting that is allowed in a profile, with the kind of its value."""
     for setting in sorted(SETTINGS, key=lambda item: item.name):
         if setting.profile:
             takes = "|".join(setting.choices) or TAKES.get(setting.kind, setting.kind)
-            sys.stdout.write(f"{setting.name.ljust(19)} {takes.ljust(18)} {setting.help}\n")
+            stdout.write(f"{setting.name.ljust(19)} {takes.ljust(18)} {setting.help}\n")
 
 
 def _text(value: object) -> str:
@@ -88,13 +96,13 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _check(config: Config, path: Path) -> int:
+def _check(config: Config, path: Path, streams: Streams) -> int:
     """Check the values of every profile, and that the files they name exist."""
     # Only this function needs the tables of formats and styles.
     from sqlshell.launch.validation import wrong_values
 
     def line_of(error: UsageError) -> str:
-        return f"{error.message}; {error.hint}" if error.hint else error.message
+        return "; ".join([error.message, *error.hint.splitlines()])
 
     wrong = []
     for name in config.profiles:
@@ -123,14 +131,14 @@ def _check(config: Config, path: Path) -> int:
                 f"other users can read {path}, which contains the token of [profiles.{name}]; run: chmod 600 {path}"
             )
     for line in wrong:
-        sys.stderr.write(f"{line}\n")
+        streams.stderr.write(f"{line}\n")
     if not wrong:
         many = len(config.profiles)
-        sys.stdout.write(f"{path}: {many} profile{'' if many == 1 else 's'}, no errors\n")
+        streams.stdout.write(f"{path}: {many} profile{'' if many == 1 else 's'}, no errors\n")
     return 2 if wrong else 0
 
 
-def _init(path: Path) -> None:
+def _init(path: Path, stdout: TextIO) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -139,11 +147,11 @@ def _init(path: Path) -> None:
         raise UsageError(f"{path} already exists", "open it with sqlshell config edit") from None
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
-    sys.stdout.write(f"{path}\n")
+    stdout.write(f"{path}\n")
 
 
-def _edit(path: Path) -> None:
+def _edit(path: Path, streams: Streams) -> None:
     if not path.exists():
-        _init(path)
-    edit_file(Own(str(path)))
+        _init(path, streams.stdout)
+    edit_file(Own(str(path)), streams.stdin)
     read_config(path.parent)

@@ -28,8 +28,10 @@ KEYS = ("token", "token_file", "token_keyring", "token_command")
 
 FLAG = "--token-file"
 
+ARGUMENT = "the argument token"
 
-class Given(Struct, frozen=True):
+
+class TokenSources(Struct, frozen=True):
     """The places that may provide a token: the command line, the environment and the selected profile.
 
     `command_line` is the TARGET that the program was started with, "" for none; `\\c` does not change it.
@@ -42,7 +44,7 @@ class Given(Struct, frozen=True):
     table: Mapping[str, Any]
 
 
-class Held(Struct, frozen=True):
+class ConfiguredToken(Struct, frozen=True):
     """A token in one place, not yet read; `owner` is the service of the URL in that place, None if there is none."""
 
     key: str
@@ -55,64 +57,72 @@ class Held(Struct, frozen=True):
         return f"Held({self.name!r})"
 
 
-def token_for(target: Target, given: Given, warn: Warn) -> tuple[str, str]:
+def token_for(target: Target, sources: TokenSources, warn: Warn) -> tuple[str, str]:
     """The token for exactly this service and the command that prints it; one of them is set, or both are "".
 
     If no token belongs to this service, warns about each token that belongs to another one; always warns about a token
     of a flag that belongs to none. Raises UsageError for a token that cannot be read.
     """
-    elsewhere: list[Held] = []
-    for held in _held(given, target):
-        if held.owner is not None and held.owner.origin == target.origin:
+    elsewhere: list[ConfiguredToken] = []
+    for configured in _configured_tokens(sources, target):
+        if configured.owner is not None and configured.owner.origin == target.origin:
             for other in elsewhere:
                 if other.name == FLAG and other.owner is None:
-                    warn(f"{_why(other, target)}; {held.name} is sent instead")
-            return _read(held, warn)
-        elsewhere.append(held)
-    for held in elsewhere:
-        warn(_why(held, target))
+                    warn(f"{_why_not_sent(other, target)}; {configured.name} is sent instead")
+            return _read_token(configured, warn)
+        elsewhere.append(configured)
+    for configured in elsewhere:
+        warn(_why_not_sent(configured, target))
     return "", ""
 
 
-def _held(given: Given, target: Target) -> Iterator[Held]:
+def _configured_tokens(sources: TokenSources, target: Target) -> Iterator[ConfiguredToken]:
     """The tokens of all places, in order of precedence."""
-    started = _parsed(given.command_line)
-    if given.flags.get("token_file"):
-        yield Held("token_file", str(given.flags["token_file"]), FLAG, "give the URL as TARGET", started)
+    started = _target_of(sources.command_line)
+    if sources.flags.get("token_file"):
+        yield ConfiguredToken("token_file", str(sources.flags["token_file"]), FLAG, "give the URL as TARGET", started)
+    if sources.flags.get("token"):
+        yield ConfiguredToken("token", str(sources.flags["token"]), ARGUMENT, "give the URL as the target", started)
     if target.token:
-        yield Held("token", target.token, "the token of the URL", "", target)
-    url = given.environ.get(f"{PREFIX}URL", "")
-    values = {key: given.environ.get(PREFIX + key.upper(), "") for key in KEYS}
+        yield ConfiguredToken("token", target.token, "the token of the URL", "", target)
+    url = sources.environ.get(f"{PREFIX}URL", "")
+    values = {key: sources.environ.get(PREFIX + key.upper(), "") for key in KEYS}
     # For a profile with a URL, the token must be in the profile too: setting SQLSHELL_URL would not help.
     remedy = (
-        "set token_file in the profile" if given.table.get("url") else f"set SQLSHELL_URL to the URL of {target.name}"
+        "set token_file in the profile" if sources.table.get("url") else f"set SQLSHELL_URL to the URL of {target.name}"
     )
-    yield from _of_place(values, _parsed(url) if url else started, PREFIX, remedy, bool(url))
+    yield from _configured_in(values, _target_of(url) if url else started, PREFIX, remedy, bool(url))
     remedy = "use a profile that contains both the url and its token"
-    values = {key: str(given.table.get(key, "")) for key in KEYS}
-    yield from _of_place(values, _parsed(str(given.table.get("url", ""))), f"profile {given.profile}", remedy)
+    values = {key: str(sources.table.get(key, "")) for key in KEYS}
+    yield from _configured_in(
+        values, _target_of(str(sources.table.get("url", ""))), f"profile {sources.profile}", remedy
+    )
 
 
-def _of_place(
+def _configured_in(
     values: Mapping[str, str], owner: Target | None, place: str, remedy: str, dsn: bool = True
-) -> Iterator[Held]:
+) -> Iterator[ConfiguredToken]:
     """The token of one place; a token inside the URL is used if the place contains the URL itself (`dsn`)."""
     for key, value in values.items():
         if value:
             name = f"{place}{key.upper()}" if place == PREFIX else f"the token of {place}"
-            yield Held(key, value, name, remedy, owner)
+            yield ConfiguredToken(key, value, name, remedy, owner)
             return
     if dsn and owner is not None and owner.token:
-        yield Held("token", owner.token, "the token in SQLSHELL_URL" if place == PREFIX else place, remedy, owner)
+        yield ConfiguredToken(
+            "token", owner.token, "the token in SQLSHELL_URL" if place == PREFIX else place, remedy, owner
+        )
 
 
-def _why(held: Held, target: Target) -> str:
+def _why_not_sent(configured: ConfiguredToken, target: Target) -> str:
     """Why a token is not sent, and what to do."""
-    reason = f"it belongs to {held.owner.name}" if held.owner is not None else "no URL is configured with it"
-    return f"{held.name} is not sent to {target.name}: {reason}; {held.remedy}"
+    reason = (
+        f"it belongs to {configured.owner.name}" if configured.owner is not None else "no URL is configured with it"
+    )
+    return f"{configured.name} is not sent to {target.name}: {reason}; {configured.remedy}"
 
 
-def _parsed(url: str) -> Target | None:
+def _target_of(url: str) -> Target | None:
     """The service of a URL; None for an invalid URL, which is reported when it is used."""
     try:
         return parse(url) if is_url(url) else None
@@ -120,15 +130,15 @@ def _parsed(url: str) -> Target | None:
         return None
 
 
-def _read(held: Held, warn: Warn) -> tuple[str, str]:
-    match held.key:
+def _read_token(configured: ConfiguredToken, warn: Warn) -> tuple[str, str]:
+    match configured.key:
         case "token_file":
-            return read_token(held.value, warn), ""
+            return read_token(configured.value, warn), ""
         case "token_keyring":
-            return keyring_token(held.value), ""
+            return keyring_token(configured.value), ""
         case "token_command":
-            return "", held.value
-    return held.value, ""
+            return "", configured.value
+    return configured.value, ""
 
 
 def read_token(path: str, warn: Callable[[str], None]) -> str:
@@ -148,7 +158,7 @@ def read_token(path: str, warn: Callable[[str], None]) -> str:
     return text
 
 
-def exposed(config: Config) -> Iterator[str]:
+def permission_problems(config: Config) -> Iterator[str]:
     """The problems with the permissions of config.toml, and how to fix them."""
     if os.name != "posix":
         return
@@ -159,21 +169,21 @@ def exposed(config: Config) -> Iterator[str]:
     remedy = f"run: chmod 600 {shlex.quote(str(config.path))}"
     if mode & (stat.S_IWGRP | stat.S_IWOTH):
         yield f"other users can write to {config.path} and redirect tokens to another service; {remedy}"
-    elif mode & (stat.S_IRGRP | stat.S_IROTH) and (held := _held_in(config)):
-        yield f"other users can read {config.path}, which contains {held}; {remedy}"
+    elif mode & (stat.S_IRGRP | stat.S_IROTH) and (secret := _secret_in(config)):
+        yield f"other users can read {config.path}, which contains {secret}; {remedy}"
 
 
 def tokens_of(environ: Mapping[str, str], config: Config) -> Iterator[str]:
     """All tokens in the environment and in profiles, whether they are used or not."""
-    given = [environ.get(f"{PREFIX}TOKEN", ""), _token_in(environ.get(f"{PREFIX}URL", ""))]
+    sources = [environ.get(f"{PREFIX}TOKEN", ""), _token_in(environ.get(f"{PREFIX}URL", ""))]
     for table in config.profiles.values():
         if isinstance(table, Mapping):
-            given += [str(table.get("token", "")), _token_in(str(table.get("url", "")))]
-    yield from filter(None, given)
+            sources += [str(table.get("token", "")), _token_in(str(table.get("url", "")))]
+    yield from filter(None, sources)
 
 
 def _token_in(url: str) -> str:
-    target = _parsed(url)
+    target = _target_of(url)
     return target.token if target is not None else ""
 
 
@@ -189,7 +199,7 @@ def without_secrets(name: str, value: object) -> object:
     return without_token(value) if isinstance(value, str) else value
 
 
-def _held_in(config: Config) -> str:
+def _secret_in(config: Config) -> str:
     """A description of the first secret in the profiles; "" if there is none."""
     from sqlshell.sql.analysis.secrets import NAMES
 
@@ -201,17 +211,17 @@ def _held_in(config: Config) -> str:
         url = str(table.get("url", ""))
         if without_token(url) != url:
             return f"the token in the url of profile {name}"
-        given = table.get("set")
-        if isinstance(given, Mapping) and any(NAMES.search(str(key)) for key in given):
+        sources = table.get("set")
+        if isinstance(sources, Mapping) and any(NAMES.search(str(key)) for key in sources):
             return f"a secret in the variables of profile {name}"
     return ""
 
 
-def keyring_token(named: str) -> str:
+def keyring_token(entry: str) -> str:
     """The token that the system keyring has for SERVICE/USER. Raises UsageError."""
-    service, _, user = named.partition("/")
+    service, _, user = entry.partition("/")
     if not service or not user:
-        raise UsageError(f"token_keyring: {named!r} does not have the form SERVICE/USER")
+        raise UsageError(f"token_keyring: {entry!r} does not have the form SERVICE/USER")
     try:
         import keyring
     except ImportError:
@@ -222,7 +232,7 @@ def keyring_token(named: str) -> str:
         # Every backend raises its own exceptions.
         raise UsageError(f"cannot read the token from the keyring: {error}") from None
     if not token:
-        raise UsageError(f"the keyring has no token for {named}", f"add it with: keyring set {service} {user}")
+        raise UsageError(f"the keyring has no token for {entry}", f"add it with: keyring set {service} {user}")
     return str(token)
 
 

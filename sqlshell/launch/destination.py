@@ -13,15 +13,14 @@ from sqlshell.client.target import Target, is_url, parse, without_token
 from sqlshell.config.values import Config, Settings, resolve
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
+from sqlshell.launch.data_files import DATA_ENDINGS, STDIN, views_of, without_compression
 from sqlshell.spelling import did_you_mean
 
 DATABASE_ENDINGS = (".db", ".duckdb", ".ddb")
-DATA_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
-PACKED_ENDINGS = (".gz", ".zst")
 LOOKS_LIKE_PATH = ("/", "\\", ".", "~")
 
 
-class Remote(Struct, frozen=True):
+class RemoteService(Struct, frozen=True):
     """A remote service; `token` is "" if none is known, `parts` are the context settings of its DSN.
 
     `token_command` prints the token, and runs again if the service rejects it.
@@ -36,59 +35,88 @@ class Remote(Struct, frozen=True):
         return f"Remote({self.target!r})"
 
 
-class Local(Struct, frozen=True):
-    """The embedded service on a database file (None: in memory), with a view for each data file."""
+class LocalService(Struct, frozen=True):
+    """The embedded service on a database file (None: in memory), with a view for each data file. `stdin` says that the
+    view of this name is a copy of stdin."""
 
     database: Path | None = None
-    views: Mapping[str, Path] = field(default_factory=dict)
+    views: dict[str, Path] = field(default_factory=dict)
+    stdin: bool = False
 
 
-class Place(Struct, frozen=True):
+class Destination(Struct, frozen=True):
     """Settings and service; `profile` is the profile that gave the URL, "" if the URL comes from elsewhere."""
 
     settings: Settings
-    where: Remote | Local
+    service: RemoteService | LocalService
     profile: str = ""
 
+    @property
+    def address(self) -> str:
+        """The URL, without secrets, or the files."""
+        if isinstance(self.service, RemoteService):
+            return self.service.target.name
+        if self.service.database is not None:
+            return str(self.service.database)
+        views = self.service.views | ({STDIN: Path(STDIN)} if self.service.stdin else {})
+        return ", ".join(str(path) for path in views.values()) or "local, in memory"
 
-def find_place(
+    @property
+    def label(self) -> str:
+        """The name for people, which the prompt shows as the target."""
+        return f"{self.profile} ({self.address})" if self.profile else self.address
+
+    @property
+    def short_name(self) -> str:
+        """The profile, or the host of the URL; "" for files."""
+        if not isinstance(self.service, RemoteService):
+            return self.profile
+        return self.profile or self.service.target.name.partition("://")[2].partition("/")[0]
+
+
+def find_destination(
     text: str,
     flags: Mapping[str, Any],
     environ: Mapping[str, str],
     config: Config,
     warn: Callable[[str], None],
     command_line: str | None = None,
-) -> Place:
+    *,
+    visible: bool = True,
+) -> Destination:
     """The destination that `text`, a TARGET or "", refers to. Raises UsageError.
 
     `command_line` is the TARGET of the command line if `text` comes from elsewhere: tokens of the command line and
-    the environment may belong to its URL, but never to a URL from the journal or the prompt.
+    the environment may belong to its URL, but never to a URL from the journal or the prompt. `visible` says that other
+    users of the machine can read it.
     """
-    from sqlshell.launch.credentials import Given, token_for
+    from sqlshell.launch.credentials import TokenSources, token_for
 
-    given = text if command_line is None else command_line
-    named = text if names_profile(text, config) else ""
-    settings = resolve(flags, environ, config, named)
+    command_line_target = text if command_line is None else command_line
+    profile_name = text if names_profile(text, config) else ""
+    settings = resolve(flags, environ, config, profile_name)
 
-    def remote(target: Target) -> Remote:
+    def remote(target: Target) -> RemoteService:
         table = config.profiles.get(settings.profile, {})
-        token, command = token_for(target, Given(given, flags, environ, settings.profile, table), warn)
-        return Remote(target, token, target.parts, command)
+        token, command = token_for(
+            target, TokenSources(command_line_target, flags, environ, settings.profile, table), warn
+        )
+        return RemoteService(target, token, target.parts, command)
 
     if is_url(text):
         target = parse(text)
-        if target.token and text == given:
+        if target.token and visible and text == command_line_target:
             warn("other users of this machine can read a token on the command line: use SQLSHELL_URL or a profile")
-        return Place(settings, remote(target))
-    if text and not named:
-        return Place(settings, _file(text, config.profiles))
+        return Destination(settings, remote(target))
+    if text and not profile_name:
+        return Destination(settings, _local_service(text, config.profiles))
     if not settings["url"]:
-        if named:
-            warn(f"profile {named} has no url: using the local service in memory; its data is lost on exit")
-        return Place(settings, Local())
-    found = _url_of(settings)
+        if profile_name:
+            warn(f"profile {profile_name} has no url: using the local service in memory; its data is lost on exit")
+        return Destination(settings, LocalService())
+    service = _service_of(settings)
     profile = settings.profile if settings.source("url") == "profile" else ""
-    return Place(settings, found if isinstance(found, Local) else remote(found), profile)
+    return Destination(settings, service if isinstance(service, LocalService) else remote(service), profile)
 
 
 def names_profile(text: str, config: Config) -> bool:
@@ -96,10 +124,10 @@ def names_profile(text: str, config: Config) -> bool:
     return bool(text) and not is_url(text) and text in config.profiles
 
 
-def context_of(place: Place) -> SessionContext:
+def context_of(destination: Destination) -> SessionContext:
     """The initial context: from settings, then from the DSN; time zone and sessionID always have a value."""
-    settings = place.settings
-    parts = place.where.parts if isinstance(place.where, Remote) else {}
+    settings = destination.settings
+    parts = destination.service.parts if isinstance(destination.service, RemoteService) else {}
 
     def part(name: str) -> str:
         chosen = settings[name]
@@ -135,10 +163,10 @@ def known_zone(name: str) -> str:
     return name
 
 
-def sources_of(place: Place) -> dict[str, str]:
+def sources_of(destination: Destination) -> dict[str, str]:
     """The source of each part of context_of()."""
-    settings = place.settings
-    parts = place.where.parts if isinstance(place.where, Remote) else {}
+    settings = destination.settings
+    parts = destination.service.parts if isinstance(destination.service, RemoteService) else {}
     found = {"timezone": "machine", "session_id": "new"} | dict.fromkeys(parts, "DSN")
     for name in ("organization", "role", "database", "schema", "store", "compute_pool", "timezone", "session_id"):
         if settings[name] and settings.source(name) != "default":
@@ -147,9 +175,9 @@ def sources_of(place: Place) -> dict[str, str]:
     return found
 
 
-def own_session(place: Place, context: SessionContext) -> str:
+def own_session(destination: Destination, context: SessionContext) -> str:
     """The session of context_of() if it is new, "" if the user named a session to join."""
-    return context.session_id if sources_of(place)["session_id"] == "new" else ""
+    return context.session_id if sources_of(destination)["session_id"] == "new" else ""
 
 
 def machine_timezone(environ: Mapping[str, str]) -> str:
@@ -176,12 +204,12 @@ def machine_timezone(environ: Mapping[str, str]) -> str:
     return "UTC" if not zone or zone == "local" else str(zone)
 
 
-def located(url: str) -> Target | Local:
+def located(url: str) -> Target | LocalService:
     """The service, database or data file that the setting `url` refers to. Raises UsageError."""
-    return parse(url) if is_url(url) else _file(url)
+    return parse(url) if is_url(url) else _local_service(url)
 
 
-def _url_of(settings: Settings) -> Target | Local:
+def _service_of(settings: Settings) -> Target | LocalService:
     source = {"environment": "SQLSHELL_URL", "profile": f"profile {settings.profile}"}.get(
         settings.source("url"), "url"
     )
@@ -191,34 +219,34 @@ def _url_of(settings: Settings) -> Target | Local:
         raise UsageError(f"{source}: {error.message}", error.hint) from None
 
 
-def _file(text: str, profiles: Iterable[str] | None = None) -> Local:
+def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalService:
     """The local service for a file that a TARGET names, or a url (`profiles` is None). Raises UsageError."""
     path = Path(text).expanduser()
-    bare = path.name.lower()
-    for ending in PACKED_ENDINGS:
-        bare = bare.removesuffix(ending)
-    if path.is_dir():
-        raise UsageError(f"{text} is a directory; expected a database or data file")
+    bare = without_compression(path)
+    if path.is_dir() or (path.exists() and bare.endswith(DATA_ENDINGS)):
+        return LocalService(views=views_of([text]))
     if path.exists():
-        if bare.endswith(DATA_ENDINGS):
-            name = path.name[: len(bare)].rpartition(".")[0]
-            return Local(views={name: path})
-        return Local(database=path)
+        return LocalService(database=path)
     if bare.endswith(DATABASE_ENDINGS):
         if not path.parent.is_dir():
             raise UsageError(f"cannot create {path.name}: {path.parent} is not a directory")
-        return Local(database=path)
+        return LocalService(database=path)
     if bare.endswith(DATA_ENDINGS) or text.startswith(LOOKS_LIKE_PATH) or os.sep in text:
         raise UsageError(
             f"no such file: {without_token(text)}",
-            f"to create a database, use the extension {_any_of(DATABASE_ENDINGS)}",
+            f"to create a database, use the extension {_joined_with_or(DATABASE_ENDINGS)}",
         )
-    ending = f"to create a database, use the extension {_any_of(DATABASE_ENDINGS)}"
+    ending = f"to create a database, use the extension {_joined_with_or(DATABASE_ENDINGS)}"
     if profiles is None:
         raise UsageError(f"{text!r} is neither a URL nor an existing file", f"write a URL as https://host/v2; {ending}")
-    known = ", ".join(sorted(profiles)) or "none"
-    raise UsageError(f"{text!r} is not a URL, profile or existing file", f"known profiles: {known}; {ending}")
+    from sqlshell.launch.subcommands import SUBCOMMANDS
+
+    known = sorted(profiles)
+    otherwise = f"known profiles: {', '.join(known) or 'none'}; {ending}"
+    similar = {**dict.fromkeys(known, ""), **dict.fromkeys(SUBCOMMANDS, "sqlshell ")}
+    hint = did_you_mean(text, similar, otherwise, shown=lambda name: similar[name] + name)
+    raise UsageError(f"{text!r} is not a URL, profile or existing file", hint)
 
 
-def _any_of(words: Sequence[str]) -> str:
+def _joined_with_or(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"

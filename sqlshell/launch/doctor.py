@@ -10,15 +10,14 @@ import os
 import platform
 import socket
 import ssl
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from msgspec import Struct
 
-from sqlshell import __version__
+from sqlshell.client.http.failures import connection_failed
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.proxies import proxy_for
 from sqlshell.client.http.transport import Transport
@@ -26,150 +25,159 @@ from sqlshell.client.target import Target
 from sqlshell.config.settings import SETTINGS
 from sqlshell.config.values import Config, config_folder, read_config, state_folder
 from sqlshell.errors import ShellError, UsageError
-from sqlshell.launch.assembly import network_of
-from sqlshell.launch.credentials import exposed, run_token_command, without_secrets
-from sqlshell.launch.destination import Place, Remote, find_place
+from sqlshell.launch.clients import network_of
+from sqlshell.launch.credentials import permission_problems, run_token_command, without_secrets
+from sqlshell.launch.destination import Destination, RemoteService, find_destination
 from sqlshell.output.text.cells import printable
+from sqlshell.unreachable import Cause, why_failed
+from sqlshell.version import __version__
 
 PACKAGES = ("duckdb", "httpx", "websockets", "prompt_toolkit", "pygments", "msgspec", "sqlglot", "plotext", "keyring")
 SLOW_SECONDS = 1.0
 CLOCK_SECONDS = 30.0
 
 
-class Found(Struct, frozen=True):
-    """One finding: `good` is False for a problem, and `advice` says how to fix it."""
+class Finding(Struct, frozen=True):
+    """One finding: `passed` is False for a problem, and `advice` says how to fix it."""
 
-    what: str
-    said: str
-    good: bool = True
+    check: str
+    result: str
+    passed: bool = True
     advice: str = ""
 
     def __str__(self) -> str:
-        lines = f"{'ok ' if self.good else '!! '} {self.what}: {printable(self.said)}"
+        lines = f"{'ok ' if self.passed else '!! '} {self.check}: {printable(self.result)}"
         return f"{lines}\n     {printable(self.advice)}" if self.advice else lines
 
 
-def diagnose(target: str, flags: Mapping[str, Any], environ: Mapping[str, str]) -> int:
-    """Run all checks and print one line each to stdout. Returns the exit code: 0 if there is no problem.
+def diagnose(target: str, flags: Mapping[str, Any], environ: Mapping[str, str], stdout: TextIO) -> int:
+    """Run all checks and print one line each to `stdout`. Returns the exit code: 0 if there is no problem.
 
     An error in config.toml or in the target is one of the findings; the other checks still run.
     """
     folder = config_folder(environ)
-    config, wrong, place = Config(folder / "config.toml", {}), None, None
+    config, config_error, destination = Config(folder / "config.toml", {}), None, None
     try:
         config = read_config(folder)
     except UsageError as error:
-        wrong = error
-    refused: list[Found] = [_exposed(text) for text in exposed(config)]
+        config_error = error
+    problems: list[Finding] = [_permission_finding(text) for text in permission_problems(config)]
     try:
-        place = find_place(target, flags, environ, config, lambda text: refused.append(Found("warning", text, False)))
+        destination = find_destination(
+            target, flags, environ, config, lambda text: problems.append(Finding("warning", text, False))
+        )
     except UsageError as error:
-        refused.append(Found("target", error.message, False, error.hint))
-    found = [*asyncio.run(findings(place, environ, config.path, wrong)), *refused]
-    sys.stdout.write("".join(f"{item}\n" for item in found))
-    return 0 if all(item.good for item in found) else 3
+        problems.append(Finding("target", error.message, False, error.hint))
+    found = [*asyncio.run(findings(destination, environ, config.path, config_error)), *problems]
+    stdout.write("".join(f"{item}\n" for item in found))
+    return 0 if all(item.passed for item in found) else 3
 
 
-def _exposed(text: str) -> Found:
+def _permission_finding(text: str) -> Finding:
     what, _, remedy = text.rpartition(": ")
-    return Found("config", what, False, remedy)
+    return Finding("config", what, False, remedy)
 
 
 async def findings(
-    place: Place | None, environ: Mapping[str, str], config: Path, wrong: UsageError | None = None
-) -> list[Found]:
-    """Run all checks and return the findings in display order. `wrong` is the error in config.toml."""
-    found = [*_here(environ, config, wrong)]
-    if place is None:
+    destination: Destination | None, environ: Mapping[str, str], config: Path, config_error: UsageError | None = None
+) -> list[Finding]:
+    """Run all checks and return the findings in display order. `config_error` is the error in config.toml."""
+    found = [*_local_findings(environ, config, config_error)]
+    if destination is None:
         return found
-    found += _settings(place)
-    if isinstance(place.where, Remote):
-        return found + await _remote(place.where, network_of(place.settings))
-    return [*found, Found("target", "the local service inside this program")]
+    found += _settings_findings(destination)
+    if isinstance(destination.service, RemoteService):
+        return found + await _remote_findings(destination.service, network_of(destination.settings))
+    return [*found, Finding("target", "the local service, embedded in this process")]
 
 
-def _here(environ: Mapping[str, str], config: Path, wrong: UsageError | None) -> Iterator[Found]:
-    yield Found(
+def _local_findings(environ: Mapping[str, str], config: Path, config_error: UsageError | None) -> Iterator[Finding]:
+    yield Finding(
         "sqlshell", f"{__version__}, Python {platform.python_version()}, {platform.system()} {platform.release()}"
     )
     versions = []
     for name in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions.append(f"{name} {importlib.metadata.version(name)}")
-    yield Found("packages", ", ".join(versions))
+    yield Finding("packages", ", ".join(versions))
     term = environ.get("TERM", "")
-    yield Found("terminal", f"{term or 'none'}, colors {'off (NO_COLOR)' if environ.get('NO_COLOR') else 'on'}")
-    if wrong is not None:
-        yield Found("config", wrong.message, False, wrong.hint)
+    yield Finding("terminal", f"{term or 'none'}, colors {'off (NO_COLOR)' if environ.get('NO_COLOR') else 'on'}")
+    if config_error is not None:
+        yield Finding("config", config_error.message, False, config_error.hint)
     else:
-        yield Found("config", f"{config}{'' if config.exists() else ' (does not exist)'}")
+        yield Finding("config", f"{config}{'' if config.exists() else ' (does not exist)'}")
     state = state_folder(environ)
     nearest = next((folder for folder in (state, *state.parents) if folder.exists()), state)
     writable = os.access(nearest, os.W_OK)
     advice = "" if writable else "set SQLSHELL_STATE_DIR to another directory for history and journal"
-    yield Found("state", f"{state}{'' if writable else ' is not writable'}", writable, advice)
+    yield Finding("state", f"{state}{'' if writable else ' is not writable'}", writable, advice)
 
 
-def _settings(place: Place) -> Iterator[Found]:
+def _settings_findings(destination: Destination) -> Iterator[Finding]:
     for setting in SETTINGS:
-        value = place.settings.values[setting.name]
+        value = destination.settings.values[setting.name]
         if value.source != "default":
             shown = without_secrets(setting.name, value.value)
-            yield Found(setting.name, f"{shown} ({value.source})")
+            yield Finding(setting.name, f"{shown} ({value.source})")
 
 
-async def _remote(where: Remote, network: NetworkOptions) -> list[Found]:
-    target = where.target
-    found = [Found("target", target.name)]
+async def _remote_findings(service: RemoteService, network: NetworkOptions) -> list[Finding]:
+    target = service.target
+    found = [Finding("target", target.name)]
     proxy = proxy_for(target)
     if proxy:
-        found.append(Found("proxy", proxy.rpartition("@")[2]))
+        found.append(Finding("proxy", proxy.rpartition("@")[2]))
     elif not target.uds:
-        reached = await _reach(target, network)
+        reached, usable = await _reach(target, network)
         found += reached
-        if not reached[-1].good:
+        if not usable:
             return found
-    found += await _answers(where, network)
+    found += await _answers(service, network)
     return found
 
 
-async def _reach(target: Target, network: NetworkOptions) -> list[Found]:
-    """Check name resolution, connection and TLS, and measure the time of each."""
+async def _reach(target: Target, network: NetworkOptions) -> tuple[list[Finding], bool]:
+    """Check name resolution, connection and TLS, and measure the time of each; whether to send a request."""
     loop = asyncio.get_running_loop()
     began = time.perf_counter()
     try:
         addresses = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     except OSError as error:
-        return [Found("name", f"cannot resolve {target.host}: {error}", False, "check the host name, DNS and VPN")]
+        unknown = f"cannot resolve {target.host}: {error}"
+        return [Finding("name", unknown, False, "check the host name, DNS and VPN")], False
     names = ", ".join(dict.fromkeys(str(item[4][0]) for item in addresses))
-    found = [Found("name", f"{names} in {_ms(began)}")]
+    found = [Finding("name", f"{names} in {_ms(began)}")]
     began = time.perf_counter()
     try:
         async with asyncio.timeout(network.connect_timeout or 10):
             _, writer = await asyncio.open_connection(target.host, target.port)
-    except (OSError, TimeoutError) as error:
-        advice = "check that the service is running, that the port is correct, and that no firewall blocks it"
-        return [*found, Found("connection", str(error) or "timed out", False, advice)]
-    found.append(Found("connection", _ms(began)))
+    except TimeoutError:
+        return [*found, Finding("connection", "timed out", False, "check that no firewall blocks the port")], False
+    except OSError as error:
+        failed = connection_failed(target.name, error)
+        return [*found, Finding("connection", failed.message, False, failed.hint)], False
+    found.append(Finding("connection", _ms(began)))
     writer.close()
     if target.scheme == "https":
-        found.append(await _certificate(target, network))
-    elif not target.loopback:
-        found.append(Found("TLS", "none: the token is sent unencrypted", False, "use https"))
-    return found
+        certificate, usable = await _certificate(target, network)
+        return [*found, certificate], usable
+    if not target.loopback:
+        return [*found, Finding("TLS", "none: the token is sent unencrypted", False, "use https")], False
+    return found, True
 
 
-async def _certificate(target: Target, network: NetworkOptions) -> Found:
+async def _certificate(target: Target, network: NetworkOptions) -> tuple[Finding, bool]:
+    """Check TLS and the certificate; whether a request can be sent, which is possible with one that ends soon."""
     began = time.perf_counter()
     try:
         context = network.tls()
         _, writer = await asyncio.open_connection(target.host, target.port, ssl=context)
-    except ssl.SSLCertVerificationError as error:
-        return Found(
-            "certificate", error.verify_message, False, "use --ca-file FILE for the CA certificate of the service"
-        )
-    except (OSError, ShellError) as error:
-        return Found("TLS", str(error), False, "check that the service uses TLS on that port")
+    except UsageError as error:
+        return Finding("certificate", error.message, False, error.hint), False
+    except OSError as error:
+        failed = connection_failed(target.name, error)
+        what = "certificate" if why_failed(error).cause is Cause.CERTIFICATE else "TLS"
+        return Finding(what, failed.message, False, failed.hint), False
     certificate = writer.get_extra_info("peercert") or {}
     version = writer.get_extra_info("ssl_object").version()
     writer.close()
@@ -184,50 +192,52 @@ async def _certificate(target: Target, network: NetworkOptions) -> Found:
         if good
         else "expires soon; ask the operator of the service to renew it"
     )
-    return Found("certificate", f"{version}{days}, in {_ms(began)}", good, advice)
+    return Finding("certificate", f"{version}{days}, in {_ms(began)}", good, advice), True
 
 
-async def _answers(where: Remote, network: NetworkOptions) -> list[Found]:
+async def _answers(service: RemoteService, network: NetworkOptions) -> list[Finding]:
     """Check the service: its version twice (on a new and on the kept connection), the token and the clock."""
-    found: list[Found] = []
+    found: list[Finding] = []
 
     async def renew() -> str:
-        return await asyncio.to_thread(run_token_command, where.token_command)
+        return await asyncio.to_thread(run_token_command, service.token_command)
 
-    transport = Transport(where.target, where.token, network=network, renew=renew if where.token_command else None)
+    transport = Transport(
+        service.target, service.token, network=network, renew=renew if service.token_command else None
+    )
     try:
         for what in ("first response", "second response"):
             began = time.perf_counter()
             answer = await transport.request("GET", "/v2/version")
             spent = time.perf_counter() - began
             slow = "" if spent < SLOW_SECONDS else "the network or the service is slow"
-            found.append(Found(what, f"{answer.status} in {spent * 1000:.0f} ms", not slow, slow))
+            found.append(Finding(what, f"{answer.status} in {spent * 1000:.0f} ms", not slow, slow))
         if answer.status in {401, 403}:
             found.append(
-                Found("token", "rejected", False, "set a valid one with SQLSHELL_TOKEN, --token-file or a profile")
+                Finding("token", "rejected", False, "set a valid one with SQLSHELL_TOKEN, --token-file or a profile")
             )
         elif answer.status != 200:
             advice = (
                 "check the URL: expected the base URL, such as https://host/v2; --api auto detects the legacy interface"
             )
-            found.append(Found("interface", f"/v2/version returned {answer.status}", False, advice))
+            found.append(Finding("interface", f"/v2/version returned {answer.status}", False, advice))
         else:
-            found.append(Found("token", "accepted"))
+            found.append(Finding("token", "accepted"))
         if clock := _clock(answer.headers.get("date", "")):
             found.append(clock)
     except ShellError as error:
-        found.append(Found("service", error.message, False, error.hint))
+        found.append(Finding("service", error.message, False, error.hint))
     finally:
         await transport.aclose()
     return found
 
 
-def _clock(date: str) -> Found | None:
+def _clock(date: str) -> Finding | None:
     with contextlib.suppress(ValueError, TypeError):
         apart = time.time() - email.utils.parsedate_to_datetime(date).timestamp()
         good = abs(apart) < CLOCK_SECONDS
         advice = "" if good else "set the clock: tokens and certificates may be rejected as expired or not yet valid"
-        return Found("clock", f"{apart:+.0f} s from the service's clock", good, advice)
+        return Finding("clock", f"{apart:+.0f} s from the service's clock", good, advice)
     return None
 
 

@@ -19,7 +19,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from sqlshell.runtime.event_loops import expect_imports
+from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.service.bounds import FREE
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Engine
@@ -35,20 +35,20 @@ RECORDS = 10_000
 """Number of finished statements that the embedded service keeps in memory."""
 
 
-class Embedded:
+class EmbeddedService:
     """A running service. `token` is the bearer token that it requires; every method is thread-safe.
 
     The service's thread opens the database while the client starts.
     """
 
-    def __init__(self, opened: Callable[[], Engine], options: Options) -> None:
+    def __init__(self, open_engine: Callable[[], Engine], options: Options) -> None:
         self.token = secrets.token_urlsafe(32)
-        self._opened = opened
+        self._open_engine = open_engine
         self._options = options
         self._opening: Future[Statements] = Future()
         self._state = ServerState()
         self._loop = asyncio.new_event_loop()
-        expect_imports(self._loop)
+        allow_slow_imports(self._loop)
         self._thread = threading.Thread(target=self._run, name="service", daemon=True)
         self._thread.start()
 
@@ -106,7 +106,7 @@ class Embedded:
         storage = Storage()
         try:
             try:
-                statements = make_statements(storage, self._options, engine=self._opened())
+                statements = make_statements(storage, self._options, engine=self._open_engine())
                 self._configure(statements)
             except BaseException as error:
                 self._opening.set_exception(error)
@@ -126,21 +126,23 @@ def _websocket(**given: Any) -> asyncio.Protocol:
     return WebSocketsSansIOProtocol(**given)
 
 
-def start(
+def start_embedded(
     database: Path | None = None,
     *,
     views: Mapping[str, Path] | None = None,
     partition_rows: int = 10_000,
     read_only: bool = False,
     installs: bool = True,
-) -> Embedded:
+) -> EmbeddedService:
     """Start the service on a database file (None: in memory), with a view for each of `views` (name -> data file).
 
     With `read_only` the file is opened read-only. With `read_only` or without `installs`, no extension is installed.
     wait() and dial() raise the errors of opening the database.
     """
 
-    def opened() -> Engine:
+    def open_engine() -> Engine:
         return DuckdbEngine(database, views, read_only=read_only, installs=installs)
 
-    return Embedded(opened, Options(partition_rows=partition_rows, row_limits=True, records=RECORDS, bounds=FREE))
+    return EmbeddedService(
+        open_engine, Options(partition_rows=partition_rows, row_limits=True, records=RECORDS, bounds=FREE)
+    )

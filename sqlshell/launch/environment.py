@@ -1,4 +1,4 @@
-"""Connections of a shell, each built completely before the shell has it, and what else a shell takes from here."""
+"""Builds connections of a shell, each completely before the shell uses it, and provides what else a shell needs."""
 
 from __future__ import annotations
 
@@ -15,40 +15,34 @@ from msgspec.structs import replace
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.config.values import Config, Settings, state_folder
 from sqlshell.context import SessionContext
-from sqlshell.launch.assembly import (
-    Reached,
-    Sharing,
-    journal_of,
-    offline_of,
-    policy_of,
-    redactor_of,
-    service_of,
-)
+from sqlshell.launch.assembly import SharedParts, journal_of, offline_of, redactor_of, service_of
+from sqlshell.launch.clients import EMBEDDED_TARGET, Endpoint, policy_of
 from sqlshell.launch.destination import (
-    Local,
-    Place,
-    Remote,
+    Destination,
+    LocalService,
+    RemoteService,
     context_of,
-    find_place,
+    find_destination,
     names_profile,
     own_session,
     sources_of,
 )
-from sqlshell.launch.reach import EMBEDDED, kept_name, label, reach
+from sqlshell.launch.endpoint import open_endpoint, storage_name
 from sqlshell.origin import Own
 from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.records.journal import Journal
-from sqlshell.shell.running.policy import Policy
+from sqlshell.sql.analysis.lexed import Sql
+from sqlshell.sql.analysis.policy import Policy
 
-NOT_CARRIED = frozenset(
+TARGET_FLAGS = frozenset(
     {"profile", "organization", "role", "database", "schema", "store", "compute_pool", "session_id"}
 )
-"""Flags that belong to the target of the command line alone."""
+"""Flags that apply only to the target of the command line."""
 
 
-class Given(Struct, frozen=True):
-    """What connections are made from: the command line, the environment variables, the configuration."""
+class ConnectionInputs(Struct, frozen=True):
+    """The inputs of a connection: the command line, the environment variables, the configuration."""
 
     target: Own
     flags: Mapping[str, Any]
@@ -56,115 +50,131 @@ class Given(Struct, frozen=True):
     environ: Mapping[str, str]
 
 
-def connection_of(
-    place: Place, reached: Reached, sharing: Sharing, given: Given, policy: Policy | None = None
+def build_connection(
+    destination: Destination,
+    endpoint: Endpoint,
+    shared: SharedParts,
+    inputs: ConnectionInputs,
+    policy: Policy | None = None,
 ) -> Connection:
-    """The connection to a place whose service runs. `policy` is one that holds instead of the place's own.
+    """The connection to a running service. `policy` replaces the policy of the destination.
 
-    Raises UsageError for a policy that would protect nothing, an invalid pattern, an unknown time zone, and
-    certificates that cannot be used; then nothing is left open.
+    Raises UsageError for a policy that would never apply, an invalid pattern, an unknown time zone, and invalid
+    certificates; then nothing is left open.
     """
-    settings = place.settings
+    settings = destination.settings
     if settings["secret_names"]:
         redactor_of(settings)
 
-    def redact(text: str) -> str:
-        return sharing.keeping.without(redactor_of(settings)(text))
+    def redact(text: Sql) -> str:
+        return shared.secret_filter.redact(redactor_of(settings)(text))
 
     async def examine() -> str:
         from sqlshell.launch.doctor import findings
 
-        return "\n".join(map(str, await findings(place, given.environ, given.config.path)))
+        return "\n".join(map(str, await findings(destination, inputs.environ, inputs.config.path)))
 
-    context, name = context_of(place), label(place)
+    context, name = context_of(destination), destination.label
     return Connection(
         label=name,
+        short_name=destination.short_name,
         context=context,
-        policy=policy or policy_of(place),
+        policy=policy or policy_of(destination),
         redact=redact,
-        sources=sources_of(place),
+        sources=sources_of(destination),
         secret_names=settings["secret_names"],
-        embedded=isinstance(place.where, Local),
-        kept_as=kept_name(place),
-        own_session=own_session(place, context),
-        color=settings["color"],
-        offline=offline_of(place, sharing.streams.stdout) if settings["offline"] else None,
+        embedded=isinstance(destination.service, LocalService),
+        storage_name=storage_name(destination),
+        own_session=own_session(destination, context),
+        prompt_color=settings["prompt_color"],
+        offline=offline_of(destination, shared.streams.stdout) if settings["offline"] else None,
         examine=examine,
-        journal=journal_of(place, state_folder(given.environ), name, redact, sharing.diagnostics),
-        service=service_of(place, reached, sharing, redact),
-        release=reached.release,
+        journal=journal_of(destination, state_folder(inputs.environ), name, redact, shared.diagnostics),
+        service=service_of(destination, endpoint, shared, redact),
+        release=endpoint.release,
     )
 
 
 class Environment:
-    """What one shell takes from the machine. `services` closes at the end what is still open then."""
+    """The shell's access to the machine. `services` closes everything that is still open at the end."""
 
-    def __init__(self, given: Given, settings: Settings, sharing: Sharing, services: contextlib.ExitStack) -> None:
-        self._given = given
+    def __init__(
+        self, inputs: ConnectionInputs, settings: Settings, shared: SharedParts, services: contextlib.ExitStack
+    ) -> None:
+        self._inputs = inputs
         self._settings = settings
-        self._sharing = sharing
+        self._shared = shared
         self._services = services
-        self.queries: Path | None = given.config.folder / "queries.toml"
+        self.queries: Path | None = inputs.config.folder / "queries.toml"
 
     def profiles(self) -> Sequence[str]:
-        return sorted(self._given.config.profiles)
+        return sorted(self._inputs.config.profiles)
 
     def themes(self) -> Sequence[str]:
         from sqlshell.shell.interactive.look.themes import names
 
-        return names(self._given.config.folder / "themes")
+        return names(self._inputs.config.folder / "themes")
 
     async def connect(self, target: Own, present: Connection) -> Connection:
-        given, sharing = self._given, self._sharing
-        flags = {name: value for name, value in given.flags.items() if name not in NOT_CARRIED}
-        said: list[str] = []
-        place = find_place(target, flags, given.environ, given.config, said.append, given.target)
-        where = place.where
-        if isinstance(where, Remote) and not (said or where.token or where.token_command):
-            said.append(
-                f"no token is configured for {where.target.name}: a token is sent only to the URL that is "
+        inputs, shared = self._inputs, self._shared
+        flags = {name: value for name, value in inputs.flags.items() if name not in TARGET_FLAGS}
+        warnings: list[str] = []
+        destination = find_destination(target, flags, inputs.environ, inputs.config, warnings.append, inputs.target)
+        service = destination.service
+        if isinstance(service, RemoteService) and not (warnings or service.token or service.token_command):
+            warnings.append(
+                f"no token is configured for {service.target.name}: a token is sent only to the URL that is "
                 f"configured with it"
             )
-        for warning in said:
-            sharing.diagnostics.warn(warning)
-        policy = policy_of(place)
-        if not names_profile(target, given.config):
-            held = present.policy
-            policy = replace(policy, read_only=held.read_only, confirm=held.confirm, read_only_by=held.read_only_by)
-        # The prompt asks when the service does: a question here would hold up its event loop, and Ctrl-C with it.
-        ask = not sharing.interactive
-        reached = reach(place, sharing.streams, ask=ask, read_only=policy.read_only)
-        self._services.callback(reached.release)
+        for warning in warnings:
+            shared.diagnostics.warn(warning)
+        policy = policy_of(destination)
+        if not names_profile(target, inputs.config):
+            present_policy = present.policy
+            policy = replace(
+                policy,
+                name=destination.address,
+                read_only=present_policy.read_only,
+                confirm=present_policy.confirm,
+                read_only_by=present_policy.read_only_by,
+            )
+        # Before a database file is opened, and perhaps created.
+        redactor_of(destination.settings)
+        context_of(destination)
+        # The prompt asks for the token when the service rejects it: asking here would block its event loop, and Ctrl-C.
+        ask = not shared.interactive
+        endpoint = open_endpoint(destination, shared.streams, ask=ask, read_only=policy.read_only)
+        self._services.callback(endpoint.release)
         connection: Connection | None = None
         try:
-            if isinstance(where, Local):
-                await asyncio.to_thread(reached.ready)
-            connection = connection_of(place, reached, sharing, given, policy)
+            if isinstance(service, LocalService):
+                await asyncio.to_thread(endpoint.ready)
+            connection = build_connection(destination, endpoint, shared, inputs, policy)
             if connection.offline is None:
                 await connection.service.version()
         except BaseException:
             if connection is not None:
                 connection.journal.close()
                 await connection.service.aclose()
-            await asyncio.to_thread(reached.release)
+            await asyncio.to_thread(endpoint.release)
             raise
         return connection
 
     async def local(self, present: Connection) -> tuple[Connection, Path]:
-        from sqlshell.launch.embedded import start
+        from sqlshell.launch.embedded import start_embedded
 
         folder = scratch().folder("local")
         self._services.callback(shutil.rmtree, folder, ignore_errors=True)
-        embedded = start(folder / "local.duckdb", installs=not present.policy.read_only)
+        embedded = start_embedded(folder / "local.duckdb", installs=not present.policy.read_only)
         self._services.callback(embedded.close)
-        reached = Reached(EMBEDDED, embedded.token, embedded.dial, release=embedded.close)
+        endpoint = Endpoint(EMBEDDED_TARGET, embedded.token, embedded.dial, release=embedded.close)
         connection = Connection(
             label="local results",
             context=SessionContext(timezone=present.context.timezone, session_id=new_session_id()),
             redact=present.redact,
             embedded=True,
-            journal=Journal(None, "local results", "", self._sharing.diagnostics.warn),
-            service=service_of(Place(self._settings, Local()), reached, self._sharing, present.redact),
-            release=reached.release,
+            journal=Journal(None, "local results", "", self._shared.diagnostics.warn),
+            service=service_of(Destination(self._settings, LocalService()), endpoint, self._shared, present.redact),
+            release=endpoint.release,
         )
         return connection, folder

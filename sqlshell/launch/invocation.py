@@ -1,4 +1,4 @@
-"""The modes of the program that run text: scripts and the interactive shell."""
+"""The modes of the program that run statements: scripts and the interactive shell."""
 
 from __future__ import annotations
 
@@ -7,36 +7,41 @@ import contextlib
 import gc
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from sqlshell.config.settings import BY_NAME
-from sqlshell.config.values import Config, Settings, state_folder
+from sqlshell.config.values import Config, Settings, resolve, state_folder
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import Exit, OutputError
-from sqlshell.launch.assembly import Sharing
-from sqlshell.launch.credentials import exposed, tokens_of
-from sqlshell.launch.destination import Local, Place, Remote, find_place
-from sqlshell.launch.environment import Environment, Given, connection_of
-from sqlshell.launch.reach import kept_name, reach
+from sqlshell.errors import Exit, UsageError
+from sqlshell.launch.assembly import SharedParts
+from sqlshell.launch.clients import Endpoint
+from sqlshell.launch.credentials import permission_problems, tokens_of
+from sqlshell.launch.data_files import STDIN, views_of
+from sqlshell.launch.destination import Destination, LocalService, RemoteService, context_of, find_destination
+from sqlshell.launch.endpoint import open_endpoint, silent_endpoint, storage_name
+from sqlshell.launch.environment import ConnectionInputs, Environment, build_connection
+from sqlshell.launch.modes import modes_of
 from sqlshell.origin import Own
-from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink
+from sqlshell.output.sinks.sink import Sink, StreamSink
 from sqlshell.output.writers.formats import format_for_path, format_named
-from sqlshell.runtime.event_loops import expect_imports
+from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.runtime.scratch import sweep
-from sqlshell.runtime.shutdown import Ending, end_by_signals, run_to_end, say_logs
+from sqlshell.runtime.shutdown import ExitSignalHandler, forward_logs, install_exit_handlers, run_to_completion
 from sqlshell.runtime.streams import Streams
-from sqlshell.shell.front_end import Progress, Silent
+from sqlshell.shell.front_end import NoProgress, Paint, Progress
 from sqlshell.shell.interactive.look.templates import TEMPLATES, checked, checked_color
+from sqlshell.shell.parts import Parts
 from sqlshell.shell.records.journal import Entry, Journal
-from sqlshell.shell.records.redaction import Keeping
-from sqlshell.shell.results.outlet import Outlet
+from sqlshell.shell.records.redaction import SecretFilter
+from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
-from sqlshell.shell.running.background import chosen
+from sqlshell.shell.running.background import find_entry
 from sqlshell.shell.scripts.batch import run_batch
 from sqlshell.shell.scripts.front_end import ScriptFrontEnd
+from sqlshell.shell.scripts.position import Position
 from sqlshell.shell.session import PROMPT_MAXWIDTH, Options, Session, SessionState
 from sqlshell.shell.shell import Shell
 
@@ -45,11 +50,11 @@ if TYPE_CHECKING:
     from sqlshell.shell.interactive.front_end import PromptFrontEnd
 
 NO_PAGER = "off"
-"""The value of the setting `pager` that has none; any other is a command."""
+"""The value of the setting `pager` that disables the pager; any other is a command."""
 
 
-class Start(Struct, frozen=True):
-    """What the command line asked for: `scripts` are ("command", SQL) and ("file", path) in the order given."""
+class Invocation(Struct, frozen=True):
+    """The parsed command line: `scripts` are ("command", SQL) and ("file", path) in the order given."""
 
     target: Own
     scripts: Sequence[tuple[str, Own]]
@@ -59,22 +64,28 @@ class Start(Struct, frozen=True):
     environ: Mapping[str, str]
     streams: Streams
     statement_id: str = ""
-    """The earlier statement that is asked for: where no TARGET is given, it is looked for where it ran."""
+    """The earlier statement to show; without a TARGET the journal says which service ran it."""
+    writes: bool = False
+    """Whether the run would be in vain on a database in memory."""
+    data: Sequence[Own] = ()
+    """Data files that are TARGET together; `-` is stdin, in `input_format` if it is not \"\"."""
+    input_format: str = ""
 
 
-def start(asked: Start) -> int:
-    """Run scripts, or the interactive shell where there are none and stdin is a terminal. The exit code."""
+def run(invocation: Invocation) -> int:
+    """Run scripts, or the interactive shell if there are none and stdin is a terminal. Returns the exit code."""
     sweep()
-    ending = end_by_signals()
-    with _seldom_collected():
-        return _started(asked, ending)
+    exit_handler = install_exit_handlers()
+    with _rare_garbage_collection():
+        return _run(invocation, exit_handler)
 
 
 @contextlib.contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """Rows are many small lists without cycles: looking for cycles in them would cost half of the time of an export.
+def _rare_garbage_collection() -> Iterator[None]:
+    """Run the garbage collector rarely. Rows are many small lists without cycles: searching them for cycles would take
+    half of the time of an export.
 
-    What was frozen is collected at the end: DuckDB's module reports as leaked what it still sees then.
+    Frozen objects are collected at the end: DuckDB's module would report objects that still exist then as leaked.
     """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -84,172 +95,307 @@ def _seldom_collected() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _started(asked: Start, ending: Ending) -> int:
-    scripts, streams = list(asked.scripts), asked.streams
-    if not scripts and not streams.stdin.isatty():
+def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
+    scripts, streams = list(invocation.scripts), invocation.streams
+    stdin_is_data = "-" in invocation.data
+    if stdin_is_data:
+        _check_scripts(invocation)
+    elif not scripts and not streams.stdin.isatty():
         scripts = [("file", Own("-"))]
-    flags = asked.flags
-    diagnostics = Diagnostics(streams.stderr, quiet=lambda: bool(flags.get("quiet")), verbose=flags.get("verbose", 0))
-    for text in exposed(asked.config):
-        diagnostics.warn(text)
-    place = find_place(
-        _target(asked, diagnostics), asked.flags, asked.environ, asked.config, diagnostics.warn, asked.target
-    )
-    settings = place.settings
-    options = _options(settings, asked.output, prompt=not scripts)
+    flags = invocation.flags
+    startup = Diagnostics(streams.stderr, quiet=lambda: bool(flags.get("quiet")), verbose=flags.get("verbose", 0))
+    for text in permission_problems(invocation.config):
+        startup.warn(text)
+    destination = _destination(invocation, startup)
+    if stdin_is_data and not scripts:
+        from sqlshell.launch.data_on_stdin import terminal_for_stdin
+
+        terminal_for_stdin(streams.stdin)
+    if invocation.writes and destination.service == LocalService():
+        raise UsageError(
+            "TARGET is missing; a database in memory would lose the rows",
+            "name a database file, a URL or a profile after FILE",
+        )
+    settings = destination.settings
+    if settings["colors"] == "never":
+        # The libraries of the prompt, the pager and commands follow it as well.
+        os.environ["NO_COLOR"] = "1"
+    at_terminal = not scripts or (not invocation.output and streams.stdout.isatty())
+    options = initial_options(settings, invocation.output, prompt=not scripts, at_terminal=at_terminal)
     if settings.source("theme") == "flag":
         from sqlshell.shell.interactive.look.themes import load
 
-        load(settings["theme"], asked.config.folder / "themes")
-    diagnostics.quiet, diagnostics.verbose = lambda: options.quiet, settings["verbose"]
-    say_logs(lambda text: diagnostics.detail(text, 2))
-    if not scripts and isinstance(place.where, Local) and place.where.database is None and not place.where.views:
-        diagnostics.note("using an in-memory database; its data is lost on exit (to keep it: sqlshell FILE.duckdb)")
-    keeping = Keeping(settings["secret_names"])
-    for value in tokens_of(asked.environ, asked.config):
-        keeping.note(value)
-    progress = _progress(streams, shown=not (scripts and settings["quiet"]))
-    front_end = _front_end(asked, place, options, diagnostics, progress, prompt=not scripts)
-    sharing = Sharing(options, keeping, front_end, diagnostics, streams, interactive=not scripts)
-    given = Given(asked.target, asked.flags, asked.config, asked.environ)
+        load(settings["theme"], invocation.config.folder / "themes")
+    progress = _progress(invocation, settings, options, scripts=bool(scripts))
+    before = progress.clear if progress.live and streams.stdout.isatty() else None
+    position, stdout_sink = Position(), StreamSink(streams.stdout.buffer, before=before)
+
+    def settle() -> None:
+        stdout_sink.settle()
+        progress.clear()
+
+    diagnostics = Diagnostics(
+        streams.stderr,
+        quiet=lambda: options.quiet,
+        verbose=settings["verbose"],
+        place=position.__str__,
+        settle=settle,
+        passing=NoProgress().notice if scripts else progress.notice,
+        linked=_file_links(invocation, settings),
+    )
+    forward_logs(lambda text: diagnostics.detail(text, 2))
+    modes = modes_of(settings, diagnostics, _lasting(destination), scripts=bool(scripts))
+    secret_filter = SecretFilter(settings["secret_names"])
+    for value in tokens_of(invocation.environ, invocation.config):
+        secret_filter.add(value)
+    front_end = _front_end(invocation, destination, options, diagnostics, progress, prompt=not scripts)
+    shared = SharedParts(options, secret_filter, front_end, diagnostics, streams, interactive=not scripts)
+    inputs = ConnectionInputs(invocation.target, invocation.flags, invocation.config, invocation.environ)
     with contextlib.ExitStack() as services:
-        reached = reach(place, streams, read_only=bool(settings["read_only"]))
-        services.callback(reached.release)
-        if place.where != Local():
-            # A transient database opens while the client gets ready; what is wrong with a file is told at once.
-            reached.ready()
+        services.callback(progress.close)
+        dry = modes.rehearsal == "dry-run"
+        endpoint = (
+            silent_endpoint(destination)
+            if dry
+            else open_endpoint(destination, streams, read_only=bool(settings["read_only"]))
+        )
+        services.callback(endpoint.release)
+        if destination.service != LocalService() and not dry:
+            # An in-memory database is opened while the client starts; an error of a file is reported at once.
+            _wait_for(endpoint, destination)
 
         @contextlib.asynccontextmanager
-        async def opened() -> AsyncIterator[Shell]:
-            state = SessionState.on(connection_of(place, reached, sharing, given), front_end.announce)
-            session = Session(state, options, not scripts, keeping)
-            screen = StreamSink(streams.stdout.buffer, held=lambda: session.more)
-            outlet = Outlet(
-                session, front_end, diagnostics, _screen(session, settings, streams, screen), streams.stdout
-            )
-            diagnostics.settle = lambda: _settled(session, screen)
-            shell = Shell(
+        async def open_shell() -> AsyncIterator[Shell]:
+            state = SessionState.on(build_connection(destination, endpoint, shared, inputs), front_end.announce)
+            session = Session(state, options, not scripts, secret_filter)
+            if progress.live or not scripts:
+                from sqlshell.shell.interactive.look.window_title import WindowTitle
+
+                screen_stream = streams.stdout if streams.stdout.isatty() else streams.stderr
+                window = WindowTitle(session, screen_stream, invocation.environ)
+                services.callback(window.restore)
+                progress.on_first = window.update
+                if not isinstance(front_end, ScriptFrontEnd):
+                    front_end.window = window
+            screen = _screen_factory(session, settings, streams, stdout_sink)
+            result_output = ResultOutput(session, front_end, diagnostics, screen, streams.stdout, stdout_sink)
+            parts = Parts.of(
                 session,
-                outlet,
-                front_end,
-                Environment(given, settings, sharing, services),
-                diagnostics,
-                _commands,
+                result_output,
                 Attachments(settings["attach"], diagnostics, settings["upload_limit"] << 20),
-                allowed=not settings["no_commands"],
+                front_end,
+                Environment(inputs, settings, shared, services),
+                diagnostics,
+                position,
+                streams,
+                modes,
             )
+            shell = Shell(parts, _commands, commands_allowed=not settings["no_commands"])
             for text in settings["set"]:
-                shell.port.variables.given(text)
+                shell.port.variables.set_from_argument(text)
             try:
-                if asked.output:
-                    outlet.redirect(asked.output)
+                if invocation.output:
+                    result_output.redirect(invocation.output)
                 yield shell
-                # At a prompt, and where errors are passed over, one that failed says nothing of the others' results.
-                going = session.interactive or not shell.failures.stops
-                if shell.exit == Exit.DONE or (going and shell.exit != Exit.INTERRUPTED):
-                    written = outlet.close()
-                    if asked.output and written and shell.exit != Exit.DONE and not session.interactive:
-                        diagnostics.warn(f"{asked.output} contains only the results of the statements that succeeded")
+                # At the prompt, and with --on-error continue, a failed statement does not affect the results of others.
+                keeps_results = session.interactive or not shell.failures.stops
+                if shell.exit == Exit.DONE or (keeps_results and shell.exit != Exit.INTERRUPTED):
+                    written = result_output.close()
+                    if invocation.output and written and shell.exit != Exit.DONE and not session.interactive:
+                        diagnostics.warn(
+                            f"{invocation.output} contains only the results of the statements that succeeded"
+                        )
             finally:
-                outlet.abort()
+                result_output.abort()
                 await shell.aclose()
 
         if isinstance(front_end, ScriptFrontEnd):
-            return int(run_batch(opened, scripts, ending))
-        return _interactive(opened, front_end, asked, settings, ending)
+            single_transaction = bool(settings["single_transaction"])
+            return int(run_batch(open_shell, scripts, exit_handler, single_transaction=single_transaction))
+        if settings["single_transaction"]:
+            raise UsageError("--single-transaction requires a script", "give one with -c, -f or on stdin")
+        return _interactive(open_shell, front_end, invocation, destination, exit_handler)
 
 
-def _progress(streams: Streams, *, shown: bool) -> Progress:
-    if not (shown and streams.stderr.isatty()):
-        return Silent()
-    from sqlshell.shell.interactive.look.spinner import Spinner
+def _wait_for(endpoint: Endpoint, destination: Destination) -> None:
+    """Raises the errors of opening a file; that of the data on stdin does not name the copy."""
+    try:
+        endpoint.ready()
+    except UsageError as error:
+        service = destination.service
+        if isinstance(service, LocalService) and service.stdin:
+            error.message = error.message.replace(str(service.views[STDIN]), STDIN)
+        raise
 
-    return Spinner(streams.stderr)
+
+def _check_scripts(invocation: Invocation) -> None:
+    if any(kind == "file" and text == "-" for kind, text in invocation.scripts):
+        raise UsageError("stdin is data, it cannot be a script too", "give statements with -c or -f FILE")
+
+
+def _destination(invocation: Invocation, diagnostics: Diagnostics) -> Destination:
+    if not invocation.data:
+        return find_destination(
+            _target(invocation, diagnostics),
+            invocation.flags,
+            invocation.environ,
+            invocation.config,
+            diagnostics.warn,
+            invocation.target,
+        )
+    views = views_of([text for text in invocation.data if text != "-"])
+    stdin_is_data = "-" in invocation.data
+    if stdin_is_data:
+        if other := next((path for name, path in views.items() if name.lower() == STDIN), None):
+            raise UsageError(f"{other} and the data on stdin would both be the view {STDIN}", "rename the file")
+        from sqlshell.launch.data_on_stdin import copied_stdin
+
+        views[STDIN] = copied_stdin(invocation.streams.stdin, invocation.input_format)
+    settings = resolve(invocation.flags, invocation.environ, invocation.config, "")
+    return Destination(settings, LocalService(views=views, stdin=stdin_is_data))
+
+
+def _lasting(destination: Destination) -> str:
+    """The service and the context in which scripts begin; "" for a service whose data is lost with the run."""
+    name = storage_name(destination)
+    parts = context_of(destination).parts()
+    chosen = [f"{part} {value}" for part, value in parts if value and part not in {"timezone", "session_id"}]
+    return ", ".join([name, *chosen]) if name else ""
+
+
+def _file_links(invocation: Invocation, settings: Settings) -> Callable[[str, str], str]:
+    def linked(text: str, file: str) -> str:
+        from sqlshell.shell.interactive.look.terminal_features import draws, shows_links, with_file_link
+
+        environ = invocation.environ
+        shown = bool(settings["terminal_integration"]) and draws(invocation.streams.stderr, environ)
+        return with_file_link(text, file) if shown and shows_links(environ) else text
+
+    return linked
+
+
+def _progress(invocation: Invocation, settings: Settings, options: Options, *, scripts: bool) -> Progress:
+    streams = invocation.streams
+    shown = not (scripts and settings["quiet"])
+    if not shown or not streams.stderr.isatty() or invocation.environ.get("TERM", "dumb") == "dumb":
+        return NoProgress()
+    from sqlshell.shell.interactive.look.progress_line import ProgressLine
+    from sqlshell.shell.interactive.look.terminal_features import shows_progress
+
+    def look() -> Callable[[str, str], str]:
+        from sqlshell.shell.interactive.look.paint import color_depth, part_painter
+        from sqlshell.shell.interactive.look.themes import load
+
+        return part_painter(load(options.theme, invocation.config.folder / "themes"), color_depth())
+
+    reports = bool(settings["terminal_integration"]) and shows_progress(invocation.environ)
+    # A script that is killed could not turn the echo on again; what reads keys after the prompt does that anyway.
+    stdin = streams.stdin if not scripts and streams.stdin.isatty() else None
+    return ProgressLine(streams.stderr, lambda: streams.columns, look, reports=reports, stdin=stdin)
 
 
 def _front_end(
-    asked: Start, place: Place, options: Options, diagnostics: Diagnostics, progress: Progress, *, prompt: bool
+    invocation: Invocation,
+    destination: Destination,
+    options: Options,
+    diagnostics: Diagnostics,
+    progress: Progress,
+    *,
+    prompt: bool,
 ) -> ScriptFrontEnd | PromptFrontEnd:
     if not prompt:
-        return ScriptFrontEnd(diagnostics, progress)
+
+        def paint() -> Paint | None:
+            from sqlshell.shell.interactive.look.paint import color_depth, painter
+            from sqlshell.shell.interactive.look.themes import load
+
+            return painter(load(options.theme, invocation.config.folder / "themes"), color_depth())
+
+        front_end = ScriptFrontEnd(diagnostics, progress, paint)
+        diagnostics.find_paint = lambda: front_end.paint
+        return front_end
     from sqlshell.shell.interactive.front_end import PromptFrontEnd
 
     return PromptFrontEnd(
         options,
         diagnostics,
         progress,
-        asked.streams,
-        state=state_folder(asked.environ),
-        themes=asked.config.folder / "themes",
-        target=kept_name(place),
+        invocation.streams,
+        state=state_folder(invocation.environ),
+        themes=invocation.config.folder / "themes",
+        target=storage_name(destination),
     )
 
 
-def _known(asked: Start, entry: Entry) -> bool:
-    return bool(entry.profile) and entry.profile in asked.config.profiles
+def _has_profile(invocation: Invocation, entry: Entry) -> bool:
+    return bool(entry.profile) and entry.profile in invocation.config.profiles
 
 
-def _target(asked: Start, diagnostics: Diagnostics) -> str:
-    if asked.target or not asked.statement_id or asked.flags.get("profile"):
-        return asked.target
-    journal = Journal(state_folder(asked.environ) / "journal.db", "", "", diagnostics.warn)
+def _target(invocation: Invocation, diagnostics: Diagnostics) -> str:
+    if invocation.target or not invocation.statement_id or invocation.flags.get("profile"):
+        return invocation.target
+    journal = Journal(state_folder(invocation.environ) / "journal.db", "", "", diagnostics.warn)
     try:
-        entry = chosen(journal, asked.statement_id.lower())
+        entry = find_entry(journal, invocation.statement_id.lower())
     finally:
         journal.close()
     if entry is None:
         return ""
-    # A profile that goes elsewhere by now does not have it.
-    where = find_place(entry.profile, {}, {}, asked.config, lambda text: None).where if _known(asked, entry) else None
-    return entry.profile if isinstance(where, Remote) and where.target.name == entry.target else entry.target
+    # The profile may have another service by now, which does not have the statement.
+    service = (
+        find_destination(entry.profile, {}, {}, invocation.config, lambda text: None).service
+        if _has_profile(invocation, entry)
+        else None
+    )
+    return entry.profile if isinstance(service, RemoteService) and service.target.name == entry.target else entry.target
 
 
-def _options(settings: Settings, output: str, *, prompt: bool) -> Options:
-    """The display options to begin with; `prompt` says that a person is shown the results."""
+def initial_options(settings: Settings, output: str, *, prompt: bool, at_terminal: bool = False) -> Options:
+    """The initial display options; `prompt` says that a person sees the results and asks for more, `at_terminal` that
+    a person sees them."""
     options = Options()
     options.maxwidth, options.timing = (PROMPT_MAXWIDTH, True) if prompt else (0, False)
-    options.expanded = "auto" if prompt else "off"
+    options.expanded = "auto" if prompt or at_terminal else "off"
     for name in Options.__struct_fields__:
         if name in BY_NAME and name != "pager" and settings.source(name) != "default":
             setattr(options, name, settings[name])
-    if prompt and settings["color"]:
-        checked_color(settings["color"])
+    if prompt and settings["prompt_color"]:
+        checked_color(settings["prompt_color"])
     for name in TEMPLATES:
         setattr(options, name, checked(name, settings[name]))
     if settings.source("tuples_only") != "default":
         options.header = not settings["tuples_only"]
+    for name in ("fieldsep", "recordsep"):
+        if settings.source(name) != "default":
+            from sqlshell.output.writers.unaligned import separator
+
+            setattr(options, name, separator(settings[name]))
     options.pager = settings["pager"] != NO_PAGER
     options.format, options.format_chosen = (
         format_named(settings["format"]).name,
         settings.source("format") != "default",
     )
-    if output and settings.source("format") != "flag" and (by_ending := format_for_path(output)) is not None:
-        options.format, options.format_chosen = by_ending.name, True
+    if output and settings.source("format") != "flag" and (by_extension := format_for_path(output)) is not None:
+        options.format, options.format_chosen = by_extension.name, True
     return options
 
 
-def _settled(session: Session, screen: StreamSink) -> None:
-    """Show what waits for more; who does not read it any more is told of by the next result."""
-    if session.more:
-        session.more = False
-        with contextlib.suppress(OutputClosed, OutputError):
-            screen.settle()
-
-
-def _screen(session: Session, settings: Settings, streams: Streams, stream: StreamSink) -> Any:
-    def plain(endless: bool = False, sideways: bool = False) -> Sink:
+def _screen_factory(session: Session, settings: Settings, streams: Streams, stream: StreamSink) -> Any:
+    def stdout_sink(endless: bool = False, sideways: bool = False) -> Sink:
         return stream
 
     if not session.interactive or not streams.stdout.isatty():
-        return plain
+        return stdout_sink
 
     def screen(endless: bool = False, sideways: bool = False) -> Sink:
         from sqlshell.output.sinks.pager import ScreenSink
 
         if endless or not session.options.pager:
-            return plain()
+            return stdout_sink()
         command = settings["pager"] if settings["pager"] != NO_PAGER else ""
-        return ScreenSink(streams.stdout.buffer, command or os.environ.get("PAGER", ""), sideways=sideways)
+        return ScreenSink(
+            streams.stdout.buffer, command or os.environ.get("PAGER", ""), streams.stdin, sideways=sideways
+        )
 
     return screen
 
@@ -260,38 +406,64 @@ def _commands() -> Mapping[str, Command]:
     return table(BUILTIN)
 
 
-def _interactive(opened: Any, front_end: PromptFrontEnd, asked: Start, settings: Settings, ending: Ending) -> int:
+def _interactive(
+    open_shell: Any,
+    front_end: PromptFrontEnd,
+    invocation: Invocation,
+    destination: Destination,
+    exit_handler: ExitSignalHandler,
+) -> int:
     from sqlshell.shell.interactive.look.terminal_background import background
     from sqlshell.shell.interactive.look.themes import LIGHT
     from sqlshell.shell.interactive.loop import interact
 
+    settings = destination.settings
+
     async def run() -> int:
-        expect_imports(asyncio.get_running_loop())
-        async with opened() as shell:
+        allow_slow_imports(asyncio.get_running_loop())
+        async with open_shell() as shell:
             typed = b""
             if settings.source("theme") == "default":
-                brightness, typed = background(state_folder(asked.environ) / "terminal", asked.streams)
+                brightness, typed = background(state_folder(invocation.environ) / "terminal", invocation.streams)
                 if brightness == "light":
                     shell.session.options.theme = LIGHT
-            rc = asked.config.folder / "rc.sql"
+            rc = invocation.config.folder / "rc.sql"
             if not settings["no_rc"] and rc.is_file():
-                # It is the person's own, whatever is forbidden to others.
+                # rc.sql is the user's own script, so its commands are always allowed.
                 await shell.run_own(Own(str(rc)))
-            return int(await interact(shell, front_end, _greeting(shell), typed.decode(errors="replace")))
+            return int(
+                await interact(
+                    shell, front_end, _greeting(shell, invocation, destination), typed.decode(errors="replace")
+                )
+            )
 
     try:
-        return run_to_end(run())
+        return run_to_completion(run())
     finally:
-        # While the shell ran, Ctrl-C was its own.
-        signal.signal(signal.SIGINT, ending)
+        # While the shell ran, it handled Ctrl-C.
+        signal.signal(signal.SIGINT, exit_handler)
 
 
-def _greeting(shell: Shell) -> Sequence[str]:
+def _greeting(shell: Shell, invocation: Invocation, destination: Destination) -> Sequence[str]:
     if shell.session.options.quiet:
         return ()
-    from sqlshell import __version__
+    from sqlshell.launch.greeting import greeting
 
-    return (
-        f"sqlshell {__version__} on {shell.session.target}",
-        "End statements with ;   Type \\? for help, \\q to quit.",
-    )
+    history = state_folder(invocation.environ) / "history"
+    # The hint changes as the shell is used.
+    written = history.stat().st_size if history.is_file() else 0
+    return greeting(destination, _selected_by(invocation, destination), written)
+
+
+def _selected_by(invocation: Invocation, destination: Destination) -> str:
+    """What selected the target, for people; "" if nothing did, or if the name of the target shows it."""
+    settings = destination.settings
+    if invocation.target:
+        return ""
+    if settings.source("url") == "environment":
+        return "SQLSHELL_URL"
+    if not settings.profile:
+        return ""
+    if invocation.flags.get("profile"):
+        return "--profile"
+    return "SQLSHELL_PROFILE" if invocation.environ.get("SQLSHELL_PROFILE") else f"profile {settings.profile}"

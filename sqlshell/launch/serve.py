@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 import secrets
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 from urllib.parse import urlsplit
 
 import click
 
+from sqlshell.launch.help_option import WithHelp
 from sqlshell.service.bounds import Bounds, flag
 
 if TYPE_CHECKING:
     from sqlshell.diagnostics import Diagnostics
+    from sqlshell.runtime.streams import Streams
 
-Served = tuple[str, Any, Any, str]
+OptionSpec = tuple[str, Any, Any, str]
 
 LONGEST_SIZE: Final = 12
 """The maximum length of a value of --memory."""
@@ -74,7 +75,12 @@ BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
     ("token_connections", click.IntRange(1), 0, "maximum connections with the same token"),
     ("header_seconds", click.FloatRange(0.1), 0, "maximum seconds for receiving the headers of a request"),
     ("body_seconds", click.FloatRange(0.1), 0, "maximum seconds without progress while a request's body is received"),
-    ("write_seconds", click.FloatRange(0.1), 0, "close a connection whose client has not read for this many seconds"),
+    (
+        "write_seconds",
+        click.FloatRange(0.1),
+        0,
+        "maximum seconds without a read by the client; then the connection is closed",
+    ),
     (
         "bodies_size",
         click.IntRange(1),
@@ -96,7 +102,7 @@ BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
 )
 """The limits that are options: name in Bounds, type, unit (0 for a count), help."""
 
-SERVE: tuple[Served, ...] = (
+SERVE: tuple[OptionSpec, ...] = (
     ("--host", "ADDRESS", "127.0.0.1", "address to listen on  [default: 127.0.0.1]"),
     ("--port", click.IntRange(0, 65535), 8765, "port to listen on; 0 = any free port"),
     (
@@ -185,9 +191,9 @@ SERVE: tuple[Served, ...] = (
 
 def serve_command() -> click.Command:
     """`sqlshell serve`."""
-    return click.Command(
+    return WithHelp(
         "sqlshell serve",
-        params=[_served(option) for option in SERVE],
+        params=[_click_option(option) for option in SERVE],
         callback=_serve,
         context_settings={
             "help_option_names": ["-h", "--help"],
@@ -201,10 +207,12 @@ def serve_command() -> click.Command:
 
 
 def _serve(**given: Any) -> int:
-    return serve(given)
+    from sqlshell.runtime.streams import Streams
+
+    return serve(given, Streams.standard())
 
 
-def _served(option: Served) -> click.Option:
+def _click_option(option: OptionSpec) -> click.Option:
     flag, kind, default, text = option
     if kind is bool:
         return click.Option([flag], is_flag=True, default=False, help=text)
@@ -214,7 +222,15 @@ def _served(option: Served) -> click.Option:
         return click.Option([flag], type=kinds, default=default, show_default=not many, multiple=many, help=text)
     if isinstance(kind, str):
         return click.Option([flag], metavar=kind, default=default, multiple=default == (), help=text)
-    return click.Option([flag], type=kind, default=default, show_default=True, callback=_sane, help=text)
+    return click.Option(
+        [flag], type=kind, metavar=_unit(flag, text), default=default, show_default=True, callback=_sane, help=text
+    )
+
+
+def _unit(flag: str, text: str) -> str:
+    """The name of a numeric value in the help: its unit, which is one of the first two words, or N for a count."""
+    units = ("KiB", "MiB", "GiB", "seconds", "hours")
+    return "PORT" if flag == "--port" else next((unit.upper() for unit in units if unit in text.split()[:2]), "N")
 
 
 def _sane(context: click.Context, option: click.Parameter, value: Any) -> Any:
@@ -225,10 +241,10 @@ def _sane(context: click.Context, option: click.Parameter, value: Any) -> Any:
     return value
 
 
-def serve(asked: Mapping[str, Any]) -> int:
+def serve(given: Mapping[str, Any], streams: Streams) -> int:
     """Run the service until it is stopped, or create a token for it; returns the exit code.
 
-    `asked` are the options of `sqlshell serve` by name.
+    `given` are the options of `sqlshell serve` by name.
     """
     from sqlshell.diagnostics import Diagnostics
     from sqlshell.errors import UsageError
@@ -236,45 +252,45 @@ def serve(asked: Mapping[str, Any]) -> int:
     from sqlshell.service.objects.catalog import least_role
     from sqlshell.service.setup import make_folder
 
-    data = Path(asked["data"]) if asked["data"] else None
-    if asked["new_token"]:
+    data = Path(given["data"]) if given["data"] else None
+    if given["new_token"]:
         if data is None:
             raise UsageError("--new-token requires --data DIR", "tokens are stored in the data directory")
         from sqlshell.service.server import new_token
 
-        roles = asked["role"] or (least_role(),)
-        sys.stdout.write(new_token(data, asked["organization"] or "", roles) + "\n")
+        roles = given["role"] or (least_role(),)
+        streams.stdout.write(new_token(data, given["organization"] or "", roles) + "\n")
         return 0
     for name in ("role", "organization"):
-        if asked[name]:
+        if given[name]:
             raise UsageError(f"--{name} requires --new-token")
-    if asked["legacy_anonymous"] and not asked["legacy"]:
+    if given["legacy_anonymous"] and not given["legacy"]:
         raise UsageError("--legacy-anonymous requires --legacy")
-    _check(asked)
-    diagnostics = Diagnostics(sys.stderr)
+    _check(given)
+    diagnostics = Diagnostics(streams.stderr)
     if data is not None:
         make_folder(data)
     # The process loads DuckDB while this one loads the server.
     begin_early()
     try:
-        return _run(asked, data, diagnostics)
+        return _run(given, data, diagnostics, streams.stdout)
     finally:
         end_early()
 
 
-def _run(asked: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics) -> int:
+def _run(given: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics, stdout: TextIO) -> int:
     from sqlshell.launch.credentials import read_token
     from sqlshell.runtime.scratch import sweep
-    from sqlshell.runtime.shutdown import end_by_signals, say_logs
+    from sqlshell.runtime.shutdown import forward_logs, install_exit_handlers
     from sqlshell.service.engines.engine import Limits
     from sqlshell.service.options import Options as ServiceOptions
     from sqlshell.service.server import Address, kept_token
     from sqlshell.service.server import serve as run_service
 
     sweep()
-    end_by_signals()
-    say_logs(diagnostics.warn)
-    token_file = asked["token_file"] or ""
+    install_exit_handlers()
+    forward_logs(diagnostics.warn)
+    token_file = given["token_file"] or ""
     own_file = data / "token" if data is not None and not token_file else None
     made = ""
     if own_file is not None:
@@ -293,46 +309,46 @@ def _run(asked: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics) 
             diagnostics.say(f"connect with: sqlshell {url} --token-file {own_file}")
         if data is None:
             diagnostics.say("everything is in memory and lost on exit; use --data DIR to keep databases and results")
-        sys.stdout.write(f"listening on {url}\n")
-        sys.stdout.flush()
+        stdout.write(f"listening on {url}\n")
+        stdout.flush()
 
     options = ServiceOptions(
-        partition_rows=asked["partition_rows"],
-        data_plane=asked["data_plane"],
-        public_url=asked["public_url"] or "",
-        stream_scheme=asked["stream_scheme"],
-        retention=asked["retention"] * 3600.0,
-        quota=int(asked["quota"] * (1 << 30)),
-        statement_limit=asked["max_statement"] << 20,
-        attachment_limit=asked["max_attachments"] << 20,
-        attachments=asked["attachments"],
-        legacy=asked["legacy"],
-        legacy_anonymous=asked["legacy_anonymous"],
-        registry_hosts=tuple(_plain_host(name) for name in asked["registry_host"]),
-        store_roots=tuple(Path(root).resolve() for root in asked["store_root"]),
-        grace=asked["grace"],
-        engine=Limits(asked["threads"], asked["memory"] or ""),
-        bounds=Bounds(**{name: asked[f"max_{name}"] * (unit or 1) for name, _, unit, _ in BOUNDED}),
+        partition_rows=given["partition_rows"],
+        data_plane=given["data_plane"],
+        public_url=given["public_url"] or "",
+        stream_scheme=given["stream_scheme"],
+        retention=given["retention"] * 3600.0,
+        quota=int(given["quota"] * (1 << 30)),
+        statement_limit=given["max_statement"] << 20,
+        attachment_limit=given["max_attachments"] << 20,
+        attachments=given["attachments"],
+        legacy=given["legacy"],
+        legacy_anonymous=given["legacy_anonymous"],
+        registry_hosts=tuple(_plain_host(name) for name in given["registry_host"]),
+        store_roots=tuple(Path(root).resolve() for root in given["store_root"]),
+        grace=given["grace"],
+        engine=Limits(given["threads"], given["memory"] or ""),
+        bounds=Bounds(**{name: given[f"max_{name}"] * (unit or 1) for name, _, unit, _ in BOUNDED}),
     )
-    uds = Path(asked["uds"]) if asked["uds"] else None
-    address = Address(asked["host"], asked["port"], uds, tuple(asked["allow_host"]))
+    uds = Path(given["uds"]) if given["uds"] else None
+    address = Address(given["host"], given["port"], uds, tuple(given["allow_host"]))
     return run_service(address, data, token, options, ready)
 
 
-def _check(asked: Mapping[str, Any]) -> None:
+def _check(given: Mapping[str, Any]) -> None:
     """Raises UsageError for values that the service would accept but that cannot work."""
     from sqlshell.errors import UsageError
 
-    if asked["public_url"] and not _is_service(asked["public_url"]):
-        raise UsageError(f"--public-url {asked['public_url']!r} is not a valid URL", "example: https://sql.example.com")
-    for root in asked["store_root"]:
+    if given["public_url"] and not _is_service(given["public_url"]):
+        raise UsageError(f"--public-url {given['public_url']!r} is not a valid URL", "example: https://sql.example.com")
+    for root in given["store_root"]:
         if not Path(root).is_dir():
             raise UsageError(f"--store-root {root} is not an existing directory")
-    for flag_name, names in (("--allow-host", asked["allow_host"]), ("--registry-host", asked["registry_host"])):
+    for flag_name, names in (("--allow-host", given["allow_host"]), ("--registry-host", given["registry_host"])):
         for name in names:
             if not re.fullmatch(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]+)?", name):
                 raise UsageError(f"{flag_name} {name!r} is not a valid host name", "example: sql.example.com")
-    memory = asked["memory"]
+    memory = given["memory"]
     if memory is not None and not (is_size(memory) and len(memory) <= LONGEST_SIZE):
         raise UsageError(f"--memory {memory!r} is not a valid size", "examples: 2GB, 512MiB, 50%")
 

@@ -1,4 +1,4 @@
-"""Checks of values that name something: a format, a theme, a time zone, the patterns of a policy."""
+"""Checks values that name something: a format, a theme, a time zone, the patterns of a policy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlshell.launch.assembly import redactor_of
 from sqlshell.launch.destination import known_zone
 from sqlshell.output.writers.formats import format_named
 from sqlshell.shell.interactive.look.templates import TEMPLATES, checked, checked_color
-from sqlshell.shell.running.policy import check_patterns
+from sqlshell.sql.analysis.policy import check_patterns
 
 
 def wrong_values(settings: Settings, themes: Path) -> Iterator[UsageError]:
@@ -33,7 +33,7 @@ def wrong_values(settings: Settings, themes: Path) -> Iterator[UsageError]:
         "table_style": style,
         "theme": theme,
         "timezone": lambda: known_zone(settings["timezone"]),
-        "color": lambda: checked_color(settings["color"]),
+        "prompt_color": lambda: checked_color(settings["prompt_color"]),
         "confirm": lambda: check_patterns(settings["confirm"], "confirm"),
         "secret_names": lambda: redactor_of(settings),
         **{name: partial(lambda name: checked(name, settings[name]), name) for name in TEMPLATES},

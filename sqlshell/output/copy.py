@@ -9,41 +9,52 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from sqlshell.errors import OutputError
 from sqlshell.output.sinks.command import OutputClosed
 from sqlshell.output.sinks.sink import Sink
-from sqlshell.output.writer import Summary, Writer
+from sqlshell.output.writer import LineWriter, Summary, WholeWriter, Writer
 from sqlshell.output.writers.column_names import renamed
 from sqlshell.result import Batch, Partitions, Result
 
 Consumer = Callable[[Result], Awaitable[Summary]]
-"""Reads a result to its end, or as far as somebody wants it."""
+"""Something that reads a result to its end, or as far as the user wants."""
 
 LARGE = 1 << 20
 """Bytes that are written at once."""
 
 SETTLE_SECONDS = 0.1
-"""How long a writer may hold rows back."""
+"""How long a writer may hold rows back, in seconds."""
 
 LOOK_SECONDS = 0.05
-"""How often a reader that may leave, such as a pager, is looked at while no rows come."""
+"""How often, in seconds, to check whether a reader such as a pager has exited while no rows arrive."""
 
 
-async def copy(result: Result, writer: Writer, sink: Sink) -> Summary:
-    """Write all rows of `result`, and close its batches. The summary is not complete when the reader left.
+Received = Callable[[int, int], None]
+"""Is told of the rows and bytes of each response."""
 
-    The sink stays open. Raises OutputError, and what reading the batches raises; the rows before an error are written.
+
+async def copy(result: Result, writer: Writer, sink: Sink, received: Received | None = None) -> Summary:
+    """Write all rows of `result`, and close its batches. The summary is not complete if the reader left.
+
+    The sink stays open. Raises OutputError, and the errors of reading the batches; rows before an error are written.
     """
     rows = size = 0
     at_line_start = True
+    slow = writer if isinstance(writer, WholeWriter) else None
+    _choose_way(result, writer)
     coming = _NextBatch(result.batches, writer, sink)
     try:
         at_line_start = await _put(sink, writer.begin(result.columns)) in {b"", b"\n"}
+        if slow is not None and (whole := await _from_file(result, slow, sink)) is not None:
+            return whole
         while (batch := await coming.next()) is not None:
             size += batch.size
             chunks = writer.write(batch)
-            rows += len(batch.rows) if batch.announced is None else batch.announced
-            # Whoever feeds an endless result must not find us waiting for whoever reads it.
-            last = await _put(sink, chunks, apart=result.endless is not None)
+            count = len(batch.rows) if batch.announced is None else batch.announced
+            rows += count
+            if received is not None:
+                received(count, batch.size)
+            # The source of an unbounded result must not wait for our reader.
+            last = await _put(sink, chunks, apart=result.endless is not None, slow=slow)
             at_line_start = last == b"\n" or (at_line_start and not last)
-        await _put(sink, writer.end(Summary(rows, True)))
+        await _put(sink, writer.end(Summary(rows, True)), slow=slow)
         await _finish(sink)
         return Summary(rows, True, size)
     except OutputClosed:
@@ -51,19 +62,28 @@ async def copy(result: Result, writer: Writer, sink: Sink) -> Summary:
         return Summary(rows, False, size)
     except BaseException as error:
         if not (at_line_start or sink.blocking):
-            # What is said of the error begins a line, and so does the next result.
+            # The error message begins a line, and so does the next result.
             with contextlib.suppress(OutputClosed, OutputError):
                 sink.write(b"\n")
         if isinstance(error, Exception):
-            # Whoever reads in a pager goes on reading what came before the error.
+            # A pager still shows the rows that arrived before the error.
             await _finish(sink)
         raise
     finally:
         await result.batches.aclose()
 
 
+def _choose_way(result: Result, writer: Writer) -> None:
+    """Let DuckDB make the lines of a large result from its file, if the service has one and the writer's format can be
+    described in SQL. The writer makes the same bytes of the rows otherwise."""
+    if result.whole is not None and isinstance(writer, LineWriter):
+        result.whole.choose(writer.line)
+
+
 class _NextBatch:
-    """Waits for the next batch; meanwhile the writer settles in time, and a reader that leaves is noticed."""
+    """Waits for the next batch; meanwhile the writer writes rows that it holds back, and an exit of the reader is
+    noticed.
+    """
 
     def __init__(self, batches: Partitions, writer: Writer, sink: Sink) -> None:
         self._batches = batches
@@ -82,7 +102,7 @@ class _NextBatch:
         try:
             while not coming.done():
                 await asyncio.wait([coming], timeout=self._patience())
-                if self._sink.blocking and self._sink.closed:
+                if self._sink.closed:
                     raise OutputClosed
                 if self._due is not None and self._patience() == 0:
                     await _put(self._sink, self._writer.settle())
@@ -95,24 +115,54 @@ class _NextBatch:
                 await asyncio.wait([coming])
 
     def _patience(self) -> float | None:
-        """The seconds until something is to be done; None for as long as it takes."""
+        """Seconds until the next action; None if there is none."""
         left = None if self._due is None else max(0.0, self._due - asyncio.get_running_loop().time())
         if not self._sink.blocking:
             return left
         return LOOK_SECONDS if left is None else min(left, LOOK_SECONDS)
 
 
-async def _put(sink: Sink, chunks: Iterable[bytes], *, apart: bool = False) -> bytes:
-    """Write them, small ones together; the last byte of them."""
+async def _from_file(result: Result, writer: WholeWriter, sink: Sink) -> Summary | None:
+    """Write a large result from its file, if the service has one and nobody else reads the batches; otherwise None."""
+    batches: object = result.batches
+    if result.whole is None or result.whole is not batches:
+        return None
+    place = writer.place()
+    stored = await result.whole.fetch(place)
+    if stored is None:
+        place.unlink(missing_ok=True)
+        return None
+    size = place.stat().st_size
+    await _put(sink, writer.from_file(stored), slow=writer)
+    await _finish(sink)
+    return Summary(sum(result.row_counts or ()), True, size)
+
+
+async def _put(sink: Sink, chunks: Iterable[bytes], *, apart: bool = False, slow: WholeWriter | None = None) -> bytes:
+    """Write the chunks, small ones together, and return the last byte; those of a `slow` writer come from a thread."""
     last = b""
-    for data in _gathered(chunks):
+    gathered = _gathered(chunks)
+    while (data := await _made(gathered, slow) if slow is not None else next(gathered, None)) is not None:
         if sink.blocking or apart:
-            # A pager that nobody scrolls must not stop the event loop.
+            # A pager that is not being scrolled must not block the event loop.
             await asyncio.to_thread(sink.write, data)
         else:
             sink.write(data)
         last = data[-1:]
     return last
+
+
+async def _made(chunks: Iterator[bytes], writer: WholeWriter) -> bytes | None:
+    """The next chunk, made in a thread, which ends if this task is canceled."""
+    making = asyncio.ensure_future(asyncio.to_thread(next, chunks, None))
+    try:
+        return await asyncio.shield(making)
+    except asyncio.CancelledError:
+        while not making.done():
+            writer.interrupt()
+            await asyncio.wait([making], timeout=LOOK_SECONDS)
+        making.cancelled() or making.exception()
+        raise
 
 
 def _gathered(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -140,9 +190,9 @@ async def _finish(sink: Sink) -> None:
         await asyncio.to_thread(sink.finish)
 
 
-def warn_of_names(result: Result, warn: Callable[[str], None]) -> None:
+def warn_of_names(result: Result, warn: Callable[[str], None], *, fold_case: bool = False) -> None:
     """Warn about column names that a format for programs has to change."""
-    changed = renamed(result.columns)
+    changed = renamed(result.columns, fold_case=fold_case)
     if changed:
         told = ", ".join(f"{old} to {new}" for old, new in changed[:5])
         warn(f"duplicate column names were changed: {told}{', …' if len(changed) > 5 else ''}")

@@ -1,59 +1,124 @@
-"""What every writer has in common: its options, its methods, and the summary of what was written."""
+"""The protocol of writers: their options, their methods, and the summary of what was written."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, Protocol
+from pathlib import Path
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from sqlshell.result import Batch, Column
+from sqlshell.result import Batch, Column, StoredColumn
 
-Role = Literal["header", "null", "changed"]
+Role = Literal[
+    "header",
+    "null",
+    "changed",
+    "border",
+    "dim",
+    "digits",
+    "negative",
+    "boolean",
+    "date",
+    "id",
+    "error",
+    "warning",
+    "help",
+]
+"""What a text is, which decides its color: `digits` are every other three digits of a number."""
+
+
+class Screen(Struct, frozen=True):
+    """A terminal that tables are drawn for: `width` in cells, `unicode` whether it shows box-drawing characters.
+
+    `types` adds a row with the types of the columns; `cuts` allows long texts to be cut so that a table fits.
+    """
+
+    width: int
+    unicode: bool = True
+    types: bool = True
+    cuts: bool = False
 
 
 class WriterOptions(Struct, frozen=True):
-    """`null` is the text for NULL (None: the format's own), `table_style` the looks of tables.
+    """`null` is the text for NULL (None: the default of the format), `table_style` the style of tables.
 
-    `paint` puts escape sequences around a text that a format for people draws in that role; None draws without color.
-    `changed` are cells, by row and column, to be marked.
+    `paint` adds escape sequences to text in a given role; None draws without color. `changed` are cells to highlight,
+    by row and column. `screen` draws tables and records for a terminal in the default style. `field_separator`,
+    `record_separator`, `footer` and `expanded` apply to the unaligned format; `table` is the table of INSERT
+    statements, written as in SQL.
     """
 
     null: str | None = None
-    table_style: str = "psql"
+    table_style: str = "auto"
     header: bool = True
     paint: Callable[[str, Role], str] | None = None
     changed: frozenset[tuple[int, int]] = frozenset()
+    field_separator: str = "|"
+    record_separator: str = "\n"
+    footer: bool = True
+    expanded: bool = False
+    table: str = ""
+    spreadsheet_safe: bool = False
+    screen: Screen | None = None
 
 
 class Summary(Struct, frozen=True):
-    """What was written: `complete` is False when the reader left before the last row; `size` is the bytes that came.
+    """What was written: `complete` is False if the reader left before the last row; `size` is the number of bytes
+    received.
 
-    `waited` are the seconds that a pager or a command took to read.
+    `waited` is the time in seconds that a pager or a command took to read, `shortened` the number of values that were
+    cut.
     """
 
     rows: int
     complete: bool
     size: int = 0
     waited: float = 0.0
+    shortened: int = 0
 
 
 class Writer(Protocol):
-    """Turns columns and batches into byte chunks; holds no file.
+    """Converts columns and batches to byte chunks; owns no file.
 
-    begin() comes first, then any number of write() and settle(), then end() unless the reader left. A result without
-    columns gives no bytes.
+    Call begin() first, then write() and settle() any number of times, then end() unless the reader left. A result
+    without columns produces no bytes.
     """
 
     @property
     def buffering(self) -> bool:
-        """Whether rows are held back that settle() would give."""
+        """Whether rows are held back that settle() would return."""
 
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]: ...
 
     def write(self, batch: Batch) -> Iterable[bytes]: ...
 
     def settle(self) -> Iterable[bytes]:
-        """No row came for a while: give what is held back."""
+        """Return the rows that are held back, because no row has arrived for a while."""
 
     def end(self, summary: Summary) -> Iterable[bytes]: ...
+
+
+@runtime_checkable
+class LineWriter(Writer, Protocol):
+    """A writer whose rows DuckDB can write, too."""
+
+    def line(self, columns: Sequence[StoredColumn]) -> str | None:
+        """A LineSql: the text of a row, with what separates it from the others."""
+
+
+@runtime_checkable
+class WholeWriter(Writer, Protocol):
+    """A writer that takes the file of a whole result instead of its rows, and whose methods may take seconds.
+
+    They can be called in a thread, where interrupt() ends them with an error.
+    """
+
+    def place(self) -> Path:
+        """Where the file has to be, after begin()."""
+
+    def from_file(self, columns: Sequence[StoredColumn]) -> Iterable[bytes]:
+        """All bytes, instead of write() and end(). Raises OutputError."""
+
+    def interrupt(self) -> None:
+        """Stop what runs in another thread."""

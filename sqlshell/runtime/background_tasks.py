@@ -1,4 +1,4 @@
-"""Tasks that nobody waits for: they never interrupt a person with a question."""
+"""Background tasks, which never prompt the user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _in_background: ContextVar[bool] = ContextVar("_in_background", default=False)
 
 
 def start_in_background(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """Start a task that is marked as background work, as are the tasks that it starts itself."""
+    """Start a task that is marked as background work; tasks that it starts are marked too."""
 
     async def marked() -> None:
         _in_background.set(True)
@@ -21,5 +21,5 @@ def start_in_background(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
 
 
 def in_background() -> bool:
-    """Whether the caller is part of background work."""
+    """Whether the caller is background work."""
     return _in_background.get()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
+from typing import TextIO
 
-from sqlshell import __version__
 from sqlshell.errors import Bug, ShellError
+from sqlshell.version import __version__
 
 TRACEBACK = "SQLSHELL_TRACEBACK"
 LONGEST = 200
@@ -26,18 +26,18 @@ def bug_of(error: Exception, doing: str = "") -> Bug:
     at = f"{doing}: " if doing else ""
     bug = Bug(
         f"bug in sqlshell {__version__}: {at}{message} ({_place(cause)}); please report this line"
-        f" ({TRACEBACK}=1 adds the traceback, sqlshell doctor the versions)"
+        f" (for a traceback, set {TRACEBACK}=1; for the versions, run sqlshell doctor)"
     )
     bug.__cause__ = error
     return bug
 
 
-def trace(error: ShellError) -> None:
-    """Write the traceback of a bug to stderr if SQLSHELL_TRACEBACK is set."""
+def trace(error: ShellError, stream: TextIO) -> None:
+    """Write the traceback of a bug to `stream` if SQLSHELL_TRACEBACK is set."""
     if isinstance(error, Bug) and error.__cause__ is not None and os.environ.get(TRACEBACK):
         import traceback
 
-        traceback.print_exception(error.__cause__, file=sys.stderr)
+        traceback.print_exception(error.__cause__, file=stream)
 
 
 def _place(error: BaseException) -> str:

@@ -7,7 +7,7 @@ import asyncio
 SLOW_SECONDS = 5.0
 
 
-def expect_imports(loop: asyncio.AbstractEventLoop) -> None:
+def allow_slow_imports(loop: asyncio.AbstractEventLoop) -> None:
     """Raise the time after which asyncio's debug mode (`python -X dev`) reports a slow callback.
 
     Modules are imported on first use, which can take longer than asyncio's limit of 0.1 s.

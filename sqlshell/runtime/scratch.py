@@ -38,6 +38,7 @@ class Scratch:
         self._root: Path | None = None
         self._owner: IO[str] | None = None
         self._beside: set[Path] = set()
+        self._process = os.getpid()
 
     def folder(self, name: str) -> Path:
         """A new folder, mode 0700. Raises OSError."""
@@ -57,7 +58,9 @@ class Scratch:
             self._beside.discard(path)
 
     def remove(self) -> None:
-        """Remove all temporary files. Raises nothing."""
+        """Remove all temporary files. Raises nothing. A process that was forked leaves those of its parent."""
+        if self._process != os.getpid():
+            return
         with self._lock:
             root, self._root = self._root, None
             owner, self._owner = self._owner, None
@@ -88,6 +91,9 @@ class Scratch:
 def scratch() -> Scratch:
     """The Scratch of this process."""
     return Scratch()
+
+
+os.register_at_fork(after_in_child=scratch.cache_clear)
 
 
 def sweep() -> None:

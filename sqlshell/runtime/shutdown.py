@@ -8,79 +8,81 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from types import FrameType
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TextIO, TypeVar
 
 Given = TypeVar("Given")
-ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name))
-SIGNALLED: Final = 128
+EXIT_SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name))
+SIGNAL_EXIT_CODES: Final = 128
 """Exit codes above this number mean that a signal ended the program."""
-UNWINDINGS: Final = 16
+MAX_UNWINDINGS: Final = 16
 SETTLE_SECONDS: Final = 0.5
 """Time that other threads get to finish after the main thread."""
 
 
-class Ending:
+class ExitSignalHandler:
     """A signal handler: the first signal unwinds the program, which removes temporary files; a second ends it at once.
 
     Raises KeyboardInterrupt for SIGINT, SystemExit(128 + number) for others.
     """
 
     def __init__(self) -> None:
-        self._asked = False
+        self._received = False
 
     def __call__(self, number: int, frame: FrameType | None = None) -> NoReturn:
-        if self._asked:
+        if self._received:
             _exit_at_once(128 + number)
-        self._asked = True
+        self._received = True
         if number == signal.SIGINT:
             raise KeyboardInterrupt
         raise SystemExit(128 + number)
 
 
-def end_by_signals() -> Ending:
+def install_exit_handlers() -> ExitSignalHandler:
     """Install the handler for all ending signals; signals that are ignored at start (nohup) stay ignored."""
-    ending = Ending()
-    for number in ENDING:
+    handler = ExitSignalHandler()
+    for number in EXIT_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, ending)
-    return ending
+            signal.signal(number, handler)
+    return handler
 
 
-def run_to_end(work: Coroutine[Any, Any, Given]) -> Given:
+def run_to_completion(coroutine: Coroutine[Any, Any, Given]) -> Given:
     """asyncio.run(), except that tasks interrupted by a signal unwind before the loop is closed."""
     import asyncio
 
     main: list[asyncio.Task[Any]] = []
 
-    async def noted() -> Given:
+    async def register_and_run() -> Given:
         main.extend(filter(None, [asyncio.current_task()]))
-        return await work
+        return await coroutine
 
     with asyncio.Runner() as runner:
         try:
-            return runner.run(noted())
+            return runner.run(register_and_run())
         except (KeyboardInterrupt, SystemExit):
             for task in main:
                 task.cancel()
             # A task that the signal was raised in raises it again when it is done.
-            for _ in range(UNWINDINGS):
+            for _ in range(MAX_UNWINDINGS):
                 with contextlib.suppress(KeyboardInterrupt, SystemExit):
                     if any(not task.done() for task in main):
                         runner.get_loop().run_until_complete(asyncio.wait(main))
             raise
 
 
-def leave(code: int) -> NoReturn:
-    """Exit the process. Raises SystemExit, or does not return if a signal ended the program or threads are running.
+def exit_process(code: int, outputs: Sequence[TextIO]) -> NoReturn:
+    """Flush `outputs` and exit the process.
+
+    Raises SystemExit, or does not return if a signal ended the program or threads are running.
 
     The interpreter's own shutdown would pull its modules away from running threads, which then warn or crash.
     """
     with contextlib.suppress(ValueError):
-        for number in (signal.SIGINT, *ENDING):
+        for number in (signal.SIGINT, *EXIT_SIGNALS):
             signal.signal(number, signal.SIG_IGN)
-    for stream in (sys.stdout, sys.stderr):
+    for stream in outputs:
         try:
             stream.flush()
         except (OSError, ValueError):
@@ -90,7 +92,7 @@ def leave(code: int) -> NoReturn:
     others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
     for thread in others:
         thread.join(SETTLE_SECONDS / len(others))
-    if code > SIGNALLED or any(thread.is_alive() for thread in others):
+    if code > SIGNAL_EXIT_CODES or any(thread.is_alive() for thread in others):
         _exit_at_once(code)
     sys.exit(code)
 
@@ -102,7 +104,7 @@ def _exit_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
-def say_logs(say: Callable[[str], None]) -> None:
+def forward_logs(say: Callable[[str], None]) -> None:
     """Pass log messages of libraries to `say`, one line each; otherwise Python prints them with tracebacks."""
     import logging
 
@@ -110,7 +112,7 @@ def say_logs(say: Callable[[str], None]) -> None:
         def emit(self, record: logging.LogRecord) -> None:
             error = record.exc_info[1] if record.exc_info else None
             if error is not None and not isinstance(error, Exception):
-                # Cancelled or interrupted: the code that requested it reports it.
+                # Canceled or interrupted: the code that requested it reports it.
                 return
             line = record.getMessage().partition("\n")[0]
             say(f"{record.name}: {line}" + (f": {type(error).__name__}: {error}" if error is not None else ""))

@@ -1,16 +1,17 @@
-"""The standard streams, handed to whatever reads or writes them."""
+"""The standard streams, passed to the code that reads or writes them."""
 
 from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Mapping
 from typing import TextIO
 
 from msgspec import Struct
 
 
 class Streams(Struct, frozen=True, eq=False):
-    """What a program reads and writes. A stream may be a terminal or not."""
+    """The streams that a program reads and writes. Each may be a terminal or not."""
 
     stdin: TextIO
     stdout: TextIO
@@ -18,15 +19,21 @@ class Streams(Struct, frozen=True, eq=False):
 
     @classmethod
     def standard(cls) -> Streams:
-        """Those of this process."""
+        """The streams of this process."""
         return cls(sys.stdin, sys.stdout, sys.stderr)
 
     @property
     def asks(self) -> bool:
-        """Whether a person can be asked without disturbing stdout."""
+        """Whether a question can be asked without disturbing stdout."""
         return self.stdin.isatty() and self.stderr.isatty()
 
     @property
     def columns(self) -> int:
-        """Cells of a line of the terminal."""
+        """The width of the terminal in cells."""
         return shutil.get_terminal_size().columns
+
+
+def shows_unicode(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal shows box-drawing characters: according to the locale, if one is set."""
+    locale = environ.get("LC_ALL") or environ.get("LC_CTYPE") or environ.get("LANG") or "UTF-8"
+    return "utf8" in locale.lower().replace("-", "")

@@ -25,8 +25,8 @@ from msgspec.structs import replace
 from starlette.types import ASGIApp
 
 from sqlshell.errors import ServiceError, UsageError
-from sqlshell.runtime.event_loops import expect_imports
-from sqlshell.runtime.shutdown import ENDING
+from sqlshell.runtime.event_loops import allow_slow_imports
+from sqlshell.runtime.shutdown import EXIT_SIGNALS
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.http.app import make_app
 from sqlshell.service.http.guard import loopback
@@ -39,13 +39,13 @@ from sqlshell.service.wire.protocol import BoundedProtocol
 from sqlshell.service.wire.websocket import MESSAGE, BoundedSocket
 
 SWITCH_SECONDS = 0.001
-"""About how long a thread that parses a text keeps the event loop waiting."""
+"""Approximate time in seconds that a thread that parses a text blocks the event loop."""
 
 KEEP_ALIVE_SECONDS = 80
 """Idle connections live longer here than in any client, so that a POST never meets a connection that is closing."""
 
 PING_SECONDS = 20
-"""How often readers of endless results are pinged, and how long they have to answer."""
+"""How often readers of unbounded results are pinged, and how long they have to respond, in seconds."""
 
 LONGEST_SOCKET = 107 if sys.platform == "linux" else 103
 """The maximum length of the path of a unix socket, in bytes."""
@@ -67,8 +67,8 @@ def serve(
 ) -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code.
 
-    `on_ready` is called with the service's URL and the description of how the engine processes are protected, once
-    requests are answered. Raises UsageError if the address or the folder cannot be used, ServiceError if another
+    `on_ready` is called with the service's URL and the description of how the engine processes are protected, once the
+    service accepts requests. Raises UsageError if the address or the folder cannot be used, ServiceError if another
     service uses the folder.
     """
     os.umask(0o077)
@@ -180,14 +180,14 @@ async def _serve(
     config.load()
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets=[listener])
-    expect_imports(asyncio.get_running_loop())
+    allow_slow_imports(asyncio.get_running_loop())
     stop, now = asyncio.Event(), asyncio.Event()
 
     def asked() -> None:
         (now if stop.is_set() else stop).set()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, *ENDING):
+    for number in (signal.SIGINT, *EXIT_SIGNALS):
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, asked)
     statements.start()
@@ -199,14 +199,14 @@ async def _serve(
     await asyncio.wait({draining, at_once}, return_when=asyncio.FIRST_COMPLETED)
     for task in (draining, at_once):
         task.cancel()
-    # Its messages about connections that are closed now help nobody.
+    # Its messages about closed connections are not helpful.
     logging.getLogger("uvicorn.error").disabled = True
     server.should_exit = True
     await ticking
     await statements.close()
     await server.shutdown(sockets=[listener])
     for left in list(server.server_state.connections):
-        # A client that is still sending would be read for some time after its answer.
+        # Otherwise a client that is still sending would be read for some time after its response.
         left.transport.abort()
     await asyncio.sleep(0)
     return 0
@@ -228,7 +228,7 @@ def _tcp(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         code = getattr(error, "errno", None) or -1
         if code < 0:
-            # create_server() raises an error of its own with the codes of getaddrinfo(), which are negative.
+            # create_server() raises its own error with the codes of getaddrinfo(), which are negative.
             raise UsageError(f"--host {host} is not a valid address", HOST_HINT) from None
         hint = HOST_HINT if code == errno.EADDRNOTAVAIL else "use --port 0 to choose any free port"
         raise UsageError(f"cannot listen on {host}:{port}: {os.strerror(code)}", hint) from None

@@ -1,4 +1,4 @@
-"""Where statements go, and everything that depends on it: one value, complete before it takes effect."""
+"""The target of statements, and everything that depends on it: one value that is complete before it takes effect."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from sqlshell.client.service import Service
 from sqlshell.client.statements.client import Client, Submission
 from sqlshell.context import SessionContext
 from sqlshell.shell.records.journal import Journal
-from sqlshell.shell.running.policy import Policy
+from sqlshell.sql.analysis.lexed import Redact, Sql
+from sqlshell.sql.analysis.policy import Policy
 
 Offline = Callable[[Submission, SessionContext], None]
-"""Shows a submission instead of making it."""
+"""Prints a submission instead of sending it."""
 
 
 def _nothing() -> None:
     return None
 
 
-def _unchanged(sql: str) -> str:
-    return sql
+def _unchanged(sql: Sql) -> str:
+    return str(sql)
 
 
-async def _healthy() -> str:
+async def _no_findings() -> str:
     return ""
 
 
 class Connection(Struct, frozen=True, eq=False):
-    """One service, and how this shell uses it. `label` is what people call it, without secrets.
+    """One service, and how this shell uses it. `label` is its name for people, without secrets.
 
-    `context` is the context to begin with, and `sources` says where each of its parts came from.
+    `context` is the initial context, and `sources` gives the source of each part.
     """
 
     service: Service
@@ -39,25 +40,26 @@ class Connection(Struct, frozen=True, eq=False):
     label: str
     context: SessionContext
     policy: Policy = Policy()
-    redact: Callable[[str], str] = _unchanged
-    """Takes the secrets out of a text before it is kept."""
+    redact: Redact = _unchanged
+    """Removes the secrets from a text that is stored."""
     sources: Mapping[str, str] = field(default_factory=dict)
     secret_names: Sequence[str] = ()
-    """Further patterns for the names of secrets."""
+    """Additional patterns for the names of secrets."""
+    short_name: str = ""
+    """Its name in the prompt: the profile or the host; "" for a local database, which has a name of its own."""
     embedded: bool = False
-    """Whether the service runs in this process and ends with it."""
-    kept_as: str = ""
+    """Whether the service runs in this process and stops with it."""
+    storage_name: str = ""
     """The name of the service in history and catalogs on disk; "" for one that no later shell can reach."""
     own_session: str = ""
-    """The session at the service that this shell created, and ends when it leaves; "" for one that it joined."""
-    color: str = ""
-    """The color of the prompt."""
+    """The session that this shell created at the service and ends when it exits; "" for a session that it joined."""
+    prompt_color: str = ""
     offline: Offline | None = None
-    """Shows what would be sent; None where statements are sent."""
-    examine: Callable[[], Awaitable[str]] = _healthy
-    """Reports what works and what does not, one finding per line."""
+    """Prints requests instead of sending them; None if statements are sent."""
+    examine: Callable[[], Awaitable[str]] = _no_findings
+    """Runs the checks of \\doctor and returns one finding per line."""
     release: Callable[[], None] = _nothing
-    """Ends what runs in this process for the connection. Blocks until it has ended; harmless a second time."""
+    """Stop what runs in this process for the connection. Blocks until it has stopped; may be called again."""
 
     @property
     def client(self) -> Client:

@@ -1,4 +1,4 @@
-"""What a backslash command asks the shell to do: small frozen values, carried out by actions.py."""
+"""The effects of backslash commands: small frozen values, which `actions/` carries out."""
 
 from __future__ import annotations
 
@@ -8,91 +8,103 @@ from typing import Literal
 from msgspec import Struct, field
 
 from sqlshell.context import SessionContext
-from sqlshell.origin import NOWHERE, Own, Text
+from sqlshell.origin import EMPTY, Own, Text
 from sqlshell.output.copy import Consumer
 from sqlshell.result import Result
+from sqlshell.sql.analysis.copy_statements import CopyStatement
 from sqlshell.sql.script.items import Statement
 
 
 class Quit(Struct, frozen=True):
-    """End the shell."""
+    """Exit the shell."""
 
 
 class Submit(Struct, frozen=True):
-    """Run the statement that is being written, or the last one; `output` is a file or `|cmd` for its result.
+    """Run the query buffer, or the last statement; `output` is a file or `|cmd` for its result.
 
-    `expanded` shows records; `consumer` takes the result in the place of the screen, and `then` says what comes next.
+    `expanded` shows records; `consumer` receives the result instead of the screen, and `then` returns the next effect.
     """
 
     expanded: bool = False
-    output: Own = NOWHERE
+    output: Own = EMPTY
     background: bool = False
     consumer: Consumer | None = None
     then: Callable[[], Effect | None] | None = None
     options: Mapping[str, object] = field(default_factory=dict)
-    """Options of the session that this result is shown with."""
+    """Options of the session for this result."""
     needs_rows: bool = False
-    """Whether it is an error that the statement returns no result set."""
-    reads: bool = False
+    """Whether a statement without a result set is an error."""
+    only_reads: bool = False
     """Whether a statement that may write is refused."""
 
 
+class Export(Struct, frozen=True):
+    """Write the result of the query buffer to a file, or with `resume` the rest of an interrupted export."""
+
+    path: Own
+    resume: bool = False
+
+
 class Execute(Struct, frozen=True):
-    """Run statements; those that are `final` have no variables that would be filled in."""
+    """Run statements; in `verbatim` ones no variables are substituted.
+
+    `silent` ones are the shell's own: nothing is shown of them, and a failure ends them.
+    """
 
     statements: Sequence[Statement]
-    final: bool = False
+    verbatim: bool = False
+    silent: bool = False
 
 
-class Again(Struct, frozen=True):
-    """Run the statement again and again, `seconds` apart, `times` times or without end (0).
+class Repeat(Struct, frozen=True):
+    """Run the statement repeatedly, `seconds` apart, `times` times or without limit (0).
 
-    It ends too when a result has fewer rows than `least`. `redraw` draws it over.
+    Stops too if a result has fewer rows than `min_rows`. With `redraw`, each result replaces the previous one.
     """
 
     seconds: float
     times: int = 0
-    least: int = 0
+    min_rows: int = 0
     redraw: bool = True
 
 
-class Reset(Struct, frozen=True):
-    """Throw away the statement that is being written."""
+class ClearBuffer(Struct, frozen=True):
+    """Clear the query buffer."""
 
 
-class Show(Struct, frozen=True):
-    """Show a result that the shell itself has."""
+class ShowResult(Struct, frozen=True):
+    """Show a result that the shell itself produced."""
 
     result: Result
-    output: Own = NOWHERE
+    output: Own = EMPTY
 
 
-class Many(Struct, frozen=True):
-    """One after another."""
+class Chain(Struct, frozen=True):
+    """Carry out effects in order."""
 
     effects: Sequence[Effect]
 
 
-class Run(Struct, frozen=True):
-    """Run scripts that the shell itself has, each after a text for the person; a failure in one ends nothing.
+class RunSteps(Struct, frozen=True):
+    """Run scripts of the shell, such as the tutorial, each after a text; failures do not stop the others.
 
-    A person at a prompt is asked before each, and may skip it or end them all.
+    At the prompt the user is asked before each, and may skip it or stop.
     """
 
     steps: Sequence[tuple[str, Own]]
 
 
 class Edit(Struct, frozen=True):
-    """Open a file, or the statement that is being written, or the last one, in the person's editor.
+    """Open a file, the query buffer, or the last statement in the user's editor.
 
-    What comes back takes the place of what was being written.
+    The saved text replaces the query buffer.
     """
 
-    path: Own = NOWHERE
+    path: Own = EMPTY
 
 
 class Connect(Struct, frozen=True):
-    """Go on at another target: a profile, a URL or a file."""
+    """Connect to another target: a profile, a URL or a file."""
 
     target: Own
 
@@ -104,29 +116,35 @@ class Fetch(Struct, frozen=True):
 
 
 class RunFile(Struct, frozen=True):
-    """Run a script as if it stood here; `beside` looks for it where the script stands that names it."""
+    """Run a script; with `beside`, its name is relative to the script that includes it."""
 
     path: Own
     beside: bool = False
 
 
 class Redirect(Struct, frozen=True):
-    """Send results to a file or `|cmd`; "" is stdout again. `once` is for the next one alone, `too` is a copy."""
+    """Send results to a file or `|cmd`; "" is stdout.
+
+    `once` applies to the next result only; `as_copy` also shows the results.
+    """
 
     output: Own
     once: bool = False
-    too: bool = False
+    as_copy: bool = False
 
 
-class Say(Struct, frozen=True):
-    """Tell the person something, on stderr; `own` text has nothing from elsewhere in it, and may hold colors."""
+class ShowMessage(Struct, frozen=True):
+    """Print a message on stderr; `own` text contains nothing from a service and may contain colors. `file` is a file
+    that it names.
+    """
 
     text: str
     own: bool = False
+    file: str = ""
 
 
-class Use(Struct, frozen=True):
-    """Look at the result of the statement that is being written, or at one of the past by its name."""
+class UseResult(Struct, frozen=True):
+    """Use the result of the query buffer, or an earlier one by its name."""
 
     consumer: Consumer
     then: Callable[[], Effect | None] | None = None
@@ -134,33 +152,34 @@ class Use(Struct, frozen=True):
 
 
 class LocalSql(Struct, frozen=True):
-    """Run a statement on the last results; without one, that which is being written."""
+    """Run a statement on the last results; without text, the query buffer."""
 
     text: Own
 
 
-class Record(Struct, frozen=True):
-    """Write a transcript to a file from now on; "" ends it."""
+class RecordTranscript(Struct, frozen=True):
+    """Write a transcript to a file from now on; "" stops."""
 
     path: Own
 
 
-class Replay(Struct, frozen=True):
+class ReplayTranscript(Struct, frozen=True):
     """Run a transcript again."""
 
     path: Own
 
 
 class Log(Struct, frozen=True):
-    """Write statements and results to a file too, from now on; "" ends it."""
+    """Also write statements and results to a file from now on; "" stops."""
 
     path: Own
 
 
 class Print(Struct, frozen=True):
-    """Write a text on stdout, or where results go; `own` text has nothing from elsewhere in it that could steer.
+    """Write a text to stdout, or to the output of results; `own` text contains no control sequences from elsewhere.
 
-    `paged` is for the shell's own longer texts: at a prompt they go through the pager where they are taller than it.
+    `paged` is for longer texts of the shell: at the prompt they go through the pager if they are taller than the
+    screen.
     """
 
     text: str
@@ -170,11 +189,11 @@ class Print(Struct, frozen=True):
 
 
 class SetVariable(Struct, frozen=True):
-    """Set a variable. `asked` is the question that its value answers, which may say that it is a secret."""
+    """Set a variable. `question` is the text of the prompt for its value, which may show that it is a secret."""
 
     name: Own
     value: Text
-    asked: str = ""
+    question: str = ""
 
 
 class UnsetVariable(Struct, frozen=True):
@@ -184,13 +203,13 @@ class UnsetVariable(Struct, frozen=True):
 
 
 class ReceiveVariables(Struct, frozen=True):
-    """Set variables whose names and values a service gave; None removes one."""
+    """Set variables whose names and values came from a service; None removes one."""
 
     values: Mapping[str, str | None]
 
 
 class Branch(Struct, frozen=True):
-    """\\if, \\elif, \\else or \\endif; `condition` is asked only where it counts."""
+    """\\if, \\elif, \\else or \\endif; `condition` is evaluated only if it matters."""
 
     word: Literal["if", "elif", "else", "endif"]
     condition: Callable[[], bool] = bool
@@ -203,7 +222,7 @@ class SetOptions(Struct, frozen=True):
 
 
 class SetContext(Struct, frozen=True):
-    """Run statements in this context from now on; `sources` says where its changed parts came from."""
+    """Run statements in this context from now on; `sources` gives the source of each changed part."""
 
     context: SessionContext
     sources: Mapping[str, str]
@@ -215,37 +234,68 @@ class Attach(Struct, frozen=True):
     path: Own
 
 
+class Copy(Struct, frozen=True):
+    """Load a file into a table, or write rows to a file."""
+
+    copy: CopyStatement
+
+
+class BeginParallel(Struct, frozen=True):
+    """Collect statements, and run `count` of them at once at the end of the block."""
+
+    count: int
+
+
+class EndParallel(Struct, frozen=True):
+    """Run the collected statements."""
+
+
+class Restrict(Struct, frozen=True):
+    """Allow no backslash commands until the same key is given again, with `ends`."""
+
+    key: str
+    ends: bool = False
+
+
+class OfferExamples(Struct, frozen=True):
+    """Offer texts that a key puts at the prompt."""
+
+    texts: Sequence[str]
+
+
 class Detach(Struct, frozen=True):
-    """Forget the files that wait for a statement."""
+    """Detach the files that wait for a statement."""
 
 
-class ForgetHistory(Struct, frozen=True):
+class ClearHistory(Struct, frozen=True):
     """Clear the history of this target."""
 
 
 class RefreshCatalog(Struct, frozen=True):
-    """Load the names that completion proposes again."""
+    """Reload the names for completion."""
 
 
 Effect = (
     Quit
     | Submit
+    | Export
     | Execute
-    | Again
-    | Reset
-    | Show
-    | Many
+    | Repeat
+    | ClearBuffer
+    | ShowResult
+    | Chain
     | Fetch
     | Connect
     | Edit
-    | Run
+    | OfferExamples
+    | RunSteps
     | RunFile
     | Redirect
-    | Say
-    | Use
+    | ShowMessage
+    | UseResult
     | LocalSql
-    | Record
-    | Replay
+    | RecordTranscript
+    | ReplayTranscript
     | Log
     | Print
     | SetVariable
@@ -255,7 +305,11 @@ Effect = (
     | SetOptions
     | SetContext
     | Attach
+    | Copy
+    | Restrict
+    | BeginParallel
+    | EndParallel
     | Detach
-    | ForgetHistory
+    | ClearHistory
     | RefreshCatalog
 )

@@ -1,4 +1,4 @@
-"""What a shell takes from the machine and the configuration: profiles, themes, saved queries, further connections."""
+"""The shell's access to the machine and the configuration: profiles, themes, saved queries, connections."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlshell.shell.connection import Connection
 class Environment(Protocol):
     @property
     def queries(self) -> Path | None:
-        """The file of saved queries; None where there is no folder for it."""
+        """The file of saved queries; None if there is no directory for it."""
 
     def profiles(self) -> Sequence[str]:
         """The names of the profiles that \\c can connect to."""
@@ -22,11 +22,13 @@ class Environment(Protocol):
         """The names of the themes. Raises UsageError for a broken theme file."""
 
     async def connect(self, target: Own, present: Connection) -> Connection:
-        """Connect to a profile, a URL or a file. The service has answered when this returns.
+        """Connect to a profile, a URL or a file, and check that the service responds.
 
-        Raises ShellError, and asyncio.CancelledError when it is cancelled; then nothing is left open and `present` is
+        Raises ShellError, and asyncio.CancelledError when it is canceled; then nothing is left open and `present` is
         unchanged.
         """
 
     async def local(self, present: Connection) -> tuple[Connection, Path]:
-        """A database of this shell alone, and the folder for its files. Both go when the connection is released."""
+        """A database of this shell, and the directory for its files. Both are removed when the
+        connection is released.
+        """

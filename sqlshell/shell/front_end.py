@@ -1,4 +1,4 @@
-"""What a front end gives the shell: history, catalog, asking, browsing, editing, progress."""
+"""The protocol between the shell and its user interface: history, catalog, questions, browsing, editing, progress."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Protocol
 from sqlshell.origin import Own
 from sqlshell.output.copy import Consumer
 from sqlshell.output.writer import Role
-from sqlshell.shell.running.policy import Ask
+from sqlshell.shell.scripts.script_place import ScriptPlace
 from sqlshell.shell.session import Running, Session
+from sqlshell.sql.analysis.policy import Ask
 from sqlshell.sql.completion.catalog import Catalog
 
 Paint = Callable[[str, Role], str]
@@ -17,15 +18,39 @@ Paint = Callable[[str, Role], str]
 
 
 class Progress(Protocol):
-    """Shows that something is being waited for."""
+    """Shows what the shell is waiting for."""
+
+    live: bool
+    """Whether there is a terminal to show it on."""
+    on_first: Callable[[], None]
+    """Called when a wait is long enough to be shown."""
+    script: ScriptPlace | None
+    """The place in the script that runs, None at the prompt."""
 
     def show(self, running: Running) -> None: ...
 
-    def hide(self) -> None: ...
+    def hide(self) -> None:
+        """The wait is over. In a script what is shown may stay until clear()."""
+
+    def clear(self) -> None:
+        """Leave the screen to other output."""
+
+    def refresh(self) -> None:
+        """Show a change at once."""
+
+    def notice(self, text: str) -> bool:
+        """Show why the wait is longer; False if nothing is waited for, or nothing is shown."""
+
+    def close(self) -> None:
+        """Show nothing more."""
 
 
-class Silent:
-    """No progress: nobody watches."""
+class NoProgress:
+    """Shows nothing."""
+
+    live = False
+    script: ScriptPlace | None = None
+    on_first: Callable[[], None] = staticmethod(lambda: None)
 
     def show(self, running: Running) -> None:
         return None
@@ -33,52 +58,64 @@ class Silent:
     def hide(self) -> None:
         return None
 
+    def clear(self) -> None:
+        return None
+
+    def refresh(self) -> None:
+        return None
+
+    def notice(self, text: str) -> bool:
+        return False
+
+    def close(self) -> None:
+        return None
+
 
 class FrontEnd(Protocol):
-    """Scripts and the prompt implement it."""
+    """The user interface of the shell, implemented for scripts and for the prompt."""
 
     @property
     def progress(self) -> Progress: ...
 
     @property
     def catalog(self) -> Catalog:
-        """The known names of the service."""
+        """The names that are known of the service."""
 
     @property
     def paint(self) -> Paint | None:
-        """Draws headers and NULLs of tables in the colors of the theme; None for no colors."""
+        """Draws headers and NULLs of tables in the colors of the theme; None without colors."""
 
     @property
     def ask(self) -> Ask | None:
-        """Puts a question to the person; None where there is nobody to ask."""
+        """Asks the user a question; None if there is nobody to ask."""
 
     @property
     def browse(self) -> Consumer | None:
-        """Shows a result to a person on the whole screen; None where it cannot."""
+        """Shows a result in full screen; None if that is not possible."""
 
     async def token(self, target: str) -> str:
-        """Another token for a service that refused the present one; "" where none was given."""
+        """Another token for a service that rejected the current one; "" if none is given."""
 
     def edit(self, text: str, path: Own) -> Own:
-        """The text, or that of the file `path`, as the person left it in an editor. Raises UsageError."""
+        """The text, or that of the file `path`, after the user has edited it. Raises UsageError."""
 
     def history(self) -> Sequence[tuple[float, str]]:
-        """What was entered at this prompt and others, the oldest first, each with its time (seconds since 1970)."""
+        """The entries of this prompt and others, the oldest first, each with its time (seconds since 1970)."""
 
-    def forget(self) -> None:
+    def clear_history(self) -> None:
         """Clear the history of this target. Raises OSError."""
 
-    def refresh(self) -> None:
-        """Load the names of the catalog again, in the background."""
+    def refresh_catalog(self) -> None:
+        """Reload the names of the catalog in the background."""
 
-    def saw(self, columns: Iterable[str]) -> None:
-        """A result with these columns is shown."""
+    def note_columns(self, columns: Iterable[str]) -> None:
+        """Called when a result with these columns is shown."""
 
-    def previews(self) -> Iterable[str]:
+    def theme_previews(self) -> Iterable[str]:
         """One line per theme, in its colors. Raises UsageError for a broken theme file."""
 
     def announce(self, text: str) -> None:
-        """Tell the person something at any time, also while a line is being typed."""
+        """Print a message at any time, also while a line is being typed."""
 
     def connected(self, session: Session) -> None:
-        """The session has a connection: history and catalog are that one's from now on."""
+        """Called when the session has a connection: history and catalog are those of the connection from now on."""

@@ -1,4 +1,4 @@
-"""What a backslash command may look at. It changes nothing of it: what is to be done, it returns as an effect."""
+"""The read-only view of the shell for backslash commands. A command changes nothing; it returns an effect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.shell.environment import Environment
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.records.journal import Journal
-from sqlshell.shell.results.outlet import Outlet
+from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
 from sqlshell.shell.running.background import Background
 from sqlshell.shell.scripts.buffer import Buffer
@@ -20,8 +20,8 @@ from sqlshell.shell.scripts.variables import Variables
 from sqlshell.shell.session import Session
 
 
-class Described(Protocol):
-    """A command as help and completion show it."""
+class CommandInfo(Protocol):
+    """A command as shown in help and completion."""
 
     @property
     def name(self) -> str: ...
@@ -43,22 +43,22 @@ class Described(Protocol):
 
 
 class Port(Struct, frozen=True, eq=False):
-    """The shell as a command sees it."""
+    """The shell as seen by a command."""
 
     session: Session
     variables: Variables
     buffer: Buffer
-    outlet: Outlet
+    result_output: ResultOutput
     attachments: Attachments
     front_end: FrontEnd
     environment: Environment
     diagnostics: Diagnostics
-    progressed: Callable[[float | None, str], None]
-    """Shows how far a command has come: a share (0 to 1, or None) and a text."""
-    known_commands: Callable[[], Mapping[str, Described]]
+    show_progress: Callable[[float | None, str], None]
+    """Shows the progress of a command: a share (0 to 1, or None) and a text."""
+    known_commands: Callable[[], Mapping[str, CommandInfo]]
 
     @property
-    def commands(self) -> Mapping[str, Described]:
+    def commands(self) -> Mapping[str, CommandInfo]:
         """The backslash commands by name."""
         return self.known_commands()
 

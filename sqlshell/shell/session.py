@@ -1,35 +1,37 @@
-"""The state of a shell: its options, its connection, and what the last statement left behind."""
+"""The state of a shell: its options, its connection, and the outcome of the last statement."""
 
 from __future__ import annotations
 
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sqlshell.client.statements.client import Client
+from sqlshell.client.statements.client import Client, Timing
 from sqlshell.context import SessionContext
 from sqlshell.errors import StatementError
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Endless
 from sqlshell.shell.connection import Connection
-from sqlshell.shell.records.redaction import Keeping
-from sqlshell.shell.records.result_history import Past
+from sqlshell.shell.records.redaction import SecretFilter
+from sqlshell.shell.records.result_history import ResultHistory
 from sqlshell.shell.running.background import Background
-from sqlshell.shell.running.transaction import Transaction
 from sqlshell.sql.analysis.kinds import replaced_parts
-from sqlshell.sql.analysis.tokens import tokens
+from sqlshell.sql.analysis.lexed import Sql, lexed
+from sqlshell.sql.analysis.transaction import Transaction
 
 EMBEDDED_ROW_LIMIT = 10_000
+EXPLORED_COLUMNS = 100
+"""A result with this many columns opens in the explorer."""
 PROMPT_MAXWIDTH = 200
-"""Cells of a value that a person at a prompt is shown."""
+"""Maximum cells of a value at the prompt."""
 
 
-_NOT_THERE = {
+_MISSING_PART = {
     sqlstate.NO_ROLE: "role",
     sqlstate.NO_DATABASE: "database",
     sqlstate.NO_SCHEMA: "schema",
@@ -37,13 +39,13 @@ _NOT_THERE = {
     sqlstate.NO_STORE: "store",
     sqlstate.NO_COMPUTE_POOL: "compute_pool",
 }
-"""The part of the context that a failure says is not there."""
+"""The part of the context that does not exist according to a sqlState."""
 
-_WITHIN = {
+_DEPENDENT_PARTS = {
     "organization": ("organization", "database", "schema", "store", "compute_pool"),
     "database": ("database", "schema"),
 }
-"""The parts that go with one that is gone, where it is more than itself."""
+"""The parts that depend on a part, if there are any."""
 
 
 class Options(Struct):
@@ -55,9 +57,16 @@ class Options(Struct):
     wide: str = "scroll"
     maxwidth: int = 0
     numericlocale: bool = False
-    table_style: str = "psql"
+    table_style: str = "auto"
+    types: bool = True
+    explore: int = EXPLORED_COLUMNS
     null: str | None = None
     header: bool = True
+    footer: bool = True
+    fieldsep: str = "|"
+    recordsep: str = "\n"
+    csv_safe: bool = False
+    insert_table: str = ""
     timing: bool = True
     rowlimit: int = EMBEDDED_ROW_LIMIT
     pager: bool = True
@@ -71,61 +80,109 @@ class Options(Struct):
     max_rows: int = 0
     stream_for: float = 0.0
     allow_gaps: bool = False
-    color: str = ""
+    max_parallel: int = 16
+    prompt_color: str = ""
     prompt: str = ""
     rprompt: str = ""
     toolbar: str = ""
+    prompt_lines: int = 1
     title: str = ""
     notify: float = 0.0
 
 
 class Running(Struct):
-    """The statement that is being waited for: what a spinner shows."""
+    """The statement that is being awaited, or a command with progress."""
 
     began: float = field(default_factory=time.monotonic)
+    statement: Sql = ""
+    """Its text, "" for a command."""
+    hint: str = "^C stops"
+    """What Ctrl-C does now."""
+    notice: str = ""
+    """Why it takes longer: a retry, a cancel request."""
+    fetched_rows: int = 0
+    fetched_bytes: int = 0
+    """What has arrived of its result."""
+    total: int | None = None
+    """The rows of its result, if known."""
+    fetching: float = 0.0
+    """When its rows began to be fetched (time.monotonic)."""
     statement_id: str = ""
     share: float | None = None
     message: str = ""
-    own: bool = True
+    submitted_here: bool = True
     """Whether it was submitted here, and not fetched."""
-    undoes: bool = False
-    """Whether it is the COMMIT of a transaction that has failed."""
+    rolls_back: bool = False
+    """Whether it is the COMMIT of a failed transaction."""
     query_id: str = ""
     endless: Endless | None = None
-    """The result that is being shown and has no end of its own."""
+    """The unbounded result that is being shown."""
     elapsed: float | None = None
-    """Seconds that it took, where the service said so."""
+    """Seconds that it took, if the service reported them."""
     waited: float = 0.0
-    """Seconds of it that a person or a command read the rows."""
+    """Seconds that a person or a command took to read the rows."""
     finished: bool = False
-    """Whether its rows are being read, so that there is nothing left for the service to end."""
+    """Whether its rows are being read, so that there is nothing left to cancel."""
+    answered: float | None = None
+    """When its first result arrived, and `ended` when it was read (time.monotonic)."""
+    ended: float = 0.0
+    timing: Timing | None = None
+    """The times that the service reported."""
+    sql_state: str = ""
+    """That of its last result."""
+    size: int = 0
+    """Bytes of its results."""
+
+    @property
+    def shown_share(self) -> float | None:
+        """How much of it has been done, from 0 to 1: of its rows while they are fetched."""
+        if self.fetched_rows and self.total:
+            return self.fetched_rows / self.total
+        return None if self.finished else self.share
+
+    def begin_fetching(self, total: int | None) -> None:
+        """The rows of a result are fetched from now on, `total` of them if that is known."""
+        self.fetched_rows = self.fetched_bytes = 0
+        self.total, self.fetching = total, time.monotonic()
+        self.hint, self.message, self.notice = "^C stops", "", ""
+
+    def received(self, rows: int, size: int) -> None:
+        """Rows have arrived, in a response of `size` bytes."""
+        self.fetched_rows += rows
+        self.fetched_bytes += size
 
 
 class SessionState(Struct):
-    """A connection and what is known of the session on it. Replaced as a whole when the shell connects elsewhere."""
+    """A connection and the state of the session on it. Replaced as a whole when the shell connects elsewhere."""
 
     connection: Connection
     context: SessionContext
     sources: dict[str, str]
-    """Where each part of the context came from: flag, environment, profile, DSN, machine, echo, or \\context set."""
+    """The source of each part of the context: flag, environment, profile, DSN, machine, echo, or \\context set."""
     background: Background
-    past: Past = field(default_factory=Past)
+    result_history: ResultHistory = field(default_factory=ResultHistory)
     """The results of the last statements."""
     transaction: Transaction = field(default_factory=Transaction)
-    changed: set[str] = field(default_factory=set)
-    """The parts of the context that the last statement's echo changed."""
-    echoed: ContextEcho | None = None
-    """The last echo, None where the statement that runs has had none."""
-    confirmed: ContextEcho = field(default_factory=ContextEcho)
-    """The echo of the last statement that did not fail: the service had what it names."""
-    lost: StatementError | None = None
-    """The failure of the last statement, where a part of the context is gone by it, so that the next runs elsewhere."""
-    last_id: str = ""
-    """The statementID of the last statement on this connection that was waited for, "" without one."""
+    default_role: str = ""
+    """The role that the service chose; "" if one was requested."""
+    changed_parts: set[str] = field(default_factory=set)
+    """The parts of the context that the last statement changed."""
+    last_echo: ContextEcho | None = None
+    """The last reported context; None if the running statement has had none."""
+    confirmed_echo: ContextEcho = field(default_factory=ContextEcho)
+    """The context reported by the last successful statement: the service had the objects that it names."""
+    lost_context: StatementError | None = None
+    """The failure of the last statement if a part of the context no longer exists, so that the next
+    one runs elsewhere.
+    """
+    parallel_sessions: list[str] = field(default_factory=list)
+    """The sessions at the service in which \\parallel runs statements."""
+    last_statement_id: str = ""
+    """The statementID of the last foreground statement on this connection, "" if there is none."""
     last_job: int = 0
-    """The number of the last statement where it was sent to the background; 0 where it was waited for."""
-    closing: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack)
-    """What is closed before the connection."""
+    """The job number of the last statement if it was sent to the background; 0 otherwise."""
+    cleanup: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack)
+    """Closed before the connection."""
 
     @property
     def client(self) -> Client:
@@ -133,30 +190,34 @@ class SessionState(Struct):
 
     @classmethod
     def on(cls, connection: Connection, announce: Callable[[str], None]) -> SessionState:
-        """The state of a session that begins now. `announce` tells the person what becomes of background statements."""
+        """The initial state of a session. `announce` reports background statements to the user."""
         background = Background(connection.client, connection.journal, announce)
         return cls(connection, connection.context, dict(connection.sources), background)
 
 
 class Session(Struct):
-    """One shell's state: `state` is all that belongs to its connection, everything else outlives it."""
+    """The state of one shell: `state` belongs to its connection, everything else outlives it."""
 
     state: SessionState
     options: Options = field(default_factory=Options)
     interactive: bool = False
-    keeping: Keeping = field(default_factory=Keeping)
-    """Takes the secrets that the shell knows out of what is kept."""
+    secret_filter: SecretFilter = field(default_factory=SecretFilter)
+    """Removes the secrets that the shell knows from text that is stored."""
     running: Running | None = None
-    commanded: bool = False
-    """Whether a backslash command is being waited for."""
-    more: bool = False
-    """Whether another result is at hand behind the one that is shown, so that this one may wait for it."""
+    command_running: bool = False
+    """Whether a backslash command is running."""
     skipping: bool = False
-    """Whether what is entered is passed over, up to \\else or \\endif."""
+    """Whether input is skipped, up to \\else or \\endif."""
     rows: int | None = None
-    """The rows of the last statement's last result."""
+    """The number of rows of the last statement's last result."""
     elapsed: float | None = None
     """Seconds from submission to the last row of the last statement."""
+    on_identified: Callable[[str], None] | None = None
+    """Called when the service has assigned an ID to the running statement."""
+    ended: Running | None = None
+    """The last statement that was awaited."""
+    examples: Sequence[str] = ()
+    """The examples of the command that was explained last, which keys put at the prompt."""
 
     @property
     def connection(self) -> Connection:
@@ -172,7 +233,7 @@ class Session(Struct):
 
     @property
     def target(self) -> str:
-        """How people know the service: a URL without secrets, a profile, or a file."""
+        """The target's name for people: a URL without secrets, a profile, or a file."""
         return self.state.connection.label
 
     @property
@@ -181,16 +242,16 @@ class Session(Struct):
 
     @property
     def busy(self) -> bool:
-        """Whether a statement or a command is being waited for."""
-        return self.running is not None or self.commanded
+        """Whether a statement or a command is running."""
+        return self.running is not None or self.command_running
 
-    def redact(self, sql: str) -> str:
-        """A text as it may be kept, without its secrets."""
+    def redact(self, sql: Sql) -> str:
+        """A text without its secrets, for storage."""
         return self.state.connection.redact(sql)
 
     @contextlib.contextmanager
     def options_for(self, given: Mapping[str, object]) -> Iterator[None]:
-        """Have these options in the place of the session's own for a while."""
+        """Use these options instead of the session's for a while."""
         before = {name: getattr(self.options, name) for name in given}
         chosen = self.options.format_chosen
         try:
@@ -204,66 +265,67 @@ class Session(Struct):
             self.options.format_chosen = chosen
 
     def adopt(self, echo: ContextEcho | None) -> None:
-        """The service's echo is the truth; what it changed is known to come from it."""
+        """Adopt the context that the service reports, and record it as the source of the parts that changed."""
         state = self.state
-        state.echoed = echo
-        state.transaction.hear(echo)
+        state.last_echo = echo
+        state.transaction.adopt(echo)
         adopted = state.context.adopt(echo)
         if adopted == state.context:
             return
+        state.default_role = state.default_role if state.context.role else adopted.role
         before, state.context = dict(state.context.parts()), adopted
-        state.changed |= {name for name, value in state.context.parts() if value != before[name] and before[name]}
+        state.changed_parts |= {name for name, value in state.context.parts() if value != before[name] and before[name]}
         state.sources |= {name: "echo" for name, value in state.context.parts() if value != before[name]}
 
     @contextlib.contextmanager
-    def asking(self, sql: str) -> Iterator[None]:
-        """Around a statement: where it fails, the parts of the context that were set before it stay as they were.
+    def protecting_context(self, sql: Sql) -> Iterator[None]:
+        """Wraps a statement: if it fails, the parts of the context that were set before do not change.
 
-        The echo of a failure may tell where the service's session is. A database that was asked for and is not there
-        must not become another one, in which the next statement of a script would run; a person at a prompt sees it.
-        What the service had, and has no more, is dropped from the context.
+        The response to a failed statement may contain the context of the service's session. A requested database that
+        does not exist must not become another one, in which the next statement of a script would run; at the prompt the
+        user sees it. A part that the service had, and has no more, is removed from the context.
         """
         state = self.state
         before, sources = state.context, dict(state.sources)
-        state.echoed = state.lost = None
+        state.last_echo = state.lost_context = None
         try:
             yield
         except StatementError as error:
-            part = _NOT_THERE.get(error.where.sql_state, "")
+            part = _MISSING_PART.get(error.where.sql_state, "")
             name = str(getattr(before, part)) if part else ""
-            gone = bool(name) and part not in replaced_parts(sql) and self._is_gone(part, name, sql, error)
-            if gone and (self.interactive or _part(state.confirmed, part) == name):
-                state.lost = error
-            left = _WITHIN.get(part, (part,)) if state.lost else ()
-            kept = {key: value for key, value in before.parts() if value and key not in left}
-            state.context = replace(state.context, **kept, **self._instead(before, left))
+            is_gone = bool(name) and part not in replaced_parts(sql) and self._is_gone(part, name, sql, error)
+            if is_gone and (self.interactive or _echoed_name(state.confirmed_echo, part) == name):
+                state.lost_context = error
+            dropped = _DEPENDENT_PARTS.get(part, (part,)) if state.lost_context else ()
+            kept = {key: value for key, value in before.parts() if value and key not in dropped}
+            state.context = replace(state.context, **kept, **self._replacements(before, dropped))
             state.sources |= {key: sources[key] for key in kept if key in sources}
-            state.changed -= kept.keys()
-            state.changed |= set(left)
-            if gone and not error.hint:
-                chooses = f"select another with USE {part.upper()} NAME or \\context set {part} NAME"
+            state.changed_parts -= kept.keys()
+            state.changed_parts |= set(dropped)
+            if is_gone and not error.hint:
+                remedy = f"select another with USE {part.upper()} NAME or \\context set {part} NAME"
                 now = getattr(state.context, part)
                 selected = f"the current {part} is now {now!r}" if now else f"no {part} is selected now"
-                error.hint = f"{selected}; {chooses}" if state.lost else chooses
+                error.hint = f"{selected}\n{remedy}" if state.lost_context else remedy
             raise
-        state.confirmed = state.echoed or state.confirmed
+        state.confirmed_echo = state.last_echo or state.confirmed_echo
 
-    def _is_gone(self, part: str, name: str, sql: str, error: StatementError) -> bool:
-        """Whether a failure is about the context's own part, and not about what the statement names."""
-        echoed = self.state.echoed
-        told = _part(echoed, part) if echoed is not None else None
-        if told not in {None, name}:
+    def _is_gone(self, part: str, name: str, sql: Sql, error: StatementError) -> bool:
+        """Whether a failure is about a part of the context, and not about a name in the statement."""
+        echoed = self.state.last_echo
+        echoed_name = _echoed_name(echoed, part) if echoed is not None else None
+        if echoed_name not in {None, name}:
             return True
-        # The echo of what was refused may be the context that was asked for.
+        # The response to a refused statement may contain the requested context.
         named = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", error.message)
-        return named is not None and all(token.value != name for token in tokens(sql))
+        return named is not None and all(token.value != name for token in lexed(sql))
 
-    def _instead(self, before: SessionContext, left: Iterable[str]) -> dict[str, str]:
-        """Where the service's session is in the place of the parts that are gone, as far as its echo told."""
-        return {key: now if (now := getattr(self.context, key)) != getattr(before, key) else "" for key in left}
+    def _replacements(self, before: SessionContext, dropped: Iterable[str]) -> dict[str, str]:
+        """The context of the service's session for the parts that no longer exist, as far as it was reported."""
+        return {key: now if (now := getattr(self.context, key)) != getattr(before, key) else "" for key in dropped}
 
 
-def _part(echo: ContextEcho, part: str) -> str | None:
-    """What an echo says of a part of the context."""
-    told: str | None = getattr(echo, f"{part}_id" if part == "organization" else f"{part}_name")
-    return told
+def _echoed_name(echo: ContextEcho, part: str) -> str | None:
+    """The value that a response reports for a part of the context."""
+    name: str | None = getattr(echo, f"{part}_id" if part == "organization" else f"{part}_name")
+    return name

@@ -1,4 +1,4 @@
-"""The one path of interactive input, `-c`, `-f` and stdin: text in, statements and commands out, in their order."""
+"""Runs interactive input, `-c`, `-f` and stdin in the same way: text in, statements and commands out, in order."""
 
 from __future__ import annotations
 
@@ -6,273 +6,362 @@ import asyncio
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import Exit, Interrupted, ShellError, Unread, Unreadable, UsageError
-from sqlshell.origin import NOWHERE, Own
+from sqlshell.errors import CannotResume, Exit, Interrupted, ShellError, StatementError, Unread, Unreadable, UsageError
+from sqlshell.origin import EMPTY, Own
 from sqlshell.shell.effects import Branch
-from sqlshell.shell.environment import Environment
-from sqlshell.shell.front_end import FrontEnd
+from sqlshell.shell.parts import Parts
 from sqlshell.shell.port import Port
-from sqlshell.shell.results.outlet import Outlet
-from sqlshell.shell.running.attachments import Attachments
-from sqlshell.shell.running.connecting import Connecting
-from sqlshell.shell.running.failures import Failures, Told
+from sqlshell.shell.running.connection_manager import ConnectionManager
+from sqlshell.shell.running.dumps import Dumps
+from sqlshell.shell.running.failures import AlreadyReported, Failures
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.interruption import Interruption
-from sqlshell.shell.running.submitting import Asked, Submitter
-from sqlshell.shell.scripts.buffer import Buffer
-from sqlshell.shell.scripts.flow import NAMES as FLOW
-from sqlshell.shell.scripts.flow import Flow
-from sqlshell.shell.scripts.position import Position
-from sqlshell.shell.scripts.reading import arrival, left_out, next_to, read_script
-from sqlshell.shell.scripts.variables import Variables
-from sqlshell.shell.session import Session
-from sqlshell.sql.script.scanner import BackslashCommand, Item, Statement
+from sqlshell.shell.running.submitting import StatementRequest, Submitter
+from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
+from sqlshell.shell.scripts.inline_copy import InlineCopy
+from sqlshell.shell.scripts.reading import beside_script, next_chunk, read_script, skipped_message
+from sqlshell.shell.scripts.script_place import ScriptPlace
+from sqlshell.sql.script.scanner import BackslashCommand, CopyLines, Item, Statement
 
 if TYPE_CHECKING:
-    from sqlshell.shell.actions import Actions
+    from sqlshell.shell.actions.dispatcher import Actions
+    from sqlshell.shell.actions.loads import LoadActions
     from sqlshell.shell.commands.command import Command
+    from sqlshell.shell.running.rehearsal import Rehearsal
+    from sqlshell.shell.running.resuming import Resumer
 
 DEEPEST_INCLUDE = 50
 
 
 class Shell:
-    """Runs text. `commands` gives the backslash commands by name; they do not run where they are not `allowed`."""
+    """Runs text. `commands` returns the backslash commands by name; they run only if `commands_allowed`."""
 
     def __init__(
-        self,
-        session: Session,
-        outlet: Outlet,
-        front_end: FrontEnd,
-        environment: Environment,
-        diagnostics: Diagnostics,
-        commands: Callable[[], Mapping[str, Command]],
-        attachments: Attachments,
-        *,
-        allowed: bool = True,
+        self, parts: Parts, commands: Callable[[], Mapping[str, Command]], *, commands_allowed: bool = True
     ) -> None:
+        session, front_end, diagnostics = parts.session, parts.front_end, parts.diagnostics
         self.session = session
         self.diagnostics = diagnostics
-        self._allowed = allowed
-        self._position = position = Position()
-        self._flow = flow = Flow()
-        variables = Variables(session)
-        self.buffer = buffer = Buffer(variables, flow)
-        foreground = Foreground(session, outlet, front_end, diagnostics)
+        self._commands_allowed = commands_allowed
+        self._streams = parts.streams
+        self._position = parts.position
+        self._conditions = parts.conditions
+        self.buffer = parts.buffer
+        foreground = Foreground(session, parts.result_output, front_end, diagnostics)
         self.interruption = interruption = Interruption(session, foreground, front_end.progress)
-        self.failures = failures = Failures(session, position, buffer, front_end, diagnostics)
-        self._submitter = submitter = Submitter(
-            session, position, buffer, variables, attachments, foreground, outlet, front_end, diagnostics
-        )
-        self._connecting = connecting = Connecting(session, front_end, diagnostics, lambda: failures.exit)
-        # Made when the first command asks for them, for many a script has none.
+        self._progress = front_end.progress
+        self.failures = failures = Failures(session, parts.position, parts.buffer, front_end, diagnostics)
+        self._rehearsal = rehearsal = _rehearsal(parts)
+        self._resumer = resumer = _resumer(parts, interruption)
+        self._submitter = submitter = Submitter(parts, foreground, rehearsal, resumer)
+        self._connections = connections = ConnectionManager(session, front_end, diagnostics, lambda: failures.exit)
+        # Created for the first command, because many scripts have none.
         self._commands = functools.cache(commands)
         self.port = Port(
             session,
-            variables,
-            buffer,
-            outlet,
-            attachments,
+            parts.variables,
+            parts.buffer,
+            parts.result_output,
+            parts.attachments,
             front_end,
-            environment,
+            parts.environment,
             diagnostics,
-            interruption.progressed,
+            interruption.show_progress,
             self._commands,
         )
 
         @functools.cache
         def actions() -> Actions:
-            from sqlshell.shell.actions import Actions
+            from sqlshell.shell.actions.dispatcher import Actions
+            from sqlshell.shell.actions.local import LocalActions
+            from sqlshell.shell.actions.scripts import ScriptActions
+            from sqlshell.shell.actions.session import SessionActions
+            from sqlshell.shell.actions.statements import StatementActions
 
             return Actions(
-                self,
-                session,
-                position,
-                buffer,
-                variables,
-                flow,
-                attachments,
-                submitter,
-                foreground,
-                connecting,
-                interruption,
-                failures,
-                outlet,
-                front_end,
-                environment,
-                diagnostics,
+                parts,
+                StatementActions(parts, submitter, foreground, interruption, failures),
+                ScriptActions(parts, self, failures),
+                SessionActions(parts, connections, interruption),
+                LocalActions(parts, interruption),
+                loads(),
             )
 
+        @functools.cache
+        def loads() -> LoadActions:
+            from sqlshell.shell.actions.loads import LoadActions
+
+            return LoadActions(parts, submitter, interruption)
+
         self._actions = actions
-        self._left = False
-        diagnostics.place = position.__str__
+        self._copy = InlineCopy(parts, loads)
+        self._dumps = Dumps(parts)
+        self._modes = parts.modes
+        self._restricted_by = ""
+        """The key of \\restrict; "" if commands are not restricted."""
+        self._leaving = False
 
     @property
     def exit(self) -> Exit:
-        """The code of the first failure."""
+        """The exit code of the first failure."""
         return self.failures.exit
 
-    async def run(self, text: Own, *, send: bool = False) -> bool:
-        """Run what is complete in a text that a person typed; False when the shell is to end. Raises no ShellError.
+    @property
+    def rehearses(self) -> bool:
+        """Whether no statement of a script runs."""
+        return self._rehearsal is not None
 
-        What is unfinished stays, to go on with the next text, unless it is to be sent without a `;`.
+    async def run(self, text: Own, *, send: bool = False) -> bool:
+        """Run the complete items of a text that the user typed; False if the shell should exit. Raises no ShellError.
+
+        The unfinished rest is kept for the next text, unless it is sent without a `;`.
         """
         stop = self.failures.stops and "ON_ERROR_STOP" in self.port.variables
         self.buffer.scanner.unfinished.broken = False
-        going = await self.run_script([Own(text + "\n")], "", stop=stop, typed=True, send=send)
-        while going and self.buffer.edited:
-            text, self.buffer.edited = self.buffer.edited, NOWHERE
-            going = await self.run_script([Own(text + "\n")], "", stop=stop, typed=True, send=False)
+        continues = await self.run_script([Own(text + "\n")], "", stop=stop, typed=True, send=send)
+        while continues and (text := self.buffer.take_edited()):
+            continues = await self.run_script([Own(text + "\n")], "", stop=stop, typed=True, send=False)
         if not self.buffer.scanner.pending:
             self.buffer.clear()
-        return going
+        return continues
 
     async def run_own(self, path: Own) -> None:
-        """Run a script of the person's own: its commands are allowed, and its failures do not count."""
-        allowed, self._allowed = self._allowed, True
+        """Run a script of the user, such as rc.sql: its commands are allowed, and its failures do not count."""
+        before, self._commands_allowed = self._commands_allowed, True
         try:
-            with self.failures.counted_apart():
-                await self.run_script(read_script(path), path, stop=False)
+            with self.failures.separate_exit_code():
+                await self.run_script(self.read(path), path, stop=False)
         finally:
-            self._allowed = allowed
+            self._commands_allowed = before
+
+    def read(self, path: Own) -> Iterator[Own]:
+        """The text of a script in chunks, `-` for stdin. Raises UsageError if it cannot be read or is not text."""
+        return read_script(path, self._streams.stdin)
 
     async def run_script(
         self, chunks: Iterable[Own], name: str, *, stop: bool | None = None, typed: bool = False, send: bool = True
     ) -> bool:
-        """Run a script that arrives in chunks of text; `name` places its errors. False when the shell is to end.
+        """Run a script that arrives in chunks of text; `name` is used in its errors. False if the shell should exit.
 
-        A \\q ends the script alone, unless a person `typed` it.
+        A \\q ends only the script, unless the user `typed` it.
 
-        With `stop`, or where on_error says so (None), a failure ends the script; a lost connection and an interruption
-        always do. Errors are told, and the first one's code stays in `exit`. The end of the script sends its last
-        statement too. A `typed` one goes on where the last one ended, and sends only what it is to `send`.
+        With `stop`, or according to on_error (None), a failure ends the script; a lost connection and an interruption
+        always do. Errors are reported, and the first exit code is kept in `exit`. The end of the script also sends its
+        last statement. A `typed` text continues the previous one, and its rest is sent only with `send`.
         """
-        depth, before = self._flow.depth, self.buffer.scanner
-        if not typed:
-            self.buffer.clear()
-        with self._position.within(name), self.failures.ending(stop):
+        depth = self._conditions.depth
+        buffer = contextlib.nullcontext() if typed else self.buffer.separate()
+        command_text = chunks[0] if isinstance(chunks, list) and not name else None
+        data = contextlib.nullcontext() if typed else self._copy.of_script(command_text)
+        place = contextlib.nullcontext() if typed else self._showing_place(chunks, name)
+        with buffer, data, place, self._position.within(name), self.failures.stopping_on_failure(stop):
             try:
-                going = await self._run_chunks(chunks, name, send=send)
-                if self._left:
+                continues = await self._run_chunks(chunks, name, send=send)
+                if not typed or self._leaving:
+                    self._close_parallel(at_end=self._leaving or continues is None)
+                if self._leaving:
                     return not typed
-                if going is None and not typed:
-                    self._end_of_conditions(depth)
-                return going is not False
+                if continues is None and not typed:
+                    self._close_conditions(depth)
+                return continues is not False
             finally:
-                await self._submitter.look_back()
-                self._left = False
+                await self._submitter.end_batch()
+                self._leaving = False
                 if not typed:
-                    self.buffer.scanner = before
                     with contextlib.suppress(UsageError):
-                        self._flow.close(depth)
+                        self._conditions.close(depth)
+
+    @contextlib.contextmanager
+    def _showing_place(self, chunks: Iterable[Own], name: str) -> Iterator[None]:
+        """Inside the block, a terminal shows which statement of this script runs; of an included one it does not."""
+        progress = self._progress
+        if not progress.live or progress.script is not None or self.session.interactive:
+            yield
+            return
+        progress.script = ScriptPlace.of(chunks, name)
+        try:
+            yield
+        finally:
+            progress.script = None
+            progress.hide()
 
     async def include(self, path: Own, *, beside: bool = False) -> None:
-        """Run a script; `beside` looks for it in the folder of the script that this stands in. Raises Told."""
+        """Run a script; with `beside`, its name is relative to the current script. Raises AlreadyReported."""
         if beside:
-            path = next_to(self._position.script, path)
+            path = beside_script(self._position.script, path)
         if len(self._position.scripts) > DEEPEST_INCLUDE:
             raise UsageError(
                 f"{path}: scripts are nested more than {DEEPEST_INCLUDE} levels deep",
                 "check whether the script includes itself",
             )
-        chunks = read_script(path)
-        # What cannot be opened is an error of the script that asks for it.
-        first = next(chunks, NOWHERE)
-        with self.failures.counted_apart():
+        chunks = self.read(path)
+        # If the file cannot be opened, the error belongs to the including script.
+        first = next(chunks, EMPTY)
+        with self.failures.separate_exit_code():
             await self.run_script(itertools.chain([first], chunks), path)
             failed = self.exit
         if failed != Exit.DONE:
-            raise Told(failed)
+            raise AlreadyReported(failed)
+
+    def restrict(self, key: str) -> None:
+        """Allow no backslash commands until unrestrict() is called with the same key."""
+        self._restricted_by = key
+
+    def unrestrict(self, key: str) -> None:
+        """Raises UsageError for another key."""
+        if key != self._restricted_by:
+            raise UsageError("\\unrestrict: this is not the key of \\restrict")
+        self._restricted_by = ""
 
     def leave(self) -> None:
-        """End the script that is being run; what a person typed ends the shell."""
-        self._left = True
+        """End the running script; for typed text, exit the shell."""
+        self._leaving = True
 
-    def forget_unfinished(self) -> None:
-        """Ctrl-C at the prompt: what is entered next is a statement of its own, and runs."""
+    def discard_unfinished(self) -> None:
+        """Ctrl-C at the prompt: discard the unfinished statement and open conditions."""
         self.buffer.clear()
+        self._copy.discard()
+        self._submitter.discard_block(0)
         with contextlib.suppress(UsageError):
-            self._flow.close(0)
+            self._conditions.close(0)
         self.session.skipping = False
 
     async def finish(self) -> None:
-        """The end of scripts: statements that go on in the background are named, and files that were not sent."""
-        for job in await self._connecting.finish():
+        """The end of scripts: report background statements that keep running, and files that were not sent."""
+        try:
+            if self._rehearsal is not None:
+                await self._rehearsal.finish()
+            if self._resumer is not None:
+                self._resumer.finish(complete=self.exit == Exit.DONE)
+        except ShellError as error:
+            self.failures.report(error)
+        statistics = self._modes.statistics
+        if statistics is not None and statistics.incomplete and self.exit == Exit.DONE:
+            self.failures.exit = Exit.STATEMENT
+        for job in await self._connections.finish():
             self.diagnostics.note(
                 f"[{job.number}] is still running; fetch its result with: sqlshell fetch {job.statement_id}"
             )
         if self.exit == Exit.DONE:
             try:
-                self.port.attachments.unnamed()
+                self.port.attachments.check_all_used()
             except UsageError as error:
-                self.failures.tell(error)
+                self.failures.report(error)
+
+    def warn_of_transaction(self) -> None:
+        """Warn that an open transaction is left."""
+        self._connections.warn_of_transaction()
 
     async def aclose(self) -> None:
-        """Leave: what runs in the background goes on at the service."""
-        await self._connecting.aclose()
+        """Leave: background statements keep running at the service."""
+        self._submitter.record(EMPTY)
+        self._close_parallel(at_end=False)
+        await self._connections.aclose()
+        if self._resumer is not None:
+            self._resumer.close()
+        if self._modes.statistics is not None:
+            # Background statements that were left running are written now.
+            await asyncio.sleep(0)
+            self._modes.statistics.close()
 
     @property
     def _at_prompt(self) -> bool:
-        """Whether a person typed what is being run."""
+        """Whether the running text was typed by the user."""
         return self.session.interactive and not self._position.in_file
 
-    def _end_of_conditions(self, depth: int) -> None:
+    def _close_parallel(self, *, at_end: bool) -> None:
+        """Discard a \\parallel without \\end in the running script; at the end of the script that is an error."""
+        left = self._submitter.discard_block(len(self._position.scripts))
+        if left < 0:
+            return
+        many = f"its {left:,} statement{' was' if left == 1 else 's were'} not run"
+        if at_end:
+            self.failures.report(UsageError(f"the script ends inside \\parallel; {many}", "add \\end"))
+        elif left:
+            self.diagnostics.warn(f"\\parallel: {many}")
+
+    def _close_conditions(self, depth: int) -> None:
         try:
-            self._flow.close(depth)
+            self._conditions.close(depth)
         except UsageError as error:
-            self.failures.tell(error)
+            self.failures.report(error)
 
     async def _run_chunks(self, chunks: Iterable[Own], name: str, *, send: bool) -> bool | None:
-        """None at the script's end; before it, whether the shell goes on."""
+        """None at the end of the script; before it, whether the shell continues."""
         arriving = iter(chunks)
         at_end = False
         while not at_end:
-            # Reading may block: what is due on the loop, such as an interruption, comes first.
+            # Reading may block: first process what is due on the event loop, such as an interruption.
             await asyncio.sleep(0)
             try:
-                if self.session.state.background.running:
-                    chunk = await arrival(arriving)
+                if self.session.state.background.running_count:
+                    chunk = await next_chunk(arriving)
                 else:
                     chunk = next(arriving, None)
             except ShellError as error:
-                self.failures.tell(error)
+                self.failures.report(error)
                 return True
             at_end = chunk is None
             scanner = self.buffer.scanner
+            if chunk is not None and self._progress.script is not None and len(self._position.scripts) == 1:
+                self._progress.script.arrived(chunk)
             if chunk is not None:
                 scanner.feed(chunk)
-            elif (send or self.buffer.ended()) and not (self._at_prompt and scanner.unfinished.broken):
+            elif (send or self.buffer.ends_by_variable()) and not (self._at_prompt and scanner.unfinished.broken):
+                if self._rehearsal is not None and (cut_off := self._unterminated()) is not None:
+                    self.failures.report(cut_off)
+                    return True
                 scanner.close()
             while items := self.buffer.scanner.read():
                 for number, item in enumerate(items):
-                    self._position.line = item.line
+                    self._position.at(item.line)
                     try:
-                        await self._submitter.look_ahead(items, number, self._flow, stop=self.failures.stopping)
-                        await self._survived(item)
+                        await self._submitter.start_batch(items, number, stop=self.failures.stopping)
+                        await self._run_item_safely(item)
                     except ShellError as error:
-                        self.failures.tell(error)
+                        self.failures.report(error)
                         if isinstance(error, Unread):
                             return False
-                        self._break_off(item)
-                        if self.failures.ends(error):
-                            ran = await self._submitter.look_back()
+                        self._abandon_unfinished(item)
+                        if self.failures.ends_script(error):
+                            ran = await self._submitter.end_batch()
                             if isinstance(error, Unreadable):
-                                # What is left may be data.
+                                # The rest may be data.
                                 self.buffer.clear()
                             else:
-                                self._leave_out(items[number + 1 + ran :], arriving, name)
-                            return self.session.interactive or not isinstance(error, Interrupted)
-                    if self._left:
+                                self._report_skipped(items[number + 1 + ran :], arriving, name)
+                            return self.session.interactive or not isinstance(error, Interrupted | CannotResume)
+                    if self._leaving:
                         return True
         return None
 
-    def _break_off(self, item: Item) -> None:
-        """What failed was a command: the statement that it would have sent goes back to a person, or is given up.
+    def _check_in_block(self, found: Command, item: BackslashCommand) -> None:
+        """Raises UsageError for a command that would act before the statements of \\parallel run."""
+        from sqlshell.shell.running.parallel import SENDERS
 
-        One that it would have left alone is not sent by the end of the script.
+        if found.changes != "text" and found.name not in SENDERS:
+            raise UsageError(
+                f"\\{item.name} cannot be used in \\parallel", f"write \\{item.name} before \\parallel or after \\end"
+            )
+
+    def _unterminated(self) -> StatementError | None:
+        """The error of a statement that the end of the script would cut off."""
+        from sqlshell.shell.running.rehearsal import unterminated
+
+        scanner = self.buffer.scanner
+        error = unterminated(scanner.state) if self._conditions.active else None
+        if error is not None:
+            self._position.at(scanner.unfinished.line or self._position.line)
+            self.buffer.clear()
+        return error
+
+    def _abandon_unfinished(self, item: Item) -> None:
+        """A command failed: the statement that it would have sent goes back to the user, or is discarded.
+
+        A statement that the command would have left unchanged is not sent at the end of the script.
         """
         unfinished = self.buffer.scanner.unfinished
         if not isinstance(item, BackslashCommand) or not unfinished.started:
@@ -284,69 +373,132 @@ class Shell:
             self.buffer.scanner.take()
             self.diagnostics.warn(f"\\{item.name}: the unfinished statement before it was discarded")
 
-    def _leave_out(self, items: Sequence[Item], arriving: Iterable[str], name: str) -> None:
+    def _report_skipped(self, items: Sequence[Item], arriving: Iterable[str], name: str) -> None:
         waits = name == "stdin"
-        if left := left_out(self.buffer.scanner, items, () if waits else arriving, surely=not waits):
+        if left := skipped_message(self.buffer.scanner, items, () if waits else arriving, surely=not waits):
             self.diagnostics.warn(left)
         self.buffer.clear()
 
-    async def _survived(self, item: Item) -> None:
-        """Do what an item says. Raises ShellError alone: what nobody expected is told as a bug, and ends no shell."""
+    async def _run_item_safely(self, item: Item) -> None:
+        """Process an item. Raises only ShellError: an unexpected exception is reported as a bug and does not end the
+        shell.
+        """
         try:
             await self._run_item(item)
         except ShellError:
-            self._look_for_reader()
+            self._check_reader()
             raise
         except Exception as error:
             from sqlshell.runtime.bugs import bug_of
 
             raise bug_of(error, f"\\{item.name}" if isinstance(item, BackslashCommand) else "") from error
-        self._look_for_reader()
+        self._check_reader()
 
-    def _look_for_reader(self) -> None:
-        """Raises Unread where a script's output is read no more."""
-        if self.port.outlet.unread and not self.session.interactive:
+    def _check_reader(self) -> None:
+        """Raises Unread if the reader of a script's output has exited."""
+        if self.port.result_output.reader_left and not self.session.interactive:
             raise Unread("")
 
     async def _run_item(self, item: Item) -> None:
+        if isinstance(item, CopyLines):
+            if self._rehearsal is not None:
+                if self._conditions.active:
+                    self._rehearsal.data(item)
+                return
+            await self._copy.take(item)
+            return
         self.interruption.check()
         if isinstance(item, Statement):
-            if self._flow.active and item.broken and not item.terminated:
+            if self._progress.script is not None and len(self._position.scripts) == 1:
+                self._progress.script.at(item)
+            copies = item.text[:4].lower() == "copy" and self._rehearsal is None
+            if copies and self._submitter.block is not None:
+                self._copy.refuse(item)
+            elif copies and await self._copy.run_statement(
+                item, commands_allowed=self._commands_allowed and not self._restricted_by
+            ):
+                return
+            if self._conditions.active and item.broken and not item.terminated:
                 self.diagnostics.warn("the unfinished statement was not run because a command in it failed")
-            elif self._flow.active:
-                await self._submitter.submit(Asked(item, background=item.background))
+            elif self._conditions.active:
+                item = await self._dumps.translated(item)
+                if item.text:
+                    await self._submitter.submit(StatementRequest(item, background=item.background))
             elif self._at_prompt:
                 self.diagnostics.say("statement ignored; use \\endif or Ctrl-C to leave the \\if block")
             return
-        if not self._allowed:
+        self._progress.clear()
+        if self._restricted_by and item.name != "unrestrict":
+            raise UsageError(f"\\{item.name}: backslash commands are disabled by \\restrict")
+        if self._rehearsal is None and await self._copy.run_command(item, commands_allowed=self._commands_allowed):
+            return
+        if not self._commands_allowed:
             typed = item.name if item.name[:1] in {".", "!"} and item.name != "!" else f"\\{item.name}"
             raise UsageError(f"{typed}: backslash commands are disabled (--no-commands)")
-        if not self._flow.active and item.name not in FLOW:
+        if not self._conditions.active and item.name not in CONDITION_COMMANDS:
             return
         from sqlshell.shell.commands.command import find
 
         await self._run_command(find(self._commands(), item.name), item)
 
     async def _run_command(self, found: Command, item: BackslashCommand) -> None:
-        if found.name in FLOW:
-            self._flow.leaves(found.name, self.buffer.scanner)
-        for statement in self.buffer.settle():
-            await self._submitter.submit(Asked(statement, final=True))
-        args = Own(item.args if self._flow.asks(found.name) else "false")
-        depth = self._flow.depth
+        if found.name in CONDITION_COMMANDS:
+            self._conditions.before_command(found.name, self.buffer.scanner)
+        for statement in self.buffer.substitute_pending():
+            await self._submitter.submit(StatementRequest(statement, verbatim=True))
+        if self._rehearsal is not None and not self._rehearsal.runs(found, item):
+            if (shown := self._rehearsal.command(found, item)) is not None:
+                await self._submitter.submit(StatementRequest(shown))
+            return
+        if self._submitter.block is not None:
+            self._check_in_block(found, item)
+        # The loads of \\copy are recorded where they happen.
+        acts = not found.changes and not found.sends_with(item.args) and found.name != "copy"
+        if self._resumer is None or not acts:
+            await self._carry_out(found, item)
+            return
+        text = f"\\{item.name} {item.args}"
+        step = await self._resumer.command(found.name, text, self._submitter.run_again)
+        if step is not None:
+            await self._resumer.recording_outcome(step, self._carry_out(found, item))
+
+    async def _carry_out(self, found: Command, item: BackslashCommand) -> None:
+        args = Own(item.args if self._conditions.evaluates(found.name) else "false")
+        if self._rehearsal is not None:
+            args = self._rehearsal.argument(found, args)
+        depth = self._conditions.depth
         try:
             effect = await self.interruption.interruptible(found.run(self.port, args, item.name), item.name)
             if isinstance(effect, Branch):
                 await self._actions().perform(effect, item.name)
                 effect = None
-        except ShellError:
-            # Before what follows is passed over: \endif goes back to the statement as it is now.
+        except ShellError as error:
+            error.in_command = True
+            # Before the text that follows is skipped: \endif restores the statement as it is now.
             self.buffer.scanner.unfinished.broken = self.buffer.scanner.unfinished.started
-            if self._flow.depth == depth:
-                self._flow.refuse(found.name)
+            if self._conditions.depth == depth:
+                self._conditions.reject_condition(found.name)
             raise
         finally:
-            self._flow.enters(self.buffer.scanner)
-            self.session.skipping = not self._flow.active
+            self._conditions.after_command(self.buffer.scanner)
+            self.session.skipping = not self._conditions.active
         if effect is not None:
             await self._actions().perform(effect, item.name)
+
+
+def _rehearsal(parts: Parts) -> Rehearsal | None:
+    """The rehearsal of --dry-run or --describe."""
+    if not parts.modes.rehearsal:
+        return None
+    from sqlshell.shell.running.rehearsal import Described, Printed, Rehearsal
+
+    return Rehearsal(parts, Printed(parts) if parts.modes.rehearsal == "dry-run" else Described(parts))
+
+
+def _resumer(parts: Parts, interruption: Interruption) -> Resumer | None:
+    """Of --checkpoint."""
+    if parts.modes.checkpoint is None:
+        return None
+    from sqlshell.shell.running.resuming import Resumer
+
+    return Resumer(parts, interruption, parts.modes.checkpoint)

@@ -1,10 +1,14 @@
-"""Names: how they are written in statements, and patterns for them as psql's \\d takes them."""
+"""Identifiers: quoting in statements, and patterns as in psql's \\d."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from typing import Final
+
+from sqlshell.interface import strings
+
+literal = strings.literal
 
 _PART: Final = re.compile(r'"((?:[^"]|"")*)"?|(\.)|([^".])')
 
@@ -18,11 +22,11 @@ RESERVED: Final = frozenset(
         "TRUE", "UNION", "UNIQUE", "UPDATE", "USING", "VALUES", "WHEN", "WHERE", "WINDOW", "WITH",
     }
 )  # fmt: skip
-"""Names that are quoted, for they would be read as keywords."""
+"""Names that must be quoted because they are keywords."""
 
 
 def quoted(name: str) -> str:
-    """An identifier for a statement, in double quotes only where it needs them."""
+    """An identifier for a statement, in double quotes only if necessary."""
     return name if PLAIN.match(name) and name.upper() not in RESERVED else always_quoted(name)
 
 
@@ -41,20 +45,16 @@ def unquoted(name: str) -> str:
     return name.strip('"').replace('""', '"')
 
 
-def literal(text: str) -> str:
-    """A string literal for a statement."""
-    return "'" + text.replace("'", "''") + "'"
-
-
 class Pattern:
-    """A pattern such as `sales.ord*`, `"Exact Name"` or `t?`: one to three parts, the last for the name.
+    """A pattern such as `sales.ord*`, `"Exact Name"` or `t?`: one to three parts, the last one for the name.
 
-    Without quotes the case of letters does not matter."""
+    Parts without quotes are case-insensitive.
+    """
 
     def __init__(self, text: str) -> None:
         parts: list[list[list[str]]] = [[[]]]
         self.exact = bool(text)
-        """Whether it can mean one name only."""
+        """Whether it can match only one name."""
         for found in _PART.finditer(text):
             exact, dot, char = found.groups()
             if dot:
@@ -68,13 +68,13 @@ class Pattern:
                 else:
                     parts[-1][-1].append(".")
             else:
-                # Only what is not quoted may be written in another case.
+                # Only unquoted parts are case-insensitive.
                 parts[-1][-1].append(f"(?i:{re.escape(char)})")
         self._parts = [re.compile(_between_stars(part), re.DOTALL) for part in parts]
         self.qualified = len(parts) > 1
 
     def matches(self, *names: str) -> bool:
-        """Whether a name does, with what it stands in before it, outermost first."""
+        """Whether it matches a name and its qualifiers, outermost first."""
         given: Sequence[str] = names[-len(self._parts) :]
         if len(given) < len(self._parts):
             return False
@@ -82,9 +82,9 @@ class Pattern:
 
 
 def _between_stars(pieces: Sequence[Sequence[str]]) -> str:
-    """The expression of a name's pieces, between which anything may stand; of "" as of anything.
+    """A regular expression for pieces of a name with anything between them; of "" for any name.
 
-    A piece is found where it first stands, once: trying the others takes a power of the name's length.
+    Each piece matches only at its first occurrence: backtracking would take exponential time.
     """
     if len(pieces) == 1:
         return "".join(pieces[0]) or ".*"

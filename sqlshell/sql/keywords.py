@@ -1,6 +1,6 @@
-"""The dialect's words by their role in the grammar: the service's own statements, and the SQL of the local service.
+"""The words of the dialect by their role: statements of the interface, and the SQL of the local service.
 
-Words of more than one part are written with single spaces. Everything is in upper case but functions and system tables.
+Words of several parts have single spaces. Everything except functions and system tables is in upper case.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TYPES: Final = (
     *("TIMESTAMP_LTZ", "TIMESTAMP_TZ", "TINYINT", "UUID", "VARCHAR", "VARBINARY"),
     *("BLOB", "HUGEINT", "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT"),
 )
-"""Names of types, those of the local service after the service's own."""
+"""Names of types: first those of the interface, then those of the local service."""
 
 CREATE_OBJECTS: Final = (
     *(
@@ -57,7 +57,7 @@ DROP_OBJECTS: Final = tuple(sorted((*CREATE_OBJECTS, "RELATION", "USER")))
 """What may follow DROP."""
 
 UPDATE_OBJECTS: Final = ("COMPUTE_POOL", "ENTITY", "SCHEMA_REGISTRY", "SECRET", "STORE")
-"""What may follow UPDATE where it is no relation, and WITH follows its name."""
+"""What may follow UPDATE, other than a relation, if WITH follows the name."""
 
 LIST_OBJECTS: Final = (
     *("API_TOKENS", "CHANGELOGS", "COMPUTE_POOLS", "DATABASES", "DESCRIPTOR_SOURCES", "ENTITIES", "FUNCTIONS"),
@@ -67,13 +67,13 @@ LIST_OBJECTS: Final = (
 """What may follow LIST."""
 
 SHOW_OBJECTS: Final = ("RELATIONS", "SCHEMAS", "STORES")
-"""What may follow SHOW besides what the local service's engine has."""
+"""What may follow SHOW in addition to the engine's own statements."""
 
 PRIVILEGES: Final = (
     *("CREATE_API_TOKEN", "CREATE_COMPUTE_POOL", "CREATE_DATABASE", "CREATE_QUERY", "CREATE_SCHEMA", "CREATE_STORE"),
     *("CREATE_STREAM",),
 )
-"""What CAN I may ask about."""
+"""What may follow CAN I."""
 
 DESCRIBE_OBJECTS: Final = (
     *("COMPUTE_POOL", "DATABASE", "ENTITY", "FUNCTION", "QUERY", "RELATION", "ROLE", "SCHEMA", "SCHEMA_REGISTRY"),
@@ -85,16 +85,16 @@ DESCRIBE_PARTS: Final = {
     "QUERY": ("EVENTS", "HISTORY", "METRICS", "STATE"),
     "RELATION": ("COLUMNS",),
 }
-"""What may follow the name, or stand before it, when DESCRIBE asks for a part of an object."""
+"""What may follow the name, or precede it, in a DESCRIBE of a part of an object."""
 
 CONTEXT_PARTS: Final = ("COMPUTE_POOL", "DATABASE", "ORGANIZATION", "ROLE", "SCHEMA", "STORE")
 """What may follow USE."""
 
 QUERY_ACTIONS: Final = ("RESTART", "RESUME", "TERMINATE")
-"""What may stand before QUERY and its id."""
+"""What may precede QUERY and its ID."""
 
 POOL_ACTIONS: Final = ("START", "STOP")
-"""What may stand before COMPUTE_POOL and its name."""
+"""What may precede COMPUTE_POOL and its name."""
 
 STATEMENTS: Final = (
     *("ALTER", "BEGIN APPLICATION", "CAN I", "CREATE", "DELETE", "DESCRIBE", "DROP", "END APPLICATION", "EXPLAIN"),
@@ -112,14 +112,14 @@ STATEMENTS: Final = (
     *("UPDATE", "USE"),
     *("WITH",),
 )
-"""How a statement may begin."""
+"""The beginnings of statements."""
 
 LOCAL_STATEMENTS: Final = (
     *("ANALYZE", "ATTACH", "BEGIN TRANSACTION", "CALL", "CHECKPOINT", "COMMIT", "COPY", "DETACH", "EXPORT DATABASE"),
     *("FROM", "IMPORT DATABASE", "INSTALL", "LOAD", "MERGE INTO", "PIVOT", "PRAGMA", "RESET", "ROLLBACK", "SET"),
     *("SHOW", "SUMMARIZE", "TRUNCATE", "UNPIVOT", "VACUUM", "VALUES"),
 )
-"""How a statement may begin that only the local service knows."""
+"""The beginnings of statements that only the local service supports."""
 
 CLAUSES: Final = (
     *("ALL", "AND", "ANTI", "ANY", "AS", "ASC", "ASOF", "AT", "BETWEEN", "BY", "CASE", "CAST", "COLLATE", "CROSS"),
@@ -156,7 +156,7 @@ CLAUSES: Final = (
     ),
     *("WINDOW", "WITHIN"),
 )
-"""Words inside of queries."""
+"""Words in queries."""
 
 WINDOWING: Final = (
     *("ADVANCE", "CUMULATE", "DAY", "DAYS", "EMIT", "HOP", "HOUR", "HOURS", "MINUTE", "MINUTES", "MONTH", "MONTHS"),
@@ -254,7 +254,7 @@ SYSTEM_TABLES: Final = tuple(
         *("relations", "schema_registries", "schemas", "secrets", "stores"),
     )
 )
-"""What the service says about itself, filtered by the caller's rights."""
+"""Tables that describe the service, filtered by the caller's rights."""
 
 KEYWORDS: Final = frozenset(
     word
@@ -265,4 +265,4 @@ KEYWORDS: Final = frozenset(
     for words in table
     for word in words.split()
 ) - {"I"}
-"""Every single word above that is neither a type nor a function."""
+"""All single words above that are neither types nor functions."""

@@ -1,4 +1,4 @@
-"""Colors for SQL and backslash commands: a pygments lexer that goes by the scanner's lexical rules."""
+"""Syntax highlighting for SQL and backslash commands: a pygments lexer with the scanner's lexical rules."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def _called(lexer: SqlshellLexer, match: re.Match[str]) -> Iterator[tuple[int, o
 
 
 class SqlshellLexer(RegexLexer):  # type: ignore[misc]
-    """SQL of the service and of the local one. Tokens join to the text; what no SQL may hold is an Error token."""
+    """SQL of the interface and of the local service. The tokens cover the whole text; invalid characters are Error
+    tokens.
+    """
 
     name = "sqlshell"
     aliases: ClassVar[list[str]] = ["sqlshell"]
@@ -57,7 +59,7 @@ class SqlshellLexer(RegexLexer):  # type: ignore[misc]
             (r'"[^"]*+(?:""[^"]*+)*+(?:"|\Z)', String.Symbol),
             (r"`[^`]*+(?:``[^`]*+)*+(?:`|\Z)", String.Symbol),
             (rf"({_TAG}).*?\1", String.Heredoc),
-            # The first that is not closed takes everything: looking for the end of each would take squared time.
+            # The first one that is not closed takes the rest: searching for the end of each would take quadratic time.
             (rf"{_TAG}.*", String.Heredoc),
             (rf"\$(?:[0-9]++|{_WORD})|(?<!:):{_WORD}|\?", Name.Variable),
             (r"\\[;:\\]", Punctuation),

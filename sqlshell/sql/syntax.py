@@ -1,6 +1,6 @@
-"""The syntax of each statement in short, for `\\h`: the service's own, and that of the local service's engine.
+"""Short syntax of each statement, for `\\h`: the interface's statements, and those of the local service's engine.
 
-`[x]` may be left out, `{a | b}` is one of them, `…` goes on like that; what is in small letters is yours to write.
+`[x]` is optional, `{a | b}` is one of them, `…` is a continuation; words in lower case are placeholders.
 """
 
 from __future__ import annotations
@@ -110,20 +110,41 @@ SYNTAX: Final[dict[str, str]] = {
     "CHECKPOINT": "CHECKPOINT [database]",
     "INSTALL": "INSTALL extension",
     "LOAD": "LOAD extension",
-    "EXPORT DATABASE": "EXPORT DATABASE 'folder' [(FORMAT parquet)]",
-    "IMPORT DATABASE": "IMPORT DATABASE 'folder'",
+    "EXPORT DATABASE": "EXPORT DATABASE 'directory' [(FORMAT parquet)]",
+    "IMPORT DATABASE": "IMPORT DATABASE 'directory'",
 }
 
+
+LOCAL_SYNTAX: Final = {
+    "SELECT": "[WITH [RECURSIVE] name [(column, …)] AS (SELECT …), …]\n"
+    "SELECT   [DISTINCT [ON (expression, …)]] {* | expression [AS name]}, …\n"
+    "FROM     relation [alias] [TABLESAMPLE n%], …\n"
+    "         [{INNER | LEFT | RIGHT | FULL | SEMI | ANTI | ASOF} JOIN relation {ON condition | USING (column, …)}]\n"
+    "         [{CROSS | POSITIONAL} JOIN relation]\n"
+    "WHERE    condition\n"
+    "GROUP BY {ALL | expression, … | ROLLUP (…) | CUBE (…) | GROUPING SETS (…)}\n"
+    "HAVING   condition on groups\n"
+    "WINDOW   name AS ([PARTITION BY expression, …] [ORDER BY expression, …] [frame]), …\n"
+    "QUALIFY  condition on window functions\n"
+    "USING SAMPLE {n% | n ROWS}\n"
+    "{UNION | INTERSECT | EXCEPT} [ALL] [BY NAME] SELECT …\n"
+    "ORDER BY {ALL | expression, …} [ASC | DESC] [NULLS {FIRST | LAST}]\n"
+    "LIMIT    {n | n%}\n"
+    "OFFSET   n\n"
+    "Only SELECT or FROM is required; FROM may come first. The order of evaluation is: FROM, WHERE, GROUP BY, HAVING,\n"
+    "window functions, QUALIFY, SELECT, DISTINCT, ORDER BY, OFFSET and LIMIT.",
+}
+"""The syntax of the local service's engine, where it is more than that of the interface. The clauses are in order."""
 
 NOT_LOCAL: Final = frozenset(
     {"CREATE ROLE", "CREATE METRICS INTEGRATION", "CREATE SECURITY INTEGRATION", "RESUME QUERY", "GRANT", "REVOKE"}
     | {"SET DEFAULT", "GENERATE COLUMNS", "INVITE USER", "COPY FUNCTION_SOURCE", "COPY DESCRIPTOR_SOURCE"}
 )
-"""What the local service does not take."""
+"""Statements that the local service does not support."""
 
 
 def supported_statements(*, local: bool) -> list[str]:
-    """The statements that a service takes: the local one, or another, which takes those of the interface."""
+    """The statements that a service supports: the local one, or another one, which supports those of the interface."""
     if local:
         return [name for name in SYNTAX if name not in NOT_LOCAL]
     objects = {f"CREATE {name}" for name in CREATE_OBJECTS}
@@ -134,11 +155,15 @@ def supported_statements(*, local: bool) -> list[str]:
     ]
 
 
-def syntax(words: str) -> list[tuple[str, str]]:
-    """The statements that begin with these words, in any letter case; those that are near where none does."""
+def syntax(words: str, *, local: bool = False) -> list[tuple[str, str]]:
+    """The statements that begin with these words, in any case; similar ones if none does.
+
+    `local` gives the syntax of the local service's engine.
+    """
     wanted = " ".join(words.upper().split())
-    exact = [(name, text) for name, text in SYNTAX.items() if name == wanted]
-    found = exact or [(name, text) for name, text in SYNTAX.items() if name.startswith(wanted)]
+    known = SYNTAX | LOCAL_SYNTAX if local else SYNTAX
+    exact = [(name, text) for name, text in known.items() if name == wanted]
+    found = exact or [(name, text) for name, text in known.items() if name.startswith(wanted)]
     if not found and " " in wanted:
-        found = [(name, text) for name, text in SYNTAX.items() if wanted.startswith(f"{name} ")]
-    return found or [(name, SYNTAX[name]) for name in nearest(wanted, SYNTAX, 3)]
+        found = [(name, text) for name, text in known.items() if wanted.startswith(f"{name} ")]
+    return found or [(name, known[name]) for name in nearest(wanted, known, 3)]

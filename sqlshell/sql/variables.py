@@ -1,8 +1,8 @@
-"""Variables in a statement: `:x`, `:'x'`, `:"x"` and `:{?x}`, by psql's rules, never in strings and comments.
+"""Variables in a statement: `:x`, `:'x'`, `:"x"` and `:{?x}`, with psql's rules, but not in strings and comments.
 
-A colon that belongs to SQL is left alone: `::`, `:=`, the bound of a slice (`a[1:n]`) and the key of a struct
-(`{a:x}`): there psql fills in. What is not set stays as it is written. A value may name further variables, unless it
-came from a service; one inside itself stays.
+A colon that belongs to SQL is ignored: `::`, `:=`, the bound of a slice (`a[1:n]`) and the key of a struct (`{a:x}`),
+where psql substitutes. A reference to a variable that is not set is kept. A value may refer to other variables, unless
+it came from a service; a reference to itself is kept.
 """
 
 from __future__ import annotations
@@ -11,62 +11,72 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from sqlshell.origin import Own, Text, joined, mine, theirs
-from sqlshell.sql.analysis.tokens import Token, tokens
+from sqlshell.origin import Own, Text, joined, own_text, service_text
+from sqlshell.sql.analysis.lexed import Lexed, Sql, lexed, once
+from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.identifiers import always_quoted, literal
 
 _CHAR: Final = r"[A-Za-z0-9_\x80-\U0010ffff]"
 REFERENCE: Final = re.compile(rf""":(?:({_CHAR}++)|'({_CHAR}++)'|"({_CHAR}++)"|\{{\?({_CHAR}++)\}})""")
-"""One reference, wherever it stands; the name of one that is taken as it is, as a string, quoted, or asked about."""
+"""One reference: the name of a variable that is inserted verbatim, as a string, as an identifier, or tested."""
 
 
-def substituted(sql: Text, values: Mapping[str, Text]) -> Text:
-    """The statement with its variables' values; itself where there are none."""
-    if ":" not in sql.text or not REFERENCE.search(sql.text):
-        return sql
-    return _substituted(sql, values, frozenset())
+def substituted(sql: Lexed | Text, values: Mapping[str, Text]) -> Text:
+    """The statement with its variables substituted; the same object if there are none."""
+    return _substituted(lexed(sql), values, frozenset())
 
 
 def filled(found: re.Match[str], values: Mapping[str, Text]) -> Text | None:
-    """What a reference stands for; None where its variable is not set."""
+    """The value of a reference; None if its variable is not set."""
     plain, string, quoted, asked = found.groups()
     if asked is not None:
-        return mine(Own("TRUE" if asked in values else "FALSE"))
+        return own_text(Own("TRUE" if asked in values else "FALSE"))
     value = values.get(plain or string or quoted)
     if value is None:
         return None
     text = value.text if plain is not None else literal(value.text) if string is not None else always_quoted(value.text)
-    return theirs(text, f":{plain or string or quoted}") if value.foreign else mine(Own(text))
+    return service_text(text, f":{plain or string or quoted}") if value.foreign else own_text(Own(text))
 
 
-def references(sql: str) -> list[tuple[int, int]]:
-    """Where the references to variables begin and end."""
+def undefined(sql: Sql, values: Mapping[str, Text]) -> list[str]:
+    """The names of variables that are inserted, but not set: their references are kept."""
+    names = (found[1] or found[2] or found[3] for _, found in _references(lexed(sql)))
+    return list(dict.fromkeys(name for name in names if name and name not in values))
+
+
+def references(sql: Sql) -> list[tuple[int, int]]:
+    """Start and end of each reference to a variable."""
     return [(start, found.end()) for start, found in _references(sql)]
 
 
-def _substituted(sql: Text, values: Mapping[str, Text], within: frozenset[str]) -> Text:
+def _substituted(statement: Lexed, values: Mapping[str, Text], within: frozenset[str]) -> Text:
+    sql = statement.whole
     parts: list[Text] = []
     done = 0
-    for start, found in _references(sql.text):
+    for start, found in _references(statement):
         name = next(group for group in found.groups() if group is not None)
         value = filled(found, values)
         if value is None or name in within or sql.part(start, found.end()).foreign:
             continue
-        # What a service gave names no variables: it would be sent the values of others.
+        # A value from a service must not refer to variables: the service would receive their values.
         if found[1] is not None and ":" in value.text and not value.foreign:
-            value = _substituted(value, values, within | {name})
+            value = _substituted(lexed(value), values, within | {name})
         parts += [sql.part(done, start), value]
         done = found.end()
     return joined([*parts, sql.part(done, len(sql.text))]) if parts else sql
 
 
-def _references(sql: str) -> list[tuple[int, re.Match[str]]]:
-    """The references outside of strings, comments, casts, slices and struct keys, with where each begins."""
+@once
+def _references(statement: Lexed) -> list[tuple[int, re.Match[str]]]:
+    """The references outside of strings, comments, casts, slices and struct keys, with their positions."""
+    sql = statement.text
+    if ":" not in sql or not REFERENCE.search(sql):
+        return []
     found: list[tuple[int, re.Match[str]]] = []
     inside: list[str] = []
     before: Token | None = None
     skipped = 0
-    for token in tokens(sql):
+    for token in statement:
         if token.start < skipped:
             continue
         if token.kind == "sign":
@@ -87,7 +97,7 @@ def _references(sql: str) -> list[tuple[int, re.Match[str]]]:
 
 
 def _bound(token: Token | None, position: int) -> bool:
-    """Whether the bound of a slice, or the key of a struct, stands before a colon. A keyword would keep off it."""
+    """Whether the text before a colon is the bound of a slice, or the key of a struct. A keyword cannot be either."""
     if token is None:
         return False
     return token.end == position if token.kind == "word" else token.kind != "sign" or token.text in {")", "]"}

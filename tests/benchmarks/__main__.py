@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks [JOB…]` prints our figure, the reference's and the ratio, all measured in this run."""
+"""`python -m tests.benchmarks [JOB…]` prints our figures, those of the references, and the ratios, all from one run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service that is far away: a TCP proxy that passes every byte on after a time, in both directions."""
+"""A slow network: a TCP proxy that delays all data in both directions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def away(url: str, seconds: float) -> Iterator[str]:
 
 
 async def _pass(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float, said: bytes = b"", meant: bytes = b""
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float, message: bytes = b"", meant: bytes = b""
 ) -> None:
     """Each piece goes on when its time has come, however many are on their way; `said` becomes `meant` in it."""
     due: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
@@ -67,6 +67,6 @@ async def _pass(
     giving = asyncio.ensure_future(give())
     with contextlib.suppress(OSError):
         while data := await reader.read(1 << 16):
-            due.put_nowait((loop.time() + seconds, data.replace(said, meant) if said else data))
+            due.put_nowait((loop.time() + seconds, data.replace(message, meant) if message else data))
     due.put_nowait((loop.time() + seconds, b""))
     await giving

@@ -65,16 +65,18 @@ def service(*options: str) -> Iterator[tuple[str, Path]]:
 
 def peak_of(folder: Path) -> int:
     """The most memory that the service in `folder` and each of its engines' processes held so far, in bytes (Linux)."""
-    return sum(map(_told("VmHWM:"), _processes(folder)))
+    return sum(map(_told("VmHWM:"), processes(folder)))
 
 
 def held_by(folder: Path) -> int:
     """The memory that the service in `folder` and its engines' processes hold now, in bytes (Linux)."""
-    return sum(map(_told("VmRSS:"), _processes(folder)))
+    return sum(map(_told("VmRSS:"), processes(folder)))
 
 
-def _processes(folder: Path) -> list[Path]:
-    service = Path("/proc", folder.joinpath("pid").read_text())
+def processes(server: Path | int) -> list[Path]:
+    """A server and its children in /proc (Linux): the service in a folder, or another by its number."""
+    number = server.joinpath("pid").read_text() if isinstance(server, Path) else str(server)
+    service = Path("/proc", number)
     children = [number for task in service.glob("task/*/children") for number in task.read_text().split()]
     return [service, *(Path("/proc", number) for number in children)]
 

@@ -1,4 +1,4 @@
-"""Memory by what the rows look like: many wide ones, thousands of columns, one enormous value."""
+"""Benchmarks of memory: many wide rows, thousands of columns, one enormous value."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def wide_rows(rows: int = 1_000_000) -> Iterator[Row]:
         after = held_by(folder) - start
         embedded = run([*SHELL, "-c", sql, "--format", "csv"], folder)[1]
     job = f"{rows:,} rows of 5 kB to CSV: "
-    yield _limited(f"{job}the client's memory above its start", client, 250)
-    yield _limited("the service's", most, 250)
-    yield _limited(f"the service's {RESTED:g} s later", after, 100)
-    yield _limited("the embedded service and its client, in all", embedded, 400)
+    yield _limited(f"{job}memory of the client, above its start", client, 250)
+    yield _limited(f"{job}memory of the service", most, 250)
+    yield _limited(f"{job}memory of the service {RESTED:g} s later", after, 100)
+    yield _limited(f"{job}memory of an embedded service and its client", embedded, 400)
 
 
 def many_columns(columns: int = 2_000, rows: int = 10_000) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""What the prompt is measured by: how soon it is there, how soon a key is on the screen, what a large paste costs."""
+"""Benchmarks of the prompt: time to the first prompt, time from a key to the screen, a large paste."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from sqlshell.context import SessionContext
-from sqlshell.shell.metadata.catalog_loader import Loader
+from sqlshell.shell.metadata.catalog_loader import CatalogLoader
 from sqlshell.sql.completion.catalog import Catalog, Column, Contents, Relation, key
 from sqlshell.sql.completion.suggestions import Place, suggestions
 from tests.benchmarks.measure import Row, environment, run
@@ -128,13 +128,13 @@ def _start(folder: Path, url: str, times: int) -> Row:
     for _ in range(times):
         began = time.perf_counter()
         shell = Pty(folder, url)
-        shell.until(b"sqlshell>")
+        shell.until(b"> ")
         ours.append(time.perf_counter() - began)
         shell.close()
         reference.append(run([sys.executable, "-c", "import prompt_toolkit, httpx"], folder)[0])
     first, other = statistics.median(ours), statistics.median(reference)
     return Row(
-        "start to first prompt, service 300 ms away",
+        "start to first prompt, network delay 300 ms",
         f"{first * 1000:.0f} ms",
         f"{other * 1000:.0f} ms (`import prompt_toolkit, httpx`)",
         first / other,
@@ -143,7 +143,7 @@ def _start(folder: Path, url: str, times: int) -> Row:
 
 
 def _keep_catalog(folder: Path, target: str) -> None:
-    loader = Loader(None, SessionContext, target, folder / ".local/state/sqlshell/catalogs")  # type: ignore[arg-type]
+    loader = CatalogLoader(None, SessionContext, target, folder / ".local/state/sqlshell/catalogs")  # type: ignore[arg-type]
     path = loader._path()
     assert path is not None
     path.parent.mkdir(parents=True)
@@ -152,7 +152,7 @@ def _keep_catalog(folder: Path, target: str) -> None:
 
 def _keys(folder: Path) -> Iterator[Row]:
     shell = Pty(folder, "-q", "http://127.0.0.1:9")
-    shell.until(b"sqlshell>")
+    shell.until(b"> ")
     shell.quiet()
     shell.type(f"\x1b[200~{script(LINES)};\n\x1b[201~")
     shell.quiet()
@@ -180,7 +180,7 @@ def _keys(folder: Path) -> Iterator[Row]:
 
 def _paste(folder: Path) -> Iterator[Row]:
     shell = Pty(folder, "-q", "http://127.0.0.1:9")
-    shell.until(b"sqlshell>")
+    shell.until(b"> ")
     shell.quiet()
     text = script(PASTED)
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Many small statements, against a bare loop of DuckDB in Python over the same statements."""
+"""Benchmarks of many small statements, compared with a loop of DuckDB in Python over the same statements."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def quantity(times: int = 3) -> Iterator[Row]:
             began = time.perf_counter()
             run([*SHELL, far, "--format", "csv"], folder, b"select 1;\n" * 1000)
             seconds = time.perf_counter() - began
-        yield Row("1,000 `select 1;`, 20 ms away each way", f"{seconds:.2f} s", "5 s", seconds / 5, "≤ 1")
+        yield Row("1,000 `select 1;`, network delay 20 ms each way", f"{seconds:.2f} s", "5 s", seconds / 5, "≤ 1")
 
 
 def _row(what: str, target: Sequence[str], script: str, folder: Path, database: str, times: int) -> Row:

@@ -1,4 +1,4 @@
-"""Looking at results: how soon a large one is there to walk through, its memory, how fast SQL on one is."""
+"""Benchmarks of exploring results: time to open a large one, memory, SQL on results."""
 
 from __future__ import annotations
 

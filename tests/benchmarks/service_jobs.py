@@ -1,4 +1,4 @@
-"""The service under load: bodies, large results, many clients, endless SELECTs, kills."""
+"""Benchmarks of the service under load: bodies, large results, many clients, unbounded SELECTs, kills."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def bodies(rows: int = 1_000_000, times: int = 3) -> Iterator[Row]:
                 size = sum(readers.map(lambda part, name=found["statementID"]: read_all(url, name, part), halves))
             rates.append(rows / (time.perf_counter() - began))
         rate = statistics.median(rates)
-        said = f"{rate / 1e6:.2f} M rows/s ({size / rows:.0f} bytes a row)"
-        yield Row(f"bodies of {rows:,} rows × 8, 2 readers", said, "1.0 M rows/s", rate / 1e6, "≥ 1.0")
+        message = f"{rate / 1e6:.2f} M rows/s ({size / rows:.0f} bytes a row)"
+        yield Row(f"bodies of {rows:,} rows × 8, 2 readers", message, "1.0 M rows/s", rate / 1e6, "≥ 1.0")
 
 
 def large(rows: int = 10_000_000) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""A streaming data plane that does what the local one never does: a scripted websocket server."""
+"""A scripted websocket server: a streaming data plane that behaves as the local one never does."""
 
 from __future__ import annotations
 

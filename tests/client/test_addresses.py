@@ -1,4 +1,4 @@
-"""Addresses as a table: how a host is written, what it stands for, and who may send whom there."""
+"""A table of addresses: how a host is written, what it means, and which services may name it."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_a_secret_alone_is_the_result_and_beside_rows_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "said"),
+    ("answer", "code", "message"),
     [
         ((400, {"message": "42601: syntax error at x"}), Exit.STATEMENT, "syntax error at x"),
         ((400, {"message": "no such table"}), Exit.STATEMENT, "no such table"),
@@ -112,11 +112,11 @@ def test_a_secret_alone_is_the_result_and_beside_rows_is_told() -> None:
         ((200, b"[3]"), Exit.SERVICE, "/run-statement"),
     ],
 )
-def test_failures(answer: tuple[int, Any], code: Exit, said: str) -> None:
+def test_failures(answer: tuple[int, Any], code: Exit, message: str) -> None:
     with scripted(answer) as state, pytest.raises(ShellError) as caught:
         run(state)
     assert caught.value.exit == code
-    assert said in caught.value.message
+    assert message in caught.value.message
     if isinstance(caught.value, StatementError) and "42601" in str(answer):
         assert caught.value.where.sql_state == "42601"
 

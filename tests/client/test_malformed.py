@@ -1,10 +1,11 @@
-"""Answers that the interface does not allow: one clear error each, exit code 3, never a wrong or shortened result."""
+"""Responses that violate the interface: one clear error each, exit code 3, never a wrong or truncated result."""
 
 from __future__ import annotations
 
 import base64
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from sqlshell.client.http import retries
 from sqlshell.errors import Exit, ProtocolError, ShellError
 from sqlshell.result import Rows
-from tests.client.test_statements import ID, OTHER, RUNNING, done, run, scripted
+from tests.client.test_statements import ID, OTHER, RUNNING, Scripted, done, run, scripted
 
 SUITE = Path(__file__).parents[1] / "data" / "json" / "JSONTestSuite.jsonl.gz"
 READ = "select 1"
@@ -36,7 +37,7 @@ def parts(*counts: int, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (b"", "invalid JSON"),
         (b"not json", "invalid JSON"),
@@ -53,12 +54,12 @@ def parts(*counts: int, **fields: Any) -> dict[str, Any]:
         (b"null", "unexpected JSON"),
     ],
 )
-def test_bodies_that_are_no_statement(body: bytes, said: str) -> None:
-    assert said in failure((200, body)).message
+def test_bodies_that_are_no_statement(body: bytes, message: str) -> None:
+    assert message in failure((200, body)).message
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         (done(data=[["1", "2"]]), "1 values"),
         (done(data=[["1"], []]), "1 values"),
@@ -69,8 +70,8 @@ def test_bodies_that_are_no_statement(body: bytes, said: str) -> None:
         (parts(-1, data=[]), "negative row count"),
     ],
 )
-def test_rows_that_are_none(answer: dict[str, Any], said: str) -> None:
-    assert said in failure((200, answer)).message
+def test_rows_that_are_none(answer: dict[str, Any], message: str) -> None:
+    assert message in failure((200, answer)).message
 
 
 def test_other_rows_than_announced_are_fetched_once_more() -> None:
@@ -117,32 +118,38 @@ def test_a_body_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "sent a response larger than" in failure((200, done(data=[["x" * 100_000]]))).message
 
 
-def outcome(body: bytes) -> Rows | None:
+def outcome(state: Scripted, body: bytes) -> Rows | None:
     """The rows of an answer; None for an error, which names what was wrong."""
-    with scripted((200, body)) as state:
-        try:
-            (rows,) = run(state, sql="insert")
-        except ShellError as error:
-            assert error.exit == Exit.SERVICE, error
-            assert error.message
-            return None
+    state.answers[:] = [(200, body)]
+    try:
+        (rows,) = run(state, sql="insert")
+    except ShellError as error:
+        assert error.exit == Exit.SERVICE, error
+        assert error.message
+        return None
     return rows
 
 
-def test_json_that_others_found_hard() -> None:
+@pytest.fixture
+def service() -> Iterator[Scripted]:
+    with scripted((200, b"")) as state:
+        yield state
+
+
+def test_json_that_others_found_hard(service: Scripted) -> None:
     head = json.dumps({"sqlState": "00000", "statementID": ID, "createdOn": 1})[:-1].encode()
     accepted = 0
     for line in gzip.decompress(SUITE.read_bytes()).splitlines():
         case = json.loads(line)
         text = base64.b64decode(case["base64"])
-        assert outcome(text) is None, case["name"]
+        assert outcome(service, text) is None, case["name"]
         columns = b', "metadata": {"columns": [{"name": "a"}]}, "data": '
-        rows = outcome(head + columns + text + b"}")
+        rows = outcome(service, head + columns + text + b"}")
         if rows is not None and rows != []:
             assert case["expect"] != "reject", case["name"]
             assert rows == json.loads(text), case["name"]
             accepted += 1
-        rows = outcome(head + b', "data": [], "metadata": ' + text + b"}")
+        rows = outcome(service, head + b', "data": [], "metadata": ' + text + b"}")
         assert rows in (None, []), case["name"]
         if rows == []:
             assert case["expect"] != "reject", case["name"]

@@ -1,4 +1,4 @@
-"""Partitions: in order, ahead within a window, and the same one again after a failure."""
+"""Partitions are read in order, ahead within a window, and again after a failure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import asyncio
 
 import pytest
 
+from sqlshell.client.http.options import NetworkOptions
+from sqlshell.client.http.transport import Transport
+from sqlshell.client.results.partition_fetcher import PartitionFetcher
 from sqlshell.client.results.partitions import PartitionReader
-from sqlshell.errors import ConnectionFailed
+from sqlshell.client.target import parse
+from sqlshell.errors import ConnectionFailed, NotAuthenticated
 from sqlshell.result import Batch
+from tests.client.test_statements import ID, done, scripted
 
 
 def batch(number: int) -> Batch:
@@ -106,3 +111,36 @@ def test_closing_cancels_what_is_in_flight() -> None:
 
     asyncio.run(read())
     assert cancelled == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("refusals", "renews", "asked", "renewed"), [(1, True, 2, 1), (2, True, 2, 1), (1, False, 1, 0)]
+)
+def test_a_refused_partition_is_asked_for_once_more_with_another_token(
+    refusals: int, renews: bool, asked: int, renewed: int
+) -> None:
+    made: list[Transport] = []
+
+    async def work(url: str) -> bytes:
+        async def refresh() -> Transport:
+            made.append(Transport(parse(url), "another", network=NetworkOptions(retries=0)))
+            return made[-1]
+
+        first = Transport(parse(url), "first", network=NetworkOptions(retries=0))
+        fetcher = PartitionFetcher(first, f"/v2/statements/{ID}", {}, ID, None, refresh if renews else None)
+        try:
+            return bytes(await fetcher.body(1))
+        finally:
+            for transport in (first, *made):
+                await transport.aclose()
+
+    answers = [(401, {"message": "expired"})] * refusals + [(200, done(data=[["1"]]))]
+    with scripted(*answers) as state:
+        if refusals == 1 and renews:
+            assert b'"1"' in asyncio.run(work(state.url))
+        else:
+            with pytest.raises(NotAuthenticated):
+                asyncio.run(work(state.url))
+    tokens = [headers["Authorization"] for _, _, headers, _ in state.asked]
+    assert tokens == ["Bearer first", "Bearer another"][:asked]
+    assert len(made) == renewed

@@ -1,4 +1,4 @@
-"""What every answer of wire-facts means to the client: a table of statuses and bodies."""
+"""A table of statuses and bodies, and what the client makes of each response."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.statements import protocol
 from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.client.statements.polling import StatementsClient
 from sqlshell.client.statements.protocol import (
@@ -197,3 +198,22 @@ def test_the_request_is_a_multipart_part_of_json() -> None:
         "database": "d",
         "parameters": {"timezone": "Europe/Paris", "sessionID": "s", "rowLimit": 5},
     }
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"message":"no","traceID":"t1"}', ("no", "t1")),
+        (b'{"message":{"a":1}}', ('{"a": 1}', "")),
+        (b'{"message":["x"],"traceID":7}', ('["x"]', "7")),
+        (b'{"message":null}', ("", "")),
+        (b'{"message":""}', ("", "")),
+        (b"{}", ("", "")),
+        (b"", ("", "")),
+        (b"plain \n text", ("plain text", "")),
+        (b"<html><title>Bad\n &amp; worse</title>", ("Bad & worse", "")),
+        (b"<html>", ("an HTML page", "")),
+    ],
+)
+def test_what_an_error_body_says(body: bytes, expected: tuple[str, str]) -> None:
+    assert protocol.read_error({}, body) == expected

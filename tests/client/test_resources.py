@@ -1,4 +1,4 @@
-"""Downloads: whole and checked, or not there; gone on with after a break; never where a name says."""
+"""Downloads are complete and verified, or do not appear; they are resumed, and never written where a name says."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sqlshell.client.resources import Download, download, resource_path
 from sqlshell.client.target import parse
 from sqlshell.errors import OutputError, ProtocolError, ServiceError, ShellError, UsageError
 from sqlshell.origin import Own
-from sqlshell.shell.running.attachments import place_for
+from sqlshell.shell.running.attachments import download_path
 
 CONTENT = os.urandom(200_000)
 SUM = hashlib.sha256(CONTENT).hexdigest()
@@ -239,7 +239,7 @@ def test_refusals(tmp_path: Path, status: int) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_names_never_leave_the_folder(tmp_path: Path, name: str) -> None:
     try:
-        place = place_for(Own(name), Own(str(tmp_path)))
+        place = download_path(Own(name), Own(str(tmp_path)))
     except UsageError:
         return
     assert place.parent == tmp_path

@@ -1,4 +1,4 @@
-"""The client against a service that answers what the local one never does: a scripted server on a real socket."""
+"""The client with a scripted server that responds as the local service never does."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.statements import polling
 from sqlshell.client.statements.polling import Observer, StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
@@ -132,13 +133,13 @@ def test_polling_sends_the_session_each_time() -> None:
 
 
 def test_not_ready_is_tried_again_and_said() -> None:
-    said: list[str] = []
+    message: list[str] = []
     lost = {"sqlState": "3E001", "message": "warming up", "statementID": ID, "createdOn": 1}
     with scripted((200, lost), (202, RUNNING), (200, lost), (200, done(data=[]))) as state:
-        assert run(state, Observer(say=said.append)) == [[]]
+        assert run(state, Observer(say=message.append)) == [[]]
     assert [asked[0] for asked in state.asked] == ["POST", "POST", "GET", "POST"]
-    assert len(said) == 2
-    assert "warming up" in said[0]
+    assert len(message) == 2
+    assert "warming up" in message[0]
 
 
 LOST = {"sqlState": "3E004", "message": "the pool is stopped", "statementID": ID, "createdOn": 1}
@@ -149,14 +150,20 @@ LOST = {"sqlState": "3E004", "message": "the pool is stopped", "statementID": ID
     [
         (NetworkOptions(retries=0), None, 1, StatementError),
         (NetworkOptions(retries=2), None, 3, StatementError),
-        (NetworkOptions(retries=9, timeout=0.5), None, 2, StatementError),
-        (NetworkOptions(retries=9), 0.6, 2, WaitTimeout),
+        (NetworkOptions(retries=9, timeout=5), None, 2, StatementError),
+        (NetworkOptions(retries=9), 2, 2, WaitTimeout),
         (NetworkOptions(retries=0), 0.1, 1, StatementError),
     ],
 )
 def test_what_is_not_ready_is_waited_for_within_the_limits(
-    network: NetworkOptions, wait: float | None, posts: int, error: type[ShellError]
+    network: NetworkOptions,
+    wait: float | None,
+    posts: int,
+    error: type[ShellError],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if network.retries == 9:
+        monkeypatch.setattr(polling, "backoff", lambda attempt: 1000.0 if attempt else 0.01)
     with scripted((200, LOST)) as state, pytest.raises(error, match="the pool is stopped") as caught:
         run(state, wait=wait, network=network)
     assert len(state.asked) == posts

@@ -1,4 +1,4 @@
-"""Endless results: ends and faults, gaps, limits, and what is never shortened in silence."""
+"""Unbounded results: ends and errors, gaps, limits, and that nothing is truncated silently."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Seen:
     """Their numbers."""
     columns: list[tuple[str, str]] = field(default_factory=list)
     error: ShellError | None = None
-    said: list[str] = field(default_factory=list)
+    message: list[str] = field(default_factory=list)
     ended: str = ""
     gaps: int = 0
     plane: Plane | None = None
@@ -71,7 +71,7 @@ def read(
         context = SessionContext(session_id="s1", timezone="UTC")
         try:
             async for result in statements.run(
-                Submission("select * from s", reads_only=True), context, Observer(say=seen.said.append)
+                Submission("select * from s", reads_only=True), context, Observer(say=seen.message.append)
             ):
                 assert result.endless is not None
                 seen.columns = [(column.name, column.type) for column in result.columns]
@@ -151,7 +151,7 @@ def test_a_gap_is_told_where_it_may_be() -> None:
     )
     assert seen.rows == numbers(1, 5) + numbers(8, 10)
     assert (seen.error, seen.gaps, seen.ended) == (None, 1, "service")
-    gap = [line for line in seen.said if "possible gap" in line]
+    gap = [line for line in seen.message if "possible gap" in line]
     assert len(gap) == 1
     assert gap[0].count("T") >= 2
 
@@ -257,7 +257,7 @@ def test_by_tls_with_the_same_authorities(authority: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "tries", "said", "kind"),
+    ("status", "tries", "message", "kind"),
     [
         *((status, 1, str(status), NotAuthenticated) for status in (401, 403)),
         *((status, 1, str(status), ServiceError) for status in (400, 404, 501)),
@@ -265,12 +265,12 @@ def test_by_tls_with_the_same_authorities(authority: Path) -> None:
         *((status, 3, str(status), ConnectionFailed) for status in (408, 429, 500, 502, 503, 504)),
     ],
 )
-def test_a_websocket_that_is_not_opened(status: int, tries: int, said: str, kind: type[ShellError]) -> None:
+def test_a_websocket_that_is_not_opened(status: int, tries: int, message: str, kind: type[ShellError]) -> None:
     seen = read(sends(METADATA), refuse=status)
     assert seen.error is not None
     assert type(seen.error) is kind
     assert seen.error.exit == Exit.SERVICE
-    assert said in seen.error.message + seen.error.hint
+    assert message in seen.error.message + seen.error.hint
     assert seen.plane is not None
     assert len(seen.plane.headers) == tries
 
@@ -284,18 +284,18 @@ def test_a_reader_that_has_enough_does_not_wait_for_a_reconnect(monkeypatch: pyt
 
 @pytest.mark.parametrize("secret", ["the-api-token", "plane-token"])
 def test_a_stream_that_gives_our_tokens_back_does_not_get_them_shown(secret: str) -> None:
-    said = f"{secret}, {base64.b64encode(f'Bearer {secret}'.encode()).decode()}"
+    message = f"{secret}, {base64.b64encode(f'Bearer {secret}'.encode()).decode()}"
     named = METADATA | {"columns": [{"name": secret, "type": "VARCHAR"}, {"name": "p", "type": "VARCHAR"}]}
-    row = {"type": "data", "headers": {}, "data": [said, "kept"]}
+    row = {"type": "data", "headers": {}, "data": [message, "kept"]}
     for acts in (
         sends(named, row),
-        sends(METADATA, row, code=4401, reason=said),
-        sends(METADATA, row, {"type": "error", "message": said, "sqlCode": "XX000"}),
-        sends(METADATA, f"{{{said}"),
+        sends(METADATA, row, code=4401, reason=message),
+        sends(METADATA, row, {"type": "error", "message": message, "sqlCode": "XX000"}),
+        sends(METADATA, f"{{{message}"),
     ):
         seen = read(acts, limits=StreamLimits(reconnect=False))
         shown = "\n".join(
-            [str(seen.rows), str(seen.columns), str(seen.said)]
+            [str(seen.rows), str(seen.columns), str(seen.message)]
             + ([seen.error.message, seen.error.hint] if seen.error is not None else [])
         )
         assert secret not in shown

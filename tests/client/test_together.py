@@ -1,4 +1,4 @@
-"""Statements sent together: to a scripted server that announces batches, or does not."""
+"""Batches of statements, with scripted servers that announce them or do not."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ async def taken_first(state: Scripted, seconds: float = 5.0) -> tuple[int, list[
 
 
 def test_the_next_batch_is_sent_while_results_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlshell.client.statements.batches.MOST", 2)
+    monkeypatch.setattr("sqlshell.client.statements.batch_client.MOST", 2)
     answers = [(200, one(1)), batch(one(2), one(3)), batch(one(4), one(5, "42601"), state="42601")]
     with scripted(*answers, extensions="batch") as state:
         number, behind = asyncio.run(taken_first(state))
@@ -300,7 +300,7 @@ def test_the_next_batch_is_sent_while_results_are_taken(monkeypatch: pytest.Monk
 )
 def test_no_batch_is_sent_early_where_it_may_not_run(monkeypatch: pytest.MonkeyPatch, second: Response) -> None:
     """Behind a failure, in a context that changed, behind a large result and behind one without an end."""
-    monkeypatch.setattr("sqlshell.client.statements.batches.MOST", 2)
+    monkeypatch.setattr("sqlshell.client.statements.batch_client.MOST", 2)
     second = {name: value for name, value in second.items() if value is not None}
     with scripted((200, one(1)), batch(one(2), second), extensions="batch") as state:
         number, behind = asyncio.run(taken_first(state, 0.2))
@@ -309,7 +309,7 @@ def test_no_batch_is_sent_early_where_it_may_not_run(monkeypatch: pytest.MonkeyP
 
 
 def test_a_failed_batch_that_was_sent_early_is_told_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlshell.client.statements.batches.MOST", 2)
+    monkeypatch.setattr("sqlshell.client.statements.batch_client.MOST", 2)
     answers = [(200, one(1)), batch(one(2), one(3)), (0, "break")]
     with scripted(*answers, extensions="batch") as state:
         told, _, _ = asyncio.run(taken(state, ["a", "b", "c", "d", "e"]))

@@ -1,4 +1,4 @@
-"""One origin: what is sent again and what is not, bodies within bounds, certificates, proxies, and what is shown."""
+"""Requests to one origin: retries, limits of bodies, certificates, proxies, traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attachments: what is refused before anything is sent, and bodies of exactly the size that was said."""
+"""Attachments: what is refused before anything is sent, and bodies of exactly the announced size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service that knows only what it is given: statements by patterns with their answers; all others are 42601."""
+"""A service that supports only given statements, by patterns with their results; all others fail with 42601."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def few_words(answers: Answers) -> Iterator[FewWords]:
             sql = json.loads(found[1]) if found else ""
             state.asked.append(sql)
             known = next((given for text, given in answers.items() if re.fullmatch(text, sql, re.I | re.S)), None)
-            said: dict[str, object] = {"statementID": ID, "createdOn": 1}
+            message: dict[str, object] = {"statementID": ID, "createdOn": 1}
             if known is None:
-                said |= {"sqlState": "42601", "message": f"syntax error in {sql[:20]}"}
+                message |= {"sqlState": "42601", "message": f"syntax error in {sql[:20]}"}
             else:
                 columns, rows = known
                 told = [{"name": name, "type": "VARCHAR", "nullable": True} for name in columns]
                 parts = [{"rowCount": len(rows)}]
                 metadata = {"encoding": "json", "columns": told, "partitionInfo": parts, "context": CONTEXT}
-                said |= {"sqlState": "00000", "metadata": metadata, "data": rows}
-            content = json.dumps(said).encode()
+                message |= {"sqlState": "00000", "metadata": metadata, "data": rows}
+            content = json.dumps(message).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))

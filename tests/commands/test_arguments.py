@@ -1,10 +1,12 @@
-"""Every command of the registry with no arguments, too many and wrong ones: a clear word, never a traceback."""
+"""Every command without arguments, with too many and with wrong ones: a clear error, never a traceback."""
 
 from __future__ import annotations
 
 import pytest
 
 from sqlshell.shell.commands import BUILTIN, GROUPS, Command
+from sqlshell.shell.commands.examples import EXAMPLES
+from sqlshell.shell.commands.help_text import COLUMN, overview
 from tests.conftest import Program
 
 
@@ -23,7 +25,7 @@ def test_too_many_arguments(program: Program) -> None:
     done = program("--on-error", "continue", "-q", stdin="".join(f"\\{item.name} a b c d e f g h\n" for item in asked))
     assert done.code == 2
     for number, item in enumerate(asked, 1):
-        line = next(line for line in done.err.splitlines() if line.startswith(f"stdin:{number}: error: "))
+        line = next(line for line in done.err.splitlines() if line.startswith(f"<stdin>:{number}: error: "))
         assert f"\\{item.name}" in line, line
 
 
@@ -32,7 +34,7 @@ def test_none_where_some_are_needed(program: Program) -> None:
     asked.sort(key=_conditions_last)
     done = program("--on-error", "continue", "-q", stdin="".join(f"\\{item.name}\n" for item in asked))
     for number, item in enumerate(asked, 1):
-        line = next(line for line in done.err.splitlines() if line.startswith(f"stdin:{number}: error: "))
+        line = next(line for line in done.err.splitlines() if line.startswith(f"<stdin>:{number}: error: "))
         assert f"\\{item.name} requires" in line, line
 
 
@@ -41,7 +43,7 @@ def test_words_that_are_none_of_those_allowed(program: Program) -> None:
     assert {item.name for item in asked} >= {"x", "timing", "t", "headers", "context"}
     done = program("--on-error", "continue", "-q", stdin="".join(f"\\{item.name} sideways\n" for item in asked))
     for number, item in enumerate(asked, 1):
-        line = next(line for line in done.err.splitlines() if line.startswith(f"stdin:{number}: error: "))
+        line = next(line for line in done.err.splitlines() if line.startswith(f"<stdin>:{number}: error: "))
         assert f"\\{item.name}: invalid argument 'sideways'; expected" in line, line
 
 
@@ -50,7 +52,7 @@ def test_a_quote_that_is_not_closed(program: Program) -> None:
     asked.sort(key=_conditions_last)
     done = program("--on-error", "continue", "-q", stdin="".join(f"\\{item.name} 'a\n" for item in asked))
     for number, item in enumerate(asked, 1):
-        line = next(line for line in done.err.splitlines() if line.startswith(f"stdin:{number}: error: "))
+        line = next(line for line in done.err.splitlines() if line.startswith(f"<stdin>:{number}: error: "))
         assert "unterminated quote" in line, (item.name, line)
 
 
@@ -77,11 +79,11 @@ def test_the_list_of_commands_is_short_and_cut_in_no_word(program: Program, colu
     heads = [line.split()[0] for line in lines if line.startswith("  \\")]
     assert heads == [f"\\{item.name}" for item in BUILTIN]
     if columns == 80:
-        assert len(lines) <= len(BUILTIN) + 2 * len(GROUPS) + 12
+        assert len(lines) <= len(BUILTIN) + 2 * len(GROUPS) + 18
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (".quit\nselect 1;", ""),
         ("!quit\nselect 1;", ""),
@@ -99,8 +101,36 @@ def test_the_list_of_commands_is_short_and_cut_in_no_word(program: Program, colu
         ("!queries", ""),
     ],
 )
-def test_commands_of_other_shells(program: Program, text: str, said: str) -> None:
+def test_commands_of_other_shells(program: Program, text: str, message: str) -> None:
     done = program("-q", stdin=f"{text}\n")
     assert done.code == 0, done.err
-    assert said in done.out + done.err
+    assert message in done.out + done.err
     assert "select 1" not in done.out
+
+
+def test_the_list_of_commands_fits_a_large_screen() -> None:
+    for width, columns, most in ((79, 1, None), (119, 2, None), (199, 3, 57)):
+        text = overview(BUILTIN, width, columns=3)
+        lines = text.splitlines()
+        assert max(map(len, lines)) <= width
+        assert most is None or len(lines) <= most
+        titles = [title for title, _ in GROUPS if f"{title}\n" in f"{text}\n" or f"{title}   " in text]
+        assert len(titles) == len(GROUPS)
+        assert text.count("  \\") >= len(BUILTIN)
+        assert (columns > 1) == any("   \\" in line[COLUMN:] for line in lines)
+
+
+def test_every_example_runs(program: Program) -> None:
+    """Those that only a prompt can run are for it alone; what an example makes is for those after it."""
+    texts = [text for name, found in EXAMPLES.items() if name not in {"browse", "clip", "chart"} for text in found]
+    given = [argument for text in ("\\demo", *texts) for argument in ("-c", text)]
+    done = program("--on-error", "continue", *given)
+    assert done.code == 0, done.err
+
+
+def test_an_example_is_for_a_command_that_there_is(program: Program) -> None:
+    names = {item.name for item in BUILTIN}
+    assert not EXAMPLES.keys() - names
+    shown = program("-c", "\\? gset").out
+    assert "Examples on the data of \\demo:\n  1  select max(id)" in shown
+    assert "Ctrl-X" not in shown

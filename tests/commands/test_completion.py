@@ -1,4 +1,4 @@
-"""What the completer proposes for commands, as a table: completion.txt has a text with a cursor and the choices."""
+"""Completion of commands: each line of completion.txt has a text with a cursor and the suggestions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from sqlshell.origin import Own, mine
+from sqlshell.origin import Own, own_text
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
@@ -59,7 +59,7 @@ def test_commands_and_their_arguments(tmp_path: Path, monkeypatch: pytest.Monkey
             there.front_end.catalog = Catalog(contents())
             monkeypatch.setattr(there.environment, "profiles", lambda: ["staging", "work"])
             monkeypatch.setattr(there.environment, "themes", lambda: ["default", "paper"])
-            shell.port.variables.set(Own("who"), mine(Own("me")))
+            shell.port.variables.set(Own("who"), own_text(Own("me")))
             shell.session.options.completion = True
             completer = ShellCompleter(
                 shell.session,

@@ -1,6 +1,7 @@
-"""What came from a service is data: whatever its text, however it was passed on, at whatever place of whatever command
-it stands, it names no file, no command, no target and no setting. The registry of commands is walked, so that a new one
-is covered; an audit hook of Python sees what is opened, run and connected to."""
+"""A value from a service is data: it cannot name a file, command, target or setting, whatever its text and however it
+was passed on. All commands of the registry are tested, so that new ones are covered; an audit hook of Python records
+what is opened, run and connected to.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from prompt_toolkit.document import Document
 
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own, mine, theirs
+from sqlshell.origin import Own, own_text, service_text
 from sqlshell.shell.commands import BUILTIN, Command, table
 from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.commands.command import OPTIONS, Args, command, parse
@@ -26,7 +27,7 @@ from sqlshell.shell.commands.lexing import words
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
 from sqlshell.shell.port import Port
-from sqlshell.shell.scripts.flow import NAMES as FLOW
+from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
 from sqlshell.shell.scripts.variables import CONTROL
 from sqlshell.sql.analysis.files import named_files, names_file, refuse_files
 from sqlshell.sql.completion.catalog import Catalog, Contents, Function, Relation
@@ -126,7 +127,7 @@ def text_of(item: Command, name: str, before: Sequence[str], reference: str) -> 
     line = f"{typed} {' '.join([*before, reference])}"
     if item.name in SENDING:
         return f"select 1 as a {line}\n\\r\n"
-    if item.name in FLOW:
+    if item.name in CONDITION_COMMANDS:
         return f"{line}\n\\endif\n" if item.name == "if" else f"\\if 0\n{line}\n\\endif\n"
     return f"{line}\n"
 
@@ -190,7 +191,7 @@ async def fresh(port: Port, args: Args) -> None:
 
 @pytest.mark.parametrize("reference", [":v", ":'v'", ':"v"', "a:v", ":v:o", "`printf %s :'v'`"])
 def test_an_argument_is_the_persons_own_unless_the_command_takes_data(reference: str) -> None:
-    values = {"v": theirs("x", ":v"), "o": mine(Own("y"))}
+    values = {"v": service_text("x", ":v"), "o": own_text(Own("y"))}
     for item in (*BUILTIN, fresh):
         if item.usage in {"", "[TEXT...]"}:
             continue
@@ -221,7 +222,7 @@ def test_in_backticks_it_is_one_word_in_quotes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watched: Watched, value: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    values = {"v": theirs(value, ":v")}
+    values = {"v": service_text(value, ":v")}
     for shell in QUOTED_FOR_THE_SHELL:
         (word,) = parse("set", "[NAME] [VALUE...]", Own(f"`{shell}`"), values, data=("NAME",)).texts
         assert word.text.strip() in {value.strip(), f"a{value}".strip(), f"{value} {value}".strip()}
@@ -371,7 +372,7 @@ WHOLE = (
 @pytest.mark.parametrize("text", WHOLE)
 def test_a_statement_of_a_service_names_no_file(text: str) -> None:
     with pytest.raises(UsageError, match="came from the service"):
-        refuse_files(theirs(text, ":v"))
+        refuse_files(service_text(text, ":v"))
 
 
 VALUES = {
@@ -417,32 +418,32 @@ def test_no_statement_opens_a_file_that_a_service_named(tmp_path: Path, monkeypa
 
 def test_a_file_is_sent_only_where_the_person_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other parts of the statement may come from a service."""
-    own = {"file": mine(Own("@lib.jar"))}
+    own = {"file": own_text(Own("@lib.jar"))}
     for text, values, paths in (
-        ("with ('file' = '@lib.jar', 'name' = :'v')", {"v": theirs("@other", ":v")}, ["lib.jar"]),
-        ("with ('name' = :'v', 'file' = '@lib.jar')", {"v": theirs("'file' = '@x'", ":v")}, ["lib.jar"]),
-        ("with ('file' = :'file', 'name' = :v)", own | {"v": theirs("1", ":v")}, ["lib.jar"]),
-        ("with ('file' = :'v')", {"v": theirs("@lib.jar", ":v")}, None),
-        ("with (:'v' = '@lib.jar')", {"v": theirs("file", ":v")}, None),
-        ("with ('file' :v '@lib.jar')", {"v": theirs("=", ":v")}, None),
-        ("with (:v)", {"v": theirs("'file' = '@lib.jar'", ":v")}, None),
-        ("with (a = :v -- don't, 'file' = '@lib.jar'", {"v": theirs("'", ":v")}, None),
-        ("with ('key' = :'v')", {"v": theirs("@lib.jar", ":v")}, []),
-        ("with ('key' = :v)", {"v": theirs("'@lib.jar'", ":v")}, []),
-        ("with ('key' = :v '@lib.jar')", {"v": theirs("1, 'other' =", ":v")}, None),
-        ("with (:v '@lib.jar')", {"v": theirs("'other' =", ":v")}, None),
-        ("with ('file' = '@:v')", {"v": theirs("lib.jar", ":v")}, [":v"]),
+        ("with ('file' = '@lib.jar', 'name' = :'v')", {"v": service_text("@other", ":v")}, ["lib.jar"]),
+        ("with ('name' = :'v', 'file' = '@lib.jar')", {"v": service_text("'file' = '@x'", ":v")}, ["lib.jar"]),
+        ("with ('file' = :'file', 'name' = :v)", own | {"v": service_text("1", ":v")}, ["lib.jar"]),
+        ("with ('file' = :'v')", {"v": service_text("@lib.jar", ":v")}, None),
+        ("with (:'v' = '@lib.jar')", {"v": service_text("file", ":v")}, None),
+        ("with ('file' :v '@lib.jar')", {"v": service_text("=", ":v")}, None),
+        ("with (:v)", {"v": service_text("'file' = '@lib.jar'", ":v")}, None),
+        ("with (a = :v -- don't, 'file' = '@lib.jar'", {"v": service_text("'", ":v")}, None),
+        ("with ('key' = :'v')", {"v": service_text("@lib.jar", ":v")}, []),
+        ("with ('key' = :v)", {"v": service_text("'@lib.jar'", ":v")}, []),
+        ("with ('key' = :v '@lib.jar')", {"v": service_text("1, 'other' =", ":v")}, None),
+        ("with (:v '@lib.jar')", {"v": service_text("'other' =", ":v")}, None),
+        ("with ('file' = '@:v')", {"v": service_text("lib.jar", ":v")}, [":v"]),
     ):
-        statement = substituted(mine(Own(text)), values)
+        statement = substituted(own_text(Own(text)), values)
         if paths is None:
             with pytest.raises(UsageError, match="the name of a file to upload cannot be"):
                 named_files(statement)
         else:
             assert [item.path for item in named_files(statement).files] == paths
-    waiting = substituted(mine(Own("with ('file' = :'v')")), {"v": theirs("lib.jar", ":v")})
+    waiting = substituted(own_text(Own("with ('file' = :'v')")), {"v": service_text("lib.jar", ":v")})
     with pytest.raises(UsageError, match="the name of a file to upload"):
         names_file(waiting, "lib.jar")
-    assert not names_file(substituted(mine(Own("insert :'v'")), {"v": theirs("lib.jar", ":v")}), "lib.jar")
+    assert not names_file(substituted(own_text(Own("insert :'v'")), {"v": service_text("lib.jar", ":v")}), "lib.jar")
 
 
 AGAIN = (
@@ -477,9 +478,9 @@ def test_what_would_act_when_it_is_read_again_is_not_written_kept_or_edited(
                 for command_text in ("\\w out.sql", "\\n+ kept", "\\e"):
                     told = await here.enter(f"{command_text}\n")
                     assert "came from the service" in told, (text, command_text, told)
-                    assert here.shell.buffer.edited == ""
+                    assert here.shell.buffer.take_edited() == ""
             await here.enter("select 'select 1 as one' as a \\gexec\n\\w out.sql\n\\n+ kept\n\\e\n")
-            assert here.shell.buffer.edited == "Select 1 as one;"
+            assert here.shell.buffer.take_edited() == "Select 1 as one;"
 
     asyncio.run(work())
     assert not (tmp_path / MARK).exists()
@@ -500,7 +501,7 @@ NAMED = (
 
 
 def test_what_completion_inserts_is_one_word_of_the_command(tmp_path: Path) -> None:
-    kinds = ("query", "store", "database", "schema", "role", "pool", "organization", "sequence", "index", "own type")
+    kinds = ("query", "store", "database", "schema", "role", "pool", "organization", "sequence", "index", "user type")
     names = {kind: [form.format("x") for form in NAMED] for kind in (*kinds, "macro", "entity")}
     relations = [Relation("d", "s", form.format(kind), kind) for form in NAMED for kind in ("table", "view", "stream")]
     known = Contents(relations, {}, [Function(form.format("f")) for form in NAMED], names)
@@ -640,4 +641,4 @@ def test_the_variables_of_the_shell_are_explained(program: Program) -> None:
     assert (done.code, done.err) == (0, "")
     for name in CONTROL:
         assert name in done.out
-    assert "\\own NAME EXPRESSION" in " ".join(done.out.split())
+    assert "\\own NAME REGEX" in " ".join(done.out.split())

@@ -1,5 +1,6 @@
-"""Every command, on results of every width, length and type, with every argument that completion offers: none of them
-ends the shell or is a bug. And what a command that has a bug does."""
+"""Every command with results of every width, length and type, and with every argument that completion offers: none ends
+the shell or causes a bug report. Also, how a bug in a command is reported.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import asyncio
 import contextlib
 import io
 import random
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -17,10 +19,10 @@ import pytest
 from sqlshell.config.values import Config
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit
-from sqlshell.launch.assembly import Sharing
-from sqlshell.launch.destination import find_place
-from sqlshell.launch.environment import Environment, Given, connection_of
-from sqlshell.launch.reach import reach
+from sqlshell.launch.assembly import SharedParts
+from sqlshell.launch.destination import find_destination
+from sqlshell.launch.endpoint import open_endpoint
+from sqlshell.launch.environment import ConnectionInputs, Environment, build_connection
 from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.output.writer import Summary
@@ -30,19 +32,21 @@ from sqlshell.shell.commands import BUILTIN, Command, table
 from sqlshell.shell.commands.arguments import arguments
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Effect, Submit
-from sqlshell.shell.front_end import Silent
+from sqlshell.shell.front_end import NoProgress
 from sqlshell.shell.interactive.editor import edited
-from sqlshell.shell.metadata.catalog_loader import Loader
+from sqlshell.shell.metadata.catalog_loader import CatalogLoader
+from sqlshell.shell.parts import Parts
 from sqlshell.shell.port import Port
-from sqlshell.shell.records.redaction import Keeping
-from sqlshell.shell.results.outlet import Outlet
+from sqlshell.shell.records.redaction import SecretFilter
+from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
-from sqlshell.shell.scripts.flow import NAMES as FLOW
+from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
 from sqlshell.shell.scripts.front_end import ScriptFrontEnd
+from sqlshell.shell.scripts.position import Position
 from sqlshell.shell.session import Options, Session, SessionState
 from sqlshell.shell.shell import Shell
 
-ELSEWHERE = {"q", "c", "gexec", "prompt", "!", "e", "browse", "watch", "repeat", "tutorial", *FLOW}
+ELSEWHERE = {"q", "c", "gexec", "prompt", "!", "e", "browse", "watch", "repeat", "tutorial", *CONDITION_COMMANDS}
 """Commands that have a test of their own: they leave, move, ask, wait, go on without end or run what they find."""
 SENDING = {"g", "gx", "bg", "gset", "gdesc", "clip", "crosstab", "chart", "local"}
 WORDS = (
@@ -57,7 +61,7 @@ class Person(ScriptFrontEnd):
     """A person, who may be given something to ask, to look at and to edit with."""
 
     def edit(self, text: str, path: Own) -> Own:
-        return edited(text, path)
+        return edited(text, path, sys.stdin)
 
 
 class Room:
@@ -85,27 +89,24 @@ class Room:
 async def room(folder: Path, commands: Mapping[str, Command], *, interactive: bool) -> AsyncIterator[Room]:
     stream = io.StringIO()
     diagnostics = Diagnostics(stream)
-    given = Given(Own(""), {}, Config(folder / "config.toml", {}), {"SQLSHELL_STATE_DIR": str(folder / "state")})
-    place = find_place("", {}, {}, given.config, diagnostics.warn)
+    given = ConnectionInputs(
+        Own(""), {}, Config(folder / "config.toml", {}), {"SQLSHELL_STATE_DIR": str(folder / "state")}
+    )
+    place = find_destination("", {}, {}, given.config, diagnostics.warn)
     with contextlib.ExitStack() as services, (folder / "screen").open("w") as screen:
         streams = Streams(io.StringIO(), screen, stream)
-        front_end = Person(diagnostics, Silent())
-        sharing = Sharing(Options(timing=interactive), Keeping(), front_end, diagnostics, streams, interactive)
-        reached = reach(place, streams)
+        front_end = Person(diagnostics, NoProgress())
+        sharing = SharedParts(Options(timing=interactive), SecretFilter(), front_end, diagnostics, streams, interactive)
+        reached = open_endpoint(place, streams)
         services.callback(reached.release)
-        state = SessionState.on(connection_of(place, reached, sharing, given), front_end.announce)
-        session = Session(state, sharing.options, interactive, sharing.keeping)
-        outlet = Outlet(
-            session,
-            front_end,
-            diagnostics,
-            lambda endless, sideways: StreamSink(cast(BinaryIO, screen.buffer)),
-            streams.stdout,
-        )
+        state = SessionState.on(build_connection(place, reached, sharing, given), front_end.announce)
+        session = Session(state, sharing.options, interactive, sharing.secret_filter)
+        sink = StreamSink(cast(BinaryIO, screen.buffer))
+        outlet = ResultOutput(session, front_end, diagnostics, lambda endless, sideways: sink, streams.stdout, sink)
         environment = Environment(given, place.settings, sharing, services)
-        shell = Shell(
-            session, outlet, front_end, environment, diagnostics, lambda: commands, Attachments((), diagnostics)
-        )
+        attachments = Attachments((), diagnostics)
+        parts = Parts.of(session, outlet, attachments, front_end, environment, diagnostics, Position(), streams)
+        shell = Shell(parts, lambda: commands)
         try:
             yield Room(shell, front_end, environment, stream)
         finally:
@@ -189,7 +190,7 @@ def test_what_goes_on_leaves_or_asks(tmp_path: Path, monkeypatch: pytest.MonkeyP
                 if item.name in ELSEWHERE - {"watch", "repeat", "q", "!", "tutorial"}:
                     for word in WORDS:
                         await here.enter(f"\\{item.name} {word}\n")
-                        here.shell.forget_unfinished()
+                        here.shell.discard_unfinished()
             for word in ("", "''", "true", "false", "exit 3", "kill -9 $$"):
                 await here.enter(f"\\! {word}\n")
             assert not here.bugs, "\n".join(f"{text[-100:]!r}: {told}" for text, told in here.bugs.items())
@@ -237,18 +238,17 @@ def test_names_are_looked_up_in_no_session_that_stays(tmp_path: Path) -> None:
     async def work() -> None:
         async with room(tmp_path, table(BUILTIN), interactive=False) as here:
             await here.enter("create database d2; use database d2;\n")
-            loader = Loader(here.shell.session.connection.client, lambda: here.shell.session.context, "", None)
-            loaded = asyncio.Event()
-            loader.changed = loaded.set
+            session, loaded = here.shell.session, asyncio.Event()
+            loader = CatalogLoader(session.connection.client, lambda: session.context, "", None, changed=loaded.set)
             loader.begin()
             await loaded.wait()
             await here.enter("use database memory;\n")
             for _ in range(100):
-                said = await here.enter("drop database d2;\n")
-                if not said:
+                message = await here.enter("drop database d2;\n")
+                if not message:
                     break
                 await asyncio.sleep(0.02)
-            assert not said
+            assert not message
             await loader.aclose()
 
     asyncio.run(work())

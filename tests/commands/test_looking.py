@@ -1,4 +1,4 @@
-"""What there is: on the embedded service and on one that is served, by patterns."""
+"""Lists and descriptions of objects, by patterns, on the embedded service and on `serve`."""
 
 from __future__ import annotations
 
@@ -303,13 +303,13 @@ def test_queries_that_run(program: Program, served: Served) -> None:
 
 def test_letters_stand_together(program: Program) -> None:
     made = "create table a as select 1 as i; create view b as from a; create sequence c;\n"
-    script = made + "\\dtv\n\\dsvt\n\\dts b*\n\\a\n\\dtvs c\n\\a\n\\pset format\n"
+    script = made + "\\dtv\n\\dsvt\n\\dts b*\n\\a\n\\t\n\\dtvs c\n\\a\n\\pset format\n"
     done = program("-q", "--format", "csv", stdin=script)
     a, b, c = "main,a,table\n", "main,b,view\n", "main,c,sequence\n"
     head = "schema,name,type\n"
-    tabs = f"{head}{c}".replace(",", "\t")
-    assert done.out == f"{head}{a}{b}{head}{a}{b}{c}{head}{tabs}"
-    assert done.err == "Format is tsv.\nFormat is table.\nOption format is table.\n"
+    unaligned = c.replace(",", "|")
+    assert done.out == f"{head}{a}{b}{head}{a}{b}{c}{head}{unaligned}"
+    assert done.err == "Format is unaligned.\nTuples only is on.\nFormat is table.\nOption format is table.\n"
 
 
 def test_quoted_names_are_meant_exactly(program: Program) -> None:
@@ -393,3 +393,18 @@ def test_a_served_service(program: Program, served: Served) -> None:
 )
 def test_patterns(pattern: str, names: tuple[str, ...], matches: bool) -> None:
     assert Pattern(pattern).matches(*names) is matches
+
+
+def test_what_stands_below_the_columns(program: Program) -> None:
+    script = (
+        "create table t (a int primary key, b int check (b > 0));\n"
+        "create index i on t(b);\ncreate index j on t(a, b);\n"
+        "comment on table t is 'several\nlines';\n\\d+ t\n"
+    )
+    below = program("-q", "--format", "table", stdin=script).out.rpartition("+\n")[2]
+    assert below == (
+        "Keys:\n    t_a_pkey PRIMARY KEY(a)\n"
+        "Check constraints:\n    t_b_check CHECK((b > 0))\n"
+        "Indexes:\n    i (b)\n    j (a, b)\n"
+        "Comment: several\nlines\nRows: about 0\n"
+    )

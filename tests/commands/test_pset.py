@@ -1,4 +1,4 @@
-"""Every display option does what it says, in every format that it is for, and nothing in the others."""
+"""Every display option affects the formats that it is for, and no others."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ PLAIN = {
     "tsv": "a\tb\tc\n1234567.5\t\\N\ta long text\n",
     "json": '[{"a":1234567.5,"b":null,"c":"a long text"}]\n',
     "jsonl": '{"a":1234567.5,"b":null,"c":"a long text"}\n',
+    "unaligned": "a|b|c\n1234567.5||a long text\n(1 row)\n",
+    "markdown": "| a | b | c |\n| ---: | --- | --- |\n| 1234567.5 | NULL | a long text |\n\n",
+    "insert": "INSERT INTO t (a, b, c) VALUES\n  (1234567.5, NULL, 'a long text');\n",
 }
 DIFFERENT: dict[str, dict[str, str]] = {
     "tuples_only on": {
@@ -28,7 +31,13 @@ DIFFERENT: dict[str, dict[str, str]] = {
         "vertical": "a | 1234567.5\nb | NULL\nc | a long text\n",
         "csv": "1234567.5,,a long text\n",
         "tsv": "1234567.5\t\\N\ta long text\n",
+        "unaligned": "1234567.5||a long text\n",
     },
+    "footer off": {"unaligned": PLAIN["unaligned"].replace("(1 row)\n", "")},
+    "fieldsep ,": {"unaligned": PLAIN["unaligned"].replace("|", ",")},
+    "recordsep ^": {"unaligned": "a|b|c^1234567.5||a long text^(1 row)\n"},
+    "csv_safe on": {},
+    "insert_table u": {"insert": PLAIN["insert"].replace("INTO t", "INTO u")},
     "tuples_only off": {},
     "header on": {},
     "null ∅": {
@@ -36,6 +45,8 @@ DIFFERENT: dict[str, dict[str, str]] = {
         "vertical": PLAIN["vertical"].replace("NULL", "∅"),
         "csv": PLAIN["csv"].replace(",,", ",∅,"),
         "tsv": PLAIN["tsv"].replace("\\N", "∅"),
+        "unaligned": PLAIN["unaligned"].replace("||", "|∅|"),
+        "markdown": PLAIN["markdown"].replace("NULL", "∅"),
     },
     "maxwidth 5": {
         "table": "+-----------+------+-------+\n|         a | b    | c     |\n|-----------+------+-------|\n"
@@ -45,28 +56,41 @@ DIFFERENT: dict[str, dict[str, str]] = {
     "table_style simple": {
         "table": "        a  b     c\n---------  ----  -----------\n1234567.5  NULL  a long text\n",
     },
-    "expanded on": {"table": PLAIN["vertical"]},
-    "expanded 1": {"table": PLAIN["vertical"]},
+    "expanded on": {
+        "table": PLAIN["vertical"],
+        "unaligned": "a|1234567.5\nb|\nc|a long text\n",
+        "csv": "a,1234567.5\nb,\nc,a long text\n",
+    },
+    "expanded 1": {
+        "table": PLAIN["vertical"],
+        "unaligned": "a|1234567.5\nb|\nc|a long text\n",
+        "csv": "a,1234567.5\nb,\nc,a long text\n",
+    },
     "expanded off": {},
     # No terminal, nothing to fit into.
     "expanded auto": {},
     "wide fold": {},
     "pager off": {},
-    "color red": {},
+    "prompt_color red": {},
     "prompt {database}": {},
     "rprompt {jobs}": {},
     "toolbar {jobs}": {},
     "title {jobs}": {},
+    "prompt_lines 2": {},
     "notify 1s": {},
     "completion off": {},
     "multiline off": {},
     "vi on": {},
     "theme forest": {},
+    # What a terminal alone shows, or opens.
+    "types off": {},
+    "explore 5": {},
     # A limit of the prompt alone.
     "rowlimit 0": {},
     "max_rows 0": {},
     "stream_for 0": {},
     "allow_gaps on": {},
+    "max_parallel 2": {},
     "numericlocale on": {
         "table": PLAIN["table"]
         .replace("1234567.5", "1,234,567.5")
@@ -79,18 +103,19 @@ DIFFERENT: dict[str, dict[str, str]] = {
     "timing on": {},
     "echo on": {},
 }
-SAID = {"timing on": "1 row (", "echo on": SQL.rstrip(";"), "maxwidth 5": "1 cell shortened"}
+SAID = {"timing on": "1 row (", "echo on": SQL.rstrip(";"), "maxwidth 5": "1 value truncated"}
 
 
 def test_every_option_is_here() -> None:
     assert {text.split()[0] for text in DIFFERENT} | {"format"} == {*NAMES, "tuples_only"}
-    assert set(PLAIN) == {item.name for item in FORMATS}
+    assert set(PLAIN) == {item.name for item in FORMATS if item.several != "refused"}
 
 
 def test_every_option_in_every_format(program: Program) -> None:
     """One shell runs them all: each option is put back to what it was."""
-    before = {"tuples_only": "off", "header": "on", "maxwidth": "0", "table_style": "psql", "expanded": "off"}
-    before |= {"numericlocale": "off"}
+    before = {"tuples_only": "off", "header": "on", "maxwidth": "0", "table_style": "auto", "expanded": "off"}
+    before |= {"numericlocale": "off", "footer": "on", "fieldsep": "|", "recordsep": "'\\n'", "csv_safe": "off"}
+    before |= {"insert_table": "t"}
     before |= {"timing": "off", "echo": "off", "quiet": "off", "on_error": "stop"}
     script = []
     for option in DIFFERENT:
@@ -106,35 +131,35 @@ def test_every_option_in_every_format(program: Program) -> None:
     for form in PLAIN:
         script += [f"\\pset format {form}", f"\\echo <null ∅|{form}>", f"\\warn <null ∅|{form}>", SQL]
         script += ["\\echo </>", "\\warn </>"]
-    done = program("--format", "table", stdin="\n".join(script) + "\n", env={"LC_ALL": "C"})
+    done = program("--format", "table", "--insert-table", "t", stdin="\n".join(script) + "\n", env={"LC_ALL": "C"})
     assert done.code == 0, done.err
     for option, told in DIFFERENT.items():
         for form, plain in PLAIN.items():
             shown = done.out.partition(f"<{option}|{form}>\n")[2].partition("</>\n")[0]
             assert shown == told.get(form, plain), (option, form)
-            said = done.err.partition(f"<{option}|{form}>\n")[2].partition("</>\n")[0]
-            said = "" if "warning: several results in one json output" in said else said
+            message = done.err.partition(f"<{option}|{form}>\n")[2].partition("</>\n")[0]
+            message = "" if "warning: several results in one json output" in message else message
             wanted = SAID.get(option, "") if option != "maxwidth 5" or form in told else ""
-            assert (wanted in said) if wanted else (said == ""), (option, form, said)
+            assert (wanted in message) if wanted else (message == ""), (option, form, message)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("\\t", "Tuples only is on."),
         ("\\t on", "Tuples only is on."),
         ("\\t off", "Tuples only is off."),
         ("\\pset tuples_only on", "Option tuples_only is on."),
-        ("\\pset t", "Option tuples_only is off."),
-        ("\\t\n\\pset tuples_only", "Option tuples_only is on."),
-        ("\\t\n\\pset header", "Option header is off."),
+        ("\\pset t", "Option tuples_only is on."),
+        ("\\t\n\\pset tuples_only", "Option tuples_only is off."),
+        ("\\t\n\\pset header", "Option header is on."),
         ("\\pset expanded yes", "Option expanded is on."),
         ("\\pset WIDE FOLD", "wide is fold."),
-        ("\\pset tuples_only maybe", "invalid value 'maybe'\n  expected on or off"),
+        ("\\pset tuples_only maybe", "invalid value 'maybe'\nhelp: expected on or off"),
     ],
 )
-def test_what_is_said(program: Program, text: str, said: str) -> None:
-    assert said in program("-q", stdin=f"{text}\n").err
+def test_what_is_said(program: Program, text: str, message: str) -> None:
+    assert message in program("-q", stdin=f"{text}\n").err
 
 
 def test_records_without_their_numbers(program: Program) -> None:
@@ -161,5 +186,5 @@ def test_vi_keys_from_the_next_prompt_on(tmp_path: Path) -> None:
     terminal.type("\x1b")
     terminal.screen_after(0.8)
     terminal.type("0x\r")
-    terminal.wait("|  42 |")
+    terminal.wait("42 │")
     terminal.close()

@@ -1,4 +1,4 @@
-"""Results looked at once more: turned, drawn, asked, copied to other places, recorded and run again."""
+"""Commands on results: \\crosstab, \\chart, \\local, \\clip, \\tee, transcripts and replay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_crosstab(program: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         ("select 1 as a, 2 as b \\crosstab", "three columns"),
         ("select 1 as a, 2 as b, 3 as c union all select 1, 2, 4 \\crosstab", "several values"),
@@ -52,14 +52,14 @@ def test_crosstab(program: Program) -> None:
         ("\\n-", "requires NAME"),
     ],
 )
-def test_what_is_wrong(program: Program, script: str, said: str) -> None:
+def test_what_is_wrong(program: Program, script: str, message: str) -> None:
     done = program("-q", stdin=f"{script}\n", env={"TERM": "dumb"})
-    assert said in done.err
+    assert message in done.err
     assert done.code in {1, 2}
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         ("\\g nope/x.csv", "its directory does not exist"),
         ("\\g .", "is a directory"),
@@ -69,10 +69,12 @@ def test_what_is_wrong(program: Program, script: str, said: str) -> None:
         ("\\once nope/x.csv", "its directory does not exist"),
     ],
 )
-def test_where_a_result_cannot_go_is_told_before_its_statement_runs(program: Program, command: str, said: str) -> None:
+def test_where_a_result_cannot_go_is_told_before_its_statement_runs(
+    program: Program, command: str, message: str
+) -> None:
     script = f"create table t as select 1 as a;\ndelete from t\n{command}\n\\r\nselect count(*) as left_over from t;\n"
     done = program("-q", "--on-error", "continue", "--format", "csv", stdin=script)
-    assert said in done.err
+    assert message in done.err
     assert done.out == "left_over\n1\n"
 
 
@@ -81,7 +83,7 @@ def test_a_statement_without_rows_gives_a_command_nothing(program: Program, comm
     script = f"create table t as select 1 as a;\ndelete from t {command}\nselect count(*) as n from t;\n"
     done = program("-q", "--on-error", "continue", "--format", "csv", stdin=script)
     name = command.split(maxsplit=1)[0]
-    assert done.err == f"stdin:2: error: {name}: the statement ran, but did not return a result set\n"
+    assert done.err == f"<stdin>:2: error: {name}: the statement ran, but did not return a result set\n"
     assert (done.out, done.code) == ("n\n0\n", 2)
 
 
@@ -97,7 +99,7 @@ def test_options_of_one_result(program: Program, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ("(format=nope)", "'nope'"),
         ("(fromat=csv)", "did you mean format?"),
@@ -105,10 +107,10 @@ def test_options_of_one_result(program: Program, tmp_path: Path) -> None:
         ("(format=csv", "missing closing parenthesis"),
     ],
 )
-def test_options_that_are_none_are_told_before_the_statement_runs(program: Program, options: str, said: str) -> None:
+def test_options_that_are_none_are_told_before_the_statement_runs(program: Program, options: str, message: str) -> None:
     script = f"create table t as select 1 as a;\ndelete from t\n\\g {options}\n\\r\nselect count(*) as n from t;\n"
     done = program("-q", "--on-error", "continue", "--format", "csv", stdin=script)
-    assert said in done.err
+    assert message in done.err
     assert done.out == "n\n1\n"
 
 
@@ -233,7 +235,7 @@ def test_a_log_goes_on(program: Program, tmp_path: Path) -> None:
     assert (
         text.index("select 1 as a;")
         < text.index("|   1 |")
-        < text.index("-- error 42601")
+        < text.index("-- error[42601]")
         < text.index("select 2 as a;")
     )
 
@@ -322,7 +324,7 @@ def test_a_transcript_run_again(program: Program, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('"rows":10', '"rows":11', "rows were 11, are 10"),
         ('"sqlState":"42601"', '"sqlState":"00000"', "sqlState was 00000, is 42601"),
@@ -330,13 +332,13 @@ def test_a_transcript_run_again(program: Program, tmp_path: Path) -> None:
         ("order by i", "order by i desc", "different values"),
     ],
 )
-def test_differences(program: Program, tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_differences(program: Program, tmp_path: Path, old: str, new: str, message: str) -> None:
     program("-q", "--on-error", "continue", stdin="\n".join(TRANSCRIPT.splitlines()[:4]) + "\n")
     path = tmp_path / "t.jsonl"
     path.write_text(path.read_text().replace(old, new))
     done = program("replay", "-q", "t.jsonl")
     assert done.code == 1
-    assert said in done.out
+    assert message in done.out
 
 
 def test_a_replay_is_bound_by_the_policy(program: Program, tmp_path: Path) -> None:
@@ -375,3 +377,34 @@ def test_bytes_and_tuples_are_asked_as_what_they_are(program: Program) -> None:
     )
     done = program("-q", "--format", "csv", stdin=script)
     assert done.out == "b,k,t,n\n\\x6162,BLOB,x,2\n"
+
+
+def test_local_has_bounds_of_its_own(program: Program) -> None:
+    settings = "current_setting('memory_limit') as m, current_setting('max_temp_directory_size') as d"
+    asked = f"select parse_filename(current_setting('temp_directory')) as t, {settings} from _"
+    done = program("-q", "--format", "csv", stdin=f"select 1 as a;\n\\local {asked}\n")
+    assert done.out == "a\n1\nt,m,d\nspilled,953.6 MiB,14.9 GiB\n"
+
+
+def test_a_large_result_is_loaded_as_a_small_one(program: Program) -> None:
+    """From the file of the result, with the types and values that its partitions give."""
+    large = (
+        'select i as "a b", i as "A B", (i % 50)::utinyint as u, i::ubigint as w, '
+        "i::hugeint as h, (i / 8)::decimal(20, 3) as d, "
+        "(i / 7)::double as f, case when i % 3 > 0 then 'text, ' || i else '' end as s, nullif(i % 5, 0) as n, "
+        "('x' || i)::blob as b, date '2024-01-01' + i::int as dt, "
+        "timestamptz '2024-01-01 00:00:00+00' + interval (i) hour as z, "
+        "[i, null] as l, {'k': i, 't': 'a'} as r, map {'m': i} as m, time '12:00:00' as t, interval (i) day as v, "
+        "repeat('wide ', 20) as wide from range(LIMIT) t(i)"
+    )
+    asked = "\\local select typeof(columns(*)) from _ limit 1\n\\local from _1 where u < 20 and h < 400 order by h\n"
+    said = []
+    for number in ("90000", "400"):
+        script = f"{large.replace('LIMIT', number)} \\g /dev/null\n{asked}"
+        done = program("-q", "-vv", "--format", "csv", stdin=script)
+        assert done.code == 0, done.err
+        assert ("application/vnd.apache.parquet" in done.err) == (number == "90000")
+        said.append(done.out)
+    assert said[0] == said[1]
+    assert "STRUCT(k BIGINT, t VARCHAR)" in said[0]
+    assert said[0].count("\n") > 150

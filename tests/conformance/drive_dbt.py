@@ -1,4 +1,4 @@
-"""Runs in a virtual environment that has dbt: commands of dbt in one process, and what came of each.
+"""Runs commands of dbt in one process, in a virtual environment with dbt, and reports their outcomes.
 
 Reads a list of commands, each a list of words, as JSON from stdin; writes a list of outcomes as JSON into the file that
 the first argument names: {"success": bool, "error": text, "nodes": {name: [status, message]}}.

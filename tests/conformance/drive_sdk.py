@@ -1,4 +1,4 @@
-"""Runs in a virtual environment that has deltastream-sdk: calls of its client, and what came of each.
+"""Calls the client of deltastream-sdk, in a virtual environment with it, and reports the outcomes.
 
 Reads {"url", "token", "calls": [[dotted name, arguments], …]} as JSON from stdin; writes a list of outcomes as JSON
 into the file that the first argument names: {"value": …, "state": sqlState, "error": text}.

@@ -1,4 +1,4 @@
-"""Virtual environments of clients that others wrote, made once for each machine and each set of versions."""
+"""Virtual environments of third-party clients, created once for each machine and set of versions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def python_with(*requirements: str) -> Path:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
             if done.returncode:
                 shutil.rmtree(folder, ignore_errors=True)
-                said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or [done.stderr[-200:]]
-                pytest.skip(f"pip cannot install {' '.join(requirements)}: {said[-1]}")
+                message = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or [
+                    done.stderr[-200:]
+                ]
+                pytest.skip(f"pip cannot install {' '.join(requirements)}: {message[-1]}")
             whole.touch()
     return python

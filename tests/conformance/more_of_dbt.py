@@ -1,5 +1,4 @@
-"""The commands and macros of dbt that test_dbt.py leaves out, for they take long:
-`python -m pytest tests/conformance/more_of_dbt.py`."""
+"""Slow commands and macros of dbt, which test_dbt.py omits: `python -m pytest tests/conformance/more_of_dbt.py`."""
 
 from __future__ import annotations
 
@@ -56,7 +55,7 @@ ROWS = [Row(f"dbt {name}", command.expected) for name, command in COMMANDS.items
 def test_each_command_comes_to_what_the_table_says(tmp_path_factory: pytest.TempPathFactory) -> None:
     with running(COMMANDS, tmp_path_factory) as ran:
         check_commands(COMMANDS, ran)
-        assert "State: completed" in ran.said
+        assert "State: completed" in ran.message
         assert {"source_stream", "source_changelog", "inside"} <= {
             row[0] for row in ran.client.rows("list relations in schema shop.analytics")
         }

@@ -48,9 +48,9 @@ def table(rows: Sequence[Row]) -> str:
     """Rows as a Markdown table with a line for each command; equal outcomes are merged."""
     lines: dict[str, list[str]] = {}
     for command, expected in rows:
-        said = expected.word + (f": {expected.note}" if expected.note else "")
+        message = expected.word + (f": {expected.note}" if expected.note else "")
         known = lines.setdefault(command, [])
-        if said not in known:
-            known.append(said)
-    body = "".join(f"| `{command}` | {'; '.join(said)} |\n" for command, said in lines.items())
+        if message not in known:
+            known.append(message)
+    body = "".join(f"| `{command}` | {'; '.join(message)} |\n" for command, message in lines.items())
     return f"| command | |\n|---|---|\n{body}"

@@ -1,6 +1,6 @@
-"""The service as a client of another maker meets it: PyPI `deltastream-connector`, its APIConnection.
+"""The service with a third-party client: PyPI `deltastream-connector`, its APIConnection.
 
-Its own defects are named where the tests go round them, and in docs/clients.md by ROWS.
+The client's own bugs are named where the tests work around them, and in docs/clients.md by ROWS.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 PLANE = (
     "api/dpconn.py:27 omits the port of the data plane's address, :36 passes a Configuration instead of a client to "
-    "the generated API, :49 reads missing members of its answer; api/conn.py:325 confuses the models of the two planes"
+    "the generated API, :49 reads missing members of its response; api/conn.py:325 confuses the models of the two "
+    "planes"
 )
 ROWS = [
     Row("exec", works()),

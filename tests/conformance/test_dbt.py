@@ -1,4 +1,4 @@
-"""dbt-deltastream, as it comes from the registry, against a real service: a small project from nothing, and again."""
+"""dbt-deltastream from PyPI with a real service: a small project is built from scratch, and again."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Ran(NamedTuple):
     outcomes: dict[str, dict[str, Any]]
     project: Path
     client: Client
-    said: str
+    message: str
     """What dbt printed."""
 
 
@@ -156,8 +156,8 @@ def running(commands: Mapping[str, Command], tmp_path_factory: pytest.TempPathFa
             "CONFORMANCE_FOLDER": str(folder),
             "CONFORMANCE_REGISTRY": "http://127.0.0.1:9/",
         }
-        said = room / "said"
-        with said.open("w") as output:
+        message = room / "message"
+        with message.open("w") as output:
             done = subprocess.run(
                 [python, DRIVER, room / "outcomes"],
                 input=given,
@@ -169,9 +169,9 @@ def running(commands: Mapping[str, Command], tmp_path_factory: pytest.TempPathFa
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        assert done.returncode == 0, said.read_text()[-2000:]
+        assert done.returncode == 0, message.read_text()[-2000:]
         outcomes = json.loads((room / "outcomes").read_text())
-        yield Ran(dict(zip(commands, outcomes, strict=True)), project, client, said.read_text())
+        yield Ran(dict(zip(commands, outcomes, strict=True)), project, client, message.read_text())
     stop(served)
 
 
@@ -204,8 +204,8 @@ def check_commands(commands: Mapping[str, Command], ran: Ran) -> None:
         found = ran.outcomes[name]
         assert found["success"] == (command.expected.word == "works"), (name, found)
         for node, expected in command.nodes.items():
-            status, said = found["nodes"][node]
-            assert (status in {"success", "pass"}) == (expected.word == "works"), (name, node, said)
+            status, message = found["nodes"][node]
+            assert (status in {"success", "pass"}) == (expected.word == "works"), (name, node, message)
 
 
 def check_what_was_made(client: Client) -> None:

@@ -1,6 +1,6 @@
-"""Clients that no registry has, by what is known of them.
+"""Clients that are in no registry, by their known behavior.
 
-Node, with its own fetch and every check of the published API document, stands for the generated TypeScript client; the
+Node, with its own fetch and every check of the published API document, represents the generated TypeScript client; the
 Go client has its own way to the data plane.
 """
 

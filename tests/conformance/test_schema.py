@@ -1,4 +1,4 @@
-"""The service against its own OpenAPI document, with every check that schemathesis has."""
+"""The service against its own OpenAPI document, with all checks of schemathesis."""
 
 from __future__ import annotations
 

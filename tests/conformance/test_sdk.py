@@ -1,4 +1,4 @@
-"""deltastream-sdk, as it comes from the registry, against a real service."""
+"""deltastream-sdk from PyPI with a real service."""
 
 from __future__ import annotations
 

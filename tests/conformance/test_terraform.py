@@ -1,5 +1,4 @@
-"""The statements of a Terraform provider: the life of each resource, with the look-up that the provider sends and the
-answer that tells it what is there."""
+"""The statements of a Terraform provider: each resource is created, looked up, changed and dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A proxy between client and service that breaks what passes through it, exchange by exchange."""
+"""A proxy between client and service that breaks single exchanges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A 20-partition result fetched through a proxy that breaks one exchange, or many: whole, or clearly failed."""
+"""Fetches a 20-partition result through a proxy that breaks exchanges: the result is complete, or there is a clear
+error.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bad network: what arrives is whole, or an error says what was wrong."""
+"""A bad network: a result is complete, or an error says what was wrong."""
 
 from __future__ import annotations
 

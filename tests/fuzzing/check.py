@@ -1,4 +1,4 @@
-"""One statement by one role: what changed, against what the role may change."""
+"""Runs one statement with one role, and compares its changes with what the role may change."""
 
 from __future__ import annotations
 

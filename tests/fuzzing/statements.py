@@ -1,4 +1,4 @@
-"""Real statements, written in ways that hide what they do."""
+"""Generates statements whose effects are hidden by their syntax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An organization's engine with something in each of its corners, and what of it changed."""
+"""An organization's engine with objects of all kinds, and a comparison of its state before and after."""
 
 from __future__ import annotations
 

@@ -1,14 +1,25 @@
-"""README's table and docs/commands.md, made from the registry: `python -m tests.house.manual` writes them."""
+"""Generates the reference tables of docs/ from the code: `python -m tests.house.manual` writes them.
+
+commands.md is generated as a whole; settings.md and wire.md have tables between markers.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
+from sqlshell.config import settings as config
+from sqlshell.config.settings import PREFIX, SETTINGS, Setting
+from sqlshell.config.values import Config, resolve
+from sqlshell.interface import sqlstate
+from sqlshell.launch.invocation import initial_options
+from sqlshell.launch.serve import SERVE, OptionSpec
 from sqlshell.shell.commands import GROUPS, Command
+from sqlshell.shell.commands.examples import EXAMPLES
 
-ROOT = Path(__file__).parents[2]
-README, MANUAL = ROOT / "README.md", ROOT / "docs" / "commands.md"
-BEGIN, END = "<!-- commands -->\n", "<!-- /commands -->\n"
+DOCS = Path(__file__).parents[2] / "docs"
+MANUAL = DOCS / "commands.md"
 
 
 def heading(item: Command) -> str:
@@ -21,13 +32,7 @@ def table() -> str:
     for title, commands in GROUPS:
         names = " ".join("`\\" + item.name + "`" for item in commands)
         rows.append(f"| {names} | {title} |")
-    return "\n".join(rows) + "\n"
-
-
-def readme(text: str) -> str:
-    """README with its table as it should be."""
-    first, rest = text.split(BEGIN)
-    return first + BEGIN + "\n" + table() + "\n" + END + rest.split(END)[1]
+    return "\n".join(rows)
 
 
 def manual() -> str:
@@ -35,13 +40,16 @@ def manual() -> str:
     parts = [
         "# Commands",
         "Every command works at the prompt, in scripts, with `-c` and on stdin. `\\? COMMAND` shows the same text.",
-        "`FILE` is required, `[FILE]` may be left out, `on|off` is one of those words, `...` is any number of them. "
-        "`FILE...` may be `|command`. `PATTERN` is a name or a pattern as in psql: `*` and `?` stand for any "
-        "characters and for one, `schema.name` and `database.schema.name` look elsewhere, and what is in "
-        '`"double quotes"` is meant exactly, also where SQL would take the name in another case. '
-        "Other arguments are read by psql's rules: 'single quotes' with C's escapes, `` `command` ``, and `:x`, "
-        '`:\'x\'`, `:"x"`, `:{?x}` for variables. "Double quotes" hold blanks together; they are part of a `VALUE` '
-        "that may stand several times and of the text of `\\prompt`, as in psql, and of no other argument.",
+        table(),
+        "In the headings, `FILE` is a required argument and `[FILE]` an optional one, `on|off` means one of the two "
+        "words, and `...` means that an argument can be repeated. `FILE...` may also be `|command`.",
+        "`PATTERN` is a name or a pattern as in psql: `*` stands for any characters, `?` for one character. "
+        "`schema.name` and `database.schema.name` select another schema or database. A pattern ignores case, except "
+        'for parts in `"double quotes"`, which match exactly.',
+        "Arguments follow psql's rules: 'single quotes' with the escapes of C, `` `command` `` for the output of a "
+        'command, and `:x`, `:\'x\'`, `:"x"`, `:{?x}` for variables. "Double quotes" group words. They are kept as a '
+        "part of the argument by `\\set`, `\\echo`, `\\qecho`, `\\warn`, `\\prompt` and `\\n+`, and removed by all "
+        "other commands.",
     ]
     for title, commands in GROUPS:
         parts.append(f"## {title}")
@@ -49,12 +57,108 @@ def manual() -> str:
             also = ", ".join("`" + ("" if name[0] in ".!" else "\\") + name + "`" for name in item.aliases)
             parts.append(f"### `{heading(item)}`")
             parts.append(item.help + (f"\n\nAlso {also}." if also else ""))
+            if item.name in EXAMPLES:
+                parts.append("\n".join(["```text", *EXAMPLES[item.name], "```"]))
     return "\n\n".join(parts) + "\n"
 
 
+def cell(text: str) -> str:
+    """A text as a cell of a Markdown table."""
+    return re.sub(r"([|<])", r"\\\1", text)
+
+
+def code(text: str) -> str:
+    return f"`{text}`"
+
+
+def parts_of_help(text: str) -> tuple[str, str]:
+    """What a help text says, and the default that it names ("" if it names none)."""
+    said, _, default = text.partition("[default: ")
+    return said.strip(), default.rstrip("]")
+
+
+def default_of(setting: Setting, at_prompt: object, in_scripts: object) -> str:
+    _, named = parts_of_help(setting.help)
+    if named:
+        return named
+
+    def shown(value: object) -> str:
+        return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+    value = setting.default
+    if value == "" and at_prompt is not None:
+        if at_prompt != in_scripts:
+            return f"{shown(at_prompt)} at the prompt, {shown(in_scripts)} in scripts"
+        value = at_prompt
+    return shown(value) if isinstance(value, bool) or value else ""
+
+
+def settings_table() -> str:
+    """A table for each group of settings: meaning, flag, environment variable, key and default."""
+    settings = resolve({}, {}, Config(Path("config.toml"), {}), "")
+    at_prompt, in_scripts = (initial_options(settings, "", prompt=prompt) for prompt in (True, False))
+    parts = []
+    for group in config.GROUPS:
+        rows = [f"### {group}", "", "| key | flag | variable | default | what it sets |", "|---|---|---|---|---|"]
+        for setting in SETTINGS:
+            if setting.group == group:
+                first, second = (getattr(options, setting.name, None) for options in (at_prompt, in_scripts))
+                said, _ = parts_of_help(setting.help)
+                cells = (
+                    " ".join(map(code, setting.keys)) if setting.profile else "",
+                    ", ".join(map(code, setting.flags)),
+                    " ".join(map(code, setting.variables)) if setting.environment else "",
+                    default_of(setting, first, second),
+                    said + (f" ({', '.join(setting.choices)})" if setting.choices and ":" not in said else ""),
+                )
+                rows.append("| " + " | ".join(map(cell, cells)) + " |")
+        parts.append("\n".join(rows))
+    return "\n\n".join(parts)
+
+
+def serve_variable(option: OptionSpec) -> str:
+    return PREFIX + "SERVE_" + option[0].removeprefix("--").replace("-", "_").upper()
+
+
+def serve_table() -> str:
+    rows = ["| flag | variable | default | what it sets |", "|---|---|---|---|"]
+    for option in SERVE:
+        flag, _, given, text = option
+        said, named = parts_of_help(text)
+        default = named or (("on" if given else "off") if isinstance(given, bool) else given)
+        plain = f"{default:g}" if isinstance(default, int | float) else str(default or "")
+        rows.append("| " + " | ".join(map(cell, (code(flag), code(serve_variable(option)), plain, said))) + " |")
+    return "\n".join(rows)
+
+
+def sqlstates_table() -> str:
+    rows = ["| class | meaning | codes |", "|---|---|---|"]
+    for first, meaning in sqlstate.CLASSES.items():
+        codes = "; ".join(f"{code(state)} {said}" for state, said in sqlstate.MEANINGS.items() if state[:2] == first)
+        rows.append(f"| {code(first)} | {meaning} | {codes} |")
+    return "\n".join(rows)
+
+
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "settings.md": {"settings": settings_table(), "serve": serve_table()},
+    "wire.md": {"sqlstates": sqlstates_table()},
+}
+"""The generated parts of each page, by the names of their markers."""
+
+
+def page(name: str) -> str:
+    """A page of docs/ with its tables as they should be."""
+    text = (DOCS / name).read_text(encoding="utf-8")
+    for marker, made in TABLES[name].items():
+        first, rest = text.split(f"<!-- {marker} -->\n")
+        text = f"{first}<!-- {marker} -->\n{made}\n<!-- /{marker} -->\n" + rest.split(f"<!-- /{marker} -->\n")[1]
+    return text
+
+
 def main() -> None:
-    README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")
     MANUAL.write_text(manual(), encoding="utf-8")
+    for name in TABLES:
+        (DOCS / name).write_text(page(name), encoding="utf-8")
 
 
 if __name__ == "__main__":

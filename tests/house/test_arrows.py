@@ -1,4 +1,4 @@
-"""Imports run one way: import-linter's contracts in pyproject.toml."""
+"""Imports go in one direction: import-linter's contracts in pyproject.toml."""
 
 from __future__ import annotations
 

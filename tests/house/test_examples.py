@@ -1,4 +1,4 @@
-"""The examples of README, docs and --help run as they stand there, and what the documents name exists."""
+"""The examples in README, docs and --help work, and everything that the documents name exists."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ import pytest
 from sqlshell.client.http.decompress import LARGEST, UNANNOUNCED
 from sqlshell.config.settings import PREFIX, SETTINGS
 from sqlshell.config.values import read_config, resolve
-from sqlshell.launch.cli import SUBCOMMANDS, shell_command, subcommand
+from sqlshell.launch.cli import shell_command, subcommand
 from sqlshell.launch.serve import SERVE
+from sqlshell.launch.subcommands import SUBCOMMANDS
 from sqlshell.service.organizations.pools import Size
 from sqlshell.service.organizations.sessions import IDLE_SECONDS
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.commands.command import find
 from sqlshell.shell.interactive.look.themes import load, names
 from sqlshell.shell.records.journal import KEPT_DAYS
-from sqlshell.shell.session import Options
+from sqlshell.shell.session import PROMPT_MAXWIDTH, Options
 from tests.conftest import Served, clean_environment, serve, stop
 
 ROOT = Path(__file__).parents[2]
@@ -84,7 +85,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Serve
         (programs / name).write_text(f"#!/bin/sh\n{text}\n")
         (programs / name).chmod(0o755)
     with duckdb.connect() as database:
-        database.execute(f"copy (from range(9) sales(i)) to '{folder}/sales.parquet'")
+        for name in ("sales.parquet", "sales.csv"):
+            database.execute(f"copy (from range(9) sales(i)) to '{folder}/{name}'")
     (folder / "load.sql").write_text("create table t as select 1 as a;")
     yield folder, served
     stop(served)
@@ -180,6 +182,15 @@ def test_the_script_runs(home: tuple[Path, Served]) -> None:
         assert "done,1" in done.stdout
 
 
+@pytest.mark.parametrize("number", range(len(blocks("python"))))
+def test_every_python_block_runs(home: tuple[Path, Served], number: int) -> None:
+    """What a line prints stands behind it as a comment."""
+    block = blocks("python")[number]
+    done = typed(f"{sys.executable} -W error -", home, stdin=block)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == re.findall(r"^ *print\(.*\)  # (.*)$", block, re.M)
+
+
 def test_every_toml_block_is_read(tmp_path: Path) -> None:
     for block in blocks("toml"):
         if "profiles" in tomllib.loads(block):
@@ -214,7 +225,7 @@ def test_what_a_document_names_exists(path: Path) -> None:
             assert find(commands, name if name in commands else name.rstrip("+-"))
         for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+", span):
             assert flag in options(), (span, flag)
-    variables = {setting.variable for setting in SETTINGS} | {
+    variables = {name for setting in SETTINGS for name in setting.variables} | {
         PREFIX + name for name in ("CONFIG_DIR", "STATE_DIR", "TRACEBACK")
     }
     variables |= {PREFIX + "SERVE_" + option[0].removeprefix("--").replace("-", "_").upper() for option in SERVE}
@@ -238,12 +249,14 @@ def test_the_light_themes_are_those_of_the_document() -> None:
 
 
 def test_numbers_in_documents_are_those_of_the_program() -> None:
-    readme, service = (ROOT / "README.md").read_text(), (ROOT / "docs" / "service.md").read_text()
-    client = (ROOT / "docs" / "client.md").read_text()
+    operating, service, client, prompt, results = (
+        " ".join((ROOT / "docs" / f"{name}.md").read_text().split())
+        for name in ("operating", "service", "client", "interactive", "results")
+    )
     given = {option[0]: option[2] for option in SERVE}
-    assert f"kept for {given['--retention']:g} hours and within {given['--quota']:g} GiB" in readme
-    assert f"{given['--max-statement']} Mi characters of SQL, {given['--attachments']} attachments of" in readme
-    assert f"http://127.0.0.1:{given['--port']}" in readme
+    assert f"kept for {given['--retention']:g} hours and within {given['--quota']:g} GiB" in operating
+    assert f"{given['--max-statement']} Mi characters of SQL, {given['--attachments']} attachments of" in operating
+    assert f"http://127.0.0.1:{given['--port']}" in service
     defaults = {setting.name: setting.default for setting in SETTINGS}
     assert f"`--retries` ({defaults['retries']})" in client
     assert f"`--timeout` ({defaults['timeout']:g} s)" in client
@@ -251,7 +264,8 @@ def test_numbers_in_documents_are_those_of_the_program() -> None:
     assert f"{int(IDLE_SECONDS / 60)} minutes without a statement" in service
     size = Size()
     assert f"`concurrency` ({size.concurrency}), `queue` ({size.queue})" in service
-    assert f"at {Options().rowlimit:,} rows" in readme
+    assert f"at {Options().rowlimit:,} rows" in prompt
+    assert f"default is {PROMPT_MAXWIDTH} at the prompt" in results
     assert f"after {KEPT_DAYS} days" in client
 
 

@@ -1,4 +1,4 @@
-"""What each way of starting may import: measured in a clean process."""
+"""The modules that each way of starting may import, measured in a new process."""
 
 from __future__ import annotations
 

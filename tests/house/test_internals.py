@@ -1,6 +1,6 @@
-"""What the package overrides in classes of other packages is there, in every version that pyproject.toml admits.
+"""Methods of other packages that the package overrides exist, in every version that pyproject.toml allows.
 
-A method that a new version renames would never be called again, and nothing else would say so.
+A method that a new version renames would never be called again, without any error.
 """
 
 from __future__ import annotations

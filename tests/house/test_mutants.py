@@ -1,4 +1,4 @@
-"""The sampler of changes finds what it says, and what it is told of exists."""
+"""The mutation sampler finds the changes that it should, and the names in its configuration exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a text is said to be the person's own: in few places, which are listed here with why."""
+"""The places that declare text to be the user's own are few, and are listed here with reasons."""
 
 from __future__ import annotations
 
@@ -7,21 +7,28 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "sqlshell"
 OWN = {
+    "dbapi.arrow": "a scratch file",
+    "dbapi.cursors": "a file that the program named",
     "launch.cli": "the command line",
     "launch.configure": "the path of the config",
+    "launch.modes": "the files of --stats and --checkpoint",
     "launch.invocation": "stdin, and the person's rc.sql",
     "output.sinks.pager": "the pager of the settings",
     "output.sinks.sink": "a |command without its |",
-    "shell.running.read_ahead": "a statement of the script, looked at",
+    "shell.running.rehearsal": "the arguments of a command of a script, to check them; a condition that is false",
+    "shell.scripts.batch": "BEGIN, COMMIT and ROLLBACK of --single-transaction",
     "shell.scripts.buffer": "what is being written, behind the values that it has",
+    "shell.actions.loads": "a file or command that \\copy names",
     "shell.commands.command": "the line that was typed, in parts",
-    "shell.commands.learning": "the tour",
+    "shell.commands.guides": "the tour",
     "shell.commands.scripts": "the home folder, $SHELL, an exit code",
     "shell.commands.variables": "\\own, the environment, an answer of the person",
     "shell.interactive.editor": "what the person saved",
     "shell.interactive.loop": "what the person typed",
     "shell.commands.lexing": "parts of the line; the output of a command in backticks",
     "shell.explorer.keys": "what the person typed",
+    "shell.loading.copier": "a file that \\copy names, a scratch file",
+    "shell.loading.request": "a file that an option of \\copy names",
     "shell.local.local": "a scratch file",
     "shell.records.saved_queries": "queries.toml",
     "shell.scripts.reading": "a script that the person named",
@@ -31,6 +38,7 @@ OWN = {
     "sql.variables": "the value of a variable that is the person's own",
 }
 TEXT = {
+    "shell.running.rehearsal": "the arguments of a command, which keep what they are made of",
     "shell.scripts.buffer": "what is being written, with the parts that it has",
     "sql.script.items": "a statement, with the parts that it has",
     "sql.script.scanner": "a statement, with the parts that it has",

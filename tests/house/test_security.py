@@ -1,4 +1,4 @@
-"""SECURITY.md: each promise names a test that there is."""
+"""Each promise in SECURITY.md names a test that exists."""
 
 from __future__ import annotations
 

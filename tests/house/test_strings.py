@@ -1,4 +1,4 @@
-"""The list of strings that a person may read leaves none of them out."""
+"""The list of strings for people is complete."""
 
 from __future__ import annotations
 

@@ -59,15 +59,15 @@ def content(paths: Iterable[Path]) -> bytes:
 
 
 class Recorded:
-    """What each test reaches of an area's code. Kept by file of tests, for as long as the code is the same."""
+    """What each test of an area reaches of the package. Kept by file of tests, for as long as the code is the same."""
 
     def __init__(self, area: Area) -> None:
-        self._area = area
-        self._code = [path.relative_to(ROOT) for path in files(ROOT, area.code, "*.py")]
-        package = content([*(ROOT / "sqlshell").rglob("*.py"), *self._helpers()])
+        package = sorted((ROOT / "sqlshell").rglob("*.py"))
+        self._code = [path.relative_to(ROOT) for path in package]
+        code = content([*package, *self._helpers()])
+        # Areas share files of tests, so that each is recorded once for all of them.
         self._kept = {
-            path.relative_to(ROOT).as_posix(): KEPT
-            / hashlib.sha256(package + content([path]) + repr(area.code).encode()).hexdigest()
+            path.relative_to(ROOT).as_posix(): KEPT / hashlib.sha256(code + content([path])).hexdigest()
             for path in files(ROOT, area.tests, "test_*.py")
         }
 

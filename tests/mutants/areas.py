@@ -1,4 +1,4 @@
-"""What is changed together, and the tests that are to notice: paths of packages and modules, and of tests."""
+"""The areas of mutation tests: paths of packages and modules, and of the tests that should notice changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AREAS = {
     "sql": Area(("sqlshell/sql",), ("tests/sql", "tests/shell", *_TEXT)),
     "output": Area(("sqlshell/output",), ("tests/output", *_OUTPUT)),
     "shell": Area(("sqlshell/shell",), ("tests/shell", "tests/commands", "tests/terminal", *_PROGRAM)),
-    "service": Area(("sqlshell/service",), ("tests/service", "tests/sql/test_judge.py")),
+    "service": Area(("sqlshell/service",), ("tests/service", "tests/sql/test_judge.py", "tests/commands", *_PROGRAM)),
     "launch": Area(("sqlshell/launch", "sqlshell/config", "sqlshell/runtime"), ("tests/commands", *_PROGRAM)),
 }
 

@@ -1,4 +1,4 @@
-"""The changes that can be made to a file, each of them alone: what a test of the line should notice.
+"""The changes that can be made to a file, one at a time, which a test of the line should notice.
 
 Left out is what no test should hold: sentences for people, annotations, assertions, and fractions, which are nearly
 always durations.

@@ -1,4 +1,4 @@
-"""A copy of the tree with an interpreter of its own, so that whatever a test starts runs the copy's code."""
+"""A copy of the tree with a separate interpreter, so that all processes of a test run the copy's code."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ import site; site.addsitedir({packages!r})
 
 FIRST = 60
 """Tests of a change among which the first ones to run are looked for."""
+
+MARKERS = "not (conformance or fuzz or long)"
+"""The tests that pytest runs unless it is told otherwise."""
 
 ENDED = "the time ended"
 
@@ -123,7 +126,8 @@ class Copy:
         environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         if chosen is not None:
             environment["MUTANTS_CHOSEN"] = str(chosen)
-        argv = ["-q", "-p", "tests.mutants.plugin", "-p", "no:cacheprovider", "-o", "addopts=", *options, "--", *files]
+        argv = ["-q", "-p", "tests.mutants.plugin", "-p", "no:cacheprovider", "-o", "addopts=", "-m", MARKERS]
+        argv += [*options, "--", *files]
         code = self._forked([argv, environment, str(self.root / ".log")], seconds)
         self._end()
         shutil.rmtree(self._temporary, ignore_errors=True)

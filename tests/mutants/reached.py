@@ -1,4 +1,4 @@
-"""Which lines of the package run during a test, in whatever process: a shared map with a byte for each line.
+"""Records which lines of the package run during a test, in all processes: a shared map with a byte for each line.
 
 Imported by every interpreter of a copy of the tree while its map exists. A map and no file that is written to: it
 outlives closed descriptors, forks, sandboxes and SIGKILL.

@@ -1,4 +1,4 @@
-"""CSV and TSV come back as they were: NULL, '', quotes, line breaks, and what looks like NULL."""
+"""CSV and TSV are lossless: NULL, '', quotes, line breaks, and values that look like NULL."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ PLAIN: Rows = [["1", "abc", None], ["2", "", "x"], [None, None, None], ["null", 
 
 def test_plain_answers_take_the_short_way() -> None:
     body = b'{"data":' + json.dumps(PLAIN, separators=(",", ":")).encode() + b"}"
-    assert csv_from_json(body, 3, 4, ",".join) == '1,abc,\n2,"",x\n,,\nnull,nulls,a null\n'  # type: ignore[arg-type]
+    assert csv_from_json(body, 3, 4, ",".join) == b'1,abc,\n2,"",x\n,,\nnull,nulls,a null\n'  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""JSON keeps numbers exact, nested values JSON, and everything else a string."""
+"""JSON keeps the digits of numbers, nested values stay JSON, and everything else is a string."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The view of rows that keep coming: what is drawn, over what, and when."""
+"""The view of rows that keep arriving: what is drawn and redrawn, and when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What formats for people do to values, and tables that fit the screen."""
+"""The display format of values, and tables that fit the screen."""
 
 from __future__ import annotations
 

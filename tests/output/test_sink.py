@@ -1,4 +1,4 @@
-"""Where bytes go: files that appear when they are complete, streams whose readers leave, full disks, pagers."""
+"""Sinks: files that appear when they are complete, streams whose readers exit, full disks, pagers."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import asyncio
 import contextlib
 import io
 import os
+import shutil
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from sqlshell.errors import OutputError, ProtocolError, UsageError
 from sqlshell.origin import Own
-from sqlshell.output.copy import copy
-from sqlshell.output.sinks.pager import ScreenSink
-from sqlshell.output.sinks.sink import CommandSink, FileSink, OutputClosed, StreamSink, command_in
+from sqlshell.output.copy import LARGE, copy, warn_of_names
+from sqlshell.output.sinks.pager import ScreenSink, screen_lines
+from sqlshell.output.sinks.sink import AppendSink, CommandSink, FileSink, OutputClosed, Sink, StreamSink, command_in
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.formats import format_for_path, format_named
 from sqlshell.result import Batch, Column, Result
@@ -85,7 +88,7 @@ def test_a_command(tmp_path: Path) -> None:
 
 def test_short_results_need_no_pager() -> None:
     stream = io.BytesIO()
-    sink = ScreenSink(stream, "exit 1")
+    sink = ScreenSink(stream, "exit 1", sys.stdin)
     sink.write(b"one\ntwo\n")
     sink.close()
     assert stream.getvalue() == b"one\ntwo\n"
@@ -93,7 +96,7 @@ def test_short_results_need_no_pager() -> None:
 
 def test_tall_results_go_through_the_pager(tmp_path: Path) -> None:
     stream = io.BytesIO()
-    sink = ScreenSink(stream, f"cat > '{tmp_path}/paged'")
+    sink = ScreenSink(stream, f"cat > '{tmp_path}/paged'", sys.stdin)
     for _ in range(100):
         sink.write(b"line\n" * 10)
     sink.close()
@@ -108,7 +111,7 @@ def test_a_table_wider_than_the_screen_goes_through_the_pager(
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("LINES", "24")
     stream = io.BytesIO()
-    sink = ScreenSink(stream, f"cat > '{tmp_path}/paged'", sideways=sideways)
+    sink = ScreenSink(stream, f"cat > '{tmp_path}/paged'", sys.stdin, sideways=sideways)
     sink.write(b"a")
     sink.write(b"b\n" + b"c" * width + b"\n")
     sink.close()
@@ -117,7 +120,7 @@ def test_a_table_wider_than_the_screen_goes_through_the_pager(
 
 
 def test_a_pager_that_is_quit() -> None:
-    sink = ScreenSink(io.BytesIO(), "head -n 1 > /dev/null")
+    sink = ScreenSink(io.BytesIO(), "head -n 1 > /dev/null", sys.stdin)
     with pytest.raises(OutputClosed):
         for _ in range(10_000):
             sink.write(b"line\n" * 1000)
@@ -180,7 +183,8 @@ def test_what_breaks_off_ends_its_line() -> None:
 
 def test_formats_by_ending() -> None:
     found = {
-        path: format_for_path(path) for path in ("a.csv", "b.JSONL", "c.ndjson", "d.tsv", "e.json", "f", "g.parquet")
+        path: format_for_path(path)
+        for path in ("a.csv", "b.JSONL", "c.ndjson", "d.tsv", "e.json", "f", "g.parquet", "h.xyz")
     }
     assert [item.name if item else None for item in found.values()] == [
         "csv",
@@ -189,13 +193,14 @@ def test_formats_by_ending() -> None:
         "tsv",
         "json",
         None,
+        "parquet",
         None,
     ]
 
 
 def test_a_pager_that_is_missing_is_plain_output() -> None:
     stream = io.BytesIO()
-    sink = ScreenSink(stream, "no-such-pager-anywhere")
+    sink = ScreenSink(stream, "no-such-pager-anywhere", sys.stdin)
     for _ in range(10):
         sink.write(b"line\n" * 50)
     sink.close()
@@ -278,9 +283,143 @@ def test_what_fills_the_screen_is_paged(
     monkeypatch.setenv("COLUMNS", "20")
     given = b"x" * 30 + b"\n" + b"y\n" * (lines - 2) if wrapped else b"y\n" * lines
     stream = io.BytesIO()
-    sink = ScreenSink(stream, f"cat > '{tmp_path}/paged'")
+    sink = ScreenSink(stream, f"cat > '{tmp_path}/paged'", sys.stdin)
     sink.write(given)
     assert sink.blocking is paged
     sink.close()
     assert stream.getvalue() == (b"" if paged else given)
     assert (tmp_path / "paged").exists() is paged
+
+
+def test_what_a_command_cannot_be() -> None:
+    with pytest.raises(OutputError, match="could not be started: "):
+        CommandSink(Own("cat \0"))
+
+
+def test_what_is_known_of_a_sink_that_begins(tmp_path: Path) -> None:
+    sinks: dict[Sink, bool] = {
+        StreamSink(io.BytesIO()): False,
+        FileSink(Own(str(tmp_path / "x"))): False,
+        AppendSink(Own(str(tmp_path / "y"))): False,
+        ScreenSink(io.BytesIO(), "cat", sys.stdin): False,
+        CommandSink(Own("cat")): True,
+    }
+    for sink, blocking in sinks.items():
+        assert (sink.blocking, sink.closed, sink.terminal) == (blocking, False, False)
+        sink.abort()
+
+
+class Watched(StreamSink):
+    """Notes in which threads it is written to, and what it is told of results."""
+
+    def __init__(self, *, blocking: bool = True, left: bool = False) -> None:
+        super().__init__(io.BytesIO())
+        self.blocking, self.left = blocking, left
+        self.calls: list[str] = []
+
+    def write(self, data: bytes) -> None:
+        self._note("write")
+        if self.left:
+            raise OutputClosed
+
+    def finish(self) -> None:
+        self._note("finish")
+
+    def _note(self, call: str) -> None:
+        self.calls.append(call if threading.current_thread() is threading.main_thread() else f"{call} in a thread")
+
+
+@pytest.mark.parametrize(
+    ("failing", "left", "calls"),
+    [
+        (-1, False, ["write", "write", "write", "finish"]),
+        (0, False, ["write", "finish"]),
+        (-1, True, ["write", "finish"]),
+    ],
+)
+def test_a_reader_that_takes_time_is_told_of_the_end(failing: int, left: bool, calls: list[str]) -> None:
+    for blocking in (True, False):
+        sink = Watched(blocking=blocking, left=left)
+        result = Result([Column("a")], Batches(2, failing))
+        with contextlib.suppress(ProtocolError):
+            asyncio.run(copy(result, format_named("csv").factory(WriterOptions()), sink))
+        if blocking:
+            assert sink.calls == [f"{call} in a thread" for call in calls]
+        else:
+            assert sink.calls == [call for call in calls if call != "finish"]
+
+
+@pytest.mark.parametrize("sizes", [[3, LARGE, 2], [LARGE, LARGE], [LARGE - 1, 1, 5], [0, 0], [LARGE // 2] * 5])
+def test_chunks_are_written_once_and_in_order(sizes: list[int]) -> None:
+    class Chunks:
+        buffering = False
+
+        def begin(self, columns: object) -> list[bytes]:
+            return [bytes([65 + number]) * size for number, size in enumerate(sizes)]
+
+        def write(self, batch: object) -> list[bytes]:
+            return []
+
+        settle = end = write
+
+    stream = io.BytesIO()
+    result = Result([Column("a")], Batches(0))
+    asyncio.run(copy(result, Chunks(), StreamSink(stream)))  # type: ignore[arg-type]
+    assert stream.getvalue() == b"".join(Chunks().begin(None))
+
+
+def test_names_that_a_format_changes_are_named() -> None:
+    told: list[str] = []
+    warn_of_names(Result([Column("a"), Column("b")], Batches(0)), told.append)
+    assert told == []
+    warn_of_names(Result([Column(name) for name in ("a", "b", "a", "a_1")], Batches(0)), told.append)
+    warn_of_names(Result([Column("a")] * 6, Batches(0)), told.append)
+    warn_of_names(Result([Column("a")] * 7, Batches(0)), told.append)
+    five = ", ".join(f"a to a_{number}" for number in range(1, 6))
+    assert told == [
+        "duplicate column names were changed: a to a_2",
+        f"duplicate column names were changed: {five}",
+        f"duplicate column names were changed: {five}, …",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"", 1),
+        (b"a", 1),
+        (b"a\n", 1),
+        (b"a\n\nb\n", 3),
+        (b"x" * 20 + b"\n", 1),
+        (b"x" * 21 + b"\n", 2),
+        (b"x" * 41, 3),
+        (b"\x1b[1;31m" + b"x" * 20 + b"\x1b[0m\n", 1),
+        ("漢".encode() * 10, 1),
+        ("漢".encode() * 11, 2),
+        (b"a\n" * 5, 5),
+        (b"a\n" * 100, 5),
+        (b"a\n" + b"x" * 200 + b"\nb", 11),
+    ],
+)
+def test_lines_of_the_screen(data: bytes, lines: int) -> None:
+    assert screen_lines(data, 20, 5) == lines
+
+
+def test_without_a_pager_output_is_shown_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    stream = io.BytesIO()
+    sink = ScreenSink(stream, " ", sys.stdin)
+    sink.write(b"one\n")
+    assert stream.getvalue() == b"one\n"
+    sink.write(b"two\n" * 1000)
+    assert (stream.getvalue(), sink.blocking) == (b"one\n" + b"two\n" * 1000, False)
+    sink.close()
+
+
+def test_a_pager_that_cannot_be_started_is_not_tried_again() -> None:
+    stream = io.BytesIO()
+    sink = ScreenSink(stream, "cat \0", sys.stdin)
+    for _ in range(2):
+        sink.write(b"line\n" * 500)
+    assert (stream.getvalue(), sink.blocking) == (b"line\n" * 1000, False)
+    sink.close()

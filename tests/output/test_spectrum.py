@@ -1,4 +1,4 @@
-"""CSV cases of csv-spectrum, where they stand beside a checkout: written by us, read by Python, the same again."""
+"""The cases of csv-spectrum, if they are next to the checkout: written by us and read by Python."""
 
 from __future__ import annotations
 

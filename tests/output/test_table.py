@@ -1,4 +1,4 @@
-"""Tables: equal to tabulate's on small results, safe to print, right in width, and never cut."""
+"""Tables equal those of tabulate for small results, are safe to print, and are never truncated."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def test_nothing_that_steers_a_terminal_is_drawn() -> None:
 def test_programs_get_every_character() -> None:
     texts = is_unsafe()
     for item in FORMATS:
-        if item.audience == "programs":
-            text = drawn(item.factory(WriterOptions()), [Column("t")], [[value] for value in texts])
+        if item.audience == "programs" and not item.binary:
+            text = drawn(item.factory(WriterOptions(table="t")), [Column("t")], [[value] for value in texts])
             assert len(text) >= sum(map(len, texts))
 
 

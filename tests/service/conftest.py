@@ -1,4 +1,4 @@
-"""What tests of the service's parts share."""
+"""Fixtures for tests of the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kill -9 at random moments while clients write, read and define: what was said to be finished must be there."""
+"""Kill -9 at random moments while clients write, read and define: whatever was reported as finished must exist."""
 
 from __future__ import annotations
 

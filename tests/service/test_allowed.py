@@ -1,9 +1,10 @@
-"""What each role may call: a DuckDB that brings something new brings a refusal, and no hole."""
+"""The functions that each role may call: a new function of DuckDB is refused until it is listed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -13,7 +14,7 @@ from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.rights import functions
-from sqlshell.service.engines.duckdb.rights.judge import PLANNED
+from sqlshell.service.engines.duckdb.rights.judge import PLANNED, Judge
 from sqlshell.service.engines.engine import Failure, Limits, Options, Rights
 from sqlshell.service.results.results import Discard, Spool
 
@@ -462,15 +463,15 @@ def test_what_is_no_default_is_refused_with_a_way_out(engine: DuckdbEngine) -> N
     connection = engine.connect()
     run(connection, "create or replace table grown as select range as i from range(2)")
     for definition in ("int default 1 + 1 not null", "int not null default 1 + 1"):
-        said = run(connection, f"alter table grown add column n {definition}")
-        assert said.startswith("0A000 ADD COLUMN with an expression"), said
+        message = run(connection, f"alter table grown add column n {definition}")
+        assert message.startswith("0A000 ADD COLUMN with an expression"), message
     for definition in (
         "current_setting('memory_limit')",
-        "getenv('HOME') || ''",
+        "current_setting('threads') || ''",
         "(select content from read_text('x'))",
     ):
-        said = run(connection, f"alter table grown add column n varchar default {definition}")
-        assert said != "00000", definition
+        message = run(connection, f"alter table grown add column n varchar default {definition}")
+        assert message != "00000", definition
     assert run(connection, "alter table grown add column n int default 1 + 1", Rights.DATA).startswith("42501")
     assert run(connection, "select n from grown") != "00000"
 
@@ -493,8 +494,8 @@ def test_show_schemas_shows_what_duckdb_shows(engine: DuckdbEngine) -> None:
         assert [item.name for item in outcome.columns or ()] == [item[0] for item in wanted.description or ()]
     assert rows.layout.rows == len(engine.read_listing("show schemas"))
     assert run(connection, "select path from duckdb_databases()", Rights.READ).startswith("42501")
-    said = run(connection, "select * from duckdb_databases()", Rights.READ)
-    refused, _, shown = said.partition("; select only columns of ")
+    message = run(connection, "select * from duckdb_databases()", Rights.READ)
+    refused, _, shown = message.partition("; select only columns of ")
     assert refused == "42501 reading options, path of duckdb_databases is not allowed on this service"
     assert run(connection, f"select {shown} from duckdb_databases()", Rights.READ) == "00000"
 
@@ -516,5 +517,86 @@ def test_a_refusal_names_the_statement_as_it_is_written(engine: DuckdbEngine) ->
         "DEALLOCATE": "deallocate x",
         "DROP": "drop table t",
     }.items():
-        said = f"42501 permission denied for role 'reader': {word} changes objects"
-        assert run(connection, sql, Rights.READ) == said
+        message = f"42501 permission denied: role 'reader' cannot run {word}, which changes objects"
+        assert run(connection, sql, Rights.READ) == message
+
+
+LITERALS = [
+    'insert into "rows" ("a", "b") values {}',
+    "insert into rows values {}",
+]
+ROWS = [
+    ("({0}, 'it''s {0}')", 0),
+    ("(-{0}e-3, null)", 0),
+    ("((-{0}), CAST('2020-01-01' AS TIMESTAMP)),\n(null, null)", 0),
+    ("({0}, TIMESTAMP '2020-01-01 00:00:{0:02}')", 0),
+    ("(CAST('{0}.25' AS DECIMAL(10,2)), ('{0}')::varchar::json)", 0),
+    # Macros may have these names.
+    ("({0}, from_base64('eA=='))", 1),
+    ("({0}, json('{0}'))", 1),
+    ("({0}, ARRAY['{0}', NULL]::INTEGER[])", 1),
+    ("({0}, (select 'x'))", 1),
+    ("({0}, upper('x'))", 1),
+]
+
+
+@pytest.mark.parametrize("head", LITERALS)
+@pytest.mark.parametrize(("row", "grows"), ROWS)
+def test_rows_of_literals_are_judged_by_a_few_of_them(
+    engine: DuckdbEngine, monkeypatch: pytest.MonkeyPatch, head: str, row: str, grows: int
+) -> None:
+    """The text that is judged does not grow with their number; that of other rows does."""
+    connection = engine.connect()
+    assert run(connection, "create or replace table rows (a double, b varchar)") == "00000"
+    judged: list[int] = []
+    asked = Judge._asked
+
+    def counting(judge: Judge, function: str, sql: str) -> Any:
+        judged.append(len(sql))
+        return asked(judge, function, sql)
+
+    monkeypatch.setattr(Judge, "_asked", counting)
+    sizes = []
+    for many in (10, 50):
+        # An object changes: the statement is judged again.
+        assert run(connection, "create or replace table other (i int)") == "00000"
+        judged.clear()
+        rows = ", ".join(row.format(number) for number in range(10, 10 + many))
+        assert run(connection, head.format(rows)) == "00000"
+        assert len(judged) == 2
+        sizes.append(max(judged))
+    assert (sizes[0] < sizes[1]) == bool(grows)
+    assert sizes[1] < 300 or grows
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "(1, 'x'), (1, (select * from read_text('/etc/passwd')))",
+        "(1, current_setting('threads')), (1, 'x')",
+        "(1, date '2020-01-01'), (1, 'x'::text || current_setting('threads'))",
+        "(1, 'x'), (1, \"current_setting\"('threads'))",
+        "(1, from_base64('eA==')), (1, E'\\'' || current_setting('threads'))",
+        "(1, 'x'), (1, /* ) */ current_setting('threads'))",
+        "(1, 'x'), (1, $$'$$ || current_setting('threads') || $$'$$)",
+    ],
+)
+def test_nothing_hides_behind_literals(engine: DuckdbEngine, rows: str) -> None:
+    connection = engine.connect()
+    assert run(connection, "create table if not exists hides (a double, b varchar)") == "00000"
+    for _ in range(2):
+        assert run(connection, "insert into hides values (1, 'x')", Rights.DATA) == "00000"
+        assert run(connection, "insert into hides values (1, date '2020-01-01')", Rights.DATA) == "00000"
+        assert run(connection, f"insert into hides values {rows}")[:5] == "42501"
+
+
+def test_every_row_of_literals_is_inserted(engine: DuckdbEngine) -> None:
+    connection = engine.connect()
+    assert run(connection, "create or replace table every (a double, b varchar)") == "00000"
+    rows = ["(1, TIMESTAMP '2020-01-01')", "(2, ')')", "(3, '''(')", "((-4), NULL)", "(CAST('5' AS DOUBLE), 'NULL')"]
+    assert run(connection, f"insert into every values {', '.join(rows)}") == "00000"
+    found = connection._connection.execute("select a, b from every order by abs(a)").fetchall()
+    assert found == [(1, "2020-01-01 00:00:00"), (2, ")"), (3, "'("), (-4, None), (5, "NULL")]
+    for wrong in ("(1, 2, 3)", "('x', NULL)", "(DATE 'x', NULL)"):
+        assert run(connection, f"insert into every values {rows[0]}, {wrong}")[:5] not in {"00000", "42501"}
+    assert connection._connection.execute("select count(*) from every").fetchall() == [(5,)]

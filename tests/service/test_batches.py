@@ -1,4 +1,4 @@
-"""Batches over a real socket, asked by a client that is not ours."""
+"""Batches over a real socket, with an independent client."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def test_each_statement_has_an_answer_of_its_own(client: Client) -> None:
     [("stop", ["00000", "42601"]), ("continue", ["00000", "42601", "00000"]), (None, ["00000", "42601"])],
 )
 def test_a_failure(client: Client, on_error: str | None, ran: list[str]) -> None:
-    found = run(client, ["select 1", "selct", "select 2"], onError=on_error)
+    found = run(client, ["select 1", "selct", "select 2 as behind_it"], onError=on_error)
     assert states(found) == ran
     listed = client.rows("LIST QUERIES")
     ids = {item["statementID"] for item in found}
     assert len([row for row in listed if row[0] in ids]) == len(found)
-    assert not [row for row in listed if row[5] == "select 2" and row[4] == "terminated"]
+    assert not [row for row in listed if row[5] == "select 2 as behind_it" and row[4] == "terminated"]
 
 
 def test_what_is_not_listed_was_not_run(client: Client) -> None:
@@ -151,7 +151,7 @@ def test_a_wrong_context_runs_nothing(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "said"),
+    ("request_", "message"),
     [
         ({"statements": []}, "1 to 1000"),
         ({"statements": ["select 1"] * 1001}, "1 to 1000"),
@@ -161,10 +161,10 @@ def test_a_wrong_context_runs_nothing(client: Client) -> None:
         ({"statements": "select 1"}, "Expected `array"),
     ],
 )
-def test_requests_that_are_refused(client: Client, request_: Answer, said: str) -> None:
+def test_requests_that_are_refused(client: Client, request_: Answer, message: str) -> None:
     answer = client.http.post("/v2/statements", json=request_)
     assert answer.status_code == 400
-    assert said in answer.json()["message"]
+    assert message in answer.json()["message"]
 
 
 def test_several_statements_in_one_of_a_batch(client: Client) -> None:

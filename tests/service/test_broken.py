@@ -1,4 +1,4 @@
-"""A database, store or organization that cannot be opened is told, and stops nothing else."""
+"""A database, store or organization that cannot be opened is reported, and does not affect others."""
 
 from __future__ import annotations
 

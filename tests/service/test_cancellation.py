@@ -1,4 +1,6 @@
-"""Interrupts at each statement that a session executes: they end the user's statement, and nothing is left of it."""
+"""Interrupts at each statement that a session executes: they cancel the user's statement and leave
+no open transaction.
+"""
 
 from __future__ import annotations
 

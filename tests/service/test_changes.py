@@ -17,7 +17,7 @@ from typing import ClassVar
 import pytest
 
 from sqlshell.interface.models import ContextEcho
-from sqlshell.launch.embedded import start
+from sqlshell.launch.embedded import start_embedded
 from sqlshell.service.bounds import Bounds
 from sqlshell.service.dialect import Update
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
@@ -419,7 +419,7 @@ def test_writing_needs_a_root_that_was_named(storage: Storage, tmp_path: Path) -
 
 def test_where_the_service_is_embedded(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    service = start()
+    service = start_embedded()
     try:
         for sql in (
             f"create store s with ('uri' = '{tmp_path}/in', 'writable' = TRUE)",
@@ -690,15 +690,15 @@ def test_a_lost_key_is_told_and_never_replaced(storage: Storage, tmp_path: Path)
         ("other users can access the key file", lambda: text(whole, 0o644)),
         ("cannot open", link),
     ]
-    for said, happens in cases:
+    for message, happens in cases:
         happens()
-        assert secrets.status({"sealed": sealed}, vault).startswith("broken: "), said
+        assert secrets.status({"sealed": sealed}, vault).startswith("broken: "), message
         with pytest.raises(Failure) as caught:
             vault.opened("o", "secret", "x", sealed)
         assert caught.value.sql_state == "58030"
-        assert said in caught.value.message
+        assert message in caught.value.message
         assert "from a backup" in caught.value.message
-        if said != "a different key":
+        if message != "a different key":
             with pytest.raises(Failure):
                 vault.seal("o", "secret", "y", {"secret_string": "z"})
     assert not (tmp_path / "elsewhere").exists()

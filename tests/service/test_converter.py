@@ -1,4 +1,4 @@
-"""What the process that copies a store's files can do: each is tried in a real one, in the place of its copying."""
+"""The rights of the process that copies a store's files, tested in a real one."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def test_it_reads_the_stores_folder_and_writes_the_copys(tmp_path: Path) -> None
     refused, allowed = (
         [work.format(**places, before=tmp_path / "before.data") for work in works] for works in (REFUSED, ALLOWED)
     )
-    code, said = converted(tmp_path, [*refused, *allowed])
-    reasons = {item.name: item.reason for item in said if item.reason}
+    code, message = converted(tmp_path, [*refused, *allowed])
+    reasons = {item.name: item.reason for item in message if item.reason}
     assert [work for work in refused if reasons[work] == "done"] == []
     assert {work: reasons[work] for work in allowed} == dict.fromkeys(allowed, "done")
     assert (code, (tmp_path / "outside").read_text()) == (0, "secret")
@@ -102,5 +102,5 @@ def test_it_reads_the_stores_folder_and_writes_the_copys(tmp_path: Path) -> None
 
 
 def test_its_time_is_bounded(tmp_path: Path) -> None:
-    code, said = converted(tmp_path, ["time.sleep(60)"], seconds=1)
-    assert (code, [item.reason for item in said]) == (-signal.SIGALRM, [""])
+    code, message = converted(tmp_path, ["time.sleep(60)"], seconds=1)
+    assert (code, [item.reason for item in message]) == (-signal.SIGALRM, [""])

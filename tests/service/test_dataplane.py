@@ -1,4 +1,4 @@
-"""Results by the data plane, and endless SELECTs over its websocket, read by a client that is not ours."""
+"""Results through the data plane, and unbounded SELECTs over its websocket, with an independent client."""
 
 from __future__ import annotations
 
@@ -185,8 +185,8 @@ def test_terminating_ends_it_for_all(client: Client) -> None:
         sockets = [await reader(query) for _ in range(3)]
         for socket in sockets:
             await frames(socket, 1)
-        said = await asyncio.to_thread(client.run, f"terminate query '{query['statementID']}'")
-        assert "57000" in said["message"]
+        message = await asyncio.to_thread(client.run, f"terminate query '{query['statementID']}'")
+        assert "57000" in message["message"]
         for socket in sockets:
             frame = (await frames(socket, 1))[0]
             assert (frame["type"], frame["sqlCode"]) == ("error", "57000")
@@ -287,7 +287,7 @@ def test_who_may_read(client: Client) -> None:
             await wrong.recv()
         assert wrong.close_reason == "the token is not valid for this statement"
         headers = {"Authorization": "Bearer wrong"}
-        for said, asked, more in (
+        for message, asked, more in (
             ((403, ["message"]), uri, {"origin": "http://evil.example"}),
             ((421, ["message"]), uri, {"additional_headers": {"Host": "evil.example"}}),
             ((401, ["message"]), uri.replace("/v2/streams", "/v2/other"), {"additional_headers": headers}),
@@ -295,7 +295,7 @@ def test_who_may_read(client: Client) -> None:
             with pytest.raises(InvalidStatus) as refused:
                 await connect(asked, proxy=None, **more)
             found = refused.value.response
-            assert (found.status_code, list(json.loads(found.body or b"{}"))) == said
+            assert (found.status_code, list(json.loads(found.body or b"{}"))) == message
 
     asyncio.run(check())
 

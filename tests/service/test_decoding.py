@@ -1,4 +1,4 @@
-"""A request that comes in pieces is the one that it is as a whole."""
+"""A request that is decoded in pieces gives the same result as one that is decoded as a whole."""
 
 from __future__ import annotations
 

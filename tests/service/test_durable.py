@@ -1,4 +1,4 @@
-"""What a service with --data promised is there after it was killed."""
+"""Everything that a service with --data has reported as finished exists after kill -9."""
 
 from __future__ import annotations
 
@@ -128,10 +128,10 @@ def test_a_grace_that_runs_out_ends_what_runs(tmp_path: Path) -> None:
 
 
 def test_retention_and_quota(tmp_path: Path) -> None:
-    # 0.02 GiB: two results of 9 MB fit.
+    # 0.02 GiB: two results of 10 MB fit.
     running = serve(tmp_path, "--data", "data", "--quota", "0.02")
     with Client(running) as client:
-        sql = "select md5(range::varchar) as a, md5((range + 1)::varchar) as b from range(130000)"
+        sql = "select md5(range::varchar) as a, md5((range + 1)::varchar) as b from range(160000)"
         made = [client.run(sql)["statementID"] for _ in range(5)]
         found = [client.http.get(f"/v2/statements/{name}").status_code for name in made]
         files = list((tmp_path / "data").rglob("results/*"))

@@ -1,4 +1,4 @@
-"""The service inside a process: reached over socket pairs, closed at once whatever runs."""
+"""The service in the shell's process: reached through socket pairs, and closed at once whatever is running."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from websockets.exceptions import InvalidStatus
 
 from sqlshell.errors import UsageError
 from sqlshell.interface import sqlstate
-from sqlshell.launch.embedded import Embedded, start
+from sqlshell.launch.embedded import EmbeddedService, start_embedded
 
 
 @pytest.fixture
-def embedded() -> Iterator[Embedded]:
-    service = start(partition_rows=100)
+def embedded() -> Iterator[EmbeddedService]:
+    service = start_embedded(partition_rows=100)
     yield service
     service.close()
 
 
-def ask(service: Embedded, method: str, path: str, body: bytes = b"", token: str = "") -> tuple[int, bytes]:
+def ask(service: EmbeddedService, method: str, path: str, body: bytes = b"", token: str = "") -> tuple[int, bytes]:
     """One request on a connection of its own, by hand."""
     with service.dial() as connection:
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token or service.token}\r\n"
@@ -38,19 +38,19 @@ def ask(service: Embedded, method: str, path: str, body: bytes = b"", token: str
     return int(first.split()[1]), rest
 
 
-def test_it_answers_the_interface(embedded: Embedded) -> None:
+def test_it_answers_the_interface(embedded: EmbeddedService) -> None:
     status, body = ask(embedded, "POST", "/v2/statements", b'{"statement":"select 42"}')
     assert (status, json.loads(body)["data"]) == (200, [["42"]])
     assert ask(embedded, "GET", "/v2/version", token="wrong")[0] == 401
 
 
-def test_it_is_no_address(embedded: Embedded) -> None:
+def test_it_is_no_address(embedded: EmbeddedService) -> None:
     with embedded.dial() as connection:
         assert connection.family == socket.AF_UNIX
         assert connection.getpeername() == ""
 
 
-def test_the_row_limit_counts_here(embedded: Embedded) -> None:
+def test_the_row_limit_counts_here(embedded: EmbeddedService) -> None:
     request = {"statement": "select range from range(20)", "parameters": {"rowLimit": 5}}
     _, body = ask(embedded, "POST", "/v2/statements", json.dumps(request).encode())
     answer = json.loads(body)
@@ -58,7 +58,7 @@ def test_the_row_limit_counts_here(embedded: Embedded) -> None:
     assert len(answer["data"]) == 5
 
 
-def state_of(service: Embedded, sql: str) -> str:
+def state_of(service: EmbeddedService, sql: str) -> str:
     """What became of a statement, at its end."""
     _, body = ask(service, "POST", "/v2/statements", json.dumps({"statement": sql}).encode())
     while (answer := json.loads(body))["sqlState"] == "03000":
@@ -66,7 +66,7 @@ def state_of(service: Embedded, sql: str) -> str:
     return str(answer["sqlState"])
 
 
-def test_a_store_is_read_into_tables_and_never_changed(embedded: Embedded, tmp_path: Path) -> None:
+def test_a_store_is_read_into_tables_and_never_changed(embedded: EmbeddedService, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("i\n1\n")
     for sql in (
         f"create store s with ('uri' = '{tmp_path}')",
@@ -108,7 +108,7 @@ def test_a_store_is_read_into_tables_and_never_changed(embedded: Embedded, tmp_p
     assert state_of(embedded, 'insert into t select nowhere from s."x.csv"') == "42703"
 
 
-def test_a_stream_is_not_read_as_a_table(embedded: Embedded, tmp_path: Path) -> None:
+def test_a_stream_is_not_read_as_a_table(embedded: EmbeddedService, tmp_path: Path) -> None:
     def state(sql: str) -> str:
         return state_of(embedded, sql)
 
@@ -143,14 +143,14 @@ def test_a_stream_is_not_read_as_a_table(embedded: Embedded, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("what", ["database memory", "organization local", "compute_pool default"])
-def test_what_is_always_there_cannot_be_dropped(embedded: Embedded, what: str) -> None:
+def test_what_is_always_there_cannot_be_dropped(embedded: EmbeddedService, what: str) -> None:
     _, body = ask(embedded, "POST", "/v2/statements", json.dumps({"statement": f"drop {what}"}).encode())
     answer = json.loads(body)
     assert answer["sqlState"] == "2BP01"
     assert "cannot drop" in answer["message"]
 
 
-def test_websockets_reach_the_service(embedded: Embedded) -> None:
+def test_websockets_reach_the_service(embedded: EmbeddedService) -> None:
     headers = {"Authorization": f"Bearer {embedded.token}"}
     with pytest.raises(InvalidStatus) as caught:
         websockets.sync.client.connect("ws://x/nowhere", sock=embedded.dial(), additional_headers=headers)
@@ -158,19 +158,19 @@ def test_websockets_reach_the_service(embedded: Embedded) -> None:
 
 
 def test_closing_ends_what_runs(tmp_path: Path) -> None:
-    service = start(tmp_path / "x.duckdb")
+    service = start_embedded(tmp_path / "x.duckdb")
     sql = b'{"statement":"create table t as select count(*) from range(10000000000) a, range(1000) b"}'
     status, _ = ask(service, "POST", "/v2/statements", sql)
     assert status == 202
     service.close()
     service.close()
     assert not [thread for thread in threading.enumerate() if thread.name == "service"]
-    again = start(tmp_path / "x.duckdb")
+    again = start_embedded(tmp_path / "x.duckdb")
     again.wait()
     again.close()
 
 
-def test_many_requests_of_a_new_session_share_it(embedded: Embedded) -> None:
+def test_many_requests_of_a_new_session_share_it(embedded: EmbeddedService) -> None:
     found: list[bytes] = []
     sql = b'{"statement":"create table if not exists t as select 1","parameters":{"sessionID":"one"}}'
 
@@ -191,13 +191,13 @@ def test_many_requests_of_a_new_session_share_it(embedded: Embedded) -> None:
 def test_what_is_no_database(tmp_path: Path) -> None:
     place = tmp_path / "x.db"
     place.write_text("no database" * 100)
-    service = start(place)
+    service = start_embedded(place)
     with pytest.raises(UsageError):
         service.wait()
     with pytest.raises(UsageError):
         service.dial()
     service.close()
-    views = start(views={"x": tmp_path / "missing.csv"})
+    views = start_embedded(views={"x": tmp_path / "missing.csv"})
     with pytest.raises(UsageError):
         views.wait()
     views.close()

@@ -1,5 +1,6 @@
-"""Every form of statement that public clients send is taken, or refused with what the service cannot do: it is never
-the client's error."""
+"""Every form of statement that public clients send is supported, or refused with a clear reason; it is never reported
+as the client's error.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +99,7 @@ def test_options_are_read_as_they_are_written(given: str, options: dict[str, str
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"),
+    ("sql", "message"),
     [
         ("create store s with ('a' = 'b',)", 'syntax error at or near ")": expected an option name'),
         ("create store s with (\n'a' 'b')", "syntax error at or near \"'b'\" (line 2): expected = and a value"),
@@ -119,8 +120,8 @@ def test_options_are_read_as_they_are_written(given: str, options: dict[str, str
         ("insert into entity e value (1)", 'syntax error at or near "1": expected a string in single quotes'),
     ],
 )
-def test_a_syntax_error_has_its_place(sql: str, said: str) -> None:
-    assert refused(sql) == f"42601 {said}"
+def test_a_syntax_error_has_its_place(sql: str, message: str) -> None:
+    assert refused(sql) == f"42601 {message}"
 
 
 @pytest.mark.parametrize(

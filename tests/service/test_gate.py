@@ -1,4 +1,4 @@
-"""Under `serve`, SQL reaches the databases and the granted stores and nothing else."""
+"""Under `serve`, SQL can access only the databases of its organization and the allowed stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service keeps out before a statement is looked at: other hosts and origins, slow and broken requests."""
+"""Requests that are refused before their statement is read: other hosts and origins, slow and broken requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that are meant to take long are read in the time of any other of their length: this test ends."""
+"""Texts that are meant to take long to read take no longer than others of the same length."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ TEXTS = {
 def test_a_text_is_read_in_linear_time(text: str) -> None:
     with contextlib.suppress(Failure):
         dialect.read(text)
-    relations.selecting(text)
+    relations.selecting(dialect.Reading(text))
     relations.writing(text)
     without_key(text)
     for verbs in (dialect.WRITES, dialect.READS):

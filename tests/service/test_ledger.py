@@ -1,4 +1,4 @@
-"""The ledger: what it holds is bounded, the quota is each organization's own, and a full disk loses no statement."""
+"""The ledger: its memory is limited, each organization has its own quota, and a full disk loses no statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one client may take of the service: each bound is met with an error that names its option."""
+"""The limits for one client: exceeding each one gives an error that names its option."""
 
 from __future__ import annotations
 
@@ -68,22 +68,26 @@ def test_each_bound_is_an_option() -> None:
     ids=["short", "6000", "long", "blanks"],
 )
 def test_statements_of_a_submission(client: Client, text: str) -> None:
-    status, said = refused(client, statement=text)
-    assert (status, "more than 20 statements" in said, "--max-statements" in said) == (413, True, True)
-    status, said = refused(client, statements=["select 1"] * 21)
-    assert (status, "--max-statements" in said) == (400, True)
+    status, message = refused(client, statement=text)
+    assert (status, "more than 20 statements" in message, "--max-statements" in message) == (413, True, True)
+    status, message = refused(client, statements=["select 1"] * 21)
+    assert (status, "--max-statements" in message) == (400, True)
     assert client.state("select 1") == "00000"
 
 
 @pytest.mark.parametrize("field", ["organization", "role", "database", "schema", "store", "computePool"])
 def test_fields_of_the_context(client: Client, field: str) -> None:
-    status, said = refused(client, statement="select 1", **{field: "x" * 41})
-    assert (status, f"request.{field} is longer than 40 characters" in said, "--max-name" in said) == (400, True, True)
+    status, message = refused(client, statement="select 1", **{field: "x" * 41})
+    assert (status, f"request.{field} is longer than 40 characters" in message, "--max-name" in message) == (
+        400,
+        True,
+        True,
+    )
 
 
 def test_the_id_of_a_session(client: Client) -> None:
-    status, said = refused(client, statement="select 1", parameters={"sessionID": "x" * 41})
-    assert (status, "request.parameters.sessionID" in said) == (400, True)
+    status, message = refused(client, statement="select 1", parameters={"sessionID": "x" * 41})
+    assert (status, "request.parameters.sessionID" in message) == (400, True)
 
 
 def test_sessions_of_a_token(client: Client) -> None:
@@ -92,8 +96,8 @@ def test_sessions_of_a_token(client: Client) -> None:
         names = [f"s{number}" for number in range(12)]
         for name in names:
             assert own.run("select 1", parameters={"sessionID": name})["sqlState"] == "00000"
-        status, said = refused(own, statement="select 1", parameters={"sessionID": "one more"})
-        assert (status, "this token has 12" in said, "--max-sessions" in said) == (400, True, True)
+        status, message = refused(own, statement="select 1", parameters={"sessionID": "one more"})
+        assert (status, "this token has 12" in message, "--max-sessions" in message) == (400, True, True)
         # Who has one goes on, and who needs one for a moment may come again.
         assert own.run("select 1", parameters={"sessionID": "s3"})["sqlState"] == "00000"
         assert refused(own, statement="select 1")[0] == 429
@@ -118,8 +122,8 @@ def test_statements_that_wait(client: Client) -> None:
     try:
         for _ in range(9):
             assert client.submit("select 1")["sqlState"] == "03000"
-        status, said = refused(client, statement="select 1", parameters={"sessionID": client.session})
-        assert (status, "this token has 10" in said, "--max-waiting" in said) == (429, True, True)
+        status, message = refused(client, statement="select 1", parameters={"sessionID": client.session})
+        assert (status, "this token has 10" in message, "--max-waiting" in message) == (429, True, True)
         # What ends them is always taken.
         answer = client.http.post("/v2/statements", json={"statement": "list queries"})
         assert answer.json()["sqlState"] == "00000"
@@ -164,8 +168,8 @@ def test_the_size_of_statements_that_wait(client: Client) -> None:
     try:
         assert client.submit(f"select '{'x' * 900_000}'")["sqlState"] == "03000"
         body = {"statement": f"select '{'x' * 900_000}'", "parameters": {"sessionID": client.session}}
-        status, said = refused(client, **body)
-        assert (status, "--max-waiting-size" in said) == (429, True)
+        status, message = refused(client, **body)
+        assert (status, "--max-waiting-size" in message) == (429, True)
     finally:
         client.http.post("/v2/statements", json={"statement": f"terminate query '{running['statementID']}'"})
     assert client.run("select 1")["sqlState"] == "00000"
@@ -219,8 +223,9 @@ def test_lists_have_the_start_of_a_long_statement(client: Client) -> None:
 @pytest.fixture(scope="module")
 def tight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service whose statements may take little."""
-    options = ("--quota", "0.02", "--max-running", "2", "--max-spill-size", "0")
-    running = serve(tmp_path_factory.mktemp("tight"), *options, "--memory", "400MB", "--threads", "2")
+    options = ("--quota", "0.02", "--max-running", "2", "--max-spill-size", "0", "--memory", "400MB", "--threads", "2")
+    # The allocators read how to behave in a bounded memory when a process begins.
+    running = serve(tmp_path_factory.mktemp("tight"), *options, python=())
     yield running
     stop(running)
 

@@ -1,4 +1,4 @@
-"""A request's context that names what is not there: what does not need it runs, what does need it fails."""
+"""Names in a request's context that do not exist: only statements that need them fail."""
 
 from __future__ import annotations
 
@@ -201,7 +201,8 @@ def test_the_shell_drops_what_is_gone(own: Served, program: Program, tmp_path: P
     found = program("--on-error", "continue", "--format", "csv", stdin=script, env=env)
     assert (found.code, found.out) == (1, "a\n1\nc\n3\n"), found.err
     assert found.err.count("3D006") == 1, found.err
-    assert "no store is selected now; select another with USE STORE NAME" in found.err
+    assert "no store is selected now" in found.err
+    assert "select another with USE STORE NAME" in found.err
     assert not [line for line in found.err.splitlines() if line.split()[:2] == ["store", "gone"]]
 
 

@@ -193,14 +193,14 @@ def test_ending_what_runs_and_what_waits(own: Served, client: Client) -> None:
     running = client.submit(ENDLESS)
     waiting = client.submit("select 1")
     with Client(own) as other:
-        assert other.run(f"terminate query '{waiting['statementID']}'")["message"].endswith("57000 (cancelled)")
+        assert other.run(f"terminate query '{waiting['statementID']}'")["message"].endswith("57000 (canceled)")
         assert client.wait(waiting)["sqlState"] == "57000"
         rows = {row["ID"]: row["ActualState"] for row in other.listed("list queries")}
         assert rows[running["statementID"]] == "running"
         assert rows[waiting["statementID"]] == "terminated"
         assert other.rows(f"describe query state '{running['statementID']}'")[0][1:] == ["running", "03000"]
-        said = other.run(f"TERMINATE QUERY {running['statementID']};")
-        assert said["message"] == f"query {running['statementID']} has state 57000 (cancelled)"
+        message = other.run(f"TERMINATE QUERY {running['statementID']};")
+        assert message["message"] == f"query {running['statementID']} has state 57000 (canceled)"
         history = other.rows(f"describe query history '{running['statementID']}'")
         assert [row[0] for row in history] == ["submitted", "terminated"]
     assert client.wait(running)["sqlState"] == "57000"

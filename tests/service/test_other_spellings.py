@@ -1,4 +1,4 @@
-"""Options and forms in which clients say what the interface has other words for, or what means nothing here."""
+"""Alternative names of options and forms that clients use, and options that have no effect."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def test_a_registry_elsewhere_does_not_get_the_password_of_the_one_before(client
 
 
 def test_a_test_answers_with_what_it_found(client: Client) -> None:
-    ((status, said),) = client.rows("test store outside")
+    ((status, message),) = client.rows("test store outside")
     assert status == "ready"
-    assert str(said).startswith("store 'outside' can be read and written: it has ")
+    assert str(message).startswith("store 'outside' can be read and written: it has ")
     assert client.run("describe entity outside.none")["message"] == "entity 'outside.none' does not exist"
     assert "requires a directory" in client.run("create store nowhere with ('type' = 'files')")["message"]
 

@@ -1,4 +1,4 @@
-"""Requests of the service to others: where they go, and what is taken of an answer."""
+"""Requests of the service to other servers: where they go, and which part of a response is used."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_why_there_is_no_connection() -> None:
     with answering(lambda one: one.sendall(b"220 smtp\r\n")) as port, closing(socket.create_server(("", 0))) as full:
         free = full.getsockname()[1]
         full.close()
-        for url, said in (
+        for url, message in (
             (f"http://127.0.0.1:{free}", "connection refused"),
             (f"https://127.0.0.1:{port}", "the TLS handshake failed"),
             (f"http://127.0.0.1:{port}", "the response is not valid HTTP"),
@@ -149,7 +149,7 @@ def test_why_there_is_no_connection() -> None:
             with pytest.raises(Failure) as caught:
                 outgoing.get(outgoing.read_target(url), {}, None, time.monotonic() + outgoing.SECONDS)
             assert caught.value.sql_state == sqlstate.REMOTE_UNAVAILABLE
-            assert caught.value.message.endswith(f": {said}"), caught.value.message
+            assert caught.value.message.endswith(f": {message}"), caught.value.message
 
 
 def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A pool admits its owners in turn, and a full queue has room for each of them."""
+"""A pool admits its owners in turn, and each owner has a share of a full queue."""
 
 from __future__ import annotations
 
@@ -35,6 +35,28 @@ def test_owners_take_turns() -> None:
     assert asyncio.run(admitted(Pool("p", Size(1, 100)), "aaaaabbc")) == "abcabaaa"
 
 
+@pytest.mark.parametrize("owners", ["a", "aaaaabbc", "abcabc", "cba", "bbbbacc"])
+def test_the_place_in_the_queue_is_the_one_in_which_it_is_admitted(owners: str) -> None:
+    async def run() -> None:
+        pool, found = Pool("p", Size(1, 100)), []
+
+        async def work(owner: str, name: str) -> None:
+            async with pool.admit(owner, name):
+                found.append(name)
+
+        async with pool.admit("first"):
+            names = [f"s{number}" for number in range(len(owners))]
+            tasks = [asyncio.ensure_future(work(*each)) for each in zip(owners, names, strict=True)]
+            await asyncio.sleep(0)
+            places = {name: pool.place(owner, name) for owner, name in zip(owners, names, strict=True)}
+        await asyncio.gather(*tasks)
+        assert sorted(places, key=places.__getitem__) == found
+        assert sorted(places.values()) == list(range(1, len(owners) + 1))
+        assert pool.place("a", "s0") == 0
+
+    asyncio.run(run())
+
+
 def test_a_full_queue_has_a_share_for_each() -> None:
     async def run() -> None:
         pool = Pool("p", Size(1, 4))
@@ -64,7 +86,7 @@ def test_one_that_leaves_the_queue_takes_no_place() -> None:
             await asyncio.sleep(0)
             gone[0].cancel()
             gone[2].cancel()
-        # The place is the second one's, which is cancelled with it in its hands.
+        # The place is the second one's, which is canceled with it in its hands.
         gone[1].cancel()
         await asyncio.gather(*gone, return_exceptions=True)
         return await admitted(pool, "ab")

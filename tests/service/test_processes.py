@@ -1,4 +1,4 @@
-"""The process of an organization's engine: what it has, how it ends, and what takes its place."""
+"""The process of an organization's engine: its rights, how it exits, and how it is replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same value is the same string whatever statement returns it, and a statement that fails has changed nothing."""
+"""A value is the same string whichever statement returns it, and a statement that fails has changed nothing."""
 
 from __future__ import annotations
 

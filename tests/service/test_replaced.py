@@ -1,4 +1,4 @@
-"""What clients notice when the process of their organization's engine ends, and what those of others notice."""
+"""What clients notice when an engine's process exits: those of its organization, and those of others."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from sqlshell.service.options import Options
 from sqlshell.service.setup import make_statements, open_storage
 from sqlshell.service.statements import endings
 from tests.conftest import Served, serve, stop
+from tests.forked import SOURCE
 from tests.service.client import Answer, Client
 from tests.service.test_batches import post
 from tests.service.test_processes import LONG, until
@@ -38,8 +39,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def engines(served: Served) -> list[int]:
     """The processes of the engines, the oldest first: those of the organizations in the order of their opening."""
-    found = subprocess.run(["pgrep", "-P", str(served.process.pid)], capture_output=True, text=True, check=False)
-    return sorted(map(int, found.stdout.split()))
+    found = subprocess.run(["ps", "-axo", "ppid=,pid=,comm="], capture_output=True, text=True, check=True).stdout
+    running = [line.split(None, 2) for line in found.splitlines()]
+    parent = str(served.process.pid)
+    return sorted(int(line[1]) for line in running if line[0] == parent and line[2:] != [SOURCE])
 
 
 @pytest.fixture
@@ -68,7 +71,7 @@ def test_one_organization_dies_and_the_others_go_on(place: Served, first: int) -
         running, beside = client.submit(LONG), other.submit(LONG)
         until(
             lambda: (
-                client.http.get(f"/v2/statements/{running['statementID']}").json()["message"]
+                client.http.get(f"/v2/statements/{running['statementID']}").json().get("message")
                 != "the statement is queued"
             )
         )

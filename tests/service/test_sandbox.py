@@ -1,4 +1,4 @@
-"""What a process that restricted itself cannot do any more, and what it still can: each is tried in a real process."""
+"""What a restricted process cannot do, and what it still can, tested in a real process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from sqlshell.service.engines.sandbox import landlock, sandbox
-from tests.conftest import Served, start
+from tests.conftest import serve, start, stop
+from tests.service.client import Client
 
 linux = pytest.mark.skipif(not landlock.version(), reason="the kernel has no Landlock")
 
@@ -263,17 +264,21 @@ def test_the_bound_of_files_leaves_some_room(tmp_path: Path) -> None:
 
 
 @linux
-def test_the_engines_of_a_service_are_restricted(served: Served) -> None:
+def test_the_engines_of_a_service_are_restricted(tmp_path: Path) -> None:
     """No way back (NoNewPrivs), a filter of system calls, and nothing of the environment of the service."""
+    served = serve(tmp_path, python=())
+    with Client(served) as client:
+        client.rows("select 1")
     children = Path(f"/proc/{served.process.pid}/task").glob("*/children")
     numbers = [number for file in children for number in file.read_text().split()]
-    assert numbers
+    assert len(numbers) == 1
     for number in numbers:
         told = Path(f"/proc/{number}/status").read_text()
         assert "NoNewPrivs:\t1" in told
         assert "Seccomp:\t2" in told
         names = {item.partition("=")[0] for item in Path(f"/proc/{number}/environ").read_text().split("\0")}
         assert not {name for name in names if name.startswith(("SQLSHELL", "HOME", "PATH"))}
+    stop(served)
 
 
 def test_serve_says_what_the_system_gave(tmp_path: Path) -> None:

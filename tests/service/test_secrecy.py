@@ -1,4 +1,4 @@
-"""Who gets to see what: secrets, statements of other tokens and other organizations, and tokens that were dropped."""
+"""Who can see what: secrets, statements of other tokens and organizations, dropped tokens."""
 
 from __future__ import annotations
 
@@ -201,9 +201,9 @@ WITH_SECRETS = (
 
 def test_a_secret_is_stored_nowhere(tmp_path: Path, program: Program) -> None:
     """Not in the service's files, its log and its statements, nor by the shell that shows it; a restart forgets it."""
-    said = tmp_path / "stderr"
+    message = tmp_path / "stderr"
     typed = "hunter2_4711"
-    running = serve(tmp_path, "--data", "data", stderr=said)
+    running = serve(tmp_path, "--data", "data", stderr=message)
     try:
         with Client(running) as client:
             secret = client.rows("create api_token first with ('role' = 'owner')")[0][1] or ""
@@ -263,12 +263,12 @@ def test_a_secret_is_stored_nowhere(tmp_path: Path, program: Program) -> None:
 def test_a_statement_is_kept_as_it_was_typed(own: Served, make: Make) -> None:
     sender = make("owner")
     alone = sender.run("select 11 ;")
-    several = sender.run("select 21; select 22\n;select 23")
+    several = sender.submit("select 21; select 22\n;select 23")
     batch = {
         "statements": ["select 31;", "select 32", "select 33 -- a\n;"],
         "parameters": {"sessionID": sender.session},
     }
-    together = sender.http.post("/v2/statements", json=batch).json()
+    together = sender.wait(sender.http.post("/v2/statements", json=batch).json(), batch=0)
     assert [item["data"] for item in together["statements"]] == [[["31"]], [["32"]], [["33"]]]
     assert alone["data"] == [["11"]]
     listed = {row[0]: row[5] for row in sender.rows("list queries;")}
@@ -483,7 +483,8 @@ def test_statements_are_for_their_own_token_and_for_owners(operator: Client, mak
     for sender in (owner, writer, reader):
         sql = f"select 'private {sender.name}' as p"
         statement_id = sender.run(sql)["statementID"]
-        batch = sender.http.post("/v2/statements", json={"statements": [sql]}).json()["statementID"]
+        sent = sender.http.post("/v2/statements", json={"statements": [sql]}).json()
+        batch = sender.wait(sent, batch=0)["statementID"]
         for client in (owner, writer, reader, second):
             may = client in (sender, owner)
             assert get(client, statement_id).status_code == (200 if may else 404)
@@ -494,10 +495,10 @@ def test_statements_are_for_their_own_token_and_for_owners(operator: Client, mak
             assert shown[6] == sender.name
             if client is second:
                 assert f"private {sender.name}" not in looks(client, statement_id)
-    sent = writer.run("select 1")["statementID"]
-    assert operator.run(f"describe query '{sent}'", role="reader")["sqlState"] == "42501"
+    last = writer.run("select 1")["statementID"]
+    assert operator.run(f"describe query '{last}'", role="reader")["sqlState"] == "42501"
     listed = {row[0]: row[5] for row in operator.rows("list queries", role="reader")}
-    assert listed[sent] == "<insufficient privilege>"
+    assert listed[last] == "<insufficient privilege>"
 
 
 def test_a_session_belongs_to_its_token(make: Make) -> None:

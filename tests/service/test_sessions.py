@@ -1,4 +1,4 @@
-"""Sessions are listed and ended; a shell that leaves ends its own; and the tokens and descriptions beside them."""
+"""Sessions are listed and terminated, a shell that exits ends its own; and tokens and descriptions."""
 
 from __future__ import annotations
 

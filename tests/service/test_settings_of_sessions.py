@@ -1,4 +1,4 @@
-"""The time zone of a session, and settings that the service keeps for itself."""
+"""The time zone of a session, and settings that only the service may change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What organizations may take of the machine's memory is together no more than it has."""
+"""The memory shares of all organizations together never exceed the machine's memory."""
 
 from __future__ import annotations
 

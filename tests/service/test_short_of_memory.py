@@ -1,4 +1,4 @@
-"""A process of an engine that has too little memory: it says so, gets it back, or is replaced."""
+"""A process of an engine that runs out of memory reports it, recovers, or is replaced."""
 
 from __future__ import annotations
 

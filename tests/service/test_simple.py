@@ -1,4 +1,4 @@
-"""Rows that Python writes are those that DuckDB's rendering gives."""
+"""Rows that Python renders equal those that DuckDB renders."""
 
 from __future__ import annotations
 

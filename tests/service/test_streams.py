@@ -1,4 +1,4 @@
-"""Every reader of a stream sees every committed row once, in order, whatever else happens: held against a model."""
+"""Every reader of a stream gets every committed row once, in order: compared with a model."""
 
 from __future__ import annotations
 

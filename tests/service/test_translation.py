@@ -1,4 +1,4 @@
-"""What the dialect writes in another way than DuckDB: types, functions, fields of structs, options of a FROM."""
+"""The translation of the dialect to DuckDB's SQL: types, functions, fields of structs, options of FROM."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from websockets.sync.client import connect
 
 from sqlshell.service.dialect import names_of, targets
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
+from sqlshell.service.engines.duckdb.translation import text
 from sqlshell.service.engines.duckdb.translation.functions import MADE, MADE_OF_TEXT, REFUSED
 from sqlshell.service.engines.duckdb.translation.statement import translated
 from sqlshell.service.engines.engine import Failure, Options
 from sqlshell.service.results.results import Discard
 from sqlshell.sql.analysis.read_only_functions import is_read_only_function
+from sqlshell.sql.analysis.tokens import Token, tokens
 from tests.conftest import Served
 from tests.service.client import Client
 from tests.service.test_types import TABLE, Kept
@@ -392,7 +394,7 @@ def test_functions_of_the_dialect(client: Client) -> None:
 
 def test_every_function_is_tried_and_told_and_known_to_the_shell() -> None:
     tried = "\n".join(call.lower() for call, _ in CALLS)
-    told = (ROOT / "docs" / "service.md").read_text()
+    told = (ROOT / "docs" / "dialect.md").read_text()
     assert [name for name in [*MADE, *REFUSED] if not re.search(rf"`{name.upper()}\b", told)] == []
     assert [name for name in MADE.keys() | MADE_OF_TEXT.keys() if f"{name}(" not in tried] == []
     assert [name for name in [*MADE, *REFUSED] if not is_read_only_function(name)] == []
@@ -648,3 +650,22 @@ def test_arrows_of_lambdas_are_left_alone() -> None:
     connection.close()
     engine.close()
     assert rows == ['["[1]","[8]","7"]']
+
+
+def test_the_tokens_of_literals_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The texts contain what forms of the dialect contain; a call among the values is still read."""
+    read: list[str] = []
+
+    def counted(sql: str) -> Iterator[Token]:
+        read.append(sql)
+        return tokens(sql)
+
+    monkeypatch.setattr(text, "tokens", counted)
+    rows = ", ".join(f"({number}, 'floor (x) map [1] -> it''s', 39e-2, null)" for number in range(100))
+    for name in ("t", '"t"', "a.t (i, s, d, n)"):
+        assert translated(f"insert into {name} values {rows}", lambda _: False, lambda _: None) is None
+    assert not read
+    assert (
+        translated(f"insert into t values {rows}, (1, instr('b', 'a'), 1, 1)", lambda _: True, lambda _: None) is None
+    )
+    assert len(read) == 1

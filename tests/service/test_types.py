@@ -138,7 +138,7 @@ def test_the_table_has_every_type_that_duckdb_knows() -> None:
 def test_statements_without_rows_say_what_they_did() -> None:
     engine = DuckdbEngine()
     connection = engine.connect()
-    said = [
+    message = [
         connection.run(sql, Options(), Kept([])).message
         for sql in (
             "create table t (i int)",
@@ -154,7 +154,7 @@ def test_statements_without_rows_say_what_they_did() -> None:
     connection.close()
     engine.close()
     objects = ["CREATE TABLE", "INSERT 2", "UPDATE 2", "DROP TABLE", "CREATE TABLE"]
-    assert said == [*objects, "PREPARE", "DEALLOCATE", "CHECKPOINT"]
+    assert message == [*objects, "PREPARE", "DEALLOCATE", "CHECKPOINT"]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_what_counts_as_a_query(sql: str, rows: list[list[str]]) -> None:
 
 
 def test_the_row_limit() -> None:
-    _, rows, said = answer("select range from range(10)", Options(row_limit=3))
-    assert (len(rows), "3 rows" in said) == (3, True)
-    _, rows, said = answer("select range from range(3)", Options(row_limit=3))
-    assert (len(rows), said) == (3, "")
+    _, rows, message = answer("select range from range(10)", Options(row_limit=3))
+    assert (len(rows), "3 rows" in message) == (3, True)
+    _, rows, message = answer("select range from range(3)", Options(row_limit=3))
+    assert (len(rows), message) == (3, "")

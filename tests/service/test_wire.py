@@ -1,4 +1,4 @@
-"""Bounds of the wire: what one client may send, hold open and leave unread, and that others notice nothing of it."""
+"""Limits of connections: what one client may send, keep open and leave unread, without an effect on others."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def exchange(served: Served, *sent: bytes) -> bytes:
         return rest(wire)
 
 
-def said(answer: bytes) -> tuple[int, str]:
+def expected(answer: bytes) -> tuple[int, str]:
     """The status of an answer, and its message."""
     top, _, body = answer.partition(b"\r\n\r\n")
     return int(top.split(b" ")[1]), str(json.loads(body)["message"])
@@ -102,12 +102,12 @@ def works(served: Served) -> bool:
     ],
 )
 def test_headers_are_bounded(small: Served, sent: list[str], status: int, named: str) -> None:
-    found = said(exchange(small, head(small, "GET /v2/version HTTP/1.1", *sent)))
+    found = expected(exchange(small, head(small, "GET /v2/version HTTP/1.1", *sent)))
     assert (found[0], named in found[1]) == (status, True), found
 
 
 def test_a_long_url_is_refused(small: Served) -> None:
-    found = said(exchange(small, head(small, f"GET /v2/version?{'a' * 3000} HTTP/1.1")))
+    found = expected(exchange(small, head(small, f"GET /v2/version?{'a' * 3000} HTTP/1.1")))
     assert (found[0], "--max-url-size" in found[1]) == (414, True)
 
 
@@ -135,12 +135,12 @@ def test_headers_without_end_are_not_kept(small: Served, begun: bytes) -> None:
     ],
 )
 def test_headers_that_stand_still_are_closed(small: Served, sent: bytes, named: str) -> None:
-    status, words = said(exchange(small, sent))
+    status, words = expected(exchange(small, sent))
     assert (status, named in words) == (408, True)
 
 
 def test_a_body_that_stands_still_is_closed(small: Served) -> None:
-    status, words = said(exchange(small, head(small, STATEMENTS, JSON, "Content-Length: 9"), b"{"))
+    status, words = expected(exchange(small, head(small, STATEMENTS, JSON, "Content-Length: 9"), b"{"))
     assert (status, "--max-body-seconds" in words) == (408, True)
 
 
@@ -164,7 +164,7 @@ def test_an_answer_is_read_though_the_body_was_not(
         wire.sendall(head(small, first, JSON, *length, *lines, token="wrong"))
         for _ in range(size >> 16):
             wire.sendall(b" " * (1 << 16))
-        assert said(rest(wire))[0] == status
+        assert expected(rest(wire))[0] == status
 
 
 def test_the_refusal_of_a_large_form_is_read(small: Served) -> None:
@@ -242,7 +242,7 @@ def test_what_is_read_of_a_body_that_is_refused_is_bounded(
 )
 def test_odd_framing_is_refused(small: Served, lines: list[str], body: bytes, status: int) -> None:
     answer = exchange(small, head(small, STATEMENTS, JSON, *lines), body)
-    assert said(answer)[0] == status, answer[:200]
+    assert expected(answer)[0] == status, answer[:200]
 
 
 def test_trailers_are_no_headers(small: Served) -> None:
@@ -278,7 +278,7 @@ def test_a_body_that_was_not_asked_for_is_no_request(small: Served) -> None:
     first = head(small, STATEMENTS, "Content-Type: text/plain", "Content-Length: 40", "Expect: 100-continue")
     answer = exchange(small, first, head(small, "GET /v2/version HTTP/1.1"))
     assert answer.count(b"HTTP/1.1") == 1
-    assert said(answer)[0] == 415
+    assert expected(answer)[0] == 415
     body = b'{"statement":"select 1"}'
     with dial(small) as wire:
         wire.sendall(head(small, STATEMENTS, JSON, f"Content-Length: {len(body)}", "Expect: 100-continue"))
@@ -368,7 +368,7 @@ def test_bodies_that_arrive_share_their_memory(small: Served) -> None:
             wires = [stack.enter_context(dial(small)) for _ in range(4)]
             for wire in wires:
                 wire.sendall(head(small, STATEMENTS, JSON, "Content-Length: 2000000") + b" " * 1_900_000)
-            answers = [said(rest(wire)) for wire in wires]
+            answers = [expected(rest(wire)) for wire in wires]
             assert {status for status, _ in answers} == {503, 408}
             assert any("--max-bodies-size" in words for _, words in answers)
         half = json.dumps({"statement": "select 1 -- " + "x" * (1 << 20)}).encode()

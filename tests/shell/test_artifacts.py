@@ -1,4 +1,4 @@
-"""The row of a statement that made something is a command tag; the same columns of a query are data."""
+"""The row that describes what a statement created is a message; the same columns of a query are data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.result import Result
-from sqlshell.shell.results.artifacts import looks_made, makes, tag_of
+from sqlshell.shell.results.artifacts import creates_object, is_creation_result, tag_of
 from sqlshell.shell.results.rows import table_of
 from tests.conftest import Program, Served
 
@@ -41,30 +41,30 @@ def result(names: list[str], *rows: list[str | None], message: str = "") -> Resu
     ],
 )
 def test_what_makes_something(sql: str, number: int, expected: bool) -> None:
-    assert makes(sql, number) is expected
+    assert creates_object(sql, number) is expected
 
 
 def test_only_these_columns_of_one_row() -> None:
     row: list[str | None] = ["stream", "s", "CREATE", "made", "[]"]
-    assert looks_made(result(NAMES, row))
-    assert looks_made(result([name.title() for name in NAMES], row))
-    assert not looks_made(result(NAMES, row, row))
-    assert not looks_made(result(NAMES))
-    assert not looks_made(result(NAMES[:4], row[:4]))
-    assert not looks_made(result(NAMES[::-1], row))
+    assert is_creation_result(result(NAMES, row))
+    assert is_creation_result(result([name.title() for name in NAMES], row))
+    assert not is_creation_result(result(NAMES, row, row))
+    assert not is_creation_result(result(NAMES))
+    assert not is_creation_result(result(NAMES[:4], row[:4]))
+    assert not is_creation_result(result(NAMES[::-1], row))
 
 
 @pytest.mark.parametrize(
-    ("row", "message", "said"),
+    ("row", "message", "expected"),
     [
         (["stream", "s", "CREATE", "the stream was made", "[]"], "CREATE STREAM", "CREATE STREAM"),
         (["stream", "s", "CREATE", "the stream was made", "[]"], "", "the stream was made"),
         (["stream", "s", "create", None, None], "", "CREATE STREAM s"),
     ],
 )
-def test_the_tag(row: list[str | None], message: str, said: str) -> None:
+def test_the_tag(row: list[str | None], message: str, expected: str) -> None:
     tagged = asyncio.run(tag_of(result(NAMES, row, message=message)))
-    assert (tagged.columns, tagged.message) == ([], said)
+    assert (tagged.columns, tagged.message) == ([], expected)
 
 
 def test_no_format_shows_the_row(program: Program, served: Served, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is told of a relation is the same, whichever way it is asked for."""
+"""The details of a relation are the same in all ways of requesting them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def told(database: duckdb.DuckDBPyConnection, name: str, *unknown: str) -> Detai
 @pytest.mark.parametrize("name", NAMES)
 def test_the_ways_agree(database: duckdb.DuckDBPyConnection, name: str) -> None:
     functions, standard = told(database, name), told(database, name, "duckdb_")
-    assert (functions.way, standard.way) == ("catalog", "information_schema")
+    assert (functions.source, standard.source) == ("catalog", "information_schema")
     assert functions.columns == standard.columns
     for kind in ("PRIMARY KEY", "UNIQUE", "FOREIGN KEY", "CHECK"):
         keys = [

@@ -1,7 +1,8 @@
-"""What is drawn while typing: what each line is inside of, its colors, words that begin no statement."""
+"""Highlighting while typing: continuation, colors, and words that begin no statement."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from prompt_toolkit.document import Document
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import EMPTY, Own
+from sqlshell.shell.interactive.bare_words import bare_word, hint
 from sqlshell.shell.interactive.editing.continuation import Continuations
 from sqlshell.shell.interactive.editing.formatter import formatted
 from sqlshell.shell.interactive.editor import edited
@@ -34,7 +36,7 @@ def states(text: str) -> list[State]:
     return found
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(TEXT, min_size=1, max_size=4))
 def test_states_after_any_change_are_those_of_a_fresh_scan(texts: list[str]) -> None:
     kept = Continuations()
@@ -43,7 +45,7 @@ def test_states_after_any_change_are_those_of_a_fresh_scan(texts: list[str]) -> 
         assert [kept.before(text, number) for number in range(len(expected) - 1)] == expected[:-1]
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(TEXT)
 def test_every_character_is_drawn(text: str) -> None:
     line = LineLexer(Continuations()).lex_document(Document(text))
@@ -53,10 +55,10 @@ def test_every_character_is_drawn(text: str) -> None:
 def test_an_editor_that_saves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "true")
     with pytest.raises(UsageError, match=r"\Anothing was saved to .*new\.sql\Z"):
-        edited("", Own(str(tmp_path / "new.sql")))
+        edited("", Own(str(tmp_path / "new.sql")), sys.stdin)
     tmp_path.joinpath("old.sql").write_bytes(b"\xff")
     with pytest.raises(UsageError, match=r"old\.sql is not valid UTF-8\Z"):
-        edited("", Own(str(tmp_path / "old.sql")))
+        edited("", Own(str(tmp_path / "old.sql")), sys.stdin)
 
 
 def test_an_editor_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +66,7 @@ def test_an_editor_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         UsageError, match=r"cannot start the editor 'no-such-editor-anywhere': No such file or directory\Z"
     ):
-        edited("")
+        edited("", EMPTY, sys.stdin)
 
 
 def drawn(text: str, line: int = 0) -> dict[str, str]:
@@ -161,3 +163,27 @@ def test_entries_are_found_by_their_letters() -> None:
     assert [entry.time for entry in matching(entries, "sndl")] == [3.0]
     assert [entry.text for entry in matching(entries, "")] == ["select 'needle'", "drop table x"]
     assert matching(entries, "zzz") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("exit", "exit"),
+        ("QUIT ;", "exit"),
+        ("help; ", "help"),
+        (" exit", ""),
+        ("exit now", ""),
+        ("exit;;", ""),
+        ("helped", ""),
+        ("", ""),
+    ],
+)
+def test_a_word_that_is_alone_on_a_line(line: str, word: str) -> None:
+    assert bare_word(line) == word
+
+
+def test_a_word_within_a_statement_names_the_command() -> None:
+    assert hint("exit", State.STATEMENT) == "Use \\q to quit."
+    assert hint("help", State.PARENTHESIS).startswith("Use \\? for help")
+    assert "Ctrl-D" in hint("quit", State.SINGLE_QUOTE)
+    assert hint("x", State.STATEMENT) == ""

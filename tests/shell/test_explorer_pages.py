@@ -1,4 +1,4 @@
-"""The explorer keeps few partitions, by their rows and by their bytes, and gives every row."""
+"""The explorer keeps few partitions in memory, limited by rows and bytes, and can show every row."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import asyncio
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from sqlshell.client.results.partitions import PartitionReader
 from sqlshell.result import Batch, Column, Result
 from sqlshell.shell.explorer import pages
+from sqlshell.shell.explorer.browsing import Places
+from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Pages
 
 
@@ -71,3 +74,35 @@ def test_bytes_are_seen_as_hexadecimal_digits_and_left_as_they_came() -> None:
         raise AssertionError(f"partition {number} is here already")
 
     assert asyncio.run(look()) == (["\\x6162"], [["\\x6162"], [None]], ["YWI="])
+
+
+def test_a_result_is_left_and_found_at_the_same_place() -> None:
+    async def work() -> None:
+        shown = replace(result([10] * 40, told=True), statement_id="one")
+        made = Pages(shown)
+        await made.open()
+        grid, places = Grid(made), Places()
+        grid.lines(60, 20)
+        grid.go(row=30)
+        grid.lines(60, 20)
+        grid.go(row=25)
+        before = grid.lines(60, 20)
+        assert (grid.row, grid.top) == (25, 12)
+        places.keep(shown, grid)
+        again, other = Grid(made), Grid(made)
+        places.restore(shown, again)
+        assert again.lines(60, 20) == before
+        places.restore(replace(shown, statement_id="another"), other)
+        assert (other.row, other.top) == (0, 0)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(("state", "extent"), [("00000", "all rows"), ("01R01", "first 6 rows only")])
+def test_statistics_say_whether_the_result_was_stopped_at_the_row_limit(state: str, extent: str) -> None:
+    async def look() -> tuple[bool, str]:
+        made = Pages(replace(result([1, 1, 1], told=True), sql_state=state))
+        await made.open()
+        return made.limited, made.extent
+
+    assert asyncio.run(look()) == (state == "01R01", extent)

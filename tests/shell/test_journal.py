@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +14,7 @@ from msgspec.structs import replace
 
 from sqlshell.context import SessionContext
 from sqlshell.interface.sqlstate import CANCELLED
-from sqlshell.shell.records.journal import KEPT_DAYS, LONGEST_SQL, TOGETHER, WAITING, Entry, Journal
+from sqlshell.shell.records.journal import BATCH_SIZE, KEPT_DAYS, LONGEST_SQL, MAX_PENDING, Entry, Journal
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -21,8 +23,8 @@ def test_several_threads(tmp_path: Path, kept: bool) -> None:
     journal = Journal(tmp_path / "journal.db" if kept else None, "here", "", told.append)
 
     def write(number: int) -> None:
-        journal.began(f"id-{number}", f"select {number}", SessionContext(), 0.0)
-        journal.ended(f"id-{number}", "00000", "", 1)
+        journal.record_start(f"id-{number}", f"select {number}", SessionContext(), 0.0)
+        journal.record_end(f"id-{number}", "00000", "", 1)
 
     def read(number: int) -> int:
         return len(journal.recent(50)) + len(journal.find(f"id-{number}"))
@@ -48,17 +50,17 @@ def test_changes_share_a_commit(tmp_path: Path) -> None:
         if statement == "COMMIT":
             commits.append(statement)
 
-    journal.began("first", "select 0", SessionContext(), 0.0)
+    journal.record_start("first", "select 0", SessionContext(), 0.0)
     journal.flush()
     assert journal._database is not None
     journal._database.set_trace_callback(traced)
     for number in range(100):
-        journal.began(f"id-{number}", f"select {number}", SessionContext(), 0.0)
-        journal.ended(f"id-{number}", "00000", "", 1)
+        journal.record_start(f"id-{number}", f"select {number}", SessionContext(), 0.0)
+        journal.record_end(f"id-{number}", "00000", "", 1)
     assert (commits, len(other.recent(200))) == ([], 1)
     journal.flush()
     assert (commits, len(other.recent(200))) == (["COMMIT"], 101)
-    journal.began("last", "select 1", SessionContext(), 0.0)
+    journal.record_start("last", "select 1", SessionContext(), 0.0)
     journal.close()
     assert [entry.id for entry in other.find("last")] == ["last"]
     other.close()
@@ -67,8 +69,8 @@ def test_changes_share_a_commit(tmp_path: Path) -> None:
 def test_a_message_about_a_secret_is_not_kept(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.db", "here", "", print)
     for name, sql in (("plain", "select 1"), ("secret", "create secret s (type s3, secret 'hidden')")):
-        journal.began(name, sql, SessionContext(), 0.0)
-        journal.ended(name, "42601", "syntax error at \"(type s3, secret 'hidden')\"")
+        journal.record_start(name, sql, SessionContext(), 0.0)
+        journal.record_end(name, "42601", "syntax error at \"(type s3, secret 'hidden')\"")
     kept = {entry.id: (entry.sql, entry.message != "") for entry in journal.recent(10)}
     assert kept == {"plain": ("select 1", True), "secret": ("create secret s (***)", False)}
     journal.close()
@@ -76,10 +78,10 @@ def test_a_message_about_a_secret_is_not_kept(tmp_path: Path) -> None:
 
 def test_what_waits_is_bounded(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.db", "here", "", print)
-    for number in range(TOGETHER):
-        journal.began(f"id-{number}", "select 1", SessionContext(), 0.0)
+    for number in range(BATCH_SIZE):
+        journal.record_start(f"id-{number}", "select 1", SessionContext(), 0.0)
     other = Journal(tmp_path / "journal.db", "here", "", print)
-    assert len(other.recent(2 * TOGETHER)) == TOGETHER
+    assert len(other.recent(2 * BATCH_SIZE)) == BATCH_SIZE
     journal.close()
     other.close()
 
@@ -98,35 +100,35 @@ def only(journal: Journal) -> Entry:
 
 @pytest.mark.parametrize(
     ("state", "word"),
-    [("03000", "running"), ("00000", "finished"), ("02000", "finished"), (CANCELLED, "cancelled"), ("42601", "failed")],
+    [("03000", "running"), ("00000", "finished"), ("02000", "finished"), (CANCELLED, "canceled"), ("42601", "failed")],
 )
 def test_how_a_statement_stands(journal: Journal, state: str, word: str) -> None:
-    journal.began("id", "select 1", SessionContext(database="d", timezone="UTC"), 5.0)
+    journal.record_start("id", "select 1", SessionContext(database="d", timezone="UTC"), 5.0)
     begun = only(journal)
     assert (begun.state, begun.running, begun.ended, begun.rows) == ("running", True, None, None)
     assert (begun.target, begun.profile, begun.sql, begun.query_id) == ("here", "staging", "select 1", "")
     assert json.loads(begun.context) == {"database": "d", "timezone": "UTC"}
-    journal.ended("id", state, "said", 7)
+    journal.record_end("id", state, "said", 7)
     ended = only(journal)
     assert (ended.state, ended.sql_state, ended.message, ended.rows) == (word, state, "said", 7)
     assert (ended.ended is None) == ended.running == (word == "running")
 
 
 def test_the_time_of_an_end_and_rows_that_are_known_stay(journal: Journal) -> None:
-    journal.began("id", "select 1", SessionContext(), 0.0)
-    journal.ended("id", "00000", "", 7)
+    journal.record_start("id", "select 1", SessionContext(), 0.0)
+    journal.record_end("id", "00000", "", 7)
     first = only(journal)
     assert (first.message, first.rows) == ("", 7)
-    journal.ended("id", "00000")
+    journal.record_end("id", "00000")
     assert only(journal) == first
-    journal.ended("id", CANCELLED, "cancelled")
-    assert only(journal) == replace(first, sql_state=CANCELLED, message="cancelled")
+    journal.record_end("id", CANCELLED, "canceled")
+    assert only(journal) == replace(first, sql_state=CANCELLED, message="canceled")
 
 
 def test_the_start_is_when_it_was_sent(journal: Journal) -> None:
-    journal.began("late", "select 1", SessionContext(), 0.0)
-    journal.began("early", "select 2", SessionContext(), 1000.0)
-    journal.began("early", "select 3", SessionContext(), 0.0)
+    journal.record_start("late", "select 1", SessionContext(), 0.0)
+    journal.record_start("early", "select 2", SessionContext(), 1000.0)
+    journal.record_start("early", "select 3", SessionContext(), 0.0)
     late, early = journal.recent(10)
     assert (late.id, early.id, early.sql) == ("late", "early", "select 2")
     assert late.began - early.began > 900
@@ -135,13 +137,13 @@ def test_the_start_is_when_it_was_sent(journal: Journal) -> None:
 def test_other_shells_see_a_query_at_once(journal: Journal, tmp_path: Path) -> None:
     other = Journal(tmp_path / "deep" / "journal.db", "elsewhere", "", pytest.fail)
     for at in (journal, other):
-        at.began("id", "create stream s", SessionContext(), 0.0)
-    journal.query("id", "q-1")
+        at.record_start("id", "create stream s", SessionContext(), 0.0)
+    journal.record_query("id", "q-1")
     other.flush()
     found = {entry.target: entry.query_id for entry in journal.find("ID")}
     assert found == {"here": "q-1", "elsewhere": ""}
-    assert [journal.here(entry) for entry in journal.find("i")] == [True, False]
-    assert [other.here(entry) for entry in other.find("i")] == [True, False]
+    assert [journal.is_here(entry) for entry in journal.find("i")] == [True, False]
+    assert [other.is_here(entry) for entry in other.find("i")] == [True, False]
     assert journal.find("idx") == []
     other.close()
 
@@ -149,10 +151,10 @@ def test_other_shells_see_a_query_at_once(journal: Journal, tmp_path: Path) -> N
 def test_those_that_run_come_first_unless_only_this_target_is_asked_for(journal: Journal, tmp_path: Path) -> None:
     other = Journal(tmp_path / "deep" / "journal.db", "elsewhere", "", pytest.fail)
     for at, name, ago in ((journal, "old", 30.0), (journal, "new", 10.0), (other, "other", 0.0)):
-        at.began(name, f"select '{name}'", SessionContext(), ago)
+        at.record_start(name, f"select '{name}'", SessionContext(), ago)
         at.flush()
-    journal.ended("new", "00000")
-    other.ended("other", "00000")
+    journal.record_end("new", "00000")
+    other.record_end("other", "00000")
     other.flush()
     assert [entry.id for entry in journal.recent(10)] == ["old", "other", "new"]
     assert [entry.id for entry in journal.recent(10, here=True)] == ["new", "old"]
@@ -162,11 +164,11 @@ def test_those_that_run_come_first_unless_only_this_target_is_asked_for(journal:
 
 def test_secrets_are_taken_out_of_what_is_written_and_old_statements_are_dropped(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    journal = Journal(path, "here", "", pytest.fail, lambda text: text.replace("hush", "***"))
-    journal.began("id", "select 'hush'" + " " * LONGEST_SQL, SessionContext(), 0.0)
-    journal.began("plain", "select 1", SessionContext(), KEPT_DAYS * 86_400 - 3_600)
-    journal.ended("plain", "42601", "near hush" + "!" * 3_000)
-    journal.began("old", "select 2", SessionContext(), KEPT_DAYS * 86_400 + 3_600)
+    journal = Journal(path, "here", "", pytest.fail, lambda text: str(text).replace("hush", "***"))
+    journal.record_start("id", "select 'hush'" + " " * LONGEST_SQL, SessionContext(), 0.0)
+    journal.record_start("plain", "select 1", SessionContext(), KEPT_DAYS * 86_400 - 3_600)
+    journal.record_end("plain", "42601", "near hush" + "!" * 3_000)
+    journal.record_start("old", "select 2", SessionContext(), KEPT_DAYS * 86_400 + 3_600)
     journal.close()
     assert path.stat().st_mode & 0o777 == 0o600
     again = Journal(path, "here", "", pytest.fail)
@@ -177,19 +179,19 @@ def test_secrets_are_taken_out_of_what_is_written_and_old_statements_are_dropped
 
 
 def test_a_journal_in_memory_keeps_what_was_written(tmp_path: Path) -> None:
-    journal = Journal(None, "here", "", pytest.fail, lambda text: text.replace("hush", "***"))
-    journal.began("id", "select 'hush'", SessionContext(), 0.0)
+    journal = Journal(None, "here", "", pytest.fail, lambda text: str(text).replace("hush", "***"))
+    journal.record_start("id", "select 'hush'", SessionContext(), 0.0)
     journal.flush()
     assert only(journal).sql == "select 'hush'"
-    for number in range(TOGETHER - 1):
-        journal.began(f"id-{number}", "select 1", SessionContext(), 0.0)
-    assert len(journal._waiting) == TOGETHER - 1
-    journal.began("last", "select 1", SessionContext(), 0.0)
-    assert not journal._waiting
+    for number in range(BATCH_SIZE - 1):
+        journal.record_start(f"id-{number}", "select 1", SessionContext(), 0.0)
+    assert len(journal._pending) == BATCH_SIZE - 1
+    journal.record_start("last", "select 1", SessionContext(), 0.0)
+    assert not journal._pending
     journal.close()
-    for number in range(WAITING + 5):
-        journal.began(f"id-{number}", "select 1", SessionContext(), 0.0)
-    assert len(journal.recent(WAITING * 2)) == WAITING
+    for number in range(MAX_PENDING + 5):
+        journal.record_start(f"id-{number}", "select 1", SessionContext(), 0.0)
+    assert len(journal.recent(MAX_PENDING * 2)) == MAX_PENDING
     journal.close()
 
 
@@ -202,10 +204,38 @@ def test_a_journal_that_cannot_be_used_is_told_once(tmp_path: Path, broken: str)
         path.write_text("this is no database" * 100)
     told: list[str] = []
     journal = Journal(path, "here", "", told.append)
-    journal.began("id", "select 1", SessionContext(), 0.0)
+    journal.record_start("id", "select 1", SessionContext(), 0.0)
     assert only(journal).id == "id"
     journal.close()
     assert len(journal.recent(10)) == 0
     assert len(told) == 1
     assert str(path) in told[0]
     journal.close()
+
+
+def test_a_journal_that_breaks_while_it_is_used_is_told_once(tmp_path: Path) -> None:
+    path, told = tmp_path / "journal.sqlite", list[str]()
+    with contextlib.closing(Journal(path, "here", "", told.append)) as journal:
+        journal.record_start("id1", "select 1", SessionContext(), 0)
+        assert [entry.id for entry in journal.recent(9)] == ["id1"]
+        with contextlib.closing(sqlite3.connect(path)) as other:
+            other.execute("DROP TABLE statements")
+            other.commit()
+        assert journal.recent(9) == []
+        assert journal.find("id1") == []
+        journal.record_end("id1", "00000")
+    assert told == [f"cannot use the journal {path}; statements are not recorded: no such table: statements"]
+
+
+def test_a_file_with_another_table_of_that_name_is_left_alone(tmp_path: Path) -> None:
+    path, told = tmp_path / "journal.sqlite", list[str]()
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE statements (x)")
+        other.commit()
+    with contextlib.closing(Journal(path, "here", "", told.append)) as journal:
+        journal.record_start("id1", "select 1", SessionContext(), 0)
+        assert [entry.id for entry in journal.recent(9)] == ["id1"]
+    assert len(told) == 1
+    assert told[0].startswith(f"cannot use the journal {path}; statements are not recorded: ")
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        assert other.execute("SELECT * FROM statements").fetchall() == []

@@ -1,4 +1,4 @@
-"""The arguments of backslash commands, and the types of results as DuckDB's."""
+"""The arguments of backslash commands, and the interface's types in DuckDB."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own, mine
+from sqlshell.origin import Own, own_text
 from sqlshell.shell.commands.lexing import words
-from sqlshell.shell.local.types import duckdb_type
+from sqlshell.sql.duckdb_types import duckdb_type
 
-VALUES = {name: mine(Own(text)) for name, text in {"x": "5", "two": "a b", "quote": "it's", "empty": ""}.items()}
+VALUES = {name: own_text(Own(text)) for name, text in {"x": "5", "two": "a b", "quote": "it's", "empty": ""}.items()}
 
 
-def said(text: str) -> list[str]:
+def message(text: str) -> list[str]:
     return [word.text for word in words(Own(text), VALUES)]
 
 
@@ -46,25 +46,25 @@ def said(text: str) -> list[str]:
     ],
 )
 def test_words(text: str, expected: list[str]) -> None:
-    assert said(text) == expected
+    assert message(text) == expected
 
 
 @pytest.mark.parametrize("text", ["'a", '"a', "`a", "a 'b"])
 def test_quotes_that_are_not_closed(text: str) -> None:
     with pytest.raises(UsageError, match="unterminated quote"):
-        said(text)
+        message(text)
 
 
 @given(st.text(alphabet=st.characters(blacklist_categories=["Cs"])))
 def test_a_quoted_word_comes_back(text: str) -> None:
     quoted = "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
-    assert said(quoted) == [text]
+    assert message(quoted) == [text]
 
 
 @given(st.text(alphabet="ab :'\"\\x{?}", max_size=30))
 def test_any_text_is_words_or_an_error(text: str) -> None:
     try:
-        assert isinstance(said(text), list)
+        assert isinstance(message(text), list)
     except UsageError:
         assert any(quote in text for quote in "'\"")
 

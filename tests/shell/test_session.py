@@ -1,4 +1,4 @@
-"""The context of a shell after a failure: what was asked for stays, what is gone is dropped."""
+"""The context after a failure: requested parts stay, and parts that no longer exist are removed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def after(
 ) -> tuple[SessionContext, str]:
     session = new_session(BEFORE, interactive=interactive)
     if confirmed:
-        with session.asking("select 1"):
+        with session.protecting_context("select 1"):
             session.adopt(HERE)
-    with pytest.raises(StatementError) as raised, session.asking(sql):
+    with pytest.raises(StatementError) as raised, session.protecting_context(sql):
         session.adopt(echo)
         raise StatementError(message, where=Where(state))
-    assert (session.state.lost is raised.value) == (session.context != BEFORE)
+    assert (session.state.lost_context is raised.value) == (session.context != BEFORE)
     return session.context, raised.value.hint
 
 

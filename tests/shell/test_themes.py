@@ -1,7 +1,9 @@
-"""Themes: legible, complete, and clear about what is wrong in one."""
+"""Themes are legible and complete, and errors in a theme are clear."""
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from pathlib import Path
 
@@ -33,6 +35,66 @@ def test_each_theme_is_legible_and_complete(name: str) -> None:
         assert text is not None
         assert contrast(text[0], background[1] if background else theme.canvas) >= 4.5, look
     assert theme.style().style_rules
+
+
+# Machado, Oliveira, Fernandes: A Physiologically-based Model for Simulation of Color Vision Deficiency (2009),
+# severity 1.0, for linear RGB.
+VISIONS = {
+    "full": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanopia": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "deuteranopia": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "tritanopia": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+}
+
+
+def seen(color: str, vision: str) -> tuple[float, float, float]:
+    """A color in OKLab, in which equal distances look equal, as it appears to a person."""
+    parts = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    red, green, blue = (
+        min(1.0, max(0.0, sum(a * b for a, b in zip(row, linear, strict=True)))) for row in VISIONS[vision]
+    )
+    cones = (
+        0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue,
+        0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue,
+        0.0883024619 * red + 0.2817188376 * green + 0.6299787005 * blue,
+    )
+    long, middle, short = (cone ** (1 / 3) for cone in cones)
+    return (
+        0.2104542553 * long + 0.7936177850 * middle - 0.0040720468 * short,
+        1.9779984951 * long - 2.4285922050 * middle + 0.4505937099 * short,
+        0.0259040371 * long + 0.7827717662 * middle - 0.8086757660 * short,
+    )
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("vision", VISIONS)
+def test_values_and_messages_are_told_apart_by_everyone(name: str, vision: str) -> None:
+    """A distance of 0.02 is the least that a person notices in neighboring areas."""
+    theme = load(name)
+    values = [theme.tokens["name"], *(theme.ui[role] for role in ("dim", "negative", "boolean", "date", "id"))]
+    messages = [theme.ui[role] for role in ("error", "warning", "help")]
+    for looks, least in ((values, 0.07), (messages, 0.05)):
+        for one, other in itertools.combinations([seen(look.split()[0], vision) for look in looks], 2):
+            assert math.dist(one, other) >= least
+
+
+@pytest.mark.parametrize("name", names())
+def test_dim_digits_differ_from_others(name: str) -> None:
+    theme = load(name)
+    assert math.dist(seen(theme.tokens["name"], "full"), seen(theme.ui["digits"], "full")) >= 0.08
 
 
 def test_there_are_light_and_dark_ones() -> None:

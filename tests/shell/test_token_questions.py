@@ -1,4 +1,4 @@
-"""Another token is asked for by what a person waits for, and by nothing else."""
+"""Only foreground work asks the user for another token."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted, NotAuthenticated
 from sqlshell.result import Result
 from sqlshell.runtime.streams import Streams
-from sqlshell.shell.front_end import Silent
+from sqlshell.shell.front_end import NoProgress
 from sqlshell.shell.interactive.front_end import PromptFrontEnd
-from sqlshell.shell.metadata.queries import asked
+from sqlshell.shell.metadata.service_queries import fetch_rows
+from sqlshell.shell.running.submission import submission_of
 from sqlshell.shell.session import Options, Running
+from sqlshell.sql.analysis.lexed import lexed
 from tests.shell.core.scripted import ScriptedClient
 from tests.shell.sessions import session
 
@@ -30,7 +32,7 @@ class Person(PromptFrontEnd):
 
     async def ask(self, question: str, *, hidden: bool = False) -> str:
         self.questions += (question,)
-        raise Interrupted("cancelled")
+        raise Interrupted("canceled")
 
 
 class Refusing(ScriptedClient):
@@ -49,24 +51,24 @@ class Refusing(ScriptedClient):
 
 def test_only_the_foreground_asks_for_another_token(tmp_path: Path) -> None:
     async def work() -> None:
-        said, client = io.StringIO(), Refusing()
-        streams = Streams(io.StringIO(), io.StringIO(), said)
+        message, client = io.StringIO(), Refusing()
+        streams = Streams(io.StringIO(), io.StringIO(), message)
         person = client.person = Person(
-            Options(), Diagnostics(said), Silent(), streams, state=tmp_path, themes=tmp_path, target=""
+            Options(), Diagnostics(message), NoProgress(), streams, state=tmp_path, themes=tmp_path, target=""
         )
         here = session(client=client, interactive=True)
         here.running = Running()
         person.connected(here)
-        job = here.state.background.start(Submission("select 1"), here.context)
+        job = here.state.background.start(submission_of(lexed("select 1")), here.context)
         assert person.loader is not None
-        await person.loader.heard(60.0)
-        await here.state.background.finished()
+        await person.loader.wait_for_echo(60.0)
+        await here.state.background.wait_for_all()
         assert len(client.ran) > 2
-        assert (person.questions, said.getvalue()) == ((), "")
+        assert (person.questions, message.getvalue()) == ((), "")
         assert isinstance(job.error, NotAuthenticated)
 
         with pytest.raises(Interrupted):
-            await asked(client, "select 2", here.context)
+            await fetch_rows(client, "select 2", here.context)
         assert person.questions == ("token for first: ",)
         here.running = None
         assert await person.token("first") == ""

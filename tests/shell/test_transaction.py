@@ -1,4 +1,4 @@
-"""What is known of a transaction by the statements that were sent, and by what a service announces."""
+"""The state of a transaction, derived from the statements or announced by the service."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from sqlshell.errors import StatementError
 from sqlshell.interface.models import ContextEcho
-from sqlshell.shell.running.transaction import Transaction
+from sqlshell.sql.analysis.transaction import Transaction
 
 ERROR = StatementError("failed")
 
@@ -51,7 +51,7 @@ ERROR = StatementError("failed")
 def test_by_the_statements(statements: str, mark: str) -> None:
     transaction = Transaction()
     for sql in statements.split("; "):
-        transaction.ended(sql.removeprefix("!"), ERROR if sql.startswith("!") else None)
+        transaction.statement_ended(sql.removeprefix("!"), ERROR if sql.startswith("!") else None)
     assert transaction.mark == mark
 
 
@@ -66,6 +66,6 @@ def test_by_the_announcement() -> None:
         (None, "rollback", None, ""),
         (None, "begin", ERROR, ""),
     ):
-        transaction.hear(ContextEcho(schema_name="main", transaction=echoed))
-        transaction.ended(sql, error)
+        transaction.adopt(ContextEcho(schema_name="main", transaction=echoed))
+        transaction.statement_ended(sql, error)
         assert transaction.mark == mark, sql

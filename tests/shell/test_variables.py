@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqlshell.errors import StatementError, UsageError, Where
-from sqlshell.origin import Own, mine, theirs
+from sqlshell.origin import Own, own_text, service_text
 from sqlshell.shell.scripts.variables import CONTROL, Variables, switch
 from sqlshell.shell.session import Session
 from tests.shell.sessions import session as new_session
@@ -24,11 +24,11 @@ def texts(variables: Variables) -> dict[str, str]:
 def test_a_name_has_letters_digits_and_underscores(session: Session, name: str) -> None:
     variables = Variables(session)
     with pytest.raises(UsageError, match="variable name"):
-        variables.set(Own(name), mine(Own("1")))
+        variables.set(Own(name), own_text(Own("1")))
     with pytest.raises(UsageError, match="variable name"):
         variables.receive({"fine": "1", name: "2"})
     assert not variables
-    variables.set(Own("Ärger_2"), mine(Own("1")))
+    variables.set(Own("Ärger_2"), own_text(Own("1")))
     assert texts(variables) == {"Ärger_2": "1"}
     assert len(variables) == 1
 
@@ -44,31 +44,31 @@ def test_a_service_does_not_set_the_shells_own(session: Session, name: str) -> N
 
 def test_what_a_service_gives_is_foreign_and_null_unsets(session: Session) -> None:
     variables = Variables(session)
-    variables.set(Own("b"), mine(Own("kept")))
+    variables.set(Own("b"), own_text(Own("kept")))
     variables.receive({"a": "x", "b": None, "c": None})
     assert texts(variables) == {"a": "x"}
     assert variables["a"].source == ":a"
-    filled = variables.fill(mine(Own("select :a, :b")))
+    filled = variables.substitute(own_text(Own("select :a, :b")))
     assert (filled.text, filled.source) == ("select x, :b", ":a")
-    assert Variables(session).fill(mine(Own("select :a"))).text == "select :a"
+    assert Variables(session).substitute(own_text(Own("select :a"))).text == "select :a"
 
 
 def test_options_are_chosen_by_their_variables(session: Session) -> None:
     variables, options = Variables(session), session.options
     for value, expected in {"off": "continue", "": "stop", "0": "continue", "on": "stop", "fal": "continue"}.items():
-        variables.set(Own("ON_ERROR_STOP"), mine(Own(value)))
+        variables.set(Own("ON_ERROR_STOP"), own_text(Own(value)))
         assert options.on_error == expected
     variables.unset(Own("ON_ERROR_STOP"))
     assert options.on_error == "continue"
     assert "ON_ERROR_STOP" not in variables
-    variables.set(Own("ON_ERROR_STOP"), mine(Own("on")))
+    variables.set(Own("ON_ERROR_STOP"), own_text(Own("on")))
     variables.unset(Own("other"))
     assert options.on_error == "stop"
     for value, quiet in {"": True, "off": False, "on": True}.items():
-        variables.set(Own("QUIET"), mine(Own(value)))
+        variables.set(Own("QUIET"), own_text(Own(value)))
         assert options.quiet is quiet
     for value, echo in {"queries": True, "none": False, "all": True, "errors": False}.items():
-        variables.set(Own("ECHO"), mine(Own(value)))
+        variables.set(Own("ECHO"), own_text(Own(value)))
         assert options.echo is echo
 
 
@@ -85,9 +85,9 @@ def test_a_value_that_an_option_does_not_have_changes_nothing(
 ) -> None:
     variables = Variables(session)
     with pytest.raises(UsageError, match=words):
-        variables.set(Own(name), mine(Own(value)))
+        variables.set(Own(name), own_text(Own(value)))
     with pytest.raises(UsageError, match=f"the value of {name}"):
-        variables.set(Own(name), theirs("on", ":x"))
+        variables.set(Own(name), service_text("on", ":x"))
     assert not variables
     assert (session.options.on_error, session.options.quiet, session.options.echo) == ("stop", False, False)
 
@@ -95,23 +95,23 @@ def test_a_value_that_an_option_does_not_have_changes_nothing(
 def test_the_command_line_gives_names_and_values(session: Session) -> None:
     variables = Variables(session)
     for given in ("a=1=2", "b", "c=", "QUIET=on"):
-        variables.given(Own(given))
+        variables.set_from_argument(Own(given))
     assert texts(variables) == {"a": "1=2", "b": "", "c": "", "QUIET": "on"}
     assert not any(value.foreign for value in variables.values())
     assert session.options.quiet
     with pytest.raises(UsageError, match="'5' is not a valid variable name"):
-        variables.given(Own("5=a"))
+        variables.set_from_argument(Own("5=a"))
 
 
 def test_what_a_statement_leaves(session: Session) -> None:
     variables = Variables(session)
-    session.state.last_id, session.rows, session.elapsed = "id-1", 3, 1.5
-    variables.ended(None)
+    session.state.last_statement_id, session.rows, session.elapsed = "id-1", 3, 1.5
+    variables.record_outcome(None)
     first = {"LAST_STATEMENT_ID": "id-1", "ROW_COUNT": "3", "SQLSTATE": "00000", "ERROR": "false", "ELAPSED": "1.500"}
     assert texts(variables) == first
     assert [name for name, value in variables.items() if value.foreign] == ["LAST_STATEMENT_ID"]
     session.rows = session.elapsed = None
-    variables.ended(None)
+    variables.record_outcome(None)
     assert texts(variables) == first | {"ROW_COUNT": "0", "ELAPSED": "0.000"}
 
 
@@ -126,16 +126,16 @@ def test_what_a_statement_leaves(session: Session) -> None:
 )
 def test_what_a_failure_leaves(session: Session, where: Where, state: str, foreign: bool, statement_id: str) -> None:
     variables = Variables(session)
-    session.state.last_id, session.rows = "id-1", 3
-    variables.ended(StatementError("first line\nsecond", where=where))
+    session.state.last_statement_id, session.rows = "id-1", 3
+    variables.record_outcome(StatementError("first line\nsecond", where=where))
     left = texts(variables)
     assert (left["SQLSTATE"], bool(variables["SQLSTATE"].foreign)) == (state, foreign)
     assert (left["LAST_STATEMENT_ID"], left["ROW_COUNT"], left["ERROR"]) == (statement_id, "0", "true")
     assert left["LAST_ERROR_MESSAGE"] == "first line"
     assert variables["LAST_ERROR_MESSAGE"].foreign
-    variables.ended(None)
+    variables.record_outcome(None)
     assert texts(variables)["LAST_ERROR_MESSAGE"] == "first line"
-    variables.ended(StatementError(""))
+    variables.record_outcome(StatementError(""))
     assert texts(variables)["LAST_ERROR_MESSAGE"] == ""
 
 

@@ -1,4 +1,5 @@
-"""What psql makes of variables: `python -m tests.sql.psql_answers CONNECTION` asks a psql and writes the answers down.
+"""Records how psql substitutes variables: `python -m tests.sql.psql_answers CONNECTION` runs psql and stores its
+output.
 
 CONNECTION is what psql takes, such as `postgresql://user@host/db`; any server will do, for what psql sends is echoed
 before the server has said anything about it.

@@ -1,4 +1,4 @@
-"""Completion as a table: completion.txt has a text with a cursor and the first choices in each line."""
+"""Completion: each line of completion.txt has a text with a cursor and the first suggestions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlshell.sql.completion.catalog import Catalog, Column, Contents, ForeignKey, Function, Names, Relation
+from sqlshell.sql.completion.catalog import (
+    BLOCK,
+    MOST,
+    Catalog,
+    Column,
+    Contents,
+    ForeignKey,
+    Function,
+    Names,
+    Relation,
+)
 from sqlshell.sql.completion.expected import Expected
 from sqlshell.sql.completion.suggestions import Place, Suggestion, suggestions
 
@@ -43,7 +53,7 @@ def contents() -> Contents:
         "organization": ["acme"],
         "sequence": ["numbers"],
         "index": ["by_total"],
-        "own type": ["mood"],
+        "user type": ["mood"],
         "macro": ["added"],
         "query": ["11112222-0000-4000-8000-000000000001"],
     }
@@ -92,7 +102,7 @@ def test_the_table_is_as_long_as_promised() -> None:
     assert len(list(rows())) >= 200
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="selct from(),.'\"`$;/*-\\\né|x ", max_size=60), st.integers(0, 60))
 def test_any_text_is_taken(text: str, at: int) -> None:
     cursor = min(at, len(text))
@@ -126,3 +136,15 @@ def test_names_of_a_service_are_quoted_whole() -> None:
             assert item.text.startswith('"')
             assert item.text.endswith('"')
             assert item.text[1:-1].count('"') % 2 == 0
+
+
+def test_the_best_matches_come_first_and_no_more_than_are_shown() -> None:
+    ranked = ["abc", "x_abc", "xabc", "axbxc", "yaxbxc", "none"]
+    assert list(Names(reversed(ranked)).matching("ABC")) == [(rank, name) for rank, name in enumerate(ranked[:5])]
+    many = [f"name{number}" for number in range(BLOCK + MOST)]
+    for typed in ("", "name", "ame", "nm"):
+        assert [name for _, name in Names(many).matching(typed)] == many[:MOST]
+    # The one that begins with what was typed is far behind, and comes first.
+    late = ["xab"] * 2 + [f"{number}ab" for number in range(BLOCK)] + ["ab"]
+    found = list(Names(late).matching("ab"))
+    assert (len(found), found[:3]) == (MOST, [(0, "ab"), (2, "xab"), (2, "0ab")])

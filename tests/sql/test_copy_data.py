@@ -1,4 +1,4 @@
-"""The data of COPY … FROM STDIN are never taken for SQL, wherever the pieces of a script end."""
+"""The data of COPY … FROM STDIN is never read as SQL, wherever the pieces of a script end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Safety as a table: effects.txt has a statement, its kind, and what becomes of it under two policies in each line."""
+"""Effects of statements: each line of effects.txt has a statement, its kind, and its fate under two policies."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from sqlshell.errors import UsageError
-from sqlshell.shell.running.policy import Policy, check_patterns
-from sqlshell.sql.analysis.effects import effects
+from sqlshell.sql.analysis.effects import effects, first_without_rows
+from sqlshell.sql.analysis.lexed import lexed
+from sqlshell.sql.analysis.policy import Policy, check_patterns
 
 TABLE = Path(__file__).with_name("effects.txt")
 ASKED = ("DROP", "TRUNCATE", "DELETE WITHOUT WHERE", "UPDATE WITHOUT WHERE", "COPY TO")
@@ -146,3 +147,38 @@ def test_yes_answers_for_what_read_only_lets_pass() -> None:
     asyncio.run(Policy(read_only=True, confirm=("SELECT",), yes=True).check("select 1", None))
     with pytest.raises(UsageError, match="requires confirmation"):
         asyncio.run(Policy(read_only=True, confirm=("SELECT",)).check("select 1", None))
+
+
+@pytest.mark.parametrize(
+    ("sql", "name"),
+    [
+        ("select 1", ""),
+        ("select my_function(x), nextval('s') from t for update", ""),
+        ("(values (1)); ", ""),
+        ("with a as (select 1) from a", ""),
+        ("unpivot t on a, b into name k value v", ""),
+        ("show tables", ""),
+        ("describe insert into t values (1)", ""),
+        ("explain delete from t", ""),
+        ("explain analyze select 1", ""),
+        ("pragma table_info('t')", ""),
+        ("insert into t values (1) returning i", ""),
+        ("with a as (select 1) update t set i = 1 returning *", ""),
+        ("with a as (delete from t returning *) select * from a", ""),
+        ("drop table t", "DROP TABLE"),
+        ("select 1; drop table t", "DROP TABLE"),
+        ("insert into t values ('returning')", "INSERT"),
+        ("insert into t select (returning) from u", "INSERT"),
+        ('update t set i = 1 where "returning"', "UPDATE"),
+        ("with a as (delete from t where x) select 1", "DELETE"),
+        ("explain analyze delete from t where x", "EXPLAIN ANALYZE"),
+        ("select 1 into u", "SELECT INTO"),
+        ("begin", "BEGIN"),
+        ("use d", "USE"),
+        ("attach 'a.db' (read_only)", "ATTACH"),
+        ("copy t to 'x'", "COPY TO"),
+        ("call f()", "CALL"),
+    ],
+)
+def test_which_statement_returns_no_rows(sql: str, name: str) -> None:
+    assert first_without_rows(lexed(sql)) == name

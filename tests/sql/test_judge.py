@@ -1,4 +1,6 @@
-"""What DuckDB reads, the judge of statements reads: blanks, functions, and texts that are meant to take long."""
+"""The check for writing reads a statement as DuckDB does: whitespace, functions, and texts that are
+meant to take long.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ import duckdb
 import pytest
 
 from sqlshell.shell.commands.arguments import _NAME as argument_name
-from sqlshell.shell.local.types import duckdb_type
 from sqlshell.sql.analysis import read_only_functions
 from sqlshell.sql.analysis.effects import effects
 from sqlshell.sql.analysis.kinds import reads_only
 from sqlshell.sql.analysis.secrets import redacted
 from sqlshell.sql.analysis.tokens import tokens
 from sqlshell.sql.completion.expected import expected
+from sqlshell.sql.duckdb_types import duckdb_type
 from sqlshell.sql.identifiers import Pattern
 from sqlshell.sql.lexer import SqlshellLexer
 from sqlshell.sql.script.blanks import BLANKS

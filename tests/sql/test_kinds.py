@@ -1,4 +1,4 @@
-"""What a statement's text tells: whether it only reads, which secrets and which files it names."""
+"""The kind of a statement: whether it only reads, and which secrets and files it names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlshell.origin import Own, mine
+from sqlshell.origin import Own, own_text
 from sqlshell.sql.analysis.files import named_files, names_file
 from sqlshell.sql.analysis.kinds import reads_only, verb
 from sqlshell.sql.analysis.secrets import redacted, redactor
@@ -81,7 +81,7 @@ def test_tokens_take_any_text(sql: str) -> None:
         end = token.end
     reads_only(sql)
     redacted(sql)
-    named_files(mine(Own(sql)))
+    named_files(own_text(Own(sql)))
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_secrets_are_taken_out(sql: str, expected: str) -> None:
     ],
 )
 def test_files_that_a_statement_names(sql: str, sent: str, paths: tuple[str, ...]) -> None:
-    found = named_files(mine(Own(sql)))
+    found = named_files(own_text(Own(sql)))
     assert (found.sql, tuple(item.path for item in found.files)) == (sent, paths)
 
 
@@ -180,5 +180,5 @@ def test_further_names_of_secrets() -> None:
 
 
 def test_a_name_is_mentioned_as_a_string() -> None:
-    assert names_file(mine(Own("with ('file' = 'f.jar')")), "f.jar")
-    assert not names_file(mine(Own("select \"f.jar\" -- 'f.jar'")), "f.jar")
+    assert names_file(own_text(Own("with ('file' = 'f.jar')")), "f.jar")
+    assert not names_file(own_text(Own("select \"f.jar\" -- 'f.jar'")), "f.jar")

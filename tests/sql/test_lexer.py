@@ -1,4 +1,4 @@
-"""Colors: every character in a token, and the right one."""
+"""Syntax highlighting: every character is in a token of the right kind."""
 
 from __future__ import annotations
 

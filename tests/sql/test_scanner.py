@@ -1,4 +1,4 @@
-"""Statements and commands out of any text, in any pieces."""
+"""Statements and commands in any text, in any pieces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import Foreign, Own, joined, mine, theirs
+from sqlshell.origin import Foreign, Own, joined, own_text, service_text
 from sqlshell.sql.script.scanner import BackslashCommand, Item, Scanner, State, Statement
 from sqlshell.sql.script.splitting import complete, split, statements
 
@@ -111,6 +111,7 @@ def test_between_items_there_are_only_blanks_comments_and_semicolons(script: str
             gaps.append(blanked(script, commands)[end : item.offset])
             end = end_of(item, script, commands)
         else:
+            assert isinstance(item, BackslashCommand)
             assert script.startswith("\\" + item.name, item.offset)
     gaps.append(blanked(script, commands)[end:])
     for gap in gaps:
@@ -234,7 +235,7 @@ def test_a_command_is_no_part_of_the_statement_that_it_stands_in() -> None:
         BackslashCommand("gx", "out.csv", 3, 22),
         BackslashCommand("x", "", 4, 34),
         Statement("select 1,\r\n  2\n  + 3", 2, 7, True, ending=";"),
-        Statement("select 3", 5, 43, False),
+        Statement("select 3", 5, 43, False, column=7),
     ]
 
 
@@ -243,11 +244,11 @@ def test_a_command_may_send_the_statement_that_it_stands_in() -> None:
     scanner.feed("select (\n1 \\g\nselect 2")
     assert scanner.read() == [BackslashCommand("g", "", 2, 11)]
     assert (scanner.pending, scanner.state) == ("select (\n1 ", State.PARENTHESIS)
-    assert scanner.take() == Statement("select (\n1", 1, 0, True)
+    assert scanner.take() == Statement("select (\n1", 1, 0, True, column=1)
     assert (scanner.pending, scanner.state) == ("", State.READY)
     assert scanner.take() is None
     scanner.close()
-    assert scanner.read() == [Statement("select 2", 3, 14, False)]
+    assert scanner.read() == [Statement("select 2", 3, 14, False, column=1)]
     assert scanner.read() == []
 
 
@@ -265,7 +266,7 @@ def test_a_text_with_values_is_no_longer_as_it_was_typed() -> None:
     scanner = Scanner()
     drain(scanner, "select :a \\p\n")
     assert scanner.unfinished.rewritable
-    scanner.unfinished.settle(theirs("select 'one'\n", ":a"))
+    scanner.unfinished.settle(service_text("select 'one'\n", ":a"))
     assert not scanner.unfinished.rewritable
     assert [*scanner.items(", :b;")] == []
     last = Statement("select 'one'\n, :b", 1, 0, True, False, 13, (Foreign(0, 13, ":a"),), ending=";")
@@ -310,14 +311,32 @@ def test_a_statement_knows_how_it_ended(script: str, endings: list[str]) -> None
 
 def test_lines_begin_where_they_are_told() -> None:
     scanner = Scanner(line=7)
-    assert [*scanner.items("\n\nselect 1;\n")] == [Statement("select 1", 9, 2, True, ending=";")]
+    assert [*scanner.items("\n\nselect 1;\n")] == [Statement("select 1", 9, 2, True, ending=";", column=1)]
+
+
+@pytest.mark.parametrize(
+    ("script", "columns"),
+    [
+        ("select 1; select 2;\n  select (\n3);select 4", [1, 11, 3, 4]),
+        ("\ufeffselect 1; select 2", [1, 11]),
+        ("/* a\n */ select 1;", [5]),
+        ("copy t from stdin;\n1\n2\n\\.\n select 1; select (2);", [1, 2, 12]),
+        ("\\x\n\\echo a\n select 1;", [2]),
+        ("select 1\\; select 2;", [0]),
+        ("select 1\n\\x\n+ 2;", [0]),
+        (" select 1 \\x + 2;", [0]),
+    ],
+)
+def test_the_column_at_which_a_statement_begins(script: str, columns: list[int]) -> None:
+    for items in (split(script), fed([script]), fed(list(script))):
+        assert [item.column for item in items if isinstance(item, Statement)] == columns
 
 
 def test_items_come_with_the_piece_that_completes_them() -> None:
     scanner = Scanner()
     assert [*scanner.items("select 1")] == []
     assert scanner.pending == "select 1"
-    assert [*scanner.items(" + 1; sel")] == [Statement("select 1 + 1", 1, 0, True, ending=";")]
+    assert [*scanner.items(" + 1; sel")] == [Statement("select 1 + 1", 1, 0, True, ending=";", column=1)]
     assert [*scanner.items("ect 2 \\g")] == []
     assert scanner.state is State.COMMAND
     assert scanner.pending == "select 2 "
@@ -380,14 +399,14 @@ def test_comments_alone_are_gone_over_once() -> None:
 
 
 def test_no_backslash_in_a_value_is_a_command() -> None:
-    made = statements(mine(Own("select 1 \\echo a\n; select 2 \\g b.csv\n\\! touch c\n; select 3")))
+    made = statements(own_text(Own("select 1 \\echo a\n; select 2 \\g b.csv\n\\! touch c\n; select 3")))
     assert [item.text for item in made] == ["select 1 \\echo a", "select 2 \\g b.csv\n\\! touch c", "select 3"]
 
 
 def test_a_value_of_a_service_makes_no_further_statement() -> None:
-    written = mine(Own("select 1; select "))
+    written = own_text(Own("select 1; select "))
     for value, allowed in (("2", True), ("2; drop table t", False), ("2;", True), ("'2; 3'", True)):
-        text = joined([written, theirs(value, ":x")])
+        text = joined([written, service_text(value, ":x")])
         if allowed:
             first, second = statements(text)
             assert (first.foreign, [part.source for part in second.foreign]) == ((), [":x"])
@@ -395,6 +414,6 @@ def test_a_value_of_a_service_makes_no_further_statement() -> None:
         else:
             with pytest.raises(UsageError, match=":x came from the service and contains several statements"):
                 statements(text)
-    assert [item.text for item in statements(theirs("select 1", ":x"))] == ["select 1"]
+    assert [item.text for item in statements(service_text("select 1", ":x"))] == ["select 1"]
     with pytest.raises(UsageError, match="several statements"):
-        statements(theirs("select 1; select 2", ":x"))
+        statements(service_text("select 1; select 2", ":x"))

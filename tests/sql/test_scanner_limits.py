@@ -1,4 +1,4 @@
-"""Hostile scripts and endless ones: the whole of each is one thing, and only the unfinished statement is held."""
+"""Hostile and unbounded scripts: only the unfinished statement is kept in memory."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_many_commands_on_a_line() -> None:
 
 def test_long_statements_in_small_pieces() -> None:
     text = "insert into a values ('" + "x" * MANY + "', " + ", ".join(["1"] * MANY) + ");"
-    assert fed(list(text)) == [Statement(text[:-1], 1, 0, True, ending=";")]
+    assert fed(list(text)) == [Statement(text[:-1], 1, 0, True, ending=";", column=1)]
 
 
 def test_only_the_pending_statement_is_held() -> None:

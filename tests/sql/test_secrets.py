@@ -1,7 +1,8 @@
-"""Secrets in statements: where they may stand, as a table, and any secret in any of these places."""
+"""Secrets in statements: a table of their positions, and any secret at each of them."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -15,10 +16,13 @@ from sqlshell.context import SessionContext
 from sqlshell.origin import Own
 from sqlshell.shell.interactive.history import FileHistory
 from sqlshell.shell.records.journal import Journal
-from sqlshell.shell.records.saved_queries import Queries
+from sqlshell.shell.records.saved_queries import SavedQueries
 from sqlshell.shell.records.transcript import Transcript
 from sqlshell.sql.analysis.secrets import (
+    NAMES,
+    STEMS,
     UNTOLD,
+    may_hold_secrets,
     redacted,
     redacted_options,
     removed_values,
@@ -258,9 +262,9 @@ def test_no_secret_reaches_a_file(tmp_path_factory: pytest.TempPathFactory, form
     transcript = Transcript(Own(str(folder / "transcript")), redacted)
     for number, state in enumerate(("00000", "42601", "57014")):
         history.store_string(sql)
-        journal.began(f"{number}", sql, SessionContext(), 0)
-        journal.ended(f"{number}", state, f"syntax error near {sql}")
-        transcript.ended(sql, SessionContext(), session(), None)
+        journal.record_start(f"{number}", sql, SessionContext(), 0)
+        journal.record_end(f"{number}", state, f"syntax error near {sql}")
+        transcript.write(sql, SessionContext(), session(), None)
     journal.close()
     transcript.close()
     for path in folder.rglob("*"):
@@ -352,19 +356,18 @@ def test_ordinary_statements_seldom_lose_their_literals() -> None:
 def test_a_query_with_a_secret_gets_no_name(tmp_path: Path) -> None:
     from sqlshell.errors import UsageError
 
-    queries = Queries(tmp_path / "queries.toml")
+    queries = SavedQueries(tmp_path / "queries.toml")
     with pytest.raises(UsageError, match="secret"):
-        queries.keep("q", "create user u password 'hunter2'")
+        queries.save("q", "create user u password 'hunter2'")
     assert not (tmp_path / "queries.toml").exists()
-    queries.keep("q", "alter user u set password = :'new_password'")
+    queries.save("q", "alter user u set password = :'new_password'")
     assert queries.text("q") == "alter user u set password = :'new_password'"
     assert (tmp_path / "queries.toml").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_secret_of_a_statement_over_several_entries_is_not_kept(tmp_path: Path) -> None:
-    history = FileHistory(tmp_path / "history", print)
     before = [""]
-    history.before = lambda: before[0]
+    history = FileHistory(tmp_path / "history", print, unfinished=lambda: before[0])
     lines = ["create user u", "password", "'hunter2';", "select 'kept';", "set password = 'a", "hunter3", "hunter4';"]
     for number, line in enumerate(lines):
         start = 0 if number < 3 else number if number == 3 else 4
@@ -374,3 +377,44 @@ def test_a_secret_of_a_statement_over_several_entries_is_not_kept(tmp_path: Path
     assert "hunter" not in kept
     assert "create user u" in kept
     assert "select 'kept'" in kept
+
+
+def alternatives(pattern: str) -> list[str]:
+    """The alternatives of a regular expression that are in no group."""
+    found, depth = [""], 0
+    for before, char in itertools.pairwise("^" + pattern):
+        depth += (char in "([") - (char in ")]") if before != "\\" else 0
+        if char == "|" and not depth:
+            found.append("")
+        else:
+            found[-1] += char
+    return found
+
+
+def test_a_text_without_the_stems_of_names_has_none_of_the_names() -> None:
+    """Each alternative has a stem outside of its groups, or one in each alternative of a group."""
+    for alternative in alternatives(NAMES.pattern):
+        bare = re.sub(r"\(\?<?[=!][^)]*\)|\[[^]]*\]", "", alternative)
+        groups = re.findall(r"\(\?:([^()]*)\)", bare)
+        outside = re.sub(r"\(\?:[^()]*\)\??", " ", bare)
+        inside = [all(any(stem in part for stem in STEMS) for part in group.split("|")) for group in groups]
+        assert any(stem in outside for stem in STEMS) or any(inside), alternative
+
+
+@pytest.mark.parametrize("text", ["\u017fecret = 'a'", "to\u212aen = 'a'", "SECRET = '\xe9'"])
+def test_names_are_found_in_letters_that_only_unicode_folds(text: str) -> None:
+    assert may_hold_secrets(text)
+    assert redacted(text) != text
+
+
+SHAPED = (
+    *("eyJhbGciOi.eyJzdWI.c2ln", "ghp_abcd1234", "gho_abcd1234", "ghs_abcd1234", "ghu_abcd1234", "ghr_abcd1234"),
+    *("github_pat_abcd1234", "glpat-abcdefgh1", "AKIAABCDEFGHIJKLMNOP", "ASIAABCDEFGHIJKLMNOP", "xoxb-abcdef1"),
+    *("sk_live_abcdefgh1", "rk_test_abcdefgh1", "AIza" + "x" * 35, "hooks.slack.com/services/T0"),
+    "-----BEGIN RSA PRIVATE KEY-----x",
+)
+
+
+@pytest.mark.parametrize("text", SHAPED)
+def test_each_shape_of_a_secret_is_found(text: str) -> None:
+    assert redacted(f"select '{text}' as x") == "select '***' as x"

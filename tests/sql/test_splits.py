@@ -1,4 +1,4 @@
-"""Whole scripts, split as others split them: `tests/data/splits`, licences in `tests/data/licences`."""
+"""Whole scripts split as by other tools: `tests/data/splits`, licenses in `tests/data/licences`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from sqlshell.sql.script.scanner import BackslashCommand, Scanner, Statement
+from sqlshell.sql.script.scanner import BackslashCommand, CopyLines, Scanner, Statement
 from sqlshell.sql.script.splitting import split
 
 DATA: Final = Path(__file__).parent.parent / "data" / "splits"
@@ -79,6 +79,7 @@ def test_shell_input_is_split_as_usql_splits_it() -> None:
         statements, commands = [], []
         # The line's end is what a person types it with.
         for item in scanner.items(row["text"] + "\n"):
+            assert not isinstance(item, CopyLines)
             statement = item if isinstance(item, Statement) else scanner.take() if item.name in SENDING else None
             statements += [statement.text] if statement else []
             commands += [("\\" + item.name, item.args)] if isinstance(item, BackslashCommand) else []

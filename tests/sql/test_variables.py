@@ -1,4 +1,4 @@
-"""Variables in statements: psql's own answers, and where SQL's other colons are left alone."""
+"""Variables in statements: as in psql, except for other colons of SQL."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import json
 
 import pytest
 
-from sqlshell.origin import Own, mine, theirs
+from sqlshell.origin import Own, own_text, service_text
 from sqlshell.sql.variables import substituted
 from tests.sql.psql_answers import ANSWERS, SAME, VALUES
 
-KNOWN = {name: mine(Own(value)) for name, value in VALUES.items()}
+KNOWN = {name: own_text(Own(value)) for name, value in VALUES.items()}
 PSQL = json.loads(ANSWERS.read_text(encoding="utf-8"))
 
 
 def filled(text: str) -> str:
-    return substituted(mine(Own(text)), KNOWN).text
+    return substituted(own_text(Own(text)), KNOWN).text
 
 
 def test_every_case_was_asked() -> None:
@@ -52,15 +52,20 @@ def test_other_colons(text: str, expected: str) -> None:
 
 
 def test_what_came_from_a_service_is_known_in_the_statement() -> None:
-    values = {"a": theirs("x';", ":a"), "b": mine(Own("two :a")), "c": theirs(":d", ":c"), "d": mine(Own("secret"))}
+    values = {
+        "a": service_text("x';", ":a"),
+        "b": own_text(Own("two :a")),
+        "c": service_text(":d", ":c"),
+        "d": own_text(Own("secret")),
+    }
 
     def foreign(text: str) -> list[str]:
-        made = substituted(mine(Own(text)), values)
+        made = substituted(own_text(Own(text)), values)
         return [made.text[part.start : part.stop] for part in made.foreign]
 
     assert foreign("select :'a', 1") == ["'x'';'"]
     assert foreign("select :b, :{?a}") == ["x';"]
     assert foreign("select :c, :d") == [":d"]
     assert foreign("select ':a', :d") == []
-    made = substituted(mine(Own("select :'a', :\"a\" -- :a")), values)
+    made = substituted(own_text(Own("select :'a', :\"a\" -- :a")), values)
     assert made.blanked == "select " + " " * 6 + ", " + " " * 5 + " -- :a"

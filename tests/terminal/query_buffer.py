@@ -1,4 +1,4 @@
-"""What commands do to an unfinished statement, in psql and here: the same lines are typed at both prompts.
+"""The effect of commands on an unfinished statement, in psql and here: the same lines are typed at both prompts.
 
 `python -m tests.terminal.query_buffer` has a psql of this machine answer, on a server of its own, and writes that down.
 """

@@ -1,4 +1,4 @@
-"""`python -m tests.terminal.svg` draws README's screenshots anew: real screens of the program, in docs/screens."""
+"""`python -m tests.terminal.svg` records README's animation and the pictures of docs/ from the real program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.terminal.terminal import Terminal
 
 FOLDER = Path(__file__).parents[2] / "docs" / "screens"
-ROWS, COLUMNS = 22, 92
+ROWS, COLUMNS = 24, 96
 WIDTH, HEIGHT, MARGIN = 8.4, 18, 14
 GROUND, TEXT = "#16181d", "#e6e9ef"
 NAMED = {
@@ -23,7 +23,11 @@ NAMED = {
     "magenta": "#d7b3ff",
     "cyan": "#5fd7c5",
     "white": "#e6e9ef",
+    "brightblack": "#8a92a3",
 }
+
+NAMES_SECONDS = 10.0
+"""How long the shell may take to load the names for completion, which it does in the background."""
 
 Run = tuple[str, str, str, bool]
 """Text, color, background, bold."""
@@ -32,14 +36,15 @@ Run = tuple[str, str, str, bool]
 def color(name: str, default: str) -> str:
     if name == "default":
         return default
-    return NAMED.get(name.removeprefix("bright"), f"#{name}" if re.fullmatch("[0-9a-f]{6}", name) else default)
+    named = NAMED.get(name) or NAMED.get(name.removeprefix("bright"))
+    return named or (f"#{name}" if re.fullmatch("[0-9a-f]{6}", name) else default)
 
 
-def runs(terminal: Terminal, row: int) -> Iterator[tuple[int, Run]]:
+def runs(terminal: Terminal, row: int, columns: int = COLUMNS) -> Iterator[tuple[int, Run]]:
     """Stretches of one look in a row, each with its column."""
     line = terminal.cells(row)
     start, text, look = 0, "", ("", "", False)
-    for column in range(COLUMNS):
+    for column in range(columns):
         cell = line[column]
         front, back = color(cell.fg, TEXT), color(cell.bg, GROUND)
         found = (back, front, cell.bold) if cell.reverse else (front, back, cell.bold)
@@ -50,53 +55,116 @@ def runs(terminal: Terminal, row: int) -> Iterator[tuple[int, Run]]:
     yield start, (text, *look)
 
 
-def svg(terminal: Terminal) -> str:
-    width, height = COLUMNS * WIDTH + 2 * MARGIN, ROWS * HEIGHT + 2 * MARGIN
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}">',
-        f'<rect width="100%" height="100%" rx="8" fill="{GROUND}"/>',
-        '<g font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14" xml:space="preserve">',
-    ]
-    for row in range(ROWS):
-        top = MARGIN + row * HEIGHT
-        for column, (text, front, back, bold) in runs(terminal, row):
-            left = MARGIN + column * WIDTH
-            if back != GROUND:
-                parts.append(
-                    f'<rect x="{left:.1f}" y="{top}" width="{len(text) * WIDTH:.1f}" height="{HEIGHT}" fill="{back}"/>'
-                )
-            text = text.rstrip()
-            if text:
-                weight = ' font-weight="bold"' if bold else ""
-                length = f'textLength="{len(text) * WIDTH:.1f}" lengthAdjust="spacingAndGlyphs"'
-                place = f'x="{left:.1f}" y="{top + 13}"'
-                parts.append(f'<text {place} fill="{front}"{weight} {length}>{escape(text)}</text>')
+def head(rows: int, columns: int) -> str:
+    """The beginning of a picture, up to its rows."""
+    width, height = columns * WIDTH + 2 * MARGIN, rows * HEIGHT + 2 * MARGIN
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}">',
+            f'<rect width="100%" height="100%" rx="8" fill="{GROUND}"/>',
+            '<g font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14" style="white-space:pre">',
+        ]
+    )
+
+
+def row_markup(terminal: Terminal, row: int, columns: int) -> str:
+    """A row as SVG, with its top at 0; "" if it is empty."""
+    parts = []
+    for column, (text, front, back, bold) in runs(terminal, row, columns):
+        left = MARGIN + column * WIDTH
+        if back != GROUND:
+            parts.append(f'<rect x="{left:.1f}" width="{len(text) * WIDTH:.1f}" height="{HEIGHT}" fill="{back}"/>')
+        left += (len(text) - len(text.lstrip())) * WIDTH
+        if text := text.strip():
+            weight = ' font-weight="bold"' if bold else ""
+            length = f'textLength="{len(text) * WIDTH:.1f}" lengthAdjust="spacingAndGlyphs"'
+            parts.append(f'<text x="{left:.1f}" y="13" fill="{front}"{weight} {length}>{escape(text)}</text>')
+    return "".join(parts)
+
+
+def svg(terminal: Terminal, rows: int = ROWS, columns: int = COLUMNS) -> str:
+    parts = [head(rows, columns)]
+    for row in range(rows):
+        if markup := row_markup(terminal, row, columns):
+            parts.append(f'<g transform="translate(0 {MARGIN + row * HEIGHT})">{markup}</g>')
     return "\n".join([*parts, "</g>", "</svg>", ""])
+
+
+REVENUE = (
+    "select p.category, count(*) as items, sum(i.quantity * i.price) as revenue\n",
+    "from shop.order_items i join shop.products p on p.id = i.product_id\n",
+    "group by all order by revenue desc",
+)
+"""A statement on the sample data."""
+
+
+def pictures(folder: Path, env: dict[str, str]) -> None:
+    """Single screens: a result and an error, and completion."""
+    terminal = Terminal(folder, "-q", "work.duckdb", env=env, rows=ROWS, columns=COLUMNS)
+    terminal.prompt()
+    for text in ("\\demo", f"{''.join(REVENUE)} limit 4;", "select stauts from shop.orders;"):
+        terminal.enter(text)
+        terminal.prompt()
+    terminal.wait("42703")
+    terminal.prompt()
+    (FOLDER / "results.svg").write_text(svg(terminal))
+    terminal.clear()
+    terminal.screen_after(NAMES_SECONDS)
+    terminal.type("select o.id, c.name from shop.orders o join shop.customers c on o")
+    terminal.wait("foreign key")
+    terminal.screen_after(0.5)
+    (FOLDER / "completion.svg").write_text(svg(terminal))
+    terminal.close()
+
+
+def tour(folder: Path, env: dict[str, str]) -> None:
+    """The animation of README: the start, sample data, a statement with completion, an error, the explorer."""
+    from tests.terminal.recording import Recording
+
+    terminal, film = Terminal(folder, env=env, rows=ROWS, columns=COLUMNS), Recording(ROWS, COLUMNS)
+    terminal.prompt()
+    film.add(terminal, 1.5)
+    film.type(terminal, "\\demo")
+    terminal.enter("")
+    terminal.wait("\\demo off")
+    terminal.prompt()
+    film.add(terminal, 2.0)
+    terminal.screen_after(NAMES_SECONDS)
+    for line in REVENUE[:-1]:
+        film.type(terminal, line.rstrip("\n"))
+        terminal.type("\r")
+        film.add(terminal, 0.4)
+    film.type(terminal, f"{REVENUE[-1]};")
+    terminal.enter("")
+    terminal.wait("outdoors")
+    terminal.prompt()
+    film.add(terminal, 3.5, poster=True)
+    film.type(terminal, "select stauts from shop.orders;")
+    terminal.enter("")
+    terminal.wait("42703")
+    terminal.prompt()
+    film.add(terminal, 3.5)
+    film.type(terminal, "select * from shop.orders \\browse")
+    terminal.enter("")
+    terminal.wait("? for help")
+    film.add(terminal, 1.5)
+    for key in "jjjlll":
+        terminal.type(key)
+        film.add(terminal, 0.3)
+    film.add(terminal, 2.5)
+    terminal.type("q")
+    terminal.prompt()
+    film.add(terminal, 1.0)
+    terminal.close()
+    (FOLDER / "tour.svg").write_text(film.svg())
 
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as name:
-        env = {"COLORTERM": "truecolor"}
-        terminal = Terminal(Path(name), "-q", "shop.duckdb", env=env, rows=ROWS, columns=COLUMNS)
-        terminal.prompt()
-        for text in (
-            "create table orders as select range as id, range % 9 as customer, (range * 37 % 1000) / 10.0 as total"
-            " from range(100);",
-            "select customer, count(*) as n, sum(total) as spent from orders\ngroup by customer order by spent desc"
-            " limit 4;",
-            "select totl from orders;",
-        ):
-            terminal.type(text + "\r")
-            terminal.screen_after(1.2)
-        (FOLDER / "results.svg").write_text(svg(terminal))
-        terminal.type("\x0c")
-        terminal.screen_after(0.3)
-        terminal.type("select * from orders o where o.")
-        terminal.wait("column")
-        terminal.screen_after(0.5)
-        (FOLDER / "completion.svg").write_text(svg(terminal))
-        terminal.close()
+    env = {"COLORTERM": "truecolor", "LANG": "C.UTF-8", "PROMPT_TOOLKIT_NO_CPR": "1"}
+    for make in (pictures, tour):
+        with tempfile.TemporaryDirectory() as name:
+            make(Path(name), env)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A person at a terminal: a real pty, its screen drawn by pyte, the program inside."""
+"""A user at a terminal: a real pty with the program, whose screen pyte renders."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import select
 import struct
 import subprocess
@@ -17,11 +18,15 @@ from typing import Any
 
 import pyte
 
-from tests.conftest import start
+from tests.conftest import clean_environment, start
+from tests.prepared import Forked
 
 ROUND_SECONDS = 0.1
 """How long the terminal waits for something to draw before it looks at the screen again."""
 
+
+_QUESTION = re.compile(rb"\x1b\[6n|\x1b\[c|\x1b\]11;\?(?:\x07|\x1b\\)")
+"""What programs ask a terminal: the place of the cursor, its kind, its background."""
 
 ENDING_SECONDS = 10.0
 """How long a program may take to end once its terminal is gone."""
@@ -30,7 +35,7 @@ ENDING_SECONDS = 10.0
 class Terminal:
     """`screen()` is what a person sees; wait() looks until it holds, and shows the screen when it never does.
 
-    `python` are options of Python for a program that is started anew.
+    `python` are options of Python for a program that is started anew; `command` is another program instead of sqlshell.
     """
 
     def __init__(
@@ -41,6 +46,7 @@ class Terminal:
         rows: int = 24,
         columns: int = 80,
         python: Sequence[str] | None = None,
+        command: Sequence[str] = (),
     ) -> None:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
@@ -49,9 +55,12 @@ class Terminal:
         os.set_blocking(self.descriptor, False)
         try:
             fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
-            self.process = start(
-                home, *argv, env=env, stdin=theirs, stdout=theirs, stderr=theirs, python=python, terminal=True
-            )
+            if command:
+                self.process: Forked | subprocess.Popen[str] = _start(command, home, env, theirs)
+            else:
+                self.process = start(
+                    home, *argv, env=env, stdin=theirs, stdout=theirs, stderr=theirs, python=python, terminal=True
+                )
         finally:
             os.close(theirs)
 
@@ -75,6 +84,11 @@ class Terminal:
     def cells(self, row: int) -> Any:
         """The cells of a row, with their colors."""
         return self._screen.buffer[row]
+
+    def cursor(self) -> tuple[int, int] | None:
+        """Row and column of the cursor, from 0; None if it is hidden."""
+        cursor = self._screen.cursor
+        return None if cursor.hidden else (cursor.y, cursor.x)
 
     def screen_after(self, seconds: float) -> str:
         """What is seen then, whatever it is."""
@@ -151,12 +165,29 @@ class Terminal:
             self.process.wait(40)
             return
         self.written += data
-        first, *others = data.split(b"\x1b[6n")
-        self._stream.feed(first)
-        for part in others:
-            # A terminal says where its cursor is by then; the toolbar is drawn only when it did.
-            os.write(self.descriptor, f"\x1b[{self._screen.cursor.y + 1};{self._screen.cursor.x + 1}R".encode())
-            self._stream.feed(part)
+        asked = 0
+        for question in _QUESTION.finditer(data):
+            self._stream.feed(data[asked : question.start()])
+            asked = question.end()
+            match question[0]:
+                case b"\x1b[6n":
+                    # A terminal says where its cursor is by then; the toolbar is drawn only when it did.
+                    answer = f"\x1b[{self._screen.cursor.y + 1};{self._screen.cursor.x + 1}R"
+                case b"\x1b[c":
+                    answer = "\x1b[?62;22c"
+                case _:
+                    answer = "\x1b]11;rgb:1616/1818/1d1d\x1b\\"
+            os.write(self.descriptor, answer.encode())
+        self._stream.feed(data[asked:])
+
+
+def _start(command: Sequence[str], home: Path, env: Mapping[str, str], terminal: int) -> subprocess.Popen[str]:
+    """Start a program with this terminal as its controlling one."""
+    takes_terminal = ("setsid", "--ctty", "--wait", *command)
+    environment = clean_environment(home, env)
+    return subprocess.Popen(
+        takes_terminal, cwd=home, env=environment, stdin=terminal, stdout=terminal, stderr=terminal, text=True
+    )
 
 
 def _lines(text: str) -> list[str]:

@@ -1,9 +1,10 @@
-"""The explorer in a real pty: walking, searching, sorting, filtering, values, files, and leaving."""
+"""The explorer in a real pty: scrolling, searching, sorting, filtering, values, files, exiting."""
 
 from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,12 +65,31 @@ def test_searching_over_partitions(explorer: Terminal) -> None:
 
 def test_sorting_and_filtering_say_of_what(explorer: Terminal) -> None:
     explorer.type("cprice\r]")
-    explorer.wait("by price down of the 10,000 rows in memory")
+    explorer.wait("by price down (only the 10,000 rows in memory)")
     explorer.type("&99\r")
     explorer.wait("contains '99'")
     explorer.type("=")
     explorer.wait("of 25,000")
     explorer.wait(lambda text: "contains '99'" not in text)
+
+
+def test_all_rows_of_a_large_result_are_sorted_and_filtered(tmp_path: Path) -> None:
+    opened = Terminal(tmp_path, "-q", rows=20, columns=100)
+    opened.prompt()
+    opened.enter("select i as id, 'name ' || i as name from range(60000) t(i) \\browse")
+    opened.wait("row 1 of 60,000")
+    opened.type("]")
+    opened.wait("name 59999")
+    assert "by id down │" in opened.screen()
+    opened.type("cname\r&9$\r")
+    opened.wait("row 1 of 6,000")
+    opened.type("G")
+    opened.wait("name 9 ")
+    opened.type("s")
+    opened.wait("distinct  60,000")
+    opened.type("q=")
+    opened.wait("row 10 of 60,000")
+    opened.close()
 
 
 def test_columns(explorer: Terminal) -> None:
@@ -93,12 +113,12 @@ def test_values_and_statistics(explorer: Terminal) -> None:
     explorer.wait("row 1 of")
     explorer.type("chalf\rs")
     explorer.wait("nulls     5,000")
-    assert "of the 10,000 rows in memory" in explorer.screen()
+    assert "10,000 of 25,000 rows (those in memory)" in explorer.screen()
     explorer.type("q")
     explorer.type("cprice\rs")
     explorer.wait("mean      499.5")
     explorer.type("q?")
-    explorer.wait("freeze the columns")
+    explorer.wait("keep the columns")
     explorer.type("q")
     explorer.wait("row 1 of")
 
@@ -136,6 +156,33 @@ def test_from_the_pager_by_a_key(tmp_path: Path) -> None:
     terminal.close()
 
 
+def test_a_key_at_the_prompt_opens_the_last_result_and_leaves_what_is_typed(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q", "work.duckdb", rows=20, columns=60)
+    terminal.prompt()
+    terminal.type("\x1b[15~")
+    terminal.wait("no statement has returned rows yet")
+    terminal.enter("select i as id, 'n' || i as name, repeat('x', 25) as a, repeat('y', 25) as b from range(3) t(i);")
+    terminal.wait("yyy")
+    terminal.prompt()
+    terminal.type("select half of it")
+    terminal.wait("half of it")
+    terminal.type("\x1b[15~")
+    terminal.wait("row 1 of 3")
+    terminal.type("jjlll")
+    # The first column stays when the last one is reached.
+    shown = terminal.wait("row 3 of 3 │ b VARCHAR")
+    assert shown.split("\n")[0].split("│")[0].strip() == "id"
+    terminal.type("q")
+    terminal.wait("> select half of it")
+    terminal.type("\x1b[15~")
+    terminal.wait("row 3 of 3 │ b VARCHAR")
+    terminal.type("q")
+    terminal.wait("> select half of it")
+    terminal.type("\x15select 40 + 2 as answer;\r")
+    terminal.wait("42")
+    terminal.close()
+
+
 def test_the_mouse(explorer: Terminal) -> None:
     explorer.type("\x1b[<65;10;5M")
     explorer.wait("row 4 of")
@@ -156,10 +203,11 @@ def test_watch_redraws_and_marks(tmp_path: Path) -> None:
     terminal.wait("CREATE")
     terminal.enter("select nextval('s') as n, 'same' as t \\watch 0.2")
     terminal.wait("Ctrl-C stops")
-    terminal.wait("|   4 |")
+    terminal.wait(" 4 │")
     terminal.type("\x03")
     terminal.prompt()
-    assert b"\x1b[7m  3\x1b[0m | same" in terminal.written
+    assert re.search(rb"\x1b\[7m *3\x1b\[0m ", terminal.written)
+    assert b"\x1b[7msame" not in terminal.written
     assert terminal.screen().count("Ctrl-C stops") == 1
     terminal.close()
 
@@ -168,7 +216,7 @@ def test_ctrl_c_leaves_watch_quietly_while_its_statement_runs(tmp_path: Path) ->
     terminal = Terminal(tmp_path, "-q", "work.duckdb")
     terminal.prompt()
     terminal.enter("select count(*) from range(100000000000) t(i) where i % 7 = 3 \\watch 1")
-    terminal.wait("the statement is running")
+    terminal.wait("^C cancels")
     terminal.type("\x03")
     shown = terminal.prompt()
     assert "error" not in shown, shown

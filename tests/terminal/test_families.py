@@ -1,4 +1,4 @@
-"""A session of each family of commands, its screen compared with a file (see test_screens)."""
+"""A session for each group of commands, whose screen is compared with a file (see test_screens)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees and types, in a real pty."""
+"""The interactive shell in a real pty."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sqlshell.launch.greeting import HINTS
+from sqlshell.version import __version__
 from tests.terminal.terminal import Terminal
 
 LONG = "select count(*) from range(100000000000) a, range(1000) b;"
@@ -34,13 +36,17 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 def test_a_statement_and_its_table(opened: Open) -> None:
     terminal = opened()
     first = terminal.prompt()
-    assert "in-memory database" in first
+    version, target, hint = first.splitlines()[:3]
+    assert version == f"sqlshell {__version__}"
+    assert target == "no target: in memory, lost on exit (to keep data: sqlshell FILE.duckdb)"
+    assert hint.startswith("Try \\demo (sample data), \\tutorial or \\?. ")
+    assert hint.partition("?. ")[2] in HINTS
     assert "memory.main>" in first
     terminal.enter("select 42 as answer;")
     shown = terminal.wait("1 row")
-    assert "|   answer |" in shown
-    assert "|       42 |" in shown
-    assert "ms)" in shown
+    assert " answer │" in shown
+    assert " 42 │" in shown
+    assert "1 row · " in shown
     terminal.prompt()
     terminal.enter("\\q")
     assert terminal.end() == 0
@@ -57,7 +63,7 @@ def test_a_statement_over_several_lines(opened: Open) -> None:
     terminal.enter("+ 1) as two")
     terminal.enter(";")
     shown = terminal.wait("1 row")
-    assert "| s   |   two |" in shown
+    assert "│ s       │ two │" in shown
 
 
 def test_the_prompt_follows_the_context(opened: Open) -> None:
@@ -65,7 +71,6 @@ def test_the_prompt_follows_the_context(opened: Open) -> None:
     terminal.wait(">")
     terminal.enter("create schema s2; use schema s2;")
     terminal.wait("memory.s2>")
-    assert "memory.s2>" in terminal.wait("│ schema s2* │")
 
 
 def test_the_first_prompt_of_each_file_shows_its_context(opened: Open) -> None:
@@ -83,20 +88,20 @@ def test_ctrl_c_clears_the_line(opened: Open) -> None:
     terminal.wait("nonsense")
     terminal.type("\x03")
     terminal.enter("select 7 as seven;")
-    assert "|       7 |" in terminal.wait("1 row")
+    assert " 7 │" in terminal.wait("1 row")
 
 
 def test_ctrl_c_ends_the_running_statement(opened: Open) -> None:
     terminal = opened("-q")
     terminal.wait(">")
     terminal.enter(LONG)
-    terminal.wait("is running")
+    terminal.wait("^C cancels")
     terminal.type("\x03")
     shown = terminal.wait("57000")
-    assert "cancelled" in shown
+    assert "canceled" in shown
     terminal.prompt()
     terminal.enter("select 8 as eight;")
-    assert "|       8 |" in terminal.wait("1 row")
+    assert " 8 │" in terminal.wait("1 row")
 
 
 def test_an_error_leaves_the_prompt(opened: Open) -> None:
@@ -119,7 +124,7 @@ def test_history_after_a_restart(opened: Open, tmp_path: Path) -> None:
     first.wait("1 row")
     first.prompt()
     first.enter(" select 'secret' as s;")
-    first.wait("secret |")
+    first.wait("secret  │")
     first.prompt()
     first.type("\x04")
     assert first.end() == 0
@@ -158,7 +163,7 @@ def test_a_tall_result_goes_through_the_pager(opened: Open) -> None:
     terminal.type("q")
     terminal.prompt()
     terminal.enter("select 9 as nine;")
-    assert "|      9 |" in terminal.wait("1 row")
+    assert " 9 │" in terminal.wait("1 row")
 
 
 def test_the_embedded_service_stops_at_the_row_limit(opened: Open) -> None:
@@ -167,6 +172,14 @@ def test_the_embedded_service_stops_at_the_row_limit(opened: Open) -> None:
     terminal.enter("select range as i from range(30000);")
     shown = terminal.wait("rowlimit")
     assert "9999 |" in shown
+    terminal.wait("10,000 rows (stopped at the row limit)")
+    terminal.prompt()
+    terminal.enter("\\browse")
+    terminal.wait("row 1 of 10,000 │ only the first 10,000 rows")
+    terminal.type("q")
+    terminal.prompt()
+    terminal.enter("\\local select count(*) as n from _;")
+    terminal.wait("_ contains only the first 10,000 rows")
     terminal.prompt()
     terminal.enter("\\pset rowlimit 0")
     terminal.wait("rowlimit is 0")
@@ -227,7 +240,7 @@ def test_a_table_that_does_not_fit_is_shown_as_records(opened: Open) -> None:
     terminal.enter(f"select {wide};")
     shown = terminal.wait("1 row")
     assert "RECORD 1" in shown
-    assert f"c5 | {'f' * 20}" in shown
+    assert f"c5 │ {'f' * 20}" in shown
     terminal.prompt()
     for entered, told in (("\\x", "is on"), ("\\x", "used automatically"), ("\\x off", "is off")):
         terminal.enter(entered)
@@ -252,4 +265,29 @@ def test_what_is_typed_before_the_first_prompt_is_kept(opened: Open, early: str)
     terminal.wait("early")
     if early.endswith("("):
         terminal.enter("a int);")
-    terminal.wait("CREATE TABLE (")
+    terminal.wait("CREATE TABLE ·")
+
+
+def test_an_example_of_the_help_is_run_by_keys(opened: Open) -> None:
+    terminal = opened("-q", rows=40, columns=120)
+    terminal.prompt()
+    terminal.type("\x181")
+    terminal.wait("there is no example 1")
+    terminal.enter("\\? h")
+    shown = terminal.wait("\\h create table")
+    assert "Ctrl-X and the number" in shown
+    terminal.prompt()
+    terminal.type("\x181")
+    terminal.wait("main> \\h select")
+    terminal.enter("")
+    terminal.wait("GROUP BY")
+    terminal.prompt()
+
+
+def test_the_list_of_commands_fits_a_large_screen(opened: Open) -> None:
+    terminal = opened("-q", rows=60, columns=200, env={"LESS": ""})
+    terminal.prompt()
+    terminal.enter("\\?")
+    shown = terminal.wait(lambda text: "\\tutorial" in text and "\\context" in text)
+    assert not shown.rstrip().endswith(":")
+    terminal.prompt()

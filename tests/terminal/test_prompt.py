@@ -94,7 +94,7 @@ def test_the_history_is_found_by_letters(terminal: Terminal) -> None:
     terminal.type("\r")
     terminal.wait("work.main> select 'needle' as haystack;")
     terminal.type("\r")
-    terminal.wait(lambda text: "| needle" in text.rpartition("work.main> select 'needle'")[2])
+    terminal.wait(lambda text: "│ needle" in text.rpartition("work.main> select 'needle'")[2])
 
 
 def test_a_statement_is_laid_out(terminal: Terminal) -> None:
@@ -113,15 +113,15 @@ def test_what_is_edited_is_taken_as_typed(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q", "work.duckdb", env={"EDITOR": str(editor)})
     terminal.prompt()
     terminal.enter("select 'before' as word;")
-    terminal.wait("before |")
+    terminal.wait("│ before  │")
     terminal.prompt()
     terminal.enter("\\e")
-    terminal.wait("after  |")
+    terminal.wait("│ after   │")
     terminal.prompt()
     terminal.type("select 'before' \\e\r")
     terminal.wait("work.main> select 'after'\n        ->")
     terminal.enter("as unfinished;")
-    terminal.wait("after        |")
+    terminal.wait("│ after      │")
     terminal.close()
 
 
@@ -200,6 +200,29 @@ def test_files_are_written_though_a_statement_failed(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".two.csv*"))
 
 
+def test_what_is_typed_to_confirm_is_the_target_of_the_prompt(tmp_path: Path) -> None:
+    config = tmp_path / ".config" / "sqlshell"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text('[profiles.careful]\nurl = "work.duckdb"\nconfirm = "type-name"\n')
+    terminal = Terminal(tmp_path, "careful", "-q")
+    terminal.prompt()
+    terminal.enter("create table t (i int);")
+    terminal.wait("CREATE TABLE on careful. Type 'careful' to continue:")
+    terminal.enter("careful")
+    terminal.wait("CREATE TABLE ·")
+    terminal.enter("\\c other.duckdb")
+    terminal.wait("connected to other.duckdb")
+    terminal.enter("create table u (i int);")
+    terminal.wait("CREATE TABLE on other.duckdb. Type 'other.duckdb' to continue:")
+    terminal.enter("local")
+    terminal.wait("not confirmed")
+    terminal.enter("begin;")
+    terminal.wait("*>")
+    terminal.type("\x04")
+    terminal.wait("the open transaction was not committed and is rolled back")
+    terminal.close()
+
+
 def test_a_person_is_asked_by_the_policy(tmp_path: Path) -> None:
     config = tmp_path / ".config" / "sqlshell"
     config.mkdir(parents=True)
@@ -209,7 +232,7 @@ def test_a_person_is_asked_by_the_policy(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "work.duckdb", env={"COLORTERM": "truecolor"})
     terminal.wait("!>")
     terminal.enter("create table t as select 1 as a;")
-    terminal.wait("CREATE TABLE (")
+    terminal.wait("CREATE TABLE ·")
     terminal.enter("drop table t;")
     terminal.wait("Continue? [y/N]")
     terminal.enter("n")
@@ -219,7 +242,7 @@ def test_a_person_is_asked_by_the_policy(tmp_path: Path) -> None:
     terminal.enter("drop table t;")
     terminal.wait(lambda text: text.count("Continue? [y/N]") == 2)
     terminal.type("\x03")
-    terminal.wait("cancelled")
+    terminal.wait("canceled")
     terminal.enter("drop table t;")
     terminal.wait(lambda text: text.count("Continue? [y/N]") == 3)
     terminal.enter("y")
@@ -235,3 +258,16 @@ def test_a_person_is_asked_by_the_policy(tmp_path: Path) -> None:
     assert "\u202e".encode() not in terminal.written
     assert b"38;2;255;0;0" in terminal.written
     terminal.close()
+
+
+def test_exit_and_help_alone_on_a_line(terminal: Terminal) -> None:
+    terminal.enter("help")
+    terminal.wait("for help with sqlshell commands")
+    terminal.prompt()
+    terminal.enter("select 42")
+    terminal.enter("exit")
+    terminal.wait("Use \\q to quit.")
+    terminal.type("\x03")
+    terminal.prompt()
+    terminal.enter("exit")
+    assert terminal.end() == 0

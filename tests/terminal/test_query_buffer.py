@@ -1,4 +1,4 @@
-"""Only `;` and the commands that send, send: what is typed here and in psql comes to the same."""
+"""Only `;` and the commands that send send the query buffer: the same input has the same effect here and in psql."""
 
 from __future__ import annotations
 

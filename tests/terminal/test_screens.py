@@ -1,4 +1,4 @@
-"""Whole screens, compared as text with files: SQLSHELL_GOLDEN=write makes them anew, for a person to look at."""
+"""Whole screens compared with files as text: SQLSHELL_GOLDEN=write writes the files, for review."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A token that is no longer taken is asked for again, at a terminal and nowhere else."""
+"""A prompt for another token when one is rejected, at a terminal and nowhere else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_a_token_is_asked_for_again(tmp_path: Path, program: Program) -> None:
     terminal = Terminal(tmp_path, "-q", first.url, env={"SQLSHELL_TOKEN": first.token})
     terminal.prompt()
     terminal.enter("select 41 + 1 as before;")
-    terminal.wait("|       42 |")
+    terminal.wait(" 42 │")
     stop(first)
     second = serve(tmp_path, "--port", port, token="another-token-987654321")
     try:
@@ -29,12 +29,12 @@ def test_a_token_is_asked_for_again(tmp_path: Path, program: Program) -> None:
         terminal.enter("select 43 + 1 as again;")
         terminal.wait("token for")
         terminal.enter(second.token)
-        shown = terminal.wait("|      44 |")
+        shown = terminal.wait(" 44 │")
         assert shown.count("token for") == 1
         assert second.token not in shown
         terminal.clear()
         terminal.enter("select 44 + 1 as once;")
-        assert "token for" not in terminal.wait("|     45 |")
+        assert "token for" not in terminal.wait(" 45 │")
         terminal.close()
         script = program(first.url, "-c", "select 1", env={"SQLSHELL_TOKEN": first.token})
         assert (script.code, "token for" in script.err) == (3, False)

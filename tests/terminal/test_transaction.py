@@ -1,4 +1,4 @@
-"""The prompt shows a transaction: open, failed, ended; on the embedded service, a served one, and after \\c."""
+"""The prompt shows the state of a transaction, on the embedded service, on `serve`, and after \\c."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_ctrl_c_while_connecting_keeps_the_connection(tmp_path: Path, served: Se
             terminal.type("\x03")
             terminal.wait("still connected to work.duckdb")
     terminal.enter("select 41 + 1 as still_there;")
-    terminal.wait("|            42 |")
+    terminal.wait(" 42 │")
     terminal.wait(_prompts("*", "work.main"))
     terminal.enter(f"\\c {served.url}")
     terminal.wait("token for")

@@ -1,4 +1,4 @@
-"""Every way out of every mode: what is typed next is plain text at a plain prompt, and only what was sent has run."""
+"""Every way to exit every mode: text typed afterwards is at a plain prompt, and only what was sent has run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def terminal(tmp_path_factory: pytest.TempPathFactory, served: Served) -> Iterat
     opened.enter("create or replace table t as select range as a from range(100);")
     opened.wait("Continue?")
     opened.enter("y")
-    opened.wait("CREATE TABLE (")
+    opened.wait("CREATE TABLE ·")
     opened.prompt()
     opened.enter("select 'delete from t;' as bait;")
     opened.wait("1 row")
@@ -76,7 +76,7 @@ MODES = {
     "prompt": ("\\prompt 'say: ' word\r", "\nsay:", {"Ctrl-C", "Ctrl-D"}, "\r"),
     "watch": ("select 1 as w \\watch 1\r", "Ctrl-C stops", {"Ctrl-C"}, INTERRUPT),
     "pager": ("select a, 'page' as p from t;\r", "\n:", set(), "q"),
-    "explorer": ("select a from t \\browse\r", "? lists the keys", {"Ctrl-C", "Ctrl-D", "Escape"}, "q"),
+    "explorer": ("select a from t \\browse\r", "? for help", {"Ctrl-C", "Ctrl-D", "Escape"}, "q"),
     "editor": ("delete from t \\e\r", "editing", set(), f"\r{INTERRUPT}"),
 }
 
@@ -134,7 +134,7 @@ def test_ctrl_c_ends_what_runs_behind_a_question(terminal: Terminal, keys: str) 
     terminal.screen_after(0.2)
     terminal.type(keys)
     if keys == "y\r":
-        terminal.wait(" ms ░")
+        terminal.wait("^C cancels")
         terminal.type(INTERRUPT)
         terminal.wait("57000")
     terminal.prompt()

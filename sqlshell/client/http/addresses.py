@@ -1,4 +1,4 @@
-"""What an address stands for, however it is written: which machine is reached in the end."""
+"""Classification of network addresses: which machine an address reaches, in whatever form it is written."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LOW: Final = 0xFFFFFFFF
 
 
 def numeric(host: str) -> Address | None:
-    """The address that a host is written as; None for a name.
+    """The IP address that a host is written as; None for a name.
 
-    Takes what resolvers take: `127.1`, `0177.0.0.1`, `0x7f000001`, `2130706433`, a scope (`fe80::1%eth0`), brackets,
-    a dot at the end, and digits and dots of other scripts.
+    Accepts all forms that resolvers accept: `127.1`, `0177.0.0.1`, `0x7f000001`, `2130706433`, a scope
+    (`fe80::1%eth0`), brackets, a final dot, and digits and dots of other scripts.
     """
     text = plain(host).partition("%")[0].strip("[]")
     try:
@@ -36,12 +36,12 @@ def numeric(host: str) -> Address | None:
 
 
 def plain(host: str) -> str:
-    """A host as it is looked up: in small letters, without the dot at its end, in the digits and dots of ASCII."""
+    """A host in the form in which it is looked up: lower case, without a final dot, with ASCII digits and dots."""
     return _DOTS.sub(".", unicodedata.normalize("NFKC", host)).lower().rstrip(".")
 
 
 def loopback(host: str) -> bool:
-    """Whether a host, a name or an address, is this machine."""
+    """Whether a host, given by name or address, is this machine."""
     name = plain(host)
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -50,22 +50,23 @@ def loopback(host: str) -> bool:
 
 
 def private(address: str) -> bool:
-    """Whether an address is not one of the public internet's, or leads to one that is not. No address is private."""
+    """Whether an address is not on the public internet, or leads to one that is not. Names are never private."""
     found = numeric(address)
     return found is None or found in _LOCAL_NAT64 or any(_inside(meant) for meant in meanings(found))
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two addresses are one."""
+    """Whether two addresses are equal."""
     first, second = numeric(one), numeric(other)
     return first is not None and second is not None and _canonical(first) == _canonical(second)
 
 
 def meanings(address: Address) -> Iterator[Address]:
-    """The address, or those that it carries: IPv4 that is mapped, translated or tunnelled through IPv6."""
+    """The address, or the IPv4 addresses that are mapped, translated or tunneled in it."""
     inner = [] if isinstance(address, ipaddress.IPv4Address) else list(_carried(address))
     yield from inner
-    # What is made to carry another stands for that alone; ISATAP's are in any network, and stand for that too.
+    # An address whose purpose is to carry another has only that meaning; an ISATAP address may be in any network, so it
+    # has both meanings.
     if not inner or int(address) >> 32 & _LOW in _ISATAP:
         yield address
 
@@ -103,7 +104,7 @@ def _canonical(address: Address) -> Address:
 
 
 def _numbers(text: str) -> ipaddress.IPv4Address | None:
-    """One to four numbers, decimal, octal or hexadecimal, the last of which has the rest of the address."""
+    """Parse one to four numbers, decimal, octal or hexadecimal. The last one covers the remaining bytes."""
     parts = text.split(".")
     if len(parts) > _PARTS or not all(len(part) <= 40 and _NUMBER.fullmatch(part) for part in parts):
         return None

@@ -1,4 +1,4 @@
-"""A submission as the curl command that would make it: without the token, which curl takes from the environment."""
+"""A submission as the equivalent curl command, without the token, which curl takes from the environment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlshell.context import SessionContext
 
 
 def curl(target: Target, submission: Submission, context: SessionContext, *, legacy: bool, options: list[str]) -> str:
-    """The command, over several lines. `options` are further arguments, such as certificates."""
+    """The curl command, over several lines. `options` are additional arguments, such as certificates."""
     lines = ["curl -sS"]
     if target.uds:
         lines[0] += f" --unix-socket {shlex.quote(target.uds)}"

@@ -10,36 +10,36 @@ from sqlshell.errors import ConnectionBroken, ProtocolError
 STEP: Final = 1 << 20
 
 UNANNOUNCED: Final = 64 << 20
-"""Bytes of an answer whose rows nobody has announced."""
+"""Maximum bytes of a response whose number of rows has not been announced."""
 
 LARGEST: Final = 256 << 20
-"""Bytes of an answer, however many rows are announced."""
+"""Maximum bytes of any response, whatever number of rows is announced."""
 
 ROW: Final = 4 << 10
-"""Bytes that each announced row adds."""
+"""Bytes that each announced row adds to the limit."""
 
 ERROR: Final = 1 << 20
-"""Bytes of an answer that tells of an error."""
+"""Maximum bytes of an error response."""
 
 PER_VALUE: Final = 16
-"""A value of JSON may be two bytes long, and takes many times that once it is read: so many bytes of the bound."""
+"""Bytes of the limit for each JSON value: a value may be two bytes long, and needs many times that in memory."""
 
 FEW: Final = 2 << 20
-"""A body of so many bytes is not counted: whatever it holds is small."""
+"""Values are not counted in a body of at most this many bytes."""
 
 _NOT_COUNTED: Final = bytes(code for code in range(256) if code not in b",[{")
 
 
 def bound(limit: int, rows: int | None) -> int:
-    """Bytes that an answer may have once it is inflated: `limit`, or where that is 0 by the rows that are announced."""
+    """Maximum bytes of a decompressed response: `limit`, or, if that is 0, a number derived from the announced rows."""
     return limit or min(LARGEST, UNANNOUNCED + ROW * max(0, rows or 0))
 
 
 class BodyReader:
-    """Takes the raw pieces of one answer. `encoding` is its Content-Encoding; `name` names the service in errors."""
+    """Collects the raw pieces of a response. `encoding` is its Content-Encoding; `name` names the service in errors."""
 
     def __init__(self, encoding: str, limit: int, name: str, *, failed: int = 0) -> None:
-        """`failed` is the status of an answer that tells of an error, 0 for any other."""
+        """`failed` is the status of an error response, 0 for any other."""
         self._limit = min(limit, ERROR) if failed else limit
         self._failed = failed
         self._name = name
@@ -49,13 +49,13 @@ class BodyReader:
             case "" | "identity":
                 pass
             case "gzip" | "x-gzip" | "deflate":
-                # 32 more: zlib finds out by itself whether the header is gzip's or zlib's.
+                # Adding 32 makes zlib detect whether the header is gzip's or zlib's.
                 self._inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)
             case other:
                 raise ProtocolError(f"{name} sent a response with the unsupported Content-Encoding {other[:40]!r}")
 
     def take(self, piece: bytes) -> None:
-        """Raises ProtocolError for a body that is too large or no gzip."""
+        """Add a piece. Raises ProtocolError if the body is too large or is not valid gzip."""
         if self._inflater is None:
             self._add(piece)
             return
@@ -69,14 +69,15 @@ class BodyReader:
             raise ProtocolError(f"{self._name} sent data after the end of a gzip body")
 
     def end(self) -> bytearray:
-        """The whole body. Raises ConnectionBroken where gzip's own end did not come, ProtocolError for too many values
-        to be read within the bound."""
+        """The whole body. Raises ConnectionBroken if the gzip data is incomplete, ProtocolError if it has too many
+        values.
+        """
         if self._inflater is not None and not self._inflater.eof:
             raise ConnectionBroken(f"{self._name} closed the connection in the middle of the response")
         most = max(FEW, self._limit // PER_VALUE)
         if len(self._whole) > FEW and (found := values_in(self._whole)) > most:
             raise ProtocolError(
-                f"the response of {self._name} contains {found:,} values; its limit allows {most:,}", REMEDY
+                f"the response from {self._name} contains {found:,} values; the limit is {most:,}", REMEDY
             )
         return self._whole
 
@@ -91,9 +92,9 @@ class BodyReader:
         self._whole += text
 
 
-REMEDY: Final = "set answer_limit in the profile, or SQLSHELL_ANSWER_LIMIT, to a larger number of MiB"
+REMEDY: Final = "to raise the limit, set answer_limit in the profile or SQLSHELL_ANSWER_LIMIT (in MiB)"
 
 
 def values_in(body: bytes | bytearray) -> int:
-    """How many values a JSON text holds at most, without reading them."""
+    """An upper bound of the number of values in a JSON text, without parsing it."""
     return sum(len(body[at : at + STEP].translate(None, _NOT_COUNTED)) for at in range(0, len(body), STEP))

@@ -1,14 +1,11 @@
-"""Why a connection could not be opened: decided on exception types and error numbers."""
+"""The errors for connections that could not be opened."""
 
 from __future__ import annotations
 
-import os
-import socket
-import ssl
-from collections.abc import Iterator
 from typing import Final
 
 from sqlshell.errors import ConnectionFailed, Unreachable
+from sqlshell.unreachable import Cause, why_failed
 
 _PRIVATE_CA: Final = "use --ca-file FILE if it was issued by a private CA"
 _HOST_NAME: Final = "check the host name in the URL"
@@ -20,62 +17,38 @@ _CERTIFICATE_HINTS: Final = {
     62: _HOST_NAME,  # X509_V_ERR_HOSTNAME_MISMATCH
     64: _HOST_NAME,  # X509_V_ERR_IP_ADDRESS_MISMATCH
 }
-_NO_TLS: Final = {"WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"}
-"""What OpenSSL calls an answer in plain text, depending on its version."""
-
-
-def causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, what caused it, and so on."""
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__
 
 
 def connection_failed(name: str, error: BaseException, *, local: bool = False) -> ConnectionFailed:
-    """The error for a connection to `name` that could not be opened; Unreachable if a retry is of no use.
+    """The error for a connection to `name` that could not be opened; Unreachable if a retry cannot help.
 
     `local` says that it is a unix socket.
     """
-    number = 0
-    for cause in causes(error):
-        match cause:
-            case ssl.SSLCertVerificationError():
-                return Unreachable(
-                    f"cannot verify the certificate of {name}: {cause.verify_message}",
-                    _CERTIFICATE_HINTS.get(cause.verify_code, ""),
-                )
-            case ssl.SSLError():
-                return _handshake_failed(name, cause)
-            case socket.gaierror():
-                return Unreachable(
-                    f"cannot resolve the host name of {name}", "check the spelling and the network connection"
-                )
-            case ConnectionRefusedError():
-                hint = "check that the service is running" + ("" if local else " and that the port is correct")
-                return ConnectionFailed(f"connection refused by {name}", hint)
-            case FileNotFoundError() if local:
-                message = f"cannot connect to {name}: no such socket"
-                return Unreachable(message, "check that the service is running (sqlshell serve --uds)")
-            case PermissionError() if local:
-                return Unreachable(f"cannot connect to {name}: permission denied", "check the socket's owner and mode")
-            case OSError():
-                number = cause.errno or number
-    why = os.strerror(number) if number else str(error) or type(error).__name__
-    return ConnectionFailed(f"cannot connect to {name}: {why}")
-
-
-def _handshake_failed(name: str, error: ssl.SSLError) -> Unreachable:
-    # A symbol of OpenSSL's, such as TLSV13_ALERT_CERTIFICATE_REQUIRED.
-    symbol = (error.reason or "").upper()
-    alert = symbol.partition("_ALERT_")[2]
-    reason = (alert or symbol).replace("_", " ").lower() or str(error)
-    if alert == "CERTIFICATE_REQUIRED":
-        return Unreachable(f"{name} requires a client certificate", "use --client-cert FILE")
-    if alert == "UNKNOWN_CA":
-        reason = "unknown CA"
-    if "CERTIFICATE" in alert or alert == "UNKNOWN_CA":
-        # Some services send this without having been sent a certificate.
-        return Unreachable(f"{name} requires a valid client certificate: {reason}", "use --client-cert FILE")
-    hint = "the service may not use TLS: try http://" if symbol in _NO_TLS else ""
-    return Unreachable(f"TLS handshake with {name} failed: {reason}", hint)
+    failed = why_failed(error)
+    match failed.cause:
+        case Cause.CERTIFICATE:
+            return Unreachable(
+                f"cannot verify the certificate of {name}: {failed.reason}",
+                _CERTIFICATE_HINTS.get(failed.verify_code, ""),
+            )
+        case Cause.NO_CLIENT_CERTIFICATE:
+            return Unreachable(f"{name} requires a client certificate", "use --client-cert FILE")
+        case Cause.CLIENT_CERTIFICATE:
+            return Unreachable(f"{name} requires a valid client certificate: {failed.reason}", "use --client-cert FILE")
+        case Cause.TLS | Cause.NOT_TLS:
+            hint = "the service may not use TLS: try http://" if failed.cause is Cause.NOT_TLS else ""
+            return Unreachable(f"TLS handshake with {name} failed: {failed.reason}", hint)
+        case Cause.HOST_NAME:
+            return Unreachable(
+                f"cannot resolve the host name of {name}", "check the spelling and the network connection"
+            )
+        case Cause.REFUSED:
+            hint = "check that the service is running" + ("" if local else " and that the port is correct")
+            return ConnectionFailed(f"connection refused by {name}", hint)
+        case Cause.NO_SOCKET if local:
+            return Unreachable(
+                f"cannot connect to {name}: {failed.reason}", "check that the service is running (sqlshell serve --uds)"
+            )
+        case Cause.PERMISSION if local:
+            return Unreachable(f"cannot connect to {name}: {failed.reason}", "check the socket's owner and mode")
+    return ConnectionFailed(f"cannot connect to {name}: {failed.reason}")

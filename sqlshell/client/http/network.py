@@ -1,6 +1,6 @@
 """Connections for httpcore on plain asyncio streams: TCP, a unix socket, or a socket given by the caller.
 
-httpcore's own asyncio backend goes by way of anyio, which costs start-up time and about a third of each small request.
+httpcore's own asyncio backend uses anyio, which costs start-up time and about a third of each small request.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import httpcore
 
 Dial = Callable[[], socket.socket]
 CheckAddress = Callable[[str], None]
-"""Raises for an address that must not be connected to."""
+"""Called with an address before a connection to it; raises if it is not allowed."""
 
 _BUFFER = 1 << 20
 
@@ -92,13 +92,13 @@ class AsyncioStream(httpcore.AsyncNetworkStream):
 async def connected(host: str, port: int, check_address: CheckAddress | None = None) -> socket.socket:
     """A TCP connection to the first address of `host` that accepts one.
 
-    `admit` is called with every address before any is tried, and raises for one that must not be connected to: the
-    address that was checked is the one that is used, for a name may change between two look-ups. Raises OSError;
-    socket.gaierror if the name cannot be resolved.
+    `admit` is called with every address before any is tried, and raises for one that is not allowed. The connection
+    uses the address that was checked, because a second lookup might return another one. Raises OSError; socket.gaierror
+    if the name cannot be resolved.
     """
     loop = asyncio.get_running_loop()
     try:
-        # An address needs no look-up, and so no thread.
+        # A numeric address needs no lookup, and so no thread.
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -122,12 +122,12 @@ async def connected(host: str, port: int, check_address: CheckAddress | None = N
             return sock
         if sock is not None:
             sock.close()
-    # A refusal says more than a network that cannot be reached.
+    # A refused connection is more informative than an unreachable network.
     raise next((error for error in failures if isinstance(error, ConnectionRefusedError)), failures[-1])
 
 
 class AsyncioBackend(httpcore.AsyncNetworkBackend):
-    """Connects by `dial` where it is given, to the unix socket `uds` where that is, else by TCP.
+    """Connects with `dial` if it is given, otherwise to the unix socket `uds` if that is given, otherwise by TCP.
 
     `admit` is as in connected().
     """

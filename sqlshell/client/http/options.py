@@ -1,4 +1,4 @@
-"""Network options: timeouts, retries, certificates, and the TLS context made of them."""
+"""Network options: timeouts, retries, certificates, and the TLS context."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from sqlshell.errors import UsageError
 
 
 class NetworkOptions(Struct, frozen=True):
-    """Times are in seconds. `timeout` bounds one request with all its repetitions, `retries` is how many there may be.
+    """Network options. Times are in seconds. `timeout` limits one request including its retries, `retries` is their
+    maximum.
 
-    `ca_file` replaces the machine's authorities; `client_cert` and `client_key` are PEM files, the key may be in the
-    certificate's file. `private_data_plane` lets a service name a data plane at a private address.
-    `answer_limit` is how many bytes an answer may have once it is inflated, 0 for inflate.bound(); `download_limit` is
-    how many a file may have, 0 for any number.
+    `ca_file` replaces the system's CA certificates; `client_cert` and `client_key` are PEM files, and the certificate's
+    file may contain the key. `private_data_plane` allows data planes at private addresses. `answer_limit` is the
+    maximum size of a decompressed response in bytes, 0 for decompress.bound(); `download_limit` that of a downloaded
+    file, 0 for no limit.
     """
 
     connect_timeout: float = 10.0
@@ -31,7 +32,7 @@ class NetworkOptions(Struct, frozen=True):
     download_limit: int = 1 << 30
 
     def tls(self) -> ssl.SSLContext:
-        """The context of every TLS connection, websockets too. Raises UsageError naming the file that is wrong."""
+        """The context of every TLS connection, including websockets. Raises UsageError that names the wrong file."""
         if self.ca_file:
             try:
                 context = ssl.create_default_context(cafile=self.ca_file)

@@ -1,4 +1,4 @@
-"""httpx over our own network backend: directly, by a unix socket, a dialled one, or a proxy."""
+"""httpx over our network backend: direct, through a unix socket, a dialed socket or a proxy."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ if TYPE_CHECKING:
     import ssl
 
 KEPT_SECONDS = 2.0
-"""How long an idle connection is kept: services close theirs later, so that a POST never meets a closing one."""
+"""How long an idle connection is kept, in seconds: less than services keep it, so that no POST is sent on a closing
+connection.
+"""
 
 CONNECTIONS = 8
 
 
 class Pool(httpx.AsyncHTTPTransport):
-    """httpx's own mapping of requests and errors over a pool of httpcore's.
+    """Maps httpx's requests and errors to a pool of httpcore.
 
-    `admit` is asked of each address before it is connected to, and raises for one that must not be; through a proxy,
-    which looks names up itself, it is not asked.
+    `admit` is called with each address before a connection, and raises if it is not allowed. It is not called for a
+    proxy, which resolves names itself.
     """
 
     def __init__(
@@ -39,14 +41,14 @@ class Pool(httpx.AsyncHTTPTransport):
     ) -> None:
         context: ssl.SSLContext | None = network.tls() if target.scheme == "https" else None
         url = "" if dial is not None else proxy_for(target)
-        # The address of a proxy is not the service's.
+        # The address of a proxy is not that of the service.
         backend = AsyncioBackend(dial=dial, uds=target.uds, check_address=None if url else check_address)
         self.peers = backend.peers
         self.secrets = secrets_of(url)
         """Parts of the proxy's URL that must not be shown."""
         proxy = None
         if url:
-            # A proxy that is itself reached by TLS needs a context too.
+            # A proxy that is reached over TLS needs a context too.
             context = context or network.tls()
             proxy = _proxy(url)
         self._pool = httpcore.AsyncConnectionPool(
@@ -59,17 +61,17 @@ class Pool(httpx.AsyncHTTPTransport):
         )
 
     async def drop_stale(self) -> None:
-        """Close idle connections on which more came than the answer: it would be read as that of the next request."""
+        """Close idle connections that received data after a response: it would be read as the next response."""
         for connection in self._pool.connections:
             if connection.is_idle() and _read_ahead(connection):
                 await connection.aclose()
 
 
 def _read_ahead(connection: Any) -> bool:
-    """Whether a connection has read more than its answer.
+    """Whether a connection has received more than its response.
 
-    httpcore has no public name for this. Raises AttributeError where a version of it keeps it elsewhere, so that a
-    further answer in a connection can never pass unnoticed.
+    httpcore has no public name for this. Raises AttributeError if a version of httpcore stores it elsewhere, so that
+    additional data never goes unnoticed.
     """
     while connection is not None and not isinstance(connection, httpcore.AsyncHTTP11Connection):
         connection = connection._connection

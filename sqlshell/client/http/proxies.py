@@ -1,4 +1,4 @@
-"""The proxy for a service, from the usual environment variables: HTTPS_PROXY, ALL_PROXY, NO_PROXY."""
+"""Selects the proxy for a service from the usual environment variables: HTTPS_PROXY, ALL_PROXY, NO_PROXY."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlshell.errors import UsageError
 
 
 def proxy_for(target: Target) -> str:
-    """The proxy's URL, "" for none; a service on this machine never has one. Raises UsageError."""
+    """The URL of the proxy, "" for none; a service on this machine never has one. Raises UsageError."""
     if target.loopback or not any(name.lower().endswith("_proxy") and value for name, value in os.environ.items()):
         return ""
     from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
@@ -28,7 +28,7 @@ def proxy_for(target: Target) -> str:
 
 
 def secrets_of(url: str) -> list[str]:
-    """The password in a proxy's URL, as it is written and as it is sent."""
+    """The password in a proxy's URL, as written and as sent."""
     user = url.partition("://")[2].rpartition("@")[0]
     password = user.partition(":")[2]
     return [password, unquote(password)] if password else []

@@ -1,4 +1,4 @@
-"""Secrets taken out of what is shown of a request or an answer: headers, JSON members, columns named for a secret."""
+"""Removes secrets from requests and responses that are shown: headers, JSON members, columns with secret names."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 STARS = "***"
 SHOWN_BYTES = 1 << 16
-"""A longer body is shown by its beginning."""
+"""Longer bodies are truncated."""
 
 SECRET_NAME = re.compile(
     r"token|secret|passw|passphrase|credential|authorization|cookie|(?:api|access|private|secret|account|sas)[_.\-]?key"
     r"|key[_.\-]?(?:password|material)|jaas",
     re.I,
 )
-"""Names of what nobody else may read."""
+"""Names of secret members."""
 
 _MEMBER = re.compile(r'("(?:[^"\\]|\\.){0,100}"\s*:\s*)"(?:[^"\\]|\\.)*(?:"|\Z)')
 
@@ -27,7 +27,7 @@ def headers(given: Mapping[str, str]) -> list[str]:
 
 
 def body(given: bytes | bytearray, sql: Callable[[str], str]) -> str:
-    """A body as text. `sql` takes the secrets out of a statement. Of a long one only the beginning, without rows."""
+    """A body as text. `sql` removes the secrets from a statement. A long body is truncated and its rows are omitted."""
     if not given:
         return ""
     if len(given) <= SHOWN_BYTES or not given.startswith(b'{"sqlState"'):
@@ -38,7 +38,7 @@ def body(given: bytes | bytearray, sql: Callable[[str], str]) -> str:
         else:
             return text if len(text) <= SHOWN_BYTES else f"{text[:2_000]}… ({len(given):,} bytes)"
     if not given.startswith((b"{", b"[")):
-        # The form of the legacy interface, or what only a proxy understands.
+        # The form of the legacy interface, or something that only a proxy understands.
         text = sql(bytes(given[:SHOWN_BYTES]).decode(errors="replace"))
         return text if len(given) <= 2_000 else f"{text[:2_000]}… ({len(given):,} bytes)"
     cut = given.find(b'"data":[')

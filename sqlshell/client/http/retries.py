@@ -1,7 +1,7 @@
-"""Whether a request is retried, and after how long. Does no I/O: the transport waits.
+"""Decides whether and when a request is retried. Does no I/O: the transport waits.
 
 Idempotent requests (GET, a statement that only reads) are retried after connect errors, lost connections and the
-statuses of a busy service; other requests only if the service certainly did not receive them.
+statuses of a busy service; other requests only if the service cannot have received them.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ BUSY = frozenset({408, 429, 502, 503, 504})
 FIRST_WAIT = 0.25
 LONGEST_WAIT = 8.0
 FIRST_CONTACT_RETRIES = 2
-"""Retries for a service that has never answered: it is more likely down, or elsewhere, than restarting."""
+"""Maximum retries for a service that has never responded: it is more likely down, or elsewhere, than restarting."""
 
 
 def backoff(attempt: int) -> float:
-    """Seconds before the next attempt, which doubles, within bounds and spread by chance; attempts count from 0."""
+    """Seconds before the next attempt. They double with each attempt, counted from 0, up to a maximum, with random
+    variation.
+    """
     return min(LONGEST_WAIT, FIRST_WAIT * float(2**attempt)) * random.uniform(0.75, 1.25)
 
 
 class Retries:
     """The retries of one request. `idempotent` says whether the service may receive it twice, `known` whether the
-    service has answered before."""
+    service has responded before.
+    """
 
     def __init__(self, network: NetworkOptions, *, idempotent: bool, known: bool) -> None:
         self._network = network
@@ -39,9 +42,9 @@ class Retries:
         self.made = 0
 
     def after_error(self, error: ShellError) -> float | None:
-        """Seconds until the next try; None for no retry."""
+        """Seconds until the next attempt; None for no retry."""
         if isinstance(error, ProtocolError):
-            # An answer that makes no sense: once more, for it may have been damaged on its way.
+            # An invalid response is retried once, because it may have been damaged in transit.
             if self._unsound or not self._again:
                 return None
             self._unsound = True
@@ -57,7 +60,7 @@ class Retries:
         return self._wait()
 
     def after_status(self, status: int, headers: Mapping[str, str]) -> float | None:
-        """Seconds until the next try; None for no retry."""
+        """Seconds until the next attempt; None for no retry."""
         if not self._again:
             return None
         if status == 500 and not self._plain_500:
@@ -80,7 +83,7 @@ class Retries:
 
 
 def retry_after(text: str) -> float | None:
-    """Seconds from now, of a Retry-After in seconds or as a date; None for neither."""
+    """Seconds from now of a Retry-After, given in seconds or as a date; None if it is neither."""
     import email.utils
 
     text = text.strip()

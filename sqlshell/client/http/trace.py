@@ -1,4 +1,4 @@
-"""Traces of requests: one line each with -v, headers and bodies too with -vv, without secrets."""
+"""Traces of requests: one line for each with -v, headers and bodies with -vv, without secrets."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def _as_it_is(sql: str) -> str:
 
 
 class Trace:
-    """`say` takes a text; `level` gives how much is told: 0, 1 (-v) or 2 (-vv).
+    """Prints traces with `say`; `level` is 0, 1 (-v) or 2 (-vv).
 
-    `sql` takes the secrets out of a statement.
+    `sql` removes the secrets from a statement.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Trace:
         return self._level() > 0
 
     def asked(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> Request:
-        """A request is sent: what it gives is told of the answer."""
+        """Trace a request; the returned object traces its response."""
         self._number += 1
         request = Request(self, self._number, f"{method} {url}")
         if self._level() > 1:
@@ -60,7 +60,7 @@ class Trace:
 
 
 class Request:
-    """One request on its way."""
+    """One request, and its response when it arrives."""
 
     def __init__(self, trace: Trace, number: int, what: str) -> None:
         self._trace = trace

@@ -1,4 +1,4 @@
-"""HTTP requests to one origin, with its token, limits and retries. httpx's errors are translated here."""
+"""HTTP requests to one origin, with its token, limits and retries. Translates httpx's errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from sqlshell import __version__
 from sqlshell.client.http.decompress import BodyReader, bound
 from sqlshell.client.http.failures import connection_failed
 from sqlshell.client.http.lean_httpx import httpx
@@ -29,9 +28,10 @@ from sqlshell.errors import (
     UsageError,
 )
 from sqlshell.result import Body
+from sqlshell.version import __version__
 
 SAID_SECONDS = 1.0
-"""Shorter waits before a retry are not reported."""
+"""Shorter waits before a retry are not reported, in seconds."""
 
 Params = Mapping[str, str | int]
 NewToken = Callable[[], Awaitable[str]]
@@ -43,7 +43,7 @@ def _ignore(text: str) -> None:
 
 
 class Response(Struct, frozen=True):
-    """One HTTP answer with its whole body."""
+    """One HTTP response with its whole body."""
 
     status: int
     headers: Mapping[str, str]
@@ -51,12 +51,12 @@ class Response(Struct, frozen=True):
 
 
 class Transport:
-    """Requests to one target, with its token, on kept connections.
+    """Requests to one target, with its token, on persistent connections.
 
-    `dial` gives a connected socket instead of TCP (the embedded service). Loopback targets and dialled ones never use a
-    proxy; redirects are never followed, so that the token stays with its origin. `renew` gives the token where there is
-    none yet, and another after a 401; `refused` only the other, or "" where there is none. `say` tells a person that
-    something is tried again, `warn` of what is unsafe. `lent` says that the token came from a service, for this target.
+    `dial` returns a connected socket instead of TCP (the embedded service). Loopback and dialed targets never use a
+    proxy; redirects are never followed, so that the token stays with its origin. `renew` returns a token if there is
+    none yet, and another one after a 401; `refused` returns only another one, or "" if there is none. `say` reports
+    retries, `warn` unsafe settings. `lent` says that the token came from a service, for this target.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Transport:
         self._headers = {
             "User-Agent": f"sqlshell/{__version__}",
             "Accept": "application/json",
-            # Each look-up tells how far a statement is, and pauses are made here.
+            # Every lookup reports the progress, and this module makes the pauses.
             "Prefer": "wait=0",
             "Accept-Encoding": "identity" if local else "gzip",
         }
@@ -112,9 +112,13 @@ class Transport:
             transport=self._pool,
         )
 
+    def prefer(self, what: str) -> None:
+        """Send another preference (header Prefer) with each request; services may ignore it."""
+        self._headers["Prefer"] += f", {what}"
+
     @property
     def peers(self) -> set[str]:
-        """The IP addresses of the service that were connected to."""
+        """The IP addresses of the service that connections were made to."""
         return self._pool.peers
 
     async def request(
@@ -127,9 +131,9 @@ class Transport:
         content_type: str = "",
         idempotent: bool | None = None,
     ) -> Response:
-        """One request and its whole answer, whatever its status. Raises ConnectionFailed, ProtocolError.
+        """Send a request and return its whole response, whatever its status. Raises ConnectionFailed, ProtocolError.
 
-        `idempotent` says whether the service may receive it twice; by default only a GET may be sent again.
+        `idempotent` says whether the service may receive it twice; by default only a GET is repeated.
         """
         return await self.call(
             method, path, _as_it_is, params=params, content=content, content_type=content_type, idempotent=idempotent
@@ -147,9 +151,10 @@ class Transport:
         idempotent: bool | None = None,
         rows: int | None = None,
     ) -> Parsed:
-        """What `read` makes of the answer; a ProtocolError from it has the request made once more where that may be.
+        """Return what `read` makes of the response. If `read` raises ProtocolError, an idempotent request is sent once
+        more.
 
-        `rows` is how many the answer was announced to have.
+        `rows` is the announced number of rows.
         """
         with self._secrets.redacting():
             return await self._tried(method, path, read, params, content, content_type, idempotent, rows)
@@ -212,6 +217,14 @@ class Transport:
                     yield response
             finally:
                 await response.aclose()
+
+    def redacted(self, body: Body) -> Body:
+        """What a service sent, without the secrets that it was sent. The embedded service is trusted with them."""
+        return body if self.inside else self._secrets.body(body, from_service=self._lent)
+
+    def secrets_in_rows(self) -> list[str]:
+        """The texts that redacted() removes from a large response."""
+        return [] if self.inside else self._secrets.in_rows(from_service=self._lent)
 
     async def aclose(self) -> None:
         await self._client.aclose()
@@ -278,7 +291,7 @@ class Transport:
 
     async def _whole(self, response: httpx.Response, rows: int | None) -> tuple[Response, int]:
         status, headers = response.status_code, response.headers
-        # The service in this process has the memory that this process has.
+        # The service in this process shares the memory of this process.
         limit = bound(self.network.answer_limit, rows) if not self.inside else self.network.answer_limit or sys.maxsize
         failed = status if status >= 300 and not self.inside else 0
         body = BodyReader(headers.get("content-encoding", ""), limit, self.target.name, failed=failed)
@@ -288,7 +301,7 @@ class Transport:
             body.take(piece)
         whole: Body = body.end()
         if not self.inside:
-            whole = self._secrets.body(whole, from_service=self._lent)
+            whole = self.redacted(whole)
             said = "\n".join(headers.values())
             if self._secrets.text(said) != said:
                 headers = httpx.Headers([(name, self._secrets.text(value)) for name, value in headers.multi_items()])
@@ -296,7 +309,7 @@ class Transport:
 
     @contextlib.asynccontextmanager
     async def _translated(self, *, answering: bool = False) -> AsyncIterator[None]:
-        """Turn httpx's errors into ours; `answering` once the status and the headers are there."""
+        """Translate httpx's errors to ours; `answering` says that the status and the headers have been received."""
         base = self.target.name
         try:
             yield
@@ -316,7 +329,7 @@ class Transport:
                 raise ConnectionBroken(
                     f"{base} closed the connection in the middle of the response: {error}"
                 ) from error
-            # What cannot be read as HTTP comes from h11; a connection that was closed has no further cause.
+            # Errors of h11 mean invalid HTTP; a closed connection has no further cause.
             if error.__cause__ is None or error.__cause__.__cause__ is None:
                 doubt = "" if self._known else "; it may not be an HTTP server"
                 raise ConnectionBroken(f"{base} closed the connection without a response{doubt}") from error

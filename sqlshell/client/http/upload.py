@@ -1,4 +1,4 @@
-"""Multipart bodies with attachments, which are checked first and then streamed from their files."""
+"""Multipart bodies with attachments. Attachments are checked first and then streamed from their files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ PIECE = 1 << 18
 
 
 class Attachment(Struct):
-    """A file that goes with a statement. `name` is the base name that the SQL knows it by, `size` is in bytes."""
+    """A file that is sent with a statement. `name` is the base name that the SQL uses for it, `size` is in bytes."""
 
     path: Path
     name: str
     size: int
 
     def sha256(self) -> str:
-        """Raises UsageError."""
+        """The SHA-256 of the file. Raises UsageError."""
         try:
             with self.path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
@@ -34,7 +34,7 @@ class Attachment(Struct):
 
 
 def attachment(text: Own, limit: int = 0) -> Attachment:
-    """Look at a file before anything is sent; it has `limit` bytes at most, 0 being no limit. Raises UsageError."""
+    """Check a file before anything is sent. `limit` is its maximum size in bytes, 0 for no limit. Raises UsageError."""
     path = Path(text).expanduser()
     try:
         found = path.stat()
@@ -52,16 +52,20 @@ def attachment(text: Own, limit: int = 0) -> Attachment:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"cannot read {text}: {reason}", "nothing was sent") from None
-    name = path.name
+    return Attachment(path, checked_name(path.name), found.st_size)
+
+
+def checked_name(name: str) -> str:
+    """The name of an attachment. Raises UsageError for one that the form cannot have."""
     if any(ord(char) < 32 or char in '"\\' for char in name) or not name.isprintable():
         raise UsageError(f"file name {name!r} contains characters that cannot be sent", "rename the file")
-    return Attachment(path, name, found.st_size)
+    return name
 
 
 class Upload(Struct):
-    """A multipart body: `parts` are (headers, content), files come after them as `field`.
+    """A multipart body: `parts` are (headers, content); the files follow as parts named `field`.
 
-    It can be sent more than once. `sent` is told of the bytes that are on their way.
+    It can be sent more than once. `sent` is called with the number of bytes sent so far.
     """
 
     boundary: str
@@ -70,7 +74,7 @@ class Upload(Struct):
     field_name: str
     sent: Callable[[int], None] | None = None
     head: bytes = b""
-    """Made of the parts."""
+    """The encoded parts."""
 
     def __post_init__(self) -> None:
         opening = f"--{self.boundary}\r\n"
@@ -85,12 +89,12 @@ class Upload(Struct):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole body."""
+        """Size of the whole body in bytes."""
         files = sum(len(self._before(file)) + file.size + 2 for file in self.files)
         return len(self.head) + files + len(self._end)
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The body. Raises ServiceError where a file is no longer what it was."""
+        """The body in pieces. Raises ServiceError if a file has changed."""
         done = 0
         for piece in self._all():
             yield piece

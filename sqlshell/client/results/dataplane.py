@@ -1,7 +1,7 @@
-"""Where a data plane is, and whether the client may connect to it: the location comes from a service's answer.
+"""The location of a data plane, and whether the client may connect to it. The location is sent by the service.
 
-The shapes of a uri are those of running services: `…/v2`, `…/v2/statements` and `…/v2/statements/{id}` for a result
-set; http, https, ws or wss for a stream.
+A uri has one of the forms that running services send: `…/v2`, `…/v2/statements` and `…/v2/statements/{id}` for a result
+set, with http, https, ws or wss for a stream.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLAIN = {"ws": "http", "wss": "https"}
 
 
 class DataPlane(Struct, frozen=True):
-    """A data plane: `path` is that of the statement or the stream there, `same` whether it is the API's own origin."""
+    """A data plane: `path` is that of the statement or stream, `same` says whether its origin is that of the API."""
 
     target: Target
     path: str
@@ -33,13 +33,13 @@ class DataPlane(Struct, frozen=True):
 
     @property
     def websocket(self) -> str:
-        """The stream's address as a websocket: http is ws, https is wss."""
+        """The websocket URL of the stream: ws instead of http, wss instead of https."""
         scheme = "wss" if self.target.scheme == "https" else "ws"
         return f"{scheme}{self.target.base.removeprefix(self.target.scheme)}{self.path}"
 
 
 def data_plane(request: DataplaneRequest, api: Target, statement_id: str) -> DataPlane:
-    """Where the answer says the rows are. Raises ProtocolError for what the interface does not allow."""
+    """The location of the rows according to a response. Raises ProtocolError if the interface does not allow it."""
     kind = request.request_type or RESULT_SET
     if kind not in _SCHEMES:
         raise ProtocolError(f"unknown data plane type {kind[:40]!r} from {api.name}")
@@ -98,11 +98,11 @@ def _path(path: str, statement_id: str, refused: str) -> str:
 def address_check(
     plane: DataPlane, api: Target, peers: Collection[str], *, allowed: bool
 ) -> Callable[[str], None] | None:
-    """A function that checks each address of a data plane before it is connected to; None if any address is allowed.
+    """A function that checks each address of a data plane before a connection; None if any address is allowed.
 
-    A service elsewhere may not send its clients to addresses that only they can reach: loopback, link-local, private.
-    `peers` are the addresses at which the service itself was reached. Raises ServiceError for a plane that is named by
-    such an address: a proxy would go there.
+    A remote service must not direct clients to addresses that only they can reach: loopback, link-local, private.
+    `peers` are the addresses of the service itself. Raises ServiceError if the data plane is given by such an address,
+    because a proxy would connect to it.
     """
     if allowed or api.loopback:
         return None

@@ -1,4 +1,4 @@
-"""Makes results of finished answers: inline rows, partitions, a result-set data plane or a stream."""
+"""Creates results from final responses: inline rows, partitions, a result-set data plane or a stream."""
 
 from __future__ import annotations
 
@@ -23,12 +23,21 @@ from sqlshell.result import Batch, Column, Result
 if TYPE_CHECKING:
     from sqlshell.client.results.dataplane import DataPlane
     from sqlshell.client.results.frames import StreamConnection
+    from sqlshell.client.results.whole import WholeReader
+
+EXTENSION = "whole-result"
+LARGE = 16 << 20
+"""The size of a result, as bytes of JSON, from which its rows are read from its file: fetching it and importing DuckDB
+have to be worth it."""
+
+WIDEST = 100
+"""With more columns DuckDB takes longer to plan a query than to run it, so that partitions are faster."""
 
 AHEAD = 4
-"""Partitions in flight before the reader asks for them."""
+"""Partitions that are fetched before the reader requests them."""
 
 PLANES = 8
-"""Connections to data planes that stay open: one for each result that is still being read."""
+"""Maximum open connections to data planes: one for each result that is being read."""
 
 Again = Callable[[], Awaitable[Done]]
 Explain = Callable[[str], Awaitable[str]]
@@ -36,7 +45,7 @@ Query = Mapping[str, str | int]
 
 
 class ResultFactory(Struct):
-    """Makes results. `dial` connects to the embedded service, `limits` says when an unbounded result ends."""
+    """Creates results. `dial` connects to the embedded service, `limits` says when an unbounded result ends."""
 
     transport: Transport
     dial: Dial | None = None
@@ -45,10 +54,10 @@ class ResultFactory(Struct):
     _planes: list[Transport] = field(default_factory=list)
 
     async def of(self, done: Done, query: Query, again: Again, explain: Explain, observer: Observer) -> Result:
-        """The result in a finished answer.
+        """The result in a final response.
 
-        `query` goes with look-ups, `again` looks the statement up once more (the token of a data plane may have become
-        too old), `explain` tells why a query failed. Raises ProtocolError and what reading the rows raises.
+        `query` is sent with lookups, `again` looks the statement up once more (the token of a data plane may have
+        expired), `explain` returns why a query failed. Raises ProtocolError and the errors of reading the rows.
         """
         metadata = done.head.metadata
         request = metadata.dataplane_request if metadata is not None else None
@@ -68,7 +77,7 @@ class ResultFactory(Struct):
     async def _paged(self, done: Done, pages: PartitionFetcher) -> Result:
         first, columns = _first_batch(done, pages.counts, pages.transport.target.name)
         if first is None:
-            # Other rows than announced: once more, for the answer may have been damaged.
+            # If the number of rows is wrong, look up once more: the response may have been damaged.
             first = Batch(len(columns), body=await pages.body(0), count=pages.counts[0] if pages.counts else None)
         return self._made(done, columns, pages, first)
 
@@ -87,9 +96,12 @@ class ResultFactory(Struct):
             return Batch(len(columns), body=await pages.body(number), number=number, count=count)
 
         head = done.head
+        batches = PartitionReader(fetch, first, len(counts) if counts else 1, self.ahead)
+        whole = _whole(done, columns, pages, first, batches)
         return Result(
             columns=columns,
-            batches=PartitionReader(fetch, first, len(counts) if counts else 1, self.ahead),
+            batches=whole or batches,
+            whole=whole,
             statement_id=head.statement_id or "",
             sql_state=head.sql_state or sqlstate.DONE,
             message=head.message or "",
@@ -216,15 +228,42 @@ class ResultFactory(Struct):
         )
 
 
+def _whole(
+    done: Done,
+    columns: list[Column],
+    pages: PartitionFetcher,
+    first: Batch,
+    batches: PartitionReader,
+) -> WholeReader | None:
+    """A reader that can use the file of the result, if the service announces files and there are more partitions."""
+    counts = pages.counts
+    if (
+        not counts
+        or len(counts) < 2
+        or not counts[0]
+        or len(columns) > WIDEST
+        or EXTENSION not in pages.transport.extensions
+    ):
+        return None
+    size = first.size * sum(counts) // counts[0]
+    from sqlshell.client.results.whole import ResultFile, WholeReader
+
+    context = done.head.metadata.context if done.head.metadata is not None else None
+    zone = str(pages.query.get("timezone") or (context.timezone if context is not None else "") or "")
+    file = ResultFile(lambda: pages.transport, pages.path, pages.statement_id, columns, sum(counts), size, zone)
+    return WholeReader(batches, file, counts[0], large=size >= LARGE)
+
+
 def _counts(done: Done) -> list[int] | None:
-    """The rows of each partition, None where nobody tells."""
+    """The number of rows of each partition; None if it is unknown."""
     told = done.head.metadata.partition_info if done.head.metadata is not None else None
     return None if told is None else [part.row_count for part in told]
 
 
 def _first_batch(done: Done, counts: list[int] | None, base: str) -> tuple[Batch | None, list[Column]]:
-    """The partition inside a finished answer (None: it has other rows than announced, and can be asked for again), and
-    the columns: as many as the widest row has where the service names none."""
+    """The partition in a final response, and the columns. The partition is None if its number of rows is wrong and it
+    can be requested again. If the service names no columns, there are as many as the widest row has values.
+    """
     head = done.head
     count = counts[0] if counts else None
     if head.metadata is not None and head.metadata.columns:

@@ -13,7 +13,6 @@ import websockets
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.frames import Frame, Opcode
 
-from sqlshell import __version__
 from sqlshell.client.http.failures import connection_failed
 from sqlshell.client.http.network import CheckAddress, Dial, connected
 from sqlshell.client.http.options import NetworkOptions
@@ -21,11 +20,12 @@ from sqlshell.client.http.proxies import proxy_for, secrets_of
 from sqlshell.client.secret_values import Secrets
 from sqlshell.client.target import Target
 from sqlshell.errors import ConnectionFailed, NotAuthenticated, ProtocolError, ServiceError
+from sqlshell.version import __version__
 
 FRAME_LIMIT = 16 << 20
 HELD_BYTES = 8 << 20
 HELD_FRAMES = 20_000
-"""Limits of the queue; beyond them the socket is not read, which slows the service down."""
+"""Limits of the queue. When they are reached, the socket is not read, which slows the service down."""
 
 GONE_SECONDS = 60
 UNAUTHORISED = frozenset({1008, 4401, 4403})
@@ -34,7 +34,7 @@ EOF = 1006
 
 
 class StreamConnection(ClientConnection):
-    """websockets' own connection, with a queue that is taken as a whole instead of frame by frame."""
+    """A connection of websockets whose queue is taken as a whole instead of frame by frame."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -70,7 +70,7 @@ class StreamConnection(ClientConnection):
         self._wake.set()
 
     async def frames(self, timeout: float | None) -> list[bytes]:
-        """All frames that have come, at least one; none after the end, or when none came in `timeout` seconds."""
+        """All frames that have arrived, at least one; none at the end, or if none arrives within `timeout` seconds."""
         if not self._frames and not self._ended:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout):
@@ -94,12 +94,12 @@ class StreamConnection(ClientConnection):
 
     @property
     def ended(self) -> bool:
-        """Whether the connection is over and nothing of it is left to take."""
+        """Whether the connection is closed and all its frames have been taken."""
         return self._ended and not self._frames
 
     @property
     def close_code(self) -> int:
-        """The close code; 1006 for an end without one."""
+        """The close code; 1006 if there is none."""
         theirs, ours = self.protocol.close_rcvd, self.protocol.close_sent
         if ours is not None and not (theirs is not None and self.protocol.close_rcvd_then_sent):
             return int(ours.code)
@@ -107,12 +107,12 @@ class StreamConnection(ClientConnection):
 
     @property
     def close_reason(self) -> str:
-        """What the other side said at its close."""
+        """The reason that the service gave when it closed the connection."""
         return self.secrets.text(self.protocol.close_rcvd.reason)[:200] if self.protocol.close_rcvd is not None else ""
 
 
 class _NoRedirects(connect):
-    """websockets' connect, which follows no redirect: the token is for one place."""
+    """The connect of websockets, without following redirects: the token belongs to one origin."""
 
     def process_redirect(self, exc: Exception) -> Exception | str:
         return exc
@@ -129,9 +129,9 @@ async def opened(
     check_address: CheckAddress | None = None,
     secrets: Secrets | None = None,
 ) -> AsyncIterator[StreamConnection]:
-    """A websocket to `uri`, which is at `target`, by the same certificates and proxies as any other request.
+    """A websocket to `uri` at `target`, with the same certificates and proxies as other requests.
 
-    `secrets` are taken out of all that comes. Raises ConnectionFailed, NotAuthenticated and ServiceError.
+    `secrets` are removed from everything that is received. Raises ConnectionFailed, NotAuthenticated and ServiceError.
     """
     given: dict[str, Any] = {}
     proxy = ""
@@ -162,7 +162,8 @@ async def opened(
                 close_timeout=2,
                 max_size=FRAME_LIMIT,
                 ping_interval=20,
-                # A reader that waits for its own reader takes no pongs: the kernel notices a service that is gone.
+                # No keepalive pings: while our reader waits for its own reader, no pongs are read. The kernel detects a
+                # lost service.
                 ping_timeout=None,
                 **({"proxy": None} | given),
             )

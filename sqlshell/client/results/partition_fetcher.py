@@ -1,4 +1,4 @@
-"""The partitions of one finished statement, at the service itself or on a data plane."""
+"""Fetches the partitions of one finished statement from the service or from a data plane."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlshell.errors import NotAuthenticated, ProtocolError, Where
 from sqlshell.result import Body
 
 PREPARING_SECONDS = 60.0
-"""How long a partition of a finished statement may still be prepared."""
+"""How long the service may prepare a partition of a finished statement, in seconds."""
 
 
 def statement_path(statement_id: str) -> str:
@@ -23,9 +23,9 @@ def statement_path(statement_id: str) -> str:
 
 
 class PartitionFetcher(Struct):
-    """Reads partitions by number. `query` goes with every request.
+    """Fetches partitions by number. `query` is sent with every request.
 
-    `refresh` gives a new transport when the token is no longer taken, for those of a data plane are short-lived.
+    `refresh` returns a new transport when the token has expired; tokens of a data plane are short-lived.
     """
 
     transport: Transport
@@ -36,7 +36,7 @@ class PartitionFetcher(Struct):
     refresh: Callable[[], Awaitable[Transport]] | None = None
 
     async def body(self, number: int) -> Body:
-        """The answer with partition `number`, its rows as many as announced.
+        """The response with partition `number`, whose number of rows has been checked.
 
         Raises ProtocolError, StatementError, and the errors of Transport.request.
         """

@@ -1,4 +1,4 @@
-"""Partitions in order, fetched ahead of the reader within a bounded window."""
+"""Yields partitions in order and fetches them ahead of the reader within a limited window."""
 
 from __future__ import annotations
 
@@ -12,36 +12,42 @@ from sqlshell.result import Batch
 FetchPartition = Callable[[int], Awaitable[Batch]]
 
 AHEAD_BYTES = 8 << 20
-"""Bytes in flight, judged by the largest partition so far, from which no further one is asked for."""
+"""Bytes in flight, estimated from the largest partition so far, above which no further partition is requested."""
 
 
 class PartitionReader:
-    """The batches of a result set, each once, in order; at most `ahead` fetches are in flight, and at least one.
+    """The batches of a result set, each once, in order. Up to `ahead` fetches are in flight, and at least one.
 
-    Fewer are where partitions are large, so that what is in flight stays about AHEAD_BYTES.
+    For large partitions there are fewer, so that about AHEAD_BYTES are in flight.
 
-    An iterator object and not a generator: when a fetch fails the error is raised to the reader and the same partition
-    is next again. `first` is partition 0, which came with the answer; `count` is how many there are in all.
+    An iterator object and not a generator: if a fetch fails, the reader gets the error, and the next step requests the
+    same partition again. `first` is partition `start`, which came with the response; `count` is the total number.
     """
 
-    def __init__(self, fetch: FetchPartition, first: Batch, count: int, ahead: int) -> None:
+    def __init__(self, fetch: FetchPartition, first: Batch, count: int, ahead: int, *, start: int = 0) -> None:
         self._fetch = fetch
         self._first: Batch | None = first
         self._count = max(count, 1)
         self._ahead = ahead
-        self._next = 0
+        self._next = start
         self._largest = first.size
         self._flying: deque[asyncio.Future[Batch]] = deque()
 
     def __aiter__(self) -> PartitionReader:
         return self
 
+    def take_first(self) -> Batch:
+        """The first batch, without fetching the next ones."""
+        batch, self._first = self._first, None
+        assert batch is not None
+        self._next += 1
+        return batch
+
     async def __anext__(self) -> Batch:
         if self._next >= self._count:
             raise StopAsyncIteration
         if self._first is not None:
-            batch, self._first = self._first, None
-            self._next = 1
+            batch = self.take_first()
             self._launch()
             return batch
         self._launch()
@@ -57,7 +63,7 @@ class PartitionReader:
         return batch
 
     async def aclose(self) -> None:
-        """Nothing stays in flight, and nothing more is given."""
+        """Cancel the fetches in flight; no further batch is returned."""
         self._next = self._count
         await self._land()
 
@@ -67,7 +73,7 @@ class PartitionReader:
             self._flying.append(asyncio.ensure_future(self._fetch(self._next + len(self._flying))))
 
     async def _land(self) -> None:
-        """Cancel what is in flight and take its errors, so that none is reported as never retrieved."""
+        """Cancel the fetches in flight and retrieve their exceptions, so that none is reported as never retrieved."""
         flying = list(self._flying)
         self._flying.clear()
         for task in flying:

@@ -1,7 +1,7 @@
-"""An unbounded result: rows of a streaming data plane as batches, as they arrive.
+"""An unbounded result: the rows of a streaming data plane, as batches, when they arrive.
 
-The protocol has no offsets: after a lost connection it is unknown whether rows were missed. A reader that may reconnect
-reports each possible gap; one that may not ends with an error.
+The protocol has no offsets: after a lost connection it is unknown whether rows were missed. If reconnecting is allowed,
+each possible gap is reported; otherwise the result ends with an error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from sqlshell.errors import (
 from sqlshell.result import Batch, Column, Rows
 
 FIRST_SECONDS = 60.0
-"""How long the columns are waited for."""
+"""How long to wait for the columns, in seconds."""
 
 _BATCH = 10_000
 
@@ -54,10 +54,10 @@ Open = Callable[[], Awaitable[AbstractAsyncContextManager[StreamConnection]]]
 
 
 class Stream:
-    """The batches of an endless result; see result.Partitions.
+    """The batches of an unbounded result; see result.Partitions.
 
-    `open` connects, with a token that is fresh; `hello` is the first frame to send; `explain` asks the service why a
-    query failed; `say` tells of gaps.
+    `open` connects with a new token; `hello` is the first frame to send; `explain` asks the service why a query failed;
+    `say` reports gaps.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Stream:
         """Why no more rows come: "service", "stopped", "max_rows" or "seconds"; "" while they may."""
 
     async def begin(self) -> None:
-        """Connect, and wait for the columns. Raises the errors of __anext__."""
+        """Connect and wait for the columns. Raises the errors of __anext__."""
         try:
             await self._connect()
         except BaseException:
@@ -104,7 +104,7 @@ class Stream:
             self._until = time.monotonic() + self._rules.seconds
 
     def stop(self) -> None:
-        """Stop reading: rows that have arrived are still returned, then the stream ends."""
+        """Stop reading: rows that have arrived are still returned, then the result ends."""
         self._stopped.set()
 
     def __aiter__(self) -> Stream:
@@ -125,7 +125,7 @@ class Stream:
             try:
                 self._take(await self._frames())
             except (ConnectionFailed, NotAuthenticated) as error:
-                # The rows that came before it are given first.
+                # The rows that arrived before the error are returned first.
                 await self._broken(error)
             except ShellError as error:
                 self._failure = error
@@ -155,7 +155,7 @@ class Stream:
         return bool(self.ended)
 
     async def _frames(self) -> list[bytes]:
-        """What has come; nothing when it is time to look whether this is over."""
+        """The frames that have arrived; none if it is time to check the limits."""
         connection = self._connection
         assert connection is not None
         left = None if self._until is None else max(0.0, self._until - time.monotonic())
@@ -187,7 +187,7 @@ class Stream:
             raise ConnectionBroken(told + said, where=self._where)
 
     def _take(self, frames: list[bytes]) -> None:
-        """Rows out of frames. Raises ProtocolError, and StatementError for the failure of the query."""
+        """Convert frames to rows. Raises ProtocolError, and StatementError if the query failed."""
         width = len(self.columns)
         for frame in frames:
             found = _decoded(frame, self.rows + len(self._waiting), self._where)
@@ -213,7 +213,7 @@ class Stream:
         self.columns = columns
 
     async def _connect(self) -> None:
-        """Open, say who we are, and wait for the columns; what a failing connect may be tried again is."""
+        """Connect, authenticate and wait for the columns; retry if the error allows it."""
         for attempt in range(self._retries + 1):
             try:
                 self._connection = await self._stack.enter_async_context(await self._open())
@@ -236,7 +236,7 @@ class Stream:
             except Exception as error:
                 if isinstance(error, ShellError):
                     raise
-                # websockets' own: closed while the first frame was sent.
+                # websockets raises this if the connection closes while the first frame is being sent.
                 await self._stack.aclose()
                 if self._connection is not None:
                     self._closed(self._connection)
@@ -245,7 +245,7 @@ class Stream:
                 ) from error
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, unless the reader has enough in the meantime."""
+        """Wait, unless the reader stops in the meantime."""
         left = seconds if self._until is None else min(seconds, max(0.0, self._until - time.monotonic()))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(left):
@@ -275,7 +275,7 @@ class Stream:
         raise ConnectionBroken("the stream did not send its columns in time", where=self._where)
 
     async def _broken(self, error: ShellError) -> None:
-        """Go on over a gap, or remember the error, to be raised after the rows that came before it."""
+        """Continue after a gap, or store the error, which is raised after the rows that arrived before it."""
         await self._stack.aclose()
         if not self._rules.reconnect or isinstance(error, NotAuthenticated) or _final(self._connection):
             self._failure = error
@@ -296,17 +296,17 @@ class Stream:
         self._heard = time.time()
 
     async def _explained(self, error: ShellError) -> ShellError:
-        """The error with what the service's history of the query says about it."""
+        """The error, with the service's history of the query as the hint."""
         asked = isinstance(error, StatementError | ConnectionBroken)
         cause = await self._explain() if asked else ""
         if cause and cause not in error.message:
             history = f"query history: {cause}"
-            error.hint = f"{history}; {error.hint}" if error.hint else history
+            error.hint = f"{history}\n{error.hint}" if error.hint else history
         return error
 
 
 def _final(connection: StreamConnection | None) -> bool:
-    """Whether it was closed for what would happen again: a protocol error, bad text, a frame too large."""
+    """Whether the same error would occur again: a protocol error, invalid text, a frame that is too large."""
     return connection is not None and connection.close_code in {1002, 1003, 1007, 1009}
 
 

@@ -18,18 +18,32 @@ def _ignore(*_: object) -> None:
     return None
 
 
+class Timing(Struct, frozen=True):
+    """How long the service says that a statement waited in its queue, and then ran, in seconds."""
+
+    queued: float
+    running: float
+
+
 class Observer(Struct):
-    """Callbacks while a statement runs. `progress` takes a share (0 to 1, or None) and a text."""
+    """Callbacks while a statement runs. `progress` is called with a share (0 to 1, or None) and a text, `timing` at the
+    end if the service reports it.
+    """
 
     statement_id: Callable[[str], None] = _ignore
     query_id: Callable[[str], None] = _ignore
     progress: Callable[[float | None, str], None] = _ignore
     context: Callable[[ContextEcho | None], None] = _ignore
     say: Callable[[str], None] = _ignore
+    timing: Callable[[Timing], None] = _ignore
+    sent_earlier: Callable[[float, float | None], None] = _ignore
+    """Called for a statement that was not sent now: when it was sent, and when its result arrived (time.monotonic)."""
 
 
 class Submission(Struct, frozen=True):
-    """One statement to run. `reads_only` says that it may safely be received twice; `ending` is the `;` as typed."""
+    """One statement to run. `reads_only` says that the service may safely receive it twice; `ending` is the `;` as
+    typed.
+    """
 
     sql: str
     attachments: Sequence[Attachment] = ()
@@ -39,7 +53,7 @@ class Submission(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What is sent."""
+        """The text that is sent."""
         return self.sql + self.ending
 
 
@@ -61,26 +75,31 @@ class UnreadOutcome(Struct, frozen=True):
 
 
 class StatementBatch(Protocol):
-    """Statements that are sent together, and whose results are read one by one."""
+    """Statements that are sent together and whose results are read one by one."""
 
     @property
     def at_hand(self) -> bool:
-        """Whether the next statement has finished and its result has arrived in full."""
+        """Whether the next statement has finished and its result has arrived completely."""
+
+    @property
+    def unread(self) -> int:
+        """The number of statements whose results were not returned, with one that is awaited."""
 
     def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
-        """The result of the next statement, which is `asked`. Raises as Client.run()."""
+        """The result of the next statement, which must be `asked`. Raises as Client.run()."""
 
     async def aclose(self, context: SessionContext, *, patient: bool = True) -> list[UnreadOutcome]:
-        """Have no more of them run; those that ran all the same, as far as that is known. Raises nothing.
+        """Stop the batch, and return the outcomes of statements that have run, as far as they are known. Raises
+        nothing.
 
-        Without patience the service is not asked.
+        If `patient` is not set, the service is not asked.
         """
 
 
 class Client(Protocol):
-    """A service by one of its interfaces. `wait_limit` is how many seconds one statement is waited for."""
+    """A client of one interface of a service. `wait_limit` is the maximum time for one statement in seconds."""
 
     @property
     def wait_limit(self) -> float | None: ...
@@ -102,7 +121,7 @@ class Client(Protocol):
         """Whether the service accepts batches; None if that is not known yet."""
 
     def begin_batch(self, submission: Sequence[Submission], *, stop: bool) -> StatementBatch | None:
-        """A batch of statements, whose results are read one by one; None if the service does not accept batches."""
+        """A batch of statements; None if the service does not accept batches."""
 
     @property
     def can_refetch(self) -> bool:
@@ -110,20 +129,27 @@ class Client(Protocol):
 
     @property
     def can_cancel(self) -> bool:
-        """Whether a running statement can be cancelled."""
+        """Whether a running statement can be canceled."""
 
     async def is_legacy(self) -> bool:
-        """Whether the legacy interface is used."""
+        """Whether this is the legacy interface."""
 
     async def end_sessions(self, session_ids: Sequence[str]) -> None:
-        """Tell the service that these sessions are no longer used; statements that run in them go on."""
+        """Tell the service that these sessions are no longer used; running statements continue."""
 
     async def aclose(self) -> None: ...
 
 
+def terminate_query(query_id: str) -> str:
+    """The statement that terminates a query. An ID that is not a UUID is quoted."""
+    plain = len(query_id) == 36 and query_id.isascii() and query_id.replace("-", "").isalnum()
+    quoted = query_id if plain else "'" + query_id.replace("'", "''") + "'"
+    return f"TERMINATE QUERY {quoted}"
+
+
 def mark_uncertain(error: ShellError, behind: int = 0) -> None:
-    """Add the hint that a statement, and the next `behind` that were sent with it, may have run, and how to check."""
+    """Add a hint that the statement, and the `behind` statements sent after it, may have run, and how to check."""
     which = "the statement" if not behind else f"the statement and the {behind:,} sent after it"
     again = "it" if not behind else "them"
     advice = f"{which} may have run: check LIST QUERIES or the data before running {again} again"
-    error.hint = f"{advice}; {error.hint}" if error.hint else advice
+    error.hint = f"{advice}\n{error.hint}" if error.hint else advice

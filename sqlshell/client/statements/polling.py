@@ -16,7 +16,7 @@ from sqlshell.client.http.transport import Response, Transport
 from sqlshell.client.http.upload import Attachment, Upload
 from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.results.partition_fetcher import statement_path
-from sqlshell.client.statements.client import Observer, StatementBatch, Submission, mark_uncertain
+from sqlshell.client.statements.client import Observer, StatementBatch, Submission, mark_uncertain, terminate_query
 from sqlshell.client.statements.protocol import (
     Done,
     Fail,
@@ -46,42 +46,42 @@ from sqlshell.result import Result
 __all__ = ["Observer", "StatementsClient", "Submission", "new_session_id"]
 
 UNCERTAIN = frozenset({408, 500, 502, 503, 504})
-"""Answers to a submission after which the statement may run all the same."""
+"""Statuses after which a submitted statement may run nevertheless."""
 
 NAMED_SECONDS = 2.0
 LOOKED_UP_SECONDS = 0.5
-"""How long a submission and a look-up may take where --wait is shorter."""
+"""How long a submission or lookup may take at least, in seconds, even if --wait is shorter."""
 
 SESSIONS = "sessions"
 LEAVING_SECONDS = 2.0
-"""How long a service is told that its sessions are left."""
+"""How long ending the sessions may take, in seconds."""
 
 HISTORY_SECONDS = 5.0
-"""How long the cause of a stream's failure is asked for."""
+"""How long asking for the cause of a stream's failure may take, in seconds."""
 
 _REQUEST_PART = 'Content-Disposition: form-data; name="request"\r\nContent-Type: application/json'
 
 
 class StatementsClient(Struct):
-    """The statements of one session at one service, over `/v2`.
+    """The client of `/v2`: submits the statements of one session and polls them.
 
-    `wait_limit` is how many seconds one statement is waited for (None: without end); past it WaitTimeout is raised and
-    the statement keeps running there.
+    `wait_limit` is the maximum time for one statement in seconds (None: no limit); after it WaitTimeout is raised, and
+    the statement keeps running.
     """
 
     transport: Transport
     results: ResultFactory
     wait_limit: float | None = None
     supports_batches: bool | None = None
-    """Whether the service takes several statements at once: None before it has announced it, False where it refused."""
+    """Whether the service accepts batches: None until it has announced them, False if it refused one."""
     _boundary: str = field(default_factory=lambda: f"sqlshell-{secrets.token_hex(16)}")
 
     async def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
-        """Run a submission and give the result of each statement in it, in order.
+        """Run a submission and yield the result of each statement in it, in order.
 
-        Raises StatementError for a statement that failed, WaitTimeout, and the errors of Transport.request.
+        Raises StatementError if a statement failed, WaitTimeout, and the errors of Transport.request.
         """
         observer = observer or Observer()
         began = time.monotonic()
@@ -97,14 +97,16 @@ class StatementsClient(Struct):
     async def fetch(
         self, statement_id: str, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
-        """The result of a statement that was submitted before, waited for where it still runs. Raises as run()."""
+        """The result of a statement that was submitted before; waits for it if it is still running. Raises as run()."""
         observer = observer or Observer()
         observer.statement_id(statement_id)
         done = await self._wait(await self.look_up(statement_id, context), context, time.monotonic(), observer)
         yield await self.result(done, context, observer)
 
     async def look_up(self, statement_id: str, context: SessionContext) -> Step:
-        """How `statement_id` stands. Look-ups change nothing: a busy service or a lost connection is tried again."""
+        """The state of `statement_id`. Lookups change nothing, so they are retried if the service is busy or the
+        connection is lost.
+        """
 
         def read(answer: Response) -> Step:
             step = read_lookup(answer.status, answer.headers, answer.body, self.base, statement_id)
@@ -115,7 +117,7 @@ class StatementsClient(Struct):
         return await self.transport.call("GET", statement_path(statement_id), read, params=look_up_query(context))
 
     async def state(self, statement_id: str, context: SessionContext) -> tuple[str, str]:
-        """The sqlState that a statement has now, and what the service says of it. Raises as look_up()."""
+        """The current sqlState of a statement, and the message of the service. Raises as look_up()."""
         match await self.look_up(statement_id, context):
             case Poll(message=said):
                 return sqlstate.RUNNING, said
@@ -130,18 +132,17 @@ class StatementsClient(Struct):
         raise AssertionError("unreachable")
 
     async def terminate(self, query_id: str, context: SessionContext) -> None:
-        """Ask the service to end a query. Raises as run()."""
-        plain = query_id.replace("-", "").isalnum() and query_id.isascii()
-        quoted = query_id if plain and len(query_id) == 36 else "'" + query_id.replace("'", "''") + "'"
-        async for _ in self.run(Submission(f"TERMINATE QUERY {quoted}"), context):
+        """Ask the service to terminate a query. Raises as run()."""
+        async for _ in self.run(Submission(terminate_query(query_id)), context):
             pass
 
     def begin_batch(self, submission: Sequence[Submission], *, stop: bool) -> StatementBatch | None:
-        """Statements to be sent together. None where the service does not take them so, and where each has its own
-        time to be waited for: the ones behind it would run all the same."""
+        """A batch of statements. None if the service does not accept batches, and if each statement has its own time
+        limit: the statements after one that exceeds it would still run.
+        """
         if not self.supports_batches or self.wait_limit is not None:
             return None
-        from sqlshell.client.statements.batches import BatchRunner
+        from sqlshell.client.statements.batch_client import BatchRunner
 
         return BatchRunner(self, submission, stop=stop, apart=not self.transport.inside)
 
@@ -154,7 +155,7 @@ class StatementsClient(Struct):
         *,
         idempotent: bool,
     ) -> bool:
-        """Submit statements together; what `read` makes of the answer. Raises as run()."""
+        """Submit statements together and return what `read` makes of the response. Raises as run()."""
         content = _encoded(context.batch(statements, stop=stop))
         return await self.transport.call(
             "POST", "/v2/statements", read, content=content, content_type="application/json", idempotent=idempotent
@@ -163,24 +164,24 @@ class StatementsClient(Struct):
     async def look_up_batch(
         self, statement_id: str, start: int, context: SessionContext, read: Callable[[Response], None]
     ) -> None:
-        """Ask about the statements of a batch from number `start` on."""
+        """Look up the statements of a batch from number `start` on."""
         params = {**look_up_query(context), "batch": start}
         await self.transport.call("GET", statement_path(statement_id), read, params=params)
 
     @staticmethod
     def uncertain(status: int) -> bool:
-        """Whether a submission with this answer may run all the same."""
+        """Whether a submission with this response may run nevertheless."""
         return status in UNCERTAIN
 
     async def end_sessions(self, session_ids: Sequence[str]) -> None:
-        """End sessions once their statements have ended, where the service says that it can; raises nothing."""
+        """End sessions once their statements have finished, if the service supports it. Raises nothing."""
         if SESSIONS not in self.transport.extensions:
             return
 
         async def end(session_id: str) -> None:
             submission = Submission(f"TERMINATE SESSION '{session_id}' WHEN IDLE", reads_only=True)
             with contextlib.suppress(ShellError):
-                # In the session itself, so that none is opened for this.
+                # Run in the session itself, so that no other session is opened for this.
                 async for result in self.run(submission, SessionContext(session_id=session_id)):
                     await result.batches.aclose()
 
@@ -200,13 +201,13 @@ class StatementsClient(Struct):
 
     @property
     def base(self) -> str:
-        """How messages name the service."""
+        """The name of the service in messages."""
         return self.transport.target.name
 
     async def _begun(
         self, submission: Submission, context: SessionContext, began: float, observer: Observer
     ) -> Done | Follow:
-        """Submit, and wait for one statement; what met something that is not ready (class 3E) is submitted again."""
+        """Submit one statement and wait for it. If something is not ready (class 3E), it is submitted again."""
         network = self.transport.network
         attempt = 0
         while True:
@@ -258,7 +259,7 @@ class StatementsClient(Struct):
             idempotent=submission.reads_only,
         )
         try:
-            # Files take the time that they take; what has no id yet could not be fetched later.
+            # Uploading files takes an unknown time, and a statement without an ID could not be fetched later.
             return await (sending if upload.files else self._within(sending, began, NAMED_SECONDS))
         except (ConnectionBroken, WaitTimeout) as error:
             if not submission.reads_only:
@@ -266,7 +267,7 @@ class StatementsClient(Struct):
             raise
 
     async def _within(self, work: Awaitable[Step], began: float, least: float, statement_id: str = "") -> Step:
-        """What `work` gives, unless --wait runs out, after `least` seconds at the earliest. Raises WaitTimeout."""
+        """Await `work`, but at most until --wait, and at least `least` seconds. Raises WaitTimeout."""
         if self.wait_limit is None:
             return await work
         deadline = asyncio.timeout(max(least, began + self.wait_limit - time.monotonic()))
@@ -295,9 +296,13 @@ class StatementsClient(Struct):
                 case Done():
                     if step.head.statement_id:
                         observer.statement_id(step.head.statement_id)
+                    if step.timing is not None:
+                        observer.timing(step.timing)
                     return step
                 case Fail(error):
                     observer.context(step.context)
+                    if step.timing is not None:
+                        observer.timing(step.timing)
                     raise error
                 case Follow():
                     raise ProtocolError(f"{self.base} responded to a lookup with a list of statements")
@@ -332,7 +337,7 @@ class StatementsClient(Struct):
         return result
 
     async def _history(self, query_id: str, context: SessionContext) -> str:
-        """What DESCRIBE QUERY HISTORY says of a query, in one line; "" where it says nothing."""
+        """The output of DESCRIBE QUERY HISTORY in one line; "" if there is none."""
         submission = Submission(f"DESCRIBE QUERY HISTORY {query_id}", reads_only=True)
         told: list[str] = []
         try:
@@ -351,7 +356,7 @@ class StatementsClient(Struct):
 
 
 def _endless(head: StatementHead) -> bool:
-    """Whether an answer is that of a query that goes on: what it names is a stream."""
+    """Whether a response belongs to an unbounded query: its data plane is a stream."""
     request = head.metadata.dataplane_request if head.metadata is not None else None
     return request is not None and request.request_type == "streaming"
 
@@ -366,7 +371,7 @@ def _encoded(request: StatementRequest) -> bytes:
 def upload_of(
     boundary: str, parts: Sequence[tuple[str, bytes]], files: Sequence[Attachment], name: str, observer: Observer
 ) -> Upload:
-    """A multipart body whose progress the watch is told. Raises UsageError for two files of one name."""
+    """A multipart body that reports its progress. Raises UsageError if two files have the same name."""
     names = [file.name for file in files]
     for file in names:
         if names.count(file) > 1:
@@ -382,7 +387,7 @@ def upload_of(
 
 
 def look_up_query(context: SessionContext) -> dict[str, str | int]:
-    # Every client asks for the first partition by its number.
+    # All clients request the first partition by its number.
     query: dict[str, str | int] = {"partitionID": 0}
     if context.session_id:
         query["sessionID"] = context.session_id

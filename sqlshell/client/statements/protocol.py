@@ -1,10 +1,10 @@
-"""What an answer means and what to do next. Pure: decides, does no I/O.
+"""Decides what a response means and what to do next. Does no I/O.
 
-An answer to a submission or a look-up becomes one of
-    Poll    still running: ask again after a wait
+A response to a submission or a lookup becomes one of
+    Poll    still running: look it up again after a pause
     Done    finished: head and body, the first partition inside
     Follow  several statements: look each up, in order
-    Fail    an error, and whether the same request may be made again
+    Fail    an error, and whether the same request may be sent again
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sqlshell.client.statements.client import Timing
 from sqlshell.errors import (
     NotAuthenticated,
     ProtocolError,
@@ -48,7 +49,7 @@ CHECK_URL = "check the URL: expected the base URL, such as https://host/v2"
 
 
 class _Counted(Model):
-    """An answer whose rows are counted, and not decoded."""
+    """A response whose rows are counted but not decoded."""
 
     sql_state: str | None = None
     message: str | None = None
@@ -64,6 +65,10 @@ _ERROR = msgspec.json.Decoder(ErrorBody)
 _REQUEST = msgspec.json.Encoder()
 
 
+_TIMED = re.compile(r"(?<![\w-])(queue|run);dur=([0-9]{1,12}(?:\.[0-9]{1,9})?)(?![\w.])")
+"""A metric of `Server-Timing` in milliseconds, as the local service writes it."""
+
+
 class Poll(Struct, frozen=True):
     statement_id: str
     share: float | None
@@ -73,6 +78,7 @@ class Poll(Struct, frozen=True):
 class Done(Struct, frozen=True):
     head: StatementHead
     body: Body
+    timing: Timing | None = None
 
 
 class Follow(Struct, frozen=True):
@@ -85,10 +91,11 @@ class Fail(Struct, frozen=True):
     error: ShellError
     again: bool = False
     context: ContextEcho | None = None
+    timing: Timing | None = None
 
 
 class BatchStatus(Struct, frozen=True):
-    """An answer about a batch: what statements came to, in order, the one that runs, and whether no more will run."""
+    """A response to a batch: the outcomes in order, the running statement, and whether more statements will run."""
 
     statement_id: str
     ended: list[Done | Fail]
@@ -100,13 +107,21 @@ Step = Poll | Done | Follow | Fail
 
 
 def poll_wait(elapsed: float) -> float:
-    """Seconds to wait before the next look-up: a tenth of the time elapsed, between 3 ms and 1 s."""
+    """Seconds to wait before the next lookup: a tenth of the time elapsed, between 3 ms and 1 s."""
     return min(POLL_LONGEST, max(POLL_SHORTEST, elapsed / 10))
 
 
 def announces_batches(headers: Mapping[str, str]) -> bool:
-    """Whether a service says in an answer that it takes batches."""
+    """Whether a response announces that the service accepts batches."""
     return "batch" in [name.strip() for name in headers.get("sqlshell-extensions", "").split(",")]
+
+
+def timing_of(headers: Mapping[str, str]) -> Timing | None:
+    """How long a finished statement was queued and ran, from the header `Server-Timing`; None if it does not say."""
+    if (given := headers.get("server-timing")) is None:
+        return None
+    found = {name: float(value) / 1000 for name, value in _TIMED.findall(given)}
+    return Timing(found["queue"], found["run"]) if {"queue", "run"} <= found.keys() else None
 
 
 def request_part(request: StatementRequest) -> bytes:
@@ -115,12 +130,12 @@ def request_part(request: StatementRequest) -> bytes:
 
 
 def read_submission(status: int, headers: Mapping[str, str], body: Body, base: str) -> Step:
-    """The answer to POST /v2/statements; `base` names the service in messages."""
+    """Read the response to POST /v2/statements; `base` names the service in messages."""
     return _read(status, headers, body, base, "")
 
 
 def read_lookup(status: int, headers: Mapping[str, str], body: Body, base: str, statement_id: str) -> Step:
-    """The answer to GET /v2/statements/{statementID}."""
+    """Read the response to GET /v2/statements/{statementID}."""
     step = _read(status, headers, body, base, statement_id)
     if isinstance(step, Follow):
         return Done(step.head, step.body)
@@ -144,7 +159,8 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
     if not state:
         return Fail(
             ProtocolError(
-                f"the response of {base} has no sqlState", "check that the URL is that of a statement-execution service"
+                f"the response from {base} has no sqlState",
+                "check that the URL belongs to a statement-execution service",
             )
         )
     if len(head.statement_ids or ()) > 1:
@@ -161,14 +177,15 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
             ),
             again=sqlstate.not_ready(state),
             context=context,
+            timing=timing_of(headers),
         )
     if wrong := _wrong_metadata(head):
         return Fail(ProtocolError(f"{base} {wrong}", where=Where(statement_id=known)))
-    return Done(head, body)
+    return Done(head, body, timing_of(headers))
 
 
 def read_batch(status: int, headers: Mapping[str, str], body: Body, base: str, most: int) -> BatchStatus | Fail:
-    """The answer to a batch, or to a look-up of one, about `most` statements at most."""
+    """Read the response to a batch, or to a lookup of one, with at most `most` statements."""
     if status not in {200, 202}:
         return _http_failure(status, headers, body, base, "")
     try:
@@ -192,10 +209,9 @@ def read_batch(status: int, headers: Mapping[str, str], body: Body, base: str, m
 def read_partition(
     status: int, headers: Mapping[str, str], body: Body, base: str, statement_id: str, number: int, count: int | None
 ) -> bool:
-    """Whether an answer to GET …?partitionID=N has the partition; False while it is prepared.
+    """Whether the response to GET …?partitionID=N contains the partition; False while the service prepares it.
 
-    Raises ProtocolError where its rows are not as many as announced, or it is not to be read, and the errors that it
-    tells of.
+    Raises ProtocolError if the number of rows is wrong or the response is invalid, and the errors that it reports.
     """
     if status != 200:
         match _read(status, headers, body, base, statement_id):
@@ -230,7 +246,7 @@ def read_partition(
 
 
 def check_count(rows: int, count: int | None, number: int, base: str, statement_id: str) -> None:
-    """Raises ProtocolError where a partition has other rows than the service announced."""
+    """Raises ProtocolError if a partition does not have the announced number of rows."""
     if count is not None and rows != count:
         raise ProtocolError(
             f"{base}: partition {number} has {rows:,} rows; expected {count:,}",
@@ -240,7 +256,7 @@ def check_count(rows: int, count: int | None, number: int, base: str, statement_
 
 
 def count_rows(body: Body) -> int:
-    """The rows in an answer, which is known to be one. Raises ProtocolError."""
+    """The number of rows in a valid response. Raises ProtocolError."""
     try:
         return len(_ROWS.decode(body).data or ())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -248,7 +264,7 @@ def count_rows(body: Body) -> int:
 
 
 def unreadable(error: Exception) -> str:
-    """Why an answer cannot be read, in a few words."""
+    """Why a response cannot be decoded, in a few words."""
     if isinstance(error, RecursionError):
         return "JSON nested too deeply"
     if isinstance(error, msgspec.ValidationError):
@@ -268,10 +284,10 @@ def _wrong_metadata(head: StatementHead) -> str:
 
 
 def merged_head(head: StatementHead, body: Body, plane: str) -> StatementHead:
-    """The head of a result whose rows are on a data plane: what the service left out is taken from the plane's answer.
+    """The head of a result on a data plane: what the service omitted is taken from the data plane's response.
 
-    `body` is the plane's answer with partition 0, `plane` its address. Raises ProtocolError where the two tell
-    different columns or partitions, or the plane's answer is not to be read.
+    `body` is the data plane's response with partition 0, `plane` its address. Raises ProtocolError if the two have
+    different columns or partitions, or the response is invalid.
     """
     where = Where(statement_id=head.statement_id or "")
     try:
@@ -311,7 +327,7 @@ def _described(metadata: Metadata) -> list[tuple[str | None, str | None]]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two tell the same: what one of them leaves out, at any depth, says nothing."""
+    """Whether two values agree: a member that one of them omits, at any depth, is ignored."""
     if one is None or other is None or one == other:
         return True
     if isinstance(one, list):
@@ -320,7 +336,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def columns_of(head: StatementHead, width: int) -> list[Column]:
-    """The columns of a result. Where the service leaves them out they are `column1`… of VARCHAR, as many as `width`."""
+    """The columns of a result. If the service omits them, they are `column1`… of VARCHAR, `width` in number."""
     given = head.metadata.columns if head.metadata else None
     if not given:
         return [Column(f"column{number}") for number in range(1, width + 1)]
@@ -333,13 +349,14 @@ def columns_of(head: StatementHead, width: int) -> list[Column]:
                 name.strip() or "VARCHAR",
                 info.nullable,
                 info.display_hint or hint.strip(),
+                info.engine_type or "",
             )
         )
     return columns
 
 
 def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str, statement_id: str) -> Fail:
-    said, trace = _words(headers, body)
+    said, trace = read_error(headers, body)
     where = Where(statement_id=statement_id)
     tail = f": {said}" if said else ""
     traced = f"traceID {trace}" if trace else ""
@@ -383,8 +400,8 @@ def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str
     return Fail(ServiceError(f"{base} responded with {status}{tail}", traced, where))
 
 
-def _words(headers: Mapping[str, str], body: Body) -> tuple[str, str]:
-    """What an error body says, and its traceID: JSON of the interface, another JSON, HTML from a proxy, or nothing."""
+def read_error(headers: Mapping[str, str], body: Body) -> tuple[str, str]:
+    """The message and traceID in an error body: JSON of the interface, other JSON, HTML from a proxy, or nothing."""
     try:
         found = _ERROR.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

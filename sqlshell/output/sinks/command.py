@@ -6,48 +6,48 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from io import FileIO
-from typing import cast
+from typing import TextIO, cast
 
 from sqlshell.errors import OutputError, reason
 from sqlshell.origin import Own
 
 STOP_SECONDS = 2.0
-"""How long a command may take to end when it is asked to."""
+"""How long a command may take to exit after a request, in seconds."""
 
 
 @contextlib.contextmanager
-def lent_terminal() -> Iterator[None]:
-    """Lend the terminal to a program: Ctrl-C is that program's alone, and the modes that it leaves are put back.
+def lent_terminal(stdin: TextIO) -> Iterator[None]:
+    """Lend the terminal to a program: only that program receives Ctrl-C, and the terminal modes are restored
+    afterwards.
 
-    To be used from the main thread. A handler that does nothing is not inherited, as an ignored signal would be.
+    Must be used in the main thread. The handler does nothing: unlike an ignored signal, it is not inherited.
     """
     wakeup, before = signal.set_wakeup_fd(-1), signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        with _modes_kept():
+        with _modes_kept(stdin):
             yield
     finally:
-        # None is a handler that was not made in Python; it cannot be put back.
+        # None means a handler that was not installed by Python; it cannot be restored.
         signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
         signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
 
 
 @contextlib.contextmanager
-def _modes_kept() -> Iterator[None]:
-    if os.name != "posix" or not sys.stdin.isatty():
+def _modes_kept(stdin: TextIO) -> Iterator[None]:
+    if os.name != "posix" or not stdin.isatty():
         yield
         return
     import termios
 
-    descriptor = sys.stdin.fileno()
+    descriptor = stdin.fileno()
     modes = termios.tcgetattr(descriptor)
     try:
         yield
     finally:
-        # What a signal ended before it could do so itself leaves them as they were for its keys.
+        # A program that a signal terminated leaves its terminal modes behind.
         with contextlib.suppress(OSError, termios.error):
             termios.tcsetattr(descriptor, termios.TCSANOW, modes)
 
@@ -57,11 +57,11 @@ class OutputClosed(Exception):
 
 
 class CommandProcess:
-    """A running command. write() may be called from another thread. Raises OutputError where there is no shell."""
+    """A running command. write() may be called from another thread. Raises OutputError if there is no shell."""
 
     def __init__(self, command: Own, environment: Mapping[str, str] | None = None) -> None:
         try:
-            # Unbuffered: a buffer's lock, held by a blocked write, would keep stop() waiting for ever.
+            # Unbuffered: the lock of a buffer, held by a blocked write, would block stop().
             self._process = subprocess.Popen(
                 command, shell=True, stdin=subprocess.PIPE, bufsize=0, env=None if environment is None else environment
             )
@@ -69,14 +69,14 @@ class CommandProcess:
             raise OutputError(f"the command {command!r} could not be started: {reason(error)}") from error
         self._input = cast(FileIO, self._process.stdin)
         self.waited = 0.0
-        """Seconds that its reading took, which is a person's where it is a pager."""
+        """Seconds that the command took to read; for a pager, the time of its user."""
 
     @property
     def ended(self) -> bool:
         return self._process.poll() is not None
 
     def write(self, data: bytes) -> None:
-        """Waits while the command does not read. Raises Closed when it never will again."""
+        """Waits while the command does not read. Raises OutputClosed if it will not read any more."""
         left = memoryview(data)
         began = time.monotonic()
         try:
@@ -88,7 +88,7 @@ class CommandProcess:
             self.waited += time.monotonic() - began
 
     def finish(self) -> int:
-        """Tell it that there is no more, wait for it to end, and give its exit code. Harmless a second time."""
+        """Close its input, wait for it to exit, and return its exit code. May be called again."""
         began = time.monotonic()
         with contextlib.suppress(OSError):
             self._input.close()
@@ -98,7 +98,7 @@ class CommandProcess:
             self.waited += time.monotonic() - began
 
     def stop(self) -> None:
-        """End it, whatever it is doing."""
+        """Terminate it, whatever it is doing."""
         for end in (self._process.terminate, self._process.kill):
             with contextlib.suppress(subprocess.TimeoutExpired, OSError):
                 end()

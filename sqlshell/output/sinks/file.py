@@ -1,4 +1,4 @@
-"""A file that appears when it is complete."""
+"""A file that is put in place when it is complete."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sqlshell.runtime.descriptors import descriptor
 from sqlshell.runtime.scratch import scratch
 
 LONGEST_STEM = 60
-"""Characters of a file's name that its temporary file repeats: names have at most 255 bytes."""
+"""Characters of a file's name that the name of its temporary file contains: names have at most 255 bytes."""
 
 
 class FileSink:
-    """Writes beside its place and moves the file there in close(); links are followed, an existing file's mode is kept.
+    """Writes to a temporary file and renames it in close(); links are followed, an existing file's mode is kept.
 
-    A descriptor (`/dev/stdout`, or a link to it) and what is no regular file (a FIFO, a device) are written directly.
-    After a failed write close() leaves what was there. Raises OutputError when it cannot be opened.
+    A descriptor (`/dev/stdout`, or a link to it) and anything that is not a regular file (a FIFO, a device) is written
+    directly. After a failed write, close() keeps the existing file. Raises OutputError if it cannot be opened.
     """
 
     blocking = False
@@ -46,7 +46,7 @@ class FileSink:
 
     @property
     def unused(self) -> bool:
-        """Whether a file would be replaced though nothing was written for it."""
+        """Whether an existing file would be replaced although nothing was written."""
         return self._temporary is not None and not self._used
 
     def write(self, data: bytes) -> None:
@@ -65,13 +65,13 @@ class FileSink:
         return None
 
     def mark(self) -> None:
-        """What was written so far stays, whatever becomes of the next result; a result may be no bytes at all."""
+        """Keep what has been written so far, whatever happens to the next result. A result may have no bytes."""
         self._used = self._marked = True
         if self._temporary is not None:
             self._whole = self._file.tell()
 
     def rewind(self) -> None:
-        """Take back what was written since the last mark. Raises OutputError."""
+        """Discard what was written since the last mark. Raises OutputError."""
         if self._temporary is None or self._broken:
             return
         try:
@@ -114,7 +114,7 @@ class FileSink:
         self._temporary = temporary
         scratch().add(temporary)
         if there is not None:
-            # The owner may be kept only by root: who may write the file may replace it.
+            # Only root may keep the owner: a user who may write the file may replace it.
             with contextlib.suppress(OSError, AttributeError):
                 os.chown(temporary, there.st_uid, there.st_gid)
             temporary.chmod(there.st_mode & 0o7777)
@@ -130,8 +130,20 @@ class FileSink:
         return write_error(self.name, error, "the existing file was kept" if self._temporary is not None else "")
 
 
+def compression(path: str) -> str:
+    """The ending of a compressed file, `.gz` or `.zst`; "" for any other."""
+    lower = path.lower()
+    return next((suffix for suffix in (".gz", ".zst") if lower.endswith(suffix)), "")
+
+
+def uncompressed(path: str) -> str:
+    """The path without the ending of a compressed file."""
+    suffix = compression(path)
+    return path[: -len(suffix)] if suffix else path
+
+
 def check(path: Own) -> None:
-    """Raise the OutputError that a FileSink would raise, as far as it can be told before a file is made."""
+    """Raise the OutputError that a FileSink would raise, as far as it is known before a file is created."""
     try:
         place = Path(path).expanduser()
         if descriptor(str(place)) is not None:
@@ -147,7 +159,7 @@ def check(path: Own) -> None:
 
 
 def _found(name: str, place: Path) -> os.stat_result | None:
-    """What stands at a place, None for nothing. Raises OSError, and OutputError for what may not be replaced."""
+    """The existing file, None if there is none. Raises OSError, and OutputError if it cannot be replaced."""
     if place.is_dir() or name.endswith("/"):
         raise OutputError(f"{name} is a directory", "name a file in the directory")
     if not place.exists():
@@ -158,16 +170,18 @@ def _found(name: str, place: Path) -> os.stat_result | None:
 
 
 def open_fd(path: Path) -> BinaryIO | None:
-    """The descriptor of this process that a path leads to, opened for writing; None for other paths. Raises OSError."""
+    """The descriptor of this process that a path refers to, opened for writing; None for other
+    paths. Raises OSError.
+    """
     found = descriptor(str(path))
     if found is None or not found.own:
         return None
-    # Not by its name: that would open a redirected file once more, at its start.
+    # Not by its name, which would open a redirected file again, at its start.
     return os.fdopen(os.dup(found.number), "wb", buffering=0)
 
 
 def write_error(name: str, error: Exception, hint: str = "") -> OutputError:
-    """The OutputError of a write that failed."""
+    """The OutputError for a write that failed."""
     closed = isinstance(error, OSError) and error.errno == errno.EBADF
     return OutputError(f"cannot write to {name}: {'it is closed' if closed else reason(error)}", hint)
 

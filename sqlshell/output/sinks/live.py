@@ -1,4 +1,4 @@
-"""A view of rows that keep coming: the last screenful, drawn over, with the total and the rate under it."""
+"""A view of rows that keep arriving: the last screenful, redrawn, with the total and the rate below it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from sqlshell.output.writer import Summary, WriterOptions
-from sqlshell.output.writers.table import TableWriter
+from sqlshell.output.writers.fitting import plain_or_screen
 from sqlshell.result import Batch, Column
 
 STEP_SECONDS = 0.1
 RATE_SECONDS = 2.0
-FRAME_LINES = 6
-"""Lines of the view that are no rows: the table's frame, the status, the line of the cursor."""
+FRAME_LINES = 7
+"""Lines of the view that are not rows: the table's frame, the status, the line of the cursor."""
 
 
 class LiveTableWriter:
@@ -33,7 +33,7 @@ class LiveTableWriter:
 
     @property
     def buffering(self) -> bool:
-        """The rate changes even while no row comes."""
+        """The rate changes even if no row arrives."""
         return not self._ended
 
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
@@ -54,7 +54,7 @@ class LiveTableWriter:
 
     def _draw(self) -> Iterable[bytes]:
         self._drawn = time.monotonic()
-        writer = TableWriter(self._options)
+        writer = plain_or_screen(self._options)
         chunks = [*writer.begin(self._columns), *writer.write(Batch(len(self._columns), rows=list(self._rows)))]
         text = b"".join([*chunks, *writer.end(Summary(len(self._rows), True))]).decode()
         lines = text.split("\n")[:-1]
@@ -63,7 +63,7 @@ class LiveTableWriter:
             lines = [*lines[: height - 1], f"\x1b[7m{self._status()}\x1b[0m"]
         up = f"\x1b[{self._lines}A" if self._lines else ""
         self._lines = len(lines)
-        # Without wrapping: what is too wide is cut by the terminal.
+        # Without wrapping: the terminal cuts off what is too wide.
         return [f"\x1b[?7l{up}\r\x1b[J".encode(), "\r\n".join(lines).encode(), b"\r\n\x1b[?7h"]
 
     def _status(self) -> str:

@@ -1,4 +1,4 @@
-"""The screen: short results as they are, tall ones through a pager that is fed as rows arrive."""
+"""The screen: short results are printed, tall ones go through a pager as rows arrive."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import contextlib
 import os
 import re
 import shutil
+import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, TextIO
 
 from sqlshell.errors import OutputError
 from sqlshell.origin import Own
@@ -19,49 +21,51 @@ from sqlshell.runtime.scratch import scratch
 
 DEFAULT = "less -SRXF"
 DEFAULT_FOR_WIDE = "less -SRX"
-"""Without F, for `less` counts a line that it chops as one: it would leave at once, with the lines cut."""
+"""Without F: less counts a chopped line as one line, so it would exit at once, with the lines cut off."""
 
 BROWSE = "B"
-"""The key in less that opens the result in the explorer: less ends with its code (less 582 and later)."""
+"""The key in less that opens the result in the explorer; less then exits with its code (less 582 and later)."""
 NOT_STARTED = frozenset({126, 127})
-"""What a shell ends with when there is no such command."""
+"""The exit code of a shell if the command does not exist."""
 
 _SIMPLE = re.compile(r"[\w./+-]+( [\w./+-]+)*")
-"""A command that the shell may put in its own place, so that what ends the shell ends the pager."""
+"""A command that the shell can replace itself with, so that terminating the shell terminates the pager."""
 
 _PAINT = re.compile(rb"\x1b\[[0-9;]*m")
 PIPE_HOLDS = 1 << 20
-"""More than this in a pipe, and somebody has read from it."""
+"""If more bytes than this were written to a pipe, some have been read."""
 
 
 class ScreenSink:
     """Holds output back until it is taller than the screen, then starts the pager `command`, "" for the default.
 
-    With `sideways` a line that is wider than the screen starts it too, for its rest is to be scrolled to.
+    With `sideways`, a line that is wider than the screen starts it too, because its rest is reached by scrolling.
 
-    Without `less`, and when the pager cannot be started, output is plain. While the pager runs Ctrl-C is the pager's
-    own; leaving it is Closed to whoever writes. To be used from the main thread, but for write() and finish() while
+    Without `less`, or if the pager cannot be started, the output is printed. While the pager runs, it receives Ctrl-C;
+    when it exits, writing raises OutputClosed. Must be used in the main thread, except for write() and finish() while
     `blocking`.
     """
 
-    def __init__(self, stream: BinaryIO, command: str, *, sideways: bool = False) -> None:
+    def __init__(self, stream: BinaryIO, command: str, stdin: TextIO, *, sideways: bool = False) -> None:
         self._plain = StreamSink(stream)
         self._command = command.strip() or (DEFAULT if shutil.which("less") else "")
         self._sideways = sideways
+        self._stdin = stdin
         self._held = b""
         self._unread = b""
         self._pager: CommandProcess | None = None
         self._lent = contextlib.ExitStack()
         self._through = not self._command
         self._keys: IO[str] | None = None
+        self._frozen: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.waited = 0.0
-        """Seconds that the person read in the pager."""
+        """Seconds that the pager was open."""
         self.browse = False
-        """Whether the person left the pager for the explorer."""
+        """Whether the user left the pager for the explorer."""
 
     @property
     def terminal(self) -> bool:
-        """Colors go through the default pager, and through any other that is told to let them."""
+        """The default pager shows colors, and so does any other that is configured to."""
         plain = self._command in {"", DEFAULT} or " -R" in self._command or "raw-control" in self._command.lower()
         return self._plain.terminal and plain
 
@@ -72,6 +76,10 @@ class ScreenSink:
     @property
     def closed(self) -> bool:
         return self._pager is not None and self._pager.ended
+
+    def freeze(self, frozen: Callable[[], tuple[int, int]]) -> None:
+        """Keep lines and cells at the edges in view, if the pager can: `frozen` says how many once they are known."""
+        self._frozen = frozen
 
     def write(self, data: bytes) -> None:
         if self._pager is not None:
@@ -86,7 +94,7 @@ class ScreenSink:
             shown = screen_lines(self._held, size.columns, size.lines)
             wraps = shown > lines + (not self._held.endswith(b"\n"))
             if tall or shown >= size.lines - 1 or (wraps and self._sideways):
-                self._start(self._command if tall or self._command != DEFAULT else DEFAULT_FOR_WIDE)
+                self._start(self._with_header(wraps=wraps, tall=tall))
 
     def finish(self) -> None:
         if self._pager is not None and self._code() in NOT_STARTED:
@@ -104,15 +112,24 @@ class ScreenSink:
             self._ended()
 
     def abort(self) -> None:
-        """What is held back is shown all the same: these are rows that did come."""
+        """Text that is held back is printed nevertheless: its rows have arrived."""
         if self._pager is not None:
             self._pager.stop()
         with contextlib.suppress(OutputError):
             self.close()
 
+    def _with_header(self, *, wraps: bool, tall: bool) -> str:
+        """The pager's command, with what it keeps in view."""
+        lines, width = self._frozen()
+        if self._command != DEFAULT:
+            return self._command
+        if lines and (wraps or tall) and has_header(less_version()):
+            return f"{DEFAULT_FOR_WIDE} --header={lines},{width if wraps else 0}"
+        return DEFAULT if tall else DEFAULT_FOR_WIDE
+
     def _start(self, command: str) -> None:
         held, self._held = self._held, b""
-        self._lent.enter_context(lent_terminal())
+        self._lent.enter_context(lent_terminal(self._stdin))
         try:
             started = f"exec {command}" if _SIMPLE.fullmatch(command) else command
             self._pager = CommandProcess(Own(started), self._environment(command))
@@ -138,14 +155,14 @@ class ScreenSink:
                 self._unread = b""
 
     def _code(self) -> int:
-        """What the pager ended with; `browse` says that the person left it by the key for that."""
+        """The exit code of the pager; `browse` says that the user left it with the explorer's key."""
         assert self._pager is not None
         code = self._pager.finish()
         self.browse = self.browse or (self._keys is not None and code == ord(BROWSE))
         return code
 
     def _environment(self, command: str) -> dict[str, str]:
-        """less learns one key, where the person has not taught it any."""
+        """The pager's environment: less gets one more key, unless the user has configured its keys."""
         environment = {"LESSCHARSET": "utf-8"} | dict(os.environ)
         own = Path.home() / ".lesskey"
         if not command.startswith(DEFAULT_FOR_WIDE) or "LESSKEYIN" in environment or own.exists():
@@ -158,7 +175,7 @@ class ScreenSink:
         return environment
 
     def _give_up(self) -> None:
-        """The pager never ran: what it was given goes to the screen."""
+        """The pager did not start: its input goes to the screen."""
         self._pager, self._through = None, True
         unread, self._unread = self._unread, b""
         self._plain.write(unread)
@@ -172,8 +189,23 @@ class ScreenSink:
         self._lent.close()
 
 
+def less_version() -> str:
+    """The first line of `less --version`; "" if it cannot be had."""
+    try:
+        told = subprocess.run(["less", "--version"], check=False, capture_output=True, text=True, timeout=2)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return ""
+    return told.stdout.partition("\n")[0]
+
+
+def has_header(version: str) -> bool:
+    """Whether a version of less can keep lines and columns in view."""
+    found = re.match(r"less (\d+)", version)
+    return found is not None and int(found[1]) >= 600
+
+
 def screen_lines(data: bytes, width: int, enough: int) -> int:
-    """The lines that a terminal of `width` cells shows for `data`; counting ends at `enough`."""
+    """The number of lines that a terminal of `width` cells needs for `data`; counting stops at `enough`."""
     lines = 0
     for line in _PAINT.sub(b"", data).split(b"\n"):
         if lines >= enough:

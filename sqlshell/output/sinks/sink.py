@@ -1,4 +1,4 @@
-"""Where bytes go: a stream that is there already, or a command. Files are in file.py, the screen in pager.py."""
+"""The protocol of sinks, and sinks for an open stream and a command. Files are in file.py, the screen in pager.py."""
 
 from __future__ import annotations
 
@@ -22,59 +22,71 @@ __all__ = ["CommandSink", "FileSink", "OutputClosed", "Sink", "StreamSink", "com
 class Sink(Protocol):
     @property
     def blocking(self) -> bool:
-        """Whether a write may wait for a person, so that it is to be done in a thread."""
+        """Whether a write may wait for the user, so that it must be done in a thread."""
 
     @property
     def terminal(self) -> bool:
-        """Whether a person sees it in colors, on a screen of some width."""
+        """Whether the output is shown to a person, in colors, on a screen of limited width."""
 
     @property
     def closed(self) -> bool:
-        """Whether it is known that nobody reads any more, before a write finds out."""
+        """Whether it is already known that the reader has exited."""
 
     def write(self, data: bytes) -> None:
-        """Raises Closed when nobody reads any more, and OutputError."""
+        """Raises OutputClosed if the reader has exited, and OutputError."""
 
     def finish(self) -> None:
-        """One result is complete: may wait until it was read, as close() would. Called in a thread if `blocking`."""
+        """One result is complete. May wait until it has been read, as close() does. Called in a
+        thread if `blocking`.
+        """
 
     def close(self) -> None:
-        """What was written is complete. Raises OutputError."""
+        """The output is complete. Raises OutputError."""
 
     def abort(self) -> None:
-        """What was written is not to be kept, and nothing is waited for. Raises nothing."""
+        """Discard the output, without waiting. Raises nothing."""
 
 
 class StreamSink:
-    """A stream that is there already, such as stdout; it stays open."""
+    """An open stream, such as stdout; it is not closed. `before` is called before each write."""
 
     blocking = False
     closed = False
 
-    def __init__(self, stream: BinaryIO, name: str = "stdout", held: Callable[[], bool] = lambda: False) -> None:
-        """While `held` says so, what is written waits for more, or for settle()."""
+    def __init__(self, stream: BinaryIO, name: str = "stdout", before: Callable[[], None] | None = None) -> None:
         self._stream = stream
         self._name = name
-        self._held = held
+        self._before = before
+        self._held = False
 
     @functools.cached_property
     def terminal(self) -> bool:
-        """Whether it is a terminal on which text can be drawn over."""
+        """Whether it is a terminal on which text can be redrawn."""
         return self._stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
+    def hold(self) -> None:
+        """Let output wait for more, until settle()."""
+        self._held = True
+
     def settle(self) -> None:
-        """Nothing waits any more. Raises as write()."""
-        self.write(b"")
+        """Write everything that waits, and let nothing wait from now on. If it cannot be written, the next write()
+        raises the error."""
+        if self._held:
+            self._held = False
+            with contextlib.suppress(OutputClosed, OutputError):
+                self.write(b"")
 
     def write(self, data: bytes) -> None:
+        if self._before is not None:
+            self._before()
         left = memoryview(data)
         try:
             while left:
                 left = left[self._patiently(partial(self._stream.write, left)) :]
-            if not self._held():
+            if not self._held:
                 self._patiently(self._stream.flush)
         except BrokenPipeError:
-            # What the stream still holds would be tried again, and told of, at the program's end.
+            # The stream would retry what it still holds at the end of the program, and report the error again.
             with contextlib.suppress(OSError, ValueError):
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, self._stream.fileno())
@@ -93,7 +105,7 @@ class StreamSink:
         return None
 
     def _patiently(self, action: Callable[[], int | None]) -> int:
-        """Do it, waiting where another program made the stream one that does not wait; the bytes that are through."""
+        """Retry while another program has made the stream non-blocking; returns the number of bytes written."""
         while True:
             try:
                 return action() or 0
@@ -104,7 +116,7 @@ class StreamSink:
 
 
 class AppendSink(StreamSink):
-    """The end of a file. Raises OutputError when it cannot be opened."""
+    """Appends to a file. Raises OutputError if it cannot be opened."""
 
     terminal = False
 
@@ -120,9 +132,12 @@ class AppendSink(StreamSink):
     def close(self) -> None:
         self._file.close()
 
+    def abort(self) -> None:
+        self.close()
+
 
 def command_in(output: Own) -> Own:
-    """The command of a `|command`. Raises OutputError where there is none."""
+    """The command of a `|command`. Raises OutputError if it is missing."""
     command = Own(output[1:].strip())
     if not command:
         raise OutputError("missing command after |", "example: \\o |less")
@@ -130,7 +145,7 @@ def command_in(output: Own) -> Own:
 
 
 class CommandSink:
-    """The standard input of a command of the person's shell. close() raises OutputError when the command fails."""
+    """The standard input of a shell command. close() raises OutputError if the command fails."""
 
     blocking = True
     closed = False
@@ -142,7 +157,7 @@ class CommandSink:
 
     @property
     def waited(self) -> float:
-        """Seconds that the command's reading took."""
+        """Seconds that the command took to read."""
         return self._command.waited
 
     def write(self, data: bytes) -> None:

@@ -1,6 +1,6 @@
-"""Bytes for display and for delimited files: `\\x` and hexadecimal digits, as psql writes them.
+"""Bytes for display and for delimited files: `\\x` and hexadecimal digits, as in psql.
 
-On the wire they are base64, which only the JSON formats keep.
+The interface transfers them as base64, which only the JSON formats keep.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import binascii
 from collections.abc import Iterable, Sequence
 
 from sqlshell.interface.types import Kind
-from sqlshell.output.writer import Summary, Writer
-from sqlshell.result import Batch, Column, Rows
+from sqlshell.output.writer import LineWriter, Summary, Writer
+from sqlshell.result import Batch, Column, Rows, StoredColumn
 
 
 def hexadecimal(text: str) -> str:
-    """Base64 as `\\x…`; a text that is no base64 as it is."""
+    """Convert base64 to `\\x…`; other text is not changed."""
     try:
         return "\\x" + base64.b64decode(text, validate=True).hex()
     except (binascii.Error, ValueError):
@@ -23,12 +23,12 @@ def hexadecimal(text: str) -> str:
 
 
 def binary_columns(columns: Sequence[Column]) -> list[int]:
-    """The numbers of the columns that hold bytes."""
+    """The numbers of the columns that contain bytes."""
     return [number for number, column in enumerate(columns) if column.kind is Kind.BYTES]
 
 
 def with_hex(rows: Rows, columns: Sequence[int]) -> Rows:
-    """The rows with the values of these columns as hexadecimal digits; the same rows where there are none."""
+    """The rows with these columns as hexadecimal digits; the same rows if there are none."""
     if not columns:
         return rows
     made = []
@@ -61,8 +61,35 @@ class HexWriter:
             return self._writer.write(batch)
         return self._writer.write(Batch(batch.width, rows=with_hex(batch.rows, self._columns)))
 
+    @property
+    def shortened(self) -> int:
+        return getattr(self._writer, "shortened", 0)
+
+    @property
+    def frozen(self) -> tuple[int, int]:
+        return getattr(self._writer, "frozen", (0, 0))
+
     def settle(self) -> Iterable[bytes]:
         return self._writer.settle()
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         return self._writer.end(summary)
+
+
+class HexLineWriter(HexWriter):
+    """A HexWriter of a format whose rows DuckDB can write, too."""
+
+    def __init__(self, writer: LineWriter) -> None:
+        super().__init__(writer)
+        self._lines = writer
+
+    def line(self, columns: Sequence[StoredColumn]) -> str | None:
+        from sqlshell.output.writers.line_sql import hexadecimal
+
+        shown = [hexadecimal(column) if column.column.kind is Kind.BYTES else column for column in columns]
+        whole = [column for column in shown if column is not None]
+        return self._lines.line(whole) if len(whole) == len(shown) else None
+
+    def write(self, batch: Batch) -> Iterable[bytes]:
+        lines = batch.lines(self.line)
+        return super().write(batch) if lines is None else [lines]

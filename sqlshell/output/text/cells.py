@@ -1,12 +1,12 @@
-"""Text from a service made safe to print, and its width in terminal cells."""
+"""Makes text from a service safe to print, and measures its width in terminal cells."""
 
 from __future__ import annotations
 
 import re
 
-# Everything that steers a terminal or hides text: C0, DEL, C1, line and paragraph separators, bidirectional controls,
-# zero-width marks that reorder or join nothing visible, fillers that draw nothing, surrogates, non-characters, tags.
-# Joiners and variation selectors stay, for scripts and emoji need them.
+# Characters that control a terminal or hide text: C0, DEL, C1, line and paragraph separators, bidirectional controls,
+# zero-width marks, invisible fillers, surrogates, non-characters, tags. Joiners and variation selectors are allowed,
+# because scripts and emoji need them.
 _HOSTILE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufdd0-\ufdef"
     "\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
@@ -18,15 +18,17 @@ _NARROW = (
     "\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2100-\u2319\u2500-\u25fc"
 )
 _WIDE = "\u3000-\u3029\u3041-\u3096\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff60"
-# Ranges where each character stands for itself, so that most text needs no tables of Unicode; a test holds them to
-# wcwidth, which has the rest.
+# Ranges of single-width characters, so that most text needs no Unicode tables; a test compares them with wcwidth, which
+# handles the rest.
 _EVEN = re.compile(f"[{_NARROW}]*+")
 _KNOWN = re.compile(f"[{_NARROW}{_WIDE}]*+")
 _DOUBLE = re.compile(f"[{_WIDE}]")
 
 
 def printable(text: str, keep: str = "") -> str:
-    """`text` with every character that could steer a terminal written visibly (`\\x1b`, `\\u202e`); `keep` stay."""
+    """`text` with visible escapes (`\\x1b`, `\\u202e`) for characters that could control a terminal, except those in
+    `keep`.
+    """
     if text.isascii() and text.isprintable():
         return text
 
@@ -48,12 +50,12 @@ def is_unsafe(text: str) -> bool:
 
 
 def is_single_width(text: str) -> bool:
-    """Whether each character of `text` is known to take one cell, and to change nothing around it."""
+    """Whether every character of `text` is known to take one cell and not to affect its neighbors."""
     return (text.isascii() and text.isprintable()) or _EVEN.fullmatch(text) is not None
 
 
 def cells(text: str) -> int:
-    """The terminal cells of one printable line."""
+    """The width of one printable line in terminal cells."""
     if text.isascii():
         return len(text)
     if _KNOWN.fullmatch(text):
@@ -65,11 +67,11 @@ def cells(text: str) -> int:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a value, as tabulate counts them: a last line end begins no line."""
+    """The lines of a value, counted as in tabulate: a final line break does not begin a line."""
     lines = text.split("\n")
     return lines[:-1] if len(lines) > 1 and not lines[-1] else lines
 
 
 def distinct_from_null(text: str, null: str) -> str:
-    """`text`, in one pair of single quotes more where it would look like `null`: the text NULL is `'NULL'`."""
+    """`text`, in an additional pair of single quotes if it would look like `null`: the text NULL is `'NULL'`."""
     return f"'{text}'" if null and text.strip("'") == null else text

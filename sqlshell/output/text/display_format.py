@@ -1,6 +1,6 @@
-"""What formats for people do to values: long ones shortened, numbers grouped, times in the session's zone.
+"""How formats for people change values: long ones truncated, digits grouped, times in the session's zone.
 
-Formats for programs never come here: their values are the service's.
+Formats for programs do not use this: their values are those of the service.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct
 
 from sqlshell.interface.types import Kind, base
-from sqlshell.output.text.cells import cells
+from sqlshell.output.text.shortening import cut, cut_line
 from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, Column
 
 NESTED_CELLS = 40
-"""A nested value that is no longer than this stays on its line."""
+"""A nested value up to this width stays on its line."""
 _NUMBER: Final = re.compile(r"([+-]?)(\d*)(?:(\.)(\d*))?((?:[eE][+-]?\d+)?)")
 _INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)([ T])(\d\d:\d\d(?::\d\d)?)(\.\d+)?(Z|[+-]\d\d(?::?\d\d)?)")
 
@@ -28,19 +28,22 @@ Change = Callable[[str], str]
 
 
 class DisplayFormat(Struct, frozen=True):
-    """`width` is the most cells of a value, 0 for no bound; `grouping` the separators of thousands and fractions.
+    """`width` is the maximum width of a value in cells, 0 for no limit; `grouping` the separators of thousands and
+    fractions.
 
-    `zone` is the IANA name of a time zone, "" to leave times as they came; `indent` lays nested values out.
+    `zone` is the IANA name of a time zone, "" to leave times unchanged; `indent` formats nested values on several
+    lines. `words` cuts between words.
     """
 
     width: int = 0
     grouping: tuple[str, str] | None = None
     zone: str = ""
     indent: bool = False
+    words: bool = False
 
 
 class DisplayWriter:
-    """A writer that changes values for display; `shortened` counts those that were truncated."""
+    """A writer that changes values for display; `shortened` counts truncated values."""
 
     def __init__(self, writer: Writer, shape: DisplayFormat) -> None:
         self._writer = writer
@@ -59,13 +62,23 @@ class DisplayWriter:
     def write(self, batch: Batch) -> Iterable[bytes]:
         if not any(self._changes) or not batch.rows:
             return self._writer.write(batch)
+        columns = list(zip(*batch.rows, strict=True))
+        changing = {number for number, values in enumerate(columns) if self._may_change(number, values)}
+        if not changing:
+            return self._writer.write(batch)
         changed: list[Sequence[str | None]] = []
-        for values, change in zip(zip(*batch.rows, strict=True), self._changes, strict=True):
-            if change is None:
-                changed.append(values)
-            else:
+        for number, (values, change) in enumerate(zip(columns, self._changes, strict=True)):
+            if number in changing and change is not None:
                 changed.append([value if value is None else change(value) for value in values])
+            else:
+                changed.append(values)
         return self._writer.write(Batch(batch.width, rows=[list(row) for row in zip(*changed, strict=True)]))
+
+    def _may_change(self, number: int, values: Sequence[str | None]) -> bool:
+        """Whether the values of a column may be changed: most columns have no long value to cut."""
+        if self._changes[number] != self._shorten:
+            return self._changes[number] is not None
+        return max(map(len, filter(None, values)), default=0) * 2 > self._shape.width
 
     def settle(self) -> Iterable[bytes]:
         return self._writer.settle()
@@ -74,7 +87,7 @@ class DisplayWriter:
         return self._writer.end(summary)
 
     def _change(self, column: Column) -> Change | None:
-        """What is done to the values of a column; None for nothing."""
+        """The conversion of the values of a column; None if there is none."""
         shape = self._shape
         steps: list[Change] = []
         if column.kind.numeric and shape.grouping is not None:
@@ -91,6 +104,9 @@ class DisplayWriter:
         if not steps:
             return None
 
+        if len(steps) == 1:
+            return steps[0]
+
         def change(value: str) -> str:
             for step in steps:
                 value = step(value)
@@ -102,23 +118,15 @@ class DisplayWriter:
         width = self._shape.width
         if len(value) * 2 <= width:
             return value
-        lines = [_cut(line, width) for line in value.split("\n")]
-        text = "\n".join(lines)
+        text = (
+            cut(value, width) if self._shape.words else "\n".join(cut_line(line, width) for line in value.split("\n"))
+        )
         self.shortened += text != value
         return text
 
 
-def _cut(line: str, width: int) -> str:
-    if len(line) * 2 <= width or cells(line) <= width:
-        return line
-    kept = line[: width - 1]
-    while kept and cells(kept) > width - 1:
-        kept = kept[:-1]
-    return kept + "…"
-
-
 def with_digit_groups(value: str, thousands: str, point: str) -> str:
-    """A number's digits in groups of three."""
+    """A number with its digits in groups of three."""
     found = _NUMBER.fullmatch(value)
     if found is None:
         return value
@@ -128,7 +136,7 @@ def with_digit_groups(value: str, thousands: str, point: str) -> str:
 
 
 def locale_grouping() -> tuple[str, str]:
-    """The separators of the person's locale; `,` and `.` where it has none."""
+    """The separators of the user's locale; `,` and `.` if it has none."""
     import locale
 
     try:
@@ -143,7 +151,9 @@ def locale_grouping() -> tuple[str, str]:
 
 
 def in_time_zone(value: str, zone: ZoneInfo) -> str:
-    """A time with an offset as it is in a zone, digit by digit otherwise; one without an offset as it is."""
+    """A time with an offset converted to a time zone, with the same digits otherwise; one without an offset is not
+    changed.
+    """
     found = _INSTANT.fullmatch(value)
     if found is None:
         return value
@@ -159,11 +169,11 @@ def in_time_zone(value: str, zone: ZoneInfo) -> str:
 
 
 def indented(value: str) -> str:
-    """A nested value over several lines, where it is JSON and long."""
+    """A nested value on several lines, if it is JSON and long."""
     if len(value) <= NESTED_CELLS or value.lstrip()[:1] not in {"{", "["}:
         return value
     try:
-        # Numbers as they are written: nothing of a value may change but its blanks.
+        # Numbers keep their digits: only whitespace may change.
         parsed = json.loads(value, parse_float=_Number, parse_int=_Number)
         return _laid_out(parsed, "")
     except (ValueError, RecursionError):
@@ -171,7 +181,7 @@ def indented(value: str) -> str:
 
 
 class _Number(str):
-    """A number's own digits."""
+    """A number with its original digits."""
 
     __slots__ = ()
 

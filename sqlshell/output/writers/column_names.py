@@ -1,4 +1,4 @@
-"""Column names where each must be different."""
+"""Unique column names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlshell.result import Column
 
 
 def distinct_names(columns: Sequence[Column]) -> list[str]:
-    """The columns' names; a name that was there before becomes `a_1`, `a_2`, past names that are taken already."""
+    """The names of the columns; a repeated name becomes `a_1`, `a_2`, or the next one that is not in use."""
     taken = {column.name for column in columns}
     if len(taken) == len(columns):
         return [column.name for column in columns]
@@ -24,9 +24,14 @@ def distinct_names(columns: Sequence[Column]) -> list[str]:
     return names
 
 
-def renamed(columns: Sequence[Column]) -> list[tuple[str, str]]:
-    """The names that distinct_names() changed, as (old, new)."""
-    if len({column.name for column in columns}) == len(columns):
-        return []
-    pairs = zip((column.name for column in columns), distinct_names(columns), strict=True)
-    return [(old, new) for old, new in pairs if old != new]
+def renamed(columns: Sequence[Column], *, fold_case: bool = False) -> list[tuple[str, str]]:
+    """The names that distinct_names() changed, as (old, new), or with `fold_case` distinct_in_any_case()."""
+    made = distinct_in_any_case(columns) if fold_case else distinct_names(columns)
+    return [(column.name, new) for column, new in zip(columns, made, strict=True) if column.name != new]
+
+
+def distinct_in_any_case(columns: Sequence[Column]) -> list[str]:
+    """The names of the columns for readers that ignore case, none of them empty."""
+    from sqlshell.sql.duckdb_csv import distinct_for_duckdb
+
+    return distinct_for_duckdb(distinct_names(columns))

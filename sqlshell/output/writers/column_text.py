@@ -1,4 +1,4 @@
-"""A column prepared for a table: printable texts, their widths, and which have several lines."""
+"""The values of a column prepared for a table: printable text, widths, and which have several lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ Align = Literal["left", "right"]
 
 
 class ColumnText(Struct, frozen=True):
-    """Printable texts, one a row; `even` when each character takes one cell; `tall` numbers those with line breaks."""
+    """Printable texts, one per row; `even` if each character takes one cell; `tall` are the numbers of those with line
+    breaks.
+    """
 
     texts: Sequence[str]
     even: bool
@@ -21,13 +23,13 @@ class ColumnText(Struct, frozen=True):
 
     @property
     def width(self) -> int:
-        """The cells of the widest line."""
+        """The width of the widest line in cells."""
         if self.multiline:
             return max(cells(line) for text in self.texts for line in lines_of(text))
         return max(map(len if self.even else cells, self.texts), default=0)
 
     def justified(self, width: int, align: Align) -> list[str]:
-        """The texts padded to `width` cells; those that are wider stay whole."""
+        """The texts padded to `width` cells; wider ones are not changed."""
         if not self.even:
             return [justify(text, width, align) for text in self.texts]
         if align == "left":
@@ -36,7 +38,7 @@ class ColumnText(Struct, frozen=True):
 
 
 def column_text(values: Sequence[str | None], null: str) -> ColumnText:
-    """The values of one column as they are drawn; `null` is printable and stands for None."""
+    """The values of one column as drawn; `null` is printable and represents None."""
     present = [value for value in values if value is not None] if None in values else values
     joined = "".join(present)  # type: ignore[arg-type]
     if null and null in joined:

@@ -1,14 +1,14 @@
-"""CSV straight from the text of an answer, for the rows that need no care.
+"""Converts the JSON bytes of a response to CSV directly, for rows that need no special treatment.
 
-An answer's rows are `["1","abc",null],["2",…]`. In a row without backslashes no value holds a quote or a control
-character, and in one with no more commas than columns no value holds a comma: taking the quotes away leaves its
-CSV line. The other rows are decoded one by one. What is not written in just this way is left to the decoding path.
+The rows of a response are `["1","abc",null],["2",…]`. What remains of them without the characters of their values is
+the same for every row whose values contain no quotes, commas, brackets, backslashes and control characters: comparing
+it finds the other rows, which are decoded one by one. Replacing what separates the values of the rest gives their CSV
+lines. Any text that is not written in exactly this form is left to the general writer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import methodcaller
 
 import msgspec
 
@@ -16,85 +16,91 @@ from sqlshell.result import Body
 
 HEAD = b'"data":[['
 TAIL = b"]]}"
-CARE = '"\x01"'
-NULL = '"\x02"'
-"""Stand for a row that needs care and for NULL; the other rows have no control characters."""
+CARE, NULL, EMPTY = b"\x01", b"\x02", b"\x03"
+"""Placeholders for a row that needs special treatment, for NULL and for an empty value."""
 
-_COMMAS = methodcaller("count", ",")
+BETWEEN = b"],["
+_VALUES = bytes(set(range(256)) - set(b'",[]\\') - set(range(32)) | set(CARE + NULL + EMPTY))
+"""The bytes that do not belong to the form of a row."""
+
 _ROW = msgspec.json.Decoder(list[str | None])
 
 Row = Sequence[str | None]
 
 
-def csv_from_json(body: Body, width: int, count: int, line: Callable[[Row], str]) -> str | None:
-    """The CSV lines of the rows in `body`, or None where it is not written as expected.
+def csv_from_json(body: Body, width: int, count: int, line: Callable[[Row], str]) -> bytes | None:
+    """The CSV lines of the rows in `body`, or None if it is not written in the expected form.
 
-    `width` is the number of columns, two or more; `count` that of the rows, one or more; `line` makes the CSV line of a
-    row that needs care, without its line end.
+    `width` is the number of columns, at least two; `count` the number of rows, at least one; `line` returns the CSV
+    line of a row that needs special treatment, without its line end.
     """
     start = body.find(HEAD)
     if start < 0 or not body.endswith(TAIL):
         return None
-    try:
-        text = body[start + len(HEAD) : -len(TAIL)].decode()
-    except UnicodeDecodeError:
+    data = bytes(body[start + len(HEAD) : -len(TAIL)])
+    if CARE in data or NULL in data or EMPTY in data or not _is_text(data):
         return None
-    rows = text.split("],[")
-    if len(rows) != count:
-        return None
-    commas = width - 1
-    made: dict[int, str] = {}
-    if "\\" in text or set(map(_COMMAS, rows)) != {commas}:
-        careful = [number for number, row in enumerate(rows) if "\\" in row or row.count(",") != commas]
-        replaced = _replaced(rows, careful, width, line)
+    marked = data
+    if b"null" in data:
+        marked = marked.replace(b",null", b',"' + NULL + b'"').replace(b"[null", b'["' + NULL + b'"')
+        if marked.startswith(b"null"):
+            marked = b'"' + NULL + b'"' + marked[4:]
+    if b'""' in marked:
+        marked = marked.replace(b'""', b'"' + EMPTY + b'"')
+    form = b'""' + b',""' * (width - 1)
+    made: list[bytes] = []
+    forms = marked.translate(None, _VALUES)
+    if forms != (form + BETWEEN) * (count - 1) + form:
+        replaced = _replaced(marked, data, forms.split(BETWEEN), form, count, line)
         if replaced is None:
             return None
-        made = replaced
-    text = "\n".join(rows)
-    text = text.replace(",null", f",{NULL}").replace("\nnull", f"\n{NULL}")
-    if text.startswith("null"):
-        text = NULL + text[4:]
-    if not _as_expected(text, (count - len(made)) * width + len(made), count, len(made)):
+        marked, made = replaced
+    joined = marked.replace(b'","', b",")
+    lines = joined.replace(b'"],["', b"\n")
+    # Both lengths tell how many separators were replaced: blanks between values and bare numbers change them.
+    between = 2 * (count - len(made)) * (width - 1)
+    if len(marked) - len(joined) != between or len(joined) - len(lines) != 4 * (count - 1):
         return None
-    bare = _unquoted(text)
+    if not (lines.startswith(b'"') and lines.endswith(b'"') and len(lines) > 1):
+        return None
+    bare = lines[1:-1].replace(NULL, b"").replace(EMPTY, b'""') + b"\n"
     if not made:
-        return bare + "\n"
-    whole = bare.split(CARE[1])
-    lines = [made[number] for number in sorted(made)]
-    return "".join([part for pair in zip(whole, [*lines, "\n"], strict=True) for part in pair])
+        return bare
+    pieces = bare.split(CARE)
+    return b"".join([part for pair in zip(pieces, [*made, b""], strict=True) for part in pair])
 
 
-def _replaced(rows: list[str], numbers: Sequence[int], width: int, line: Callable[[Row], str]) -> dict[int, str] | None:
-    """Put CARE in the place of these rows; their CSV lines by number, or None where one is no row of that width."""
-    made: dict[int, str] = {}
-    for number in numbers:
+def _replaced(
+    marked: bytes, data: bytes, forms: Sequence[bytes], form: bytes, count: int, line: Callable[[Row], str]
+) -> tuple[bytes, list[bytes]] | None:
+    """The rows with CARE in place of those of another form, and the CSV lines of these; None if they are not rows of
+    the same width, or cannot be told apart."""
+    rows = marked.split(BETWEEN)
+    given = rows if marked is data else data.split(BETWEEN)
+    if not len(rows) == len(given) == len(forms) == count:
+        return None
+    width = form.count(b",") + 1
+    made: list[bytes] = []
+    care = b'"' + CARE + b'"'
+    for number, found in enumerate(forms):
+        if found == form:
+            continue
         try:
-            values = _ROW.decode(f"[{rows[number]}]")
+            values = _ROW.decode(b"[" + given[number] + b"]")
         except (msgspec.DecodeError, UnicodeError):
             return None
         if len(values) != width:
             return None
-        made[number] = line(values)
-        rows[number] = CARE
-    return made
+        made.append(line(values).encode("utf-8", "surrogatepass"))
+        rows[number] = care
+    return BETWEEN.join(rows), made
 
 
-def _unquoted(text: str) -> str:
-    """Without quotes, but for those of empty values, and without what stands for NULL."""
-    if '""' in text:
-        return text.replace('""', "\0").encode().translate(None, b'"\2').decode().replace("\0", '""')
-    return text.encode().translate(None, b'"\2').decode()
-
-
-def _as_expected(text: str, values: int, rows: int, careful: int) -> bool:
-    """Whether `text` is that many quoted values with one separator between each two, and nothing else.
-
-    Blanks, bare numbers and values too few all change one of the counts.
-    """
-    return (
-        text.count('"') == 2 * values
-        and text.count('","') + text.count('"\n"') == values - 1
-        and text[0] == text[-1] == '"'
-        and text.count(CARE) == careful
-        and text.count("\n") == rows - 1
-    )
+def _is_text(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,24 +1,23 @@
-"""CSV and TSV, lossless: NULL and the empty string differ, and every character comes back.
+"""CSV and TSV, lossless: NULL and the empty string differ, and every character is preserved.
 
-Columns are looked at whole, not value by value: a column of a batch without NULLs, empty strings and special characters
-goes through untouched, which most do.
+Columns are processed as a whole, not value by value: most columns of a batch contain no NULLs, empty strings or special
+characters, and are not changed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sqlshell.errors import UsageError
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.output.writers.csv_from_json import csv_from_json
-from sqlshell.result import Batch, Column, Rows
+from sqlshell.result import Batch, Column, Rows, StoredColumn
 
 Values = Sequence[str | None]
 
 _QUOTED = re.compile('[",\r\n]')
-_ESCAPED = re.compile("[\\\\\t\r\n]")
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\r": "\\r", "\n": "\\n"}
 PIECE = 1 << 20
 """Characters that are encoded at once."""
@@ -31,13 +30,15 @@ def encode(text: str) -> bytes:
 
 
 def encoded(text: str) -> Iterator[bytes]:
-    """A text that may be enormous, in pieces."""
+    """Encode a text of any length in pieces."""
     for start in range(0, len(text), PIECE):
         yield encode(text[start : start + PIECE])
 
 
 class CsvWriter:
-    """RFC 4180 with `\\n` between rows. NULL is an empty field, '' is `""`; what equals NULL's text is quoted."""
+    """RFC 4180 with `\\n` between rows. NULL is an empty field, '' is `""`; a value equal to the text for NULL is
+    quoted.
+    """
 
     buffering = False
 
@@ -54,14 +55,21 @@ class CsvWriter:
         self._single = len(columns) == 1
         if self._header and columns:
             names = distinct_names(columns)
-            return [encode(",".join(self._quote(name) for name in names) + "\n")]
+            return [encode(",".join(self.quote(name) for name in names) + "\n")]
         return []
 
+    def line(self, columns: Sequence[StoredColumn]) -> str | None:
+        from sqlshell.output.writers.line_sql import csv_line
+
+        return csv_line(columns, self._null, COPY_END if self._single else "")
+
     def write(self, batch: Batch) -> Iterable[bytes]:
+        if (lines := batch.lines(self.line)) is not None:
+            return [lines]
         if batch.announced and not self._single and not self._null:
             raw = csv_from_json(batch.body, batch.width, batch.announced, self._line)
             if raw is not None:
-                return [raw.encode()]
+                return [raw]
         rows = batch.rows
         if not rows or not batch.width:
             return []
@@ -78,7 +86,7 @@ class CsvWriter:
         return []
 
     def _plain(self, rows: Rows, width: int) -> str | None:
-        """The batch as text if nothing in it needs care, else None."""
+        """The batch as text if no value needs care, else None."""
         if self._null or width == 1:
             return None
         try:
@@ -92,7 +100,7 @@ class CsvWriter:
         return None if text[0] == "," or text[-1] == "," else text + "\n"
 
     def _line(self, row: Values) -> str:
-        return ",".join("" if value is None else self._quote(value) for value in row)
+        return ",".join("" if value is None else self.quote(value) for value in row)
 
     def _column(self, values: Values) -> Sequence[str]:
         present = [value for value in values if value is not None] if None in values else values
@@ -109,34 +117,74 @@ class CsvWriter:
         )
         if not care:
             return values  # type: ignore[return-value]
-        null, quote = self._null, self._quote
+        null, quote = self._null, self.quote
         return [null if value is None else quote(value) for value in values]
 
-    def _quote(self, value: str) -> str:
+    def quote(self, value: str) -> str:
         if not value or value == self._null or _QUOTED.search(value) or (self._single and value == COPY_END):
             return '"' + value.replace('"', '""') + '"'
         return value
 
 
-class TsvWriter:
-    """Tab-separated as PostgreSQL's COPY writes text: `\\t \\n \\r \\\\` for those characters, `\\N` for NULL."""
+class CsvRecordWriter:
+    """CSV with a line for each value, its column's name before it, as psql writes it with `\\x`."""
 
     buffering = False
 
     def __init__(self, options: WriterOptions) -> None:
-        self._null = "\\N" if options.null is None else options.null
-        self._header = options.header
+        self._csv = CsvWriter(options)
+        self._null = options.null or ""
+        self._names: list[str] = []
 
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
-        if self._header and columns:
-            return [encode("\t".join(map(self._escape, distinct_names(columns))) + "\n")]
+        self._names = [self._csv.quote(name) for name in distinct_names(columns)]
         return []
 
     def write(self, batch: Batch) -> Iterable[bytes]:
+        lines = (
+            f"{name},{self._null if value is None else self._csv.quote(value)}\n"
+            for row in batch.rows
+            for name, value in zip(self._names, row, strict=True)
+        )
+        return map(encode, lines)
+
+    def settle(self) -> Iterable[bytes]:
+        return []
+
+    def end(self, summary: Summary) -> Iterable[bytes]:
+        return []
+
+
+class TsvWriter:
+    """Tab-separated, the text format of PostgreSQL's COPY: `\\t \\n \\r \\\\` for those characters, `\\N` for NULL."""
+
+    buffering = False
+
+    def __init__(self, options: WriterOptions, delimiter: str = "\t", escapes: Mapping[str, str] = _ESCAPES) -> None:
+        """`escapes` are the escape sequences of characters, that of the backslash first."""
+        self._null = "\\N" if options.null is None else options.null
+        self._header = options.header
+        self._delimiter = delimiter
+        self._escapes = escapes
+        self._escaped = re.compile(f"[{re.escape(''.join(escapes))}]")
+
+    def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
+        if self._header and columns:
+            return [encode(self._delimiter.join(map(self._escape, distinct_names(columns))) + "\n")]
+        return []
+
+    def line(self, columns: Sequence[StoredColumn]) -> str | None:
+        from sqlshell.output.writers.line_sql import tsv_line
+
+        return tsv_line(columns, self._null, self._escape(self._null), self._delimiter, self._escapes)
+
+    def write(self, batch: Batch) -> Iterable[bytes]:
+        if (lines := batch.lines(self.line)) is not None:
+            return [lines]
         if not batch.rows or not batch.width:
             return []
         columns = [self._column(values) for values in zip(*batch.rows, strict=True)]
-        return [encode("\n".join(map("\t".join, zip(*columns, strict=True))) + "\n")]
+        return [encode("\n".join(map(self._delimiter.join, zip(*columns, strict=True))) + "\n")]
 
     def settle(self) -> Iterable[bytes]:
         return []
@@ -145,14 +193,14 @@ class TsvWriter:
         return []
 
     def _column(self, values: Values) -> Sequence[str]:
-        if None not in values and self._null not in values and not _ESCAPED.search("".join(values)):  # type: ignore[arg-type]
+        if None not in values and self._null not in values and not self._escaped.search("".join(values)):  # type: ignore[arg-type]
             return values  # type: ignore[return-value]
         null, escape = self._null, self._escape
         return [null if value is None else escape(value) for value in values]
 
     def _escape(self, value: str) -> str:
-        if value == self._null and value and value[0] not in _ESCAPES:
-            # A text that looks like NULL: a needless escape of its first character tells them apart.
+        if value == self._null and value and value[0] not in self._escapes:
+            # A text that looks like NULL gets an unnecessary escape of its first character.
             value, prefix = value[1:], "\\" + value[0]
             return prefix + self._escape(value) if value else prefix
-        return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], value)
+        return self._escaped.sub(lambda found: self._escapes[found[0]], value)

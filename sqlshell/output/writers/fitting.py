@@ -1,4 +1,4 @@
-"""Tables that fit the screen: records in the place of a table that is too wide, or a table below another."""
+"""Tables that fit the screen: records instead of a table that is too wide, or blocks of columns."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from sqlshell.output.text.cells import cells
+from sqlshell.interface.types import Kind
+from sqlshell.output.text.cells import cells, printable
 from sqlshell.output.writer import Summary, Writer, WriterOptions
+from sqlshell.output.writers.screen_records import ScreenRecordWriter
+from sqlshell.output.writers.screen_table import ScreenTableWriter
 from sqlshell.output.writers.table import TableWriter, sample_complete
 from sqlshell.output.writers.vertical import VerticalWriter
 from sqlshell.result import Batch, Column, Rows
 
+SHORTEST = 24
+"""The cells that a text keeps at least when it is cut so that a table fits."""
+
 
 class AutoWriter:
-    """A table where its first rows fit into `width` cells, else a record per row."""
+    """A table if its first rows fit into `width` cells, otherwise a record per row.
+
+    If the screen allows it, long texts of several rows are cut first; `shortened` counts them.
+    """
 
     def __init__(self, options: WriterOptions, width: int) -> None:
         self._options = options
@@ -46,16 +55,61 @@ class AutoWriter:
         return [*first, *self._chosen.end(summary)]
 
     def _choose(self) -> Iterable[bytes]:
-        fits = table_width(self._options, self._columns, self._sample) <= self._width
-        writer: Writer = TableWriter(self._options) if fits else VerticalWriter(self._options)
-        self._chosen = writer
+        writer = self._chosen = self._fitting() or self._records()
         sample, self._sample = self._sample, []
         begun = list(writer.begin(self._columns))
         return [*begun, *(writer.write(Batch(len(self._columns), rows=sample)) if sample else [])]
 
+    @property
+    def shortened(self) -> int:
+        return getattr(self._chosen, "shortened", 0)
+
+    @property
+    def frozen(self) -> tuple[int, int]:
+        return getattr(self._chosen, "frozen", (0, 0))
+
+    def _fitting(self) -> Writer | None:
+        """A table that fits, if there is one."""
+        screen = self._options.screen
+        if screen is None:
+            fits = table_width(self._options, self._columns, self._sample) <= self._width
+            return TableWriter(self._options) if fits else None
+        for types in sorted({screen.types, False}, reverse=True):
+            shown = replace(screen, types=types)
+            widths = ScreenTableWriter(self._options, shown).widths(self._columns, self._sample)
+            caps = self._caps(widths, cuts=screen.cuts and len(self._sample) > 1)
+            if caps is not None:
+                return ScreenTableWriter(self._options, shown, caps)
+        return None
+
+    def _records(self) -> Writer:
+        options = self._options
+        return VerticalWriter(options) if options.screen is None else ScreenRecordWriter(options, options.screen)
+
+    def _caps(self, widths: Sequence[int], *, cuts: bool) -> dict[int, int] | None:
+        """The widths that texts have to be cut to so that the table fits; None if that is not enough."""
+        excess = sum(width + 3 for width in widths) + 1 - self._width
+        if excess <= 0:
+            return {}
+        names = [cells(printable(column.name)) for column in self._columns]
+        flexible = {
+            at: max(SHORTEST, name)
+            for at, (column, width, name) in enumerate(zip(self._columns, widths, names, strict=True))
+            if column.kind in {Kind.TEXT, Kind.NESTED} and column.display_hint != "nowrap" and width > SHORTEST
+        }
+        if not cuts or sum(max(0, widths[at] - least) for at, least in flexible.items()) < excess:
+            return None
+        # The widest texts are cut first.
+        caps = {at: widths[at] for at in flexible}
+        while excess > 0:
+            at = max(caps, key=lambda at: caps[at] - flexible[at] and caps[at])
+            caps[at] -= 1
+            excess -= 1
+        return {at: cap for at, cap in caps.items() if cap < widths[at]}
+
 
 class FoldWriter:
-    """A table in blocks of as many columns as fit into `width` cells, one below the other, some rows at a time."""
+    """A table in blocks of as many columns as fit into `width` cells, below each other, for some rows at a time."""
 
     def __init__(self, options: WriterOptions, width: int) -> None:
         self._options = options
@@ -88,7 +142,7 @@ class FoldWriter:
         for first, last in self._parts(rows):
             columns = self._columns[first:last]
             part = [row[first:last] for row in rows]
-            writer = TableWriter(self._options)
+            writer = plain_or_screen(self._options)
             if self._any or chunks:
                 chunks.append(b"\n")
             chunks += [*writer.begin(columns), *writer.write(Batch(len(columns), rows=part))]
@@ -97,12 +151,12 @@ class FoldWriter:
         return chunks
 
     def _parts(self, rows: Rows) -> Iterable[tuple[int, int]]:
-        """Where each block begins and ends."""
+        """Start and end of each block of columns."""
         plain = replace(self._options, paint=None)
         alone = [table_width(plain, [column], [[row[at]] for row in rows]) for at, column in enumerate(self._columns)]
         first, used = 0, 0
         for at, width in enumerate(alone):
-            # Two neighbors share an edge.
+            # Two adjacent columns share an edge.
             if at > first and used + width - 1 > self._width:
                 yield first, at
                 first, used = at, 0
@@ -111,8 +165,15 @@ class FoldWriter:
             yield first, len(self._columns)
 
 
+def plain_or_screen(options: WriterOptions) -> Writer:
+    """The writer of a table: that of the terminal, or that of the chosen style."""
+    return TableWriter(options) if options.screen is None else ScreenTableWriter(options, options.screen)
+
+
 def table_width(options: WriterOptions, columns: Sequence[Column], rows: Rows) -> int:
-    """The cells of a table's widest line."""
+    """The width of a table in cells."""
+    if options.screen is not None:
+        return sum(width + 3 for width in ScreenTableWriter(options, options.screen).widths(columns, rows)) + 1
     writer = TableWriter(replace(options, paint=None))
     chunks = [*writer.begin(columns), *writer.write(Batch(len(columns), rows=list(rows)))]
     text = b"".join([*chunks, *writer.settle()]).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""The table of formats. Their factories load their modules when they are first used."""
+"""The table of formats. Modules are imported when a format is first used."""
 
 from __future__ import annotations
 
@@ -8,44 +8,63 @@ from typing import Literal
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
-from sqlshell.output.writer import Writer, WriterOptions
+from sqlshell.output.sinks.file import compression, uncompressed
+from sqlshell.output.writer import LineWriter, Writer, WriterOptions
 from sqlshell.spelling import did_you_mean
 
 
 class Format(Struct, frozen=True):
-    """One format: `concatenates` is whether a second result may share the stream, `holds` what precedes a byte."""
+    """One format: `several` is whether several results may share an output, `holds` what precedes the first byte.
+
+    A format with `distinct_names` has to rename duplicate column names, and one that `folds_case` also those that
+    differ only in case. A `binary` one is not for a terminal, and a `packed` one is not compressed again.
+    """
 
     name: str
     summary: str
     audience: Literal["people", "programs"]
     extensions: tuple[str, ...]
-    concatenates: bool
+    several: Literal["allowed", "warned", "refused"]
     holds: Literal["nothing", "sample", "all"]
     factory: Callable[[WriterOptions], Writer]
+    distinct_names: bool = False
+    binary: bool = False
+    packed: bool = False
+    folds_case: bool = False
 
 
 def _table(options: WriterOptions) -> Writer:
+    if options.screen is not None:
+        from sqlshell.output.writers.screen_table import ScreenTableWriter
+
+        return _readable(ScreenTableWriter(options, options.screen))
     from sqlshell.output.writers.table import TableWriter
 
     return _readable(TableWriter(options))
 
 
 def _vertical(options: WriterOptions) -> Writer:
+    if options.screen is not None:
+        from sqlshell.output.writers.screen_records import ScreenRecordWriter
+
+        return _readable(ScreenRecordWriter(options, options.screen))
     from sqlshell.output.writers.vertical import VerticalWriter
 
     return _readable(VerticalWriter(options))
 
 
 def _csv(options: WriterOptions) -> Writer:
-    from sqlshell.output.writers.delimited import CsvWriter
+    from sqlshell.output.writers.delimited import CsvRecordWriter, CsvWriter
 
-    return _readable(CsvWriter(options))
+    if options.expanded:
+        return delimited(CsvRecordWriter(options), options)
+    return delimited(CsvWriter(options), options)
 
 
 def _tsv(options: WriterOptions) -> Writer:
     from sqlshell.output.writers.delimited import TsvWriter
 
-    return _readable(TsvWriter(options))
+    return delimited(TsvWriter(options), options)
 
 
 def _json(options: WriterOptions) -> Writer:
@@ -60,19 +79,108 @@ def _jsonl(options: WriterOptions) -> Writer:
     return JsonlWriter(options)
 
 
-def _readable(writer: Writer) -> Writer:
-    from sqlshell.output.text.binary import HexWriter
+def _markdown(options: WriterOptions) -> Writer:
+    from sqlshell.output.writers.markdown import MarkdownWriter
 
-    return HexWriter(writer)
+    return _readable(MarkdownWriter(options))
+
+
+def _html(options: WriterOptions) -> Writer:
+    from sqlshell.output.writers.html import HtmlWriter
+
+    return _readable(HtmlWriter(options))
+
+
+def _unaligned(options: WriterOptions) -> Writer:
+    from sqlshell.output.writers.unaligned import UnalignedWriter
+
+    return _readable(UnalignedWriter(options))
+
+
+def _insert(options: WriterOptions) -> Writer:
+    from sqlshell.output.writers.insert import InsertWriter
+
+    return InsertWriter(options)
+
+
+def _xlsx(options: WriterOptions) -> Writer:
+    from sqlshell.output.writers.xlsx import XlsxWriter
+
+    return _readable(XlsxWriter(options))
+
+
+def _parquet(options: WriterOptions) -> Writer:
+    from sqlshell.output.typed.parquet import ParquetWriter
+
+    return ParquetWriter()
+
+
+def _arrow(options: WriterOptions) -> Writer:
+    from sqlshell.output.typed.arrow import ArrowWriter
+
+    return ArrowWriter()
+
+
+def _arrow_stream(options: WriterOptions) -> Writer:
+    from sqlshell.output.typed.arrow import ArrowWriter
+
+    return ArrowWriter(stream=True)
+
+
+def delimited(writer: Writer, options: WriterOptions) -> Writer:
+    """A writer of CSV or TSV with what applies to all of them."""
+    if options.spreadsheet_safe:
+        from sqlshell.output.writers.spreadsheet import SpreadsheetWriter
+
+        writer = SpreadsheetWriter(writer)
+    return _readable(writer)
+
+
+def _readable(writer: Writer) -> Writer:
+    from sqlshell.output.text.binary import HexLineWriter, HexWriter
+
+    return HexLineWriter(writer) if isinstance(writer, LineWriter) else HexWriter(writer)
+
+
+def _typed(
+    name: str,
+    summary: str,
+    extensions: tuple[str, ...],
+    holds: Literal["sample", "all"],
+    factory: Callable[[WriterOptions], Writer],
+) -> Format:
+    return Format(
+        name,
+        summary,
+        "programs",
+        extensions,
+        "refused",
+        holds,
+        factory,
+        True,
+        binary=True,
+        packed=True,
+        folds_case=True,
+    )
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("table", "aligned columns", "people", (".txt",), True, "sample", _table),
-    Format("vertical", "one record per row, one line per column", "people", (), True, "nothing", _vertical),
-    Format("csv", "comma-separated; NULL is empty, '' is quoted", "programs", (".csv",), True, "nothing", _csv),
-    Format("tsv", "tab-separated; NULL is \\N", "programs", (".tsv", ".tab"), True, "nothing", _tsv),
-    Format("json", "one array of objects", "programs", (".json",), False, "nothing", _json),
-    Format("jsonl", "one object per line", "programs", (".jsonl", ".ndjson"), True, "nothing", _jsonl),
+    Format("table", "aligned columns", "people", (".txt",), "allowed", "sample", _table),
+    Format("vertical", "one record per row, one line per column", "people", (), "allowed", "nothing", _vertical),
+    Format(
+        "csv", "comma-separated; NULL is empty, '' is quoted", "programs", (".csv",), "allowed", "nothing", _csv, True
+    ),
+    Format("tsv", "tab-separated; NULL is \\N", "programs", (".tsv", ".tab"), "allowed", "nothing", _tsv, True),
+    Format("json", "one array of objects", "programs", (".json",), "warned", "nothing", _json, True),
+    Format("jsonl", "one object per line", "programs", (".jsonl", ".ndjson"), "allowed", "nothing", _jsonl, True),
+    Format("unaligned", "values between separators, as psql -A", "programs", (), "allowed", "nothing", _unaligned),
+    Format("markdown", "a table in Markdown", "programs", (".md", ".markdown"), "allowed", "nothing", _markdown),
+    Format("html", "a page to search and sort", "programs", (".html", ".htm"), "refused", "nothing", _html),
+    Format("insert", "INSERT statements for a table", "programs", (".sql",), "allowed", "nothing", _insert, True),
+    Format("xlsx", "an Excel workbook", "programs", (".xlsx",), "refused", "all", _xlsx, binary=True, packed=True),
+    _typed("parquet", "a Parquet file with typed columns", (".parquet",), "all", _parquet),
+    _typed("arrow", "an Arrow IPC file with typed columns", (".arrow", ".feather"), "sample", _arrow),
+    _typed("arrows", "an Arrow IPC stream", (".arrows",), "sample", _arrow_stream),
 )
 
 
@@ -86,12 +194,16 @@ ALIASES = {
     "expanded": "vertical",
     "tabs": "tsv",
     "ndjson": "jsonl",
+    "list": "unaligned",
+    "md": "markdown",
+    "excel": "xlsx",
+    "feather": "arrow",
 }
-"""What psql, sqlite, duckdb and others call the same."""
+"""The names of these formats in psql, sqlite, duckdb and others."""
 
 
 def format_named(name: str) -> Format:
-    """The format of that name, in any case, here or elsewhere. Raises UsageError with the nearest, or all."""
+    """The format with that name or alias, in any case. Raises UsageError with similar names, or all."""
     wanted = ALIASES.get(name.lower(), name.lower())
     for item in FORMATS:
         if item.name == wanted:
@@ -101,6 +213,17 @@ def format_named(name: str) -> Format:
 
 
 def format_for_path(path: str) -> Format | None:
-    """The format that a file's ending chooses, in any case; None where it chooses none."""
-    lower = path.lower()
-    return next((item for item in FORMATS if lower.endswith(item.extensions)), None)
+    """The format for the extension of a file, in any case; None if there is none. Raises as check_compression()."""
+    lower = uncompressed(path).lower()
+    found = next((item for item in FORMATS if lower.endswith(item.extensions)), None)
+    if found is not None:
+        check_compression(found, path)
+    return found
+
+
+def check_compression(chosen: Format, path: str) -> None:
+    """Raises UsageError for a compressed file of a format that is compressed already, or read at any place."""
+    if chosen.packed and compression(path):
+        raise UsageError(
+            f"{path}: the {chosen.name} format cannot be compressed as a whole", f"write {uncompressed(path)}"
+        )

@@ -1,6 +1,6 @@
 """JSON and JSON lines: numbers keep their digits, nested values stay JSON, everything else is a string.
 
-NaN and the infinities are strings, for JSON has no such numbers. Columns are turned into JSON texts whole.
+NaN and the infinities are strings, because JSON has no such numbers. Columns are converted to JSON as a whole.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sqlshell.interface.types import Kind
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.output.writers.delimited import Values, encode
-from sqlshell.result import Batch, Column
+from sqlshell.result import Batch, Column, StoredColumn
 
 _DIGITS = r"-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+"
 _NUMBER = re.compile(_DIGITS)
@@ -26,21 +26,26 @@ _INTEGERS = re.compile(r"(?:-?+(?:0|[1-9][0-9]*+)\n)*+")
 _LOOSE = re.compile(r"([+-]?)0*+([0-9]*)(\.[0-9]*)?(?:[eE]([+-]?[0-9]{1,4}))?")
 _BOOLEANS = {"true": "true", "false": "false", "TRUE": "true", "FALSE": "false", "t": "true", "f": "false"}
 LONGEST_INTEGER = 400
+BETWEEN = ",\n "
+"""What stands between two objects of an array."""
+
 
 Convert = Callable[[str], str]
 
 
 class _Objects:
-    """Rows as JSON objects, one text each."""
+    """Rows as JSON objects, one text per row."""
 
     buffering = False
 
     def __init__(self, options: WriterOptions) -> None:
         self._template = "{}"
+        self._names: list[str] = []
         self._columns: list[tuple[re.Pattern[str] | None, Convert]] = []
 
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
-        names = (encode_basestring(name).replace("%", "%%") for name in distinct_names(columns))
+        self._names = distinct_names(columns)
+        names = (encode_basestring(name).replace("%", "%%") for name in self._names)
         self._template = "{" + ",".join(f"{name}:%s" for name in names) + "}"
         self._columns = [_HOW.get(column.kind, (None, encode_basestring)) for column in columns]
         return []
@@ -60,9 +65,16 @@ class _Objects:
 
 
 class JsonlWriter(_Objects):
-    """An object per line."""
+    """One object per line."""
+
+    def line(self, columns: Sequence[StoredColumn]) -> str | None:
+        from sqlshell.output.writers.line_sql import json_line
+
+        return json_line(columns, self._names, "", "\n")
 
     def write(self, batch: Batch) -> Iterable[bytes]:
+        if (lines := batch.lines(self.line)) is not None:
+            return [lines]
         found = self.objects(batch)
         return [encode("\n".join(found) + "\n")] if found else []
 
@@ -71,18 +83,26 @@ class JsonlWriter(_Objects):
 
 
 class JsonWriter(_Objects):
-    """One array with an object per line."""
+    """One array with one object per line."""
 
     def __init__(self, options: WriterOptions) -> None:
         super().__init__(options)
         self._open = "["
 
+    def line(self, columns: Sequence[StoredColumn]) -> str | None:
+        from sqlshell.output.writers.line_sql import json_line
+
+        return json_line(columns, self._names, BETWEEN, "")
+
     def write(self, batch: Batch) -> Iterable[bytes]:
-        found = self.objects(batch)
-        if not found:
+        lines = batch.lines(self.line)
+        found = self.objects(batch) if lines is None else []
+        if not (lines or found):
             return []
-        opened, self._open = self._open, ",\n "
-        return [encode(opened + ",\n ".join(found))]
+        opened, self._open = self._open, BETWEEN
+        if lines is not None:
+            return [lines] if opened == BETWEEN else [opened.encode(), lines[len(BETWEEN) :]]
+        return [encode(opened + BETWEEN.join(found))]
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         return [b"[]\n" if self._open == "[" else b"]\n"]
@@ -97,7 +117,7 @@ def _turn(values: Values, ready: re.Pattern[str] | None, convert: Convert) -> It
 
 
 def number(text: str) -> str:
-    """A JSON number with the same value and digits, or a JSON string where the text is no finite number."""
+    """A JSON number with the same value and digits, or a JSON string if the text is not a finite number."""
     if _NUMBER.fullmatch(text):
         return text
     found = _LOOSE.fullmatch(text)
@@ -110,7 +130,7 @@ def number(text: str) -> str:
 
 
 def integer(text: str) -> str:
-    """As number(), but `9.223372036854775807E+18` comes out as the integer that it is."""
+    """Like number(), but `9.223372036854775807E+18` becomes the integer."""
     if _INTEGER.fullmatch(text):
         return text
     turned = number(text)
@@ -126,7 +146,7 @@ def boolean(text: str) -> str:
 
 
 def nested(text: str) -> str:
-    """JSON text as it is, on one line; what is not JSON is a string."""
+    """JSON text unchanged, on one line; a text that is not JSON becomes a string."""
     try:
         msgspec.json.decode(text)
         return msgspec.json.format(text, indent=-1) if "\n" in text or "\r" in text else text

@@ -12,11 +12,11 @@ from sqlshell.errors import UsageError
 from sqlshell.spelling import did_you_mean
 
 Edge = tuple[str, str, str]
-"""What stands before a row's first cell, between two cells, and behind the last, blanks included."""
+"""The text before the first cell of a row, between cells, and after the last one, including spaces."""
 
 
 class Lines(Struct, frozen=True):
-    """The horizontal lines of a table, each with its line end; "" where there is none."""
+    """The horizontal lines of a table, each with its line break; "" if there is none."""
 
     above: str = ""
     below_header: str = ""
@@ -25,8 +25,9 @@ class Lines(Struct, frozen=True):
 
 
 class Style(Struct, frozen=True):
-    """`lines` makes the lines of columns with these widths and alignments, with or without a header; `minimum` is how
-    much wider than its header a column is."""
+    """A style: `lines` returns the lines for columns with these widths and alignments, with or without a header;
+    `minimum` is how much wider than its header a column is.
+    """
 
     header: Edge
     row: Edge
@@ -41,35 +42,38 @@ def _psql_lines(widths: Sequence[int], aligns: Sequence[str], header: bool) -> L
 
 PSQL = Style(("| ", " | ", " |"), ("| ", " | ", " |"), 2, _psql_lines)
 
+AUTO = "auto"
+"""The default: the terminal's own style at a terminal, psql's in a file or a pipe."""
+
 _NOT_FOR_TERMINALS = frozenset(
     {"asciidoc", "colon_grid", "html", "latex", "latex_booktabs", "latex_longtable", "latex_raw", "mediawiki"}
     | {"moinmoin", "textile", "tsv", "unsafehtml"}
 )
-"""colon_grid aligns its cells by rules of its own; the others are data formats or markup."""
+"""colon_grid has its own rules of alignment; the others are data formats or markup."""
 
 _CELL = "xxxx"
 _MINIMUM = 2
 
 
 def table_style(name: str) -> Style:
-    """The style of that name. Raises UsageError with the nearest, or all."""
-    if name == "psql":
+    """The style with that name. Raises UsageError with similar names, or all."""
+    if name in {"psql", AUTO}:
         return PSQL
     if name not in style_names():
-        hint = did_you_mean(name, style_names(), f"styles: {', '.join(style_names())}")
+        hint = did_you_mean(name, style_names(), f"styles: {', '.join([AUTO, *style_names()])}")
         raise UsageError(f"unknown table style {name!r}", hint)
     minimum = 0 if name == "pretty" else _MINIMUM
     head = _head(minimum)
     drawn = _drawn(name, ["left", "left"], head)
     header = next(line for line in drawn if head in line)
-    # tabulate takes the blanks off a line's end.
+    # tabulate removes the spaces at the end of a line.
     start, between, stop = (header + " " * minimum).split(head + " " * minimum)
     first, middle, last = next(line for line in drawn if _CELL in line).split(_CELL)
     return Style((start, between, stop.rstrip()), (first, middle, last), minimum, partial(_lines, name, head))
 
 
 def style_names() -> list[str]:
-    """The styles that are plain text, in order."""
+    """The names of the plain-text styles, in order."""
     import tabulate
 
     return sorted(set(tabulate.tabulate_formats) - _NOT_FOR_TERMINALS)
@@ -81,7 +85,7 @@ def _head(minimum: int) -> str:
 
 
 def _drawn(name: str, aligns: Sequence[str], head: str) -> list[str]:
-    """The lines of tabulate's table with two rows of `_CELL`, beneath headers that are `head` unless that is ""."""
+    """The lines of tabulate's table with two rows of `_CELL`, below headers `head` unless that is ""."""
     import tabulate
 
     return tabulate.tabulate(
@@ -94,7 +98,7 @@ def _drawn(name: str, aligns: Sequence[str], head: str) -> list[str]:
 
 
 def _lines(name: str, head: str, widths: Sequence[int], aligns: Sequence[str], header: bool) -> Lines:
-    """tabulate's lines around columns as wide as `_CELL`, stretched to `widths`."""
+    """tabulate's lines for columns as wide as `_CELL`, stretched to `widths`."""
     drawn = _drawn(name, aligns, head if header else "")
     first, second = (number for number, line in enumerate(drawn) if _CELL in line)
     top = next(number for number, line in enumerate(drawn) if head in line) if header else first

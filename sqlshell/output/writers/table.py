@@ -1,4 +1,4 @@
-"""Aligned tables that stream: widths settle after a sample, later values that do not fit widen their own row."""
+"""Aligned tables that stream: the widths are fixed after a sample; a wider value later widens only its own row."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from sqlshell.result import Batch, Column, Rows
 
 SAMPLE = 1_000
 SAMPLE_SIZE = 4 << 20
-"""Rows, or characters, that are waited for before the widths settle; the rest of their partition decides too."""
+"""Rows, or characters, to collect before the widths are fixed; the rest of their partition counts too."""
 
 NULL = "NULL"
 
 Drawn = tuple[Values, ColumnText]
-"""The values of a column and what is drawn of them."""
+"""The values of a column and their drawn form."""
 
 
 class TableWriter:
-    """Draws what tabulate draws (`disable_numparse`, `preserve_whitespace`), numbers to the right, row by row.
+    """Draws like tabulate (`disable_numparse`, `preserve_whitespace`), numbers right-aligned, row by row.
 
-    Raises UsageError for a table style that nobody knows.
+    Raises UsageError for an unknown table style.
     """
 
     def __init__(self, options: WriterOptions) -> None:
@@ -125,7 +125,7 @@ class TableWriter:
         return [paint(text, "null") if value is None else text for text, value in zip(texts, values, strict=True)]
 
     def _tall(self, texts: Sequence[Sequence[str]], edge: Edge, roles: Sequence[Role | None]) -> str:
-        """One row of cells that may have several lines, without its last line end."""
+        """One row of cells that may have several lines, without its last line break."""
         start, between, stop = edge
         drawn = []
         for number in range(max(map(len, texts))):
@@ -138,5 +138,5 @@ class TableWriter:
 
 
 def sample_complete(sample: Rows) -> bool:
-    """Whether the rows are a sample."""
+    """Whether enough rows have been collected."""
     return len(sample) >= SAMPLE or sum(len(value) for row in sample for value in row if value) >= SAMPLE_SIZE

@@ -1,4 +1,4 @@
-"""A record per row, a line per column, as psql's `\\x` shows them."""
+"""A record per row, a line per column, as in psql's `\\x`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from sqlshell.output.writers.table import NULL
 from sqlshell.result import Batch, Column
 
 RULE = "+" + "-" * 10
-"""Ends the line above a record."""
+"""The end of the line above a record."""
 
 
 class VerticalWriter:
-    """Nothing is held: the width of the names is known from the columns. Without `header` blank lines part records."""
+    """Holds no rows back: the width of the names is known from the columns. Without `header`, blank lines separate
+    records.
+    """
 
     buffering = False
 
@@ -55,7 +57,7 @@ class VerticalWriter:
         return []
 
     def _column(self, name: str, values: Values) -> list[str]:
-        """The lines of one column, those of a value with line breaks joined."""
+        """The lines of one column; those of a value with line breaks are joined."""
         column = column_text(values, self._null)
         head, blank = f"{name} | ", "\n" + " " * self._width + " | "
         texts = column.texts

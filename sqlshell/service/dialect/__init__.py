@@ -1,20 +1,21 @@
 """The interface's own statements, parsed. Everything else is the engine's SQL."""
 
-from sqlshell.service.dialect.changing import (
+from sqlshell.service.dialect.alterations import (
     Alter,
     CreateFunction,
     DropFunction,
     InsertEntity,
+    Load,
     Restart,
     Test,
     Truncate,
     Update,
 )
-from sqlshell.service.dialect.looking import CanI, Describe, DescribeStatement, List, Print
-from sqlshell.service.dialect.making import Create, CreateAs, Drop, StartPool, Use
+from sqlshell.service.dialect.definitions import Create, CreateAs, Drop, StartPool, Use
+from sqlshell.service.dialect.inspection import CanI, Describe, DescribeStatement, List, Print
 from sqlshell.service.dialect.names import READS, WRITES, Names, bare, names_of, targets, written
-from sqlshell.service.dialect.reader import Own, is_about_organizations, read, takes_long
-from sqlshell.service.dialect.running import Application, DescribeQuery, Terminate, TerminateSession
+from sqlshell.service.dialect.reader import Own, Reading, is_about_organizations, read
+from sqlshell.service.dialect.running_queries import Application, DescribeQuery, Terminate, TerminateSession
 
 __all__ = [
     "READS",
@@ -32,9 +33,11 @@ __all__ = [
     "DropFunction",
     "InsertEntity",
     "List",
+    "Load",
     "Names",
     "Own",
     "Print",
+    "Reading",
     "Restart",
     "StartPool",
     "Terminate",
@@ -47,7 +50,6 @@ __all__ = [
     "is_about_organizations",
     "names_of",
     "read",
-    "takes_long",
     "targets",
     "written",
 ]

@@ -81,12 +81,11 @@ class Form(Generic[T_co]):
         return None
 
 
-def first_of(forms: Iterable[Form[T_co]], sql: str) -> T_co | None:
+def first_of(forms: Iterable[Form[T_co]], tokens: Tokens) -> T_co | None:
     """Parse a statement with the first form that matches; None if none matches or the statement has too many tokens.
 
     Raises Failure.
     """
-    tokens = Tokens(sql)
     try:
         return next((asked for form in forms if (asked := form.read(tokens)) is not None), None)
     except TooMany:
@@ -229,6 +228,30 @@ def _parentheses(found: Found, at: int) -> tuple[str, int]:
     return tokens.text[tokens[at].start : tokens[end].end], end + 1
 
 
+def _columns(found: Found, at: int) -> tuple[tuple[str, ...], int]:
+    """The names in a list in parentheses."""
+    tokens, names = found.tokens, []
+    if not tokens.is_sign(at, "("):
+        return (), -1
+    while True:
+        name, behind = _one(found, at + 1)
+        if behind < 0:
+            return (), found.miss(at + 1, "a name")
+        names.append(name)
+        if tokens.is_sign(behind, ")"):
+            return tuple(names), behind + 1
+        if not tokens.is_sign(behind, ","):
+            return (), found.miss(behind, "a comma or a closing parenthesis")
+        at = behind
+
+
+def _attached(found: Found, at: int) -> tuple[str, int]:
+    """A string that names an attachment: it begins with @."""
+    token = found.tokens[at]
+    attached = token.kind == TEXT and token.value.startswith("@") and len(token.value) > 1
+    return (token.value[1:], at + 1) if attached else ("", -1)
+
+
 def _type(found: Found, at: int) -> tuple[str, int]:
     """The text up to the word LANGUAGE."""
     tokens, behind = found.tokens, at
@@ -351,6 +374,8 @@ KINDS: Mapping[str, tuple[Callable[[Found, int], tuple[Any, int]], str]] = {
     "settings": (_settings, "key = value"),
     "texts": (_texts, "a list of strings such as ('…')"),
     "parentheses": (_parentheses, "a list in parentheses"),
+    "columns": (_columns, "a list of names such as (a, b)"),
+    "attached": (_attached, "the name of an attachment such as '@name'"),
     "type": (_type, "a type"),
     "making": (_making, "CREATE or INSERT"),
     "selection": (_selection, "SELECT"),
@@ -367,6 +392,8 @@ options      the list of WITH, a mapping; `flags` also accepts options without a
 settings     options without parentheses
 texts        parenthesized lists of strings: a tuple
 parentheses  a text in parentheses, with the parentheses
+columns      a list of names in parentheses, a tuple
+attached     a string that begins with @, without it
 type         the text up to the word LANGUAGE
 making       the text of a CREATE or INSERT, up to the end of the statement
 selection    the text of a SELECT up to the end of the statement

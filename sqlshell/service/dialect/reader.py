@@ -5,21 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from sqlshell.service.dialect import changing, looking, making, refusing, running
+from sqlshell.service.dialect import alterations, definitions, inspection, running_queries, unsupported
 from sqlshell.service.dialect.forms import Form, first_of
 from sqlshell.service.dialect.names import HEAD, plain
+from sqlshell.service.dialect.tokens import Tokens
+from sqlshell.service.engines.engine import Failure
 
 READ_LENGTH = 1 << 20
 """Statements longer than this many characters are for the engine."""
 
-Own = running.Running | running.Application | looking.Looking | changing.Changing | making.Making
+Own = (
+    running_queries.QueryStatement
+    | running_queries.Application
+    | inspection.Inspection
+    | alterations.Alteration
+    | definitions.Definition
+)
 
 _FAMILIES: tuple[Mapping[str, tuple[Form[Own], ...]], ...] = (
-    refusing.FORMS,
-    running.FORMS,
-    looking.FORMS,
-    changing.FORMS,
-    making.FORMS,
+    unsupported.FORMS,
+    running_queries.FORMS,
+    inspection.FORMS,
+    alterations.FORMS,
+    definitions.FORMS,
 )
 _FORMS = {
     word: tuple(form for family in _FAMILIES for form in family.get(word, ()))
@@ -35,32 +43,75 @@ _FIRST = re.compile(
 )
 
 
-def read(sql: str) -> Own | None:
-    """Parse a statement of the dialect; None for a statement that is for the engine.
+class Reading:
+    """A statement for the dialect: its tokens are read when they are first needed, and it is parsed once.
 
-    Raises Failure for a syntax error in a statement of the dialect.
+    Neither is kept of a statement longer than HEAD characters.
     """
-    start = sql[:HEAD].lstrip()
-    if not start[:1].isalpha():
-        start = plain(start)
-    first = _FIRST.match(start)
-    if not first or len(sql) > READ_LENGTH:
-        return None
-    word = first[0].lower()
-    if word == "begin":
-        return running.read_application(sql)
-    return first_of(_FORMS[word], sql)
+
+    __slots__ = ("_own", "_parsed", "_tokens", "sql")
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+        self._tokens: Tokens | None = None
+        self._own: Own | None = None
+        self._parsed = False
+
+    @property
+    def tokens(self) -> Tokens:
+        tokens = self._tokens or Tokens(self.sql)
+        if len(self.sql) <= HEAD:
+            self._tokens = tokens
+        return tokens
+
+    @property
+    def takes_long(self) -> bool:
+        """Whether own() may block the event loop for too long."""
+        return len(self.sql) > HEAD and _FIRST.match(plain(self.sql[:HEAD])) is not None
+
+    def own(self) -> Own | None:
+        """The statement parsed; None for one that is for the engine.
+
+        Raises Failure for a syntax error in a statement of the dialect.
+        """
+        if self._parsed:
+            return self._own
+        found = self._read()
+        if len(self.sql) <= HEAD:
+            self._own, self._parsed = found, True
+        return found
+
+    def is_engines(self) -> bool:
+        """Whether the statement is for the engine, rather than about objects of the service."""
+        try:
+            return self.own() is None
+        except Failure:
+            return False
+
+    def _read(self) -> Own | None:
+        sql = self.sql
+        start = sql[:HEAD].lstrip()
+        if not start[:1].isalpha():
+            start = plain(start)
+        first = _FIRST.match(start)
+        if not first or len(sql) > READ_LENGTH:
+            return None
+        word = first[0].lower()
+        if word == "begin":
+            return running_queries.read_application(sql)
+        return first_of(_FORMS[word], self.tokens)
 
 
-def takes_long(sql: str) -> bool:
-    """Whether read() may block the event loop for too long."""
-    return len(sql) > HEAD and _FIRST.match(plain(sql[:HEAD])) is not None
+def read(sql: str) -> Own | None:
+    """Parse a statement of the dialect, as Reading.own() does."""
+    return Reading(sql).own()
 
 
 def is_about_organizations(asked: Own | None) -> bool:
     """Whether a statement creates, drops, describes or lists organizations, or switches to one."""
-    if isinstance(asked, looking.List):
+    if isinstance(asked, inspection.List):
         return asked.what == "organizations"
     return (
-        isinstance(asked, making.Use | making.Create | making.Drop | looking.Describe) and asked.kind == "organization"
+        isinstance(asked, definitions.Use | definitions.Create | definitions.Drop | inspection.Describe)
+        and asked.kind == "organization"
     )

@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from sqlshell.service.dialect.forms import Form, first_of
 from sqlshell.service.dialect.names import Names
+from sqlshell.service.dialect.reader import Reading
+from sqlshell.service.dialect.tokens import Tokens
 
 _INSERT = "INSERT INTO <names:names>"
 _VALUES = re.compile(r"""insert\s++into\s++[\w."]++\s*+(?:\([^()]*+\)\s*+)?values\b""", re.I)
@@ -43,11 +45,11 @@ _ALL = (
 )
 
 
-def selecting(sql: str) -> Written | None:
+def selecting(reading: Reading) -> Written | None:
     """Parse CREATE TABLE … AS SELECT or INSERT INTO … SELECT; None for any other statement."""
-    return None if _VALUES.match(sql) else first_of(_FORMS, sql)
+    return None if _VALUES.match(reading.sql) else first_of(_FORMS, reading.tokens)
 
 
 def writing(sql: str) -> Written | None:
     """Parse CREATE TABLE or INSERT INTO, with or without a SELECT; None for any other statement."""
-    return first_of(_ALL, sql)
+    return first_of(_ALL, Tokens(sql))

@@ -17,12 +17,13 @@ TOGETHER_SECONDS = 0.05
 CONTINUOUS = "DuckDB does not support continuous queries"
 """The reason why queries that run continuously over a stream are not supported."""
 
-ENDED_EARLY = "the statement was cancelled before it started"
+ENDED_EARLY = "the statement was canceled before it started"
 
 
 class Failure(Exception):
-    """A statement failed: its sqlState and the engine's own message; `missing` names the schema that is not there,
-    behind its database where that is named."""
+    """A statement failed: its sqlState and the engine's own message; `missing` names the schema that does not exist,
+    with its database if that is known.
+    """
 
     def __init__(self, sql_state: str, message: str, missing: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -31,7 +32,7 @@ class Failure(Exception):
         self.missing = missing
 
     def about(self, message: str) -> Failure:
-        """The same failure in other words."""
+        """The same failure with another message."""
         return Failure(self.sql_state, message, self.missing)
 
 
@@ -186,6 +187,12 @@ class Connection(Protocol):
         seconds. It ends early after a failure, after a large result, and after TOGETHER_SECONDS.
         """
 
+    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: Options) -> Outcome:
+        """Insert the rows of a Parquet file into a relation, all or none; no `columns` are all of them, in order.
+
+        It is checked as an INSERT is. Messages do not contain the path. Raises Failure.
+        """
+
     def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
         """Run statements as one transaction in the current database, all or nothing. Raises Failure."""
 
@@ -237,6 +244,12 @@ class Engine(Protocol):
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
         """Read partitions of `counts` rows, from row `start` on, of a result that run() wrote to `path`: rows separated
         by commas."""
+
+    def convert(
+        self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
+    ) -> None:
+        """Write rows that are stored as text to a file in the engine's format. `ends` are the ends of the partitions in
+        `source`, `instants` the numbers of the columns that contain instants. Raises Failure."""
 
     def rest(self) -> None:
         """Release the memory for reading results, because nobody has read any for some time."""

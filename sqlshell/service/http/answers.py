@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ContextEcho, Metadata, PartitionInfo, StatementResponse
+from sqlshell.interface.models import (
+    ENGINE_TYPES,
+    PARQUET,
+    ColumnInfo,
+    ContextEcho,
+    Metadata,
+    PartitionInfo,
+    StatementResponse,
+)
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.http.body import BadRequest
 from sqlshell.service.http.dataplane import DataPlane
+from sqlshell.service.http.files import Wanted, accepts, has_preference, wanted
 from sqlshell.service.objects.catalog import Caller
 from sqlshell.service.results.partitions import Pages, Rows
 from sqlshell.service.statements.batches import Batch
@@ -20,12 +32,14 @@ from sqlshell.service.statements.undelivered_secrets import Secret, UndeliveredS
 from sqlshell.service.wire.connections import left
 
 BATCH_BYTES = 1 << 20
-"""Once the answer to a batch has this many bytes, the rest goes into the next answer."""
+"""When a response to a batch has this many bytes, the rest goes into the next response."""
 
 CLOSED = b"]}"
 
-EXTENSIONS = {"Sqlshell-Extensions": "batch, sessions"}
-"""A header of each answer that lists what this service supports beyond the interface."""
+EXTENSIONS = {"Sqlshell-Extensions": "batch, sessions, copy, whole-result", "Vary": "Accept, Prefer"}
+"""Headers of each response: what this service supports beyond the interface, and what chooses the form of a result."""
+
+JSON = "application/json"
 
 
 class Answers:
@@ -47,17 +61,50 @@ class Answers:
         if record.running:
             return json_response(msgspec.json.encode(head), 200 if record.feed is not None else 202)
         body = await self._result(head, record, partition, timezone, request, caller, by_plane=by_plane)
-        response = PartitionResponse(head, body) if isinstance(body, Rows) else json_response(body or _encoded(head))
+        if isinstance(body, Rows):
+            response: Response = RowsResponse(body, before=_opened(head), behind=CLOSED)
+        else:
+            response = json_response(body or _encoded(head))
+        if record.began:
+            queued = max(0.0, record.finished - record.created - record.seconds)
+            response.headers["Server-Timing"] = f"queue;dur={queued * 1e3:.3f}, run;dur={record.seconds * 1e3:.3f}"
         if body is not None:
             # Lets a client check that it got the partition that it requested.
             path = request.url.path.rstrip("/") if request.method == "GET" else f"/v2/statements/{record.statement_id}"
             response.headers["Content-Location"] = f"{path}?partitionID={partition}"
         return response
 
-    async def batch(self, batch: Batch, start: int, timezone: str, request: Request, caller: Caller) -> Response:
-        """The finished statements of a batch from number `start` on, as many as fit into one answer.
+    async def whole(self, record: Record, request: Request, *, by_plane: bool) -> Response | None:
+        """The response for a record whose whole result is wanted as a Parquet file; None where the response is JSON:
+        a statement that runs, failed or has no rows, rows that only the data plane gives, and a result that is kept as
+        JSON, if JSON is accepted too. Otherwise the file is made of it.
 
-        Each has the form of one() with its first partition; the rows of large results are left to look-ups.
+        Raises BadRequest.
+        """
+        outcome = record.outcome
+        if record.running or outcome is None or not outcome.columns or sqlstate.failed(record.state):
+            return None
+        if not by_plane and self._plane.wants(record):
+            return None
+        if not record.spool.layout.typed and accepts(request, JSON):
+            return None
+        try:
+            rows = await self._pages.whole(record, lambda: left(request.scope))
+        except OSError as error:
+            raise _unreadable(error) from error
+        except Failure as error:
+            raise BadRequest(f"cannot read the result: {error}", 500) from error
+        part = wanted(request, f'"{record.statement_id}"', rows.size)
+        if part.span is None:
+            rows.close()
+            return without_bytes(part)
+        rows.limit(part.span.start, part.span.end)
+        return RowsResponse(rows, part.status, part.headers, PARQUET)
+
+    async def batch(self, batch: Batch, start: int, timezone: str, request: Request, caller: Caller) -> Response:
+        """The finished statements of a batch from number `start` on, as many as fit into one response.
+
+        Each has the form of one() with its first partition; the rows of large results require lookups.
         """
         parts: list[bytes] = []
         size, failed, context = 0, "", None
@@ -89,7 +136,7 @@ class Answers:
         return json_response(msgspec.json.encode(head)[:-1] + listed, 200 if whole else 202)
 
     def _head(self, record: Record, request: Request, caller: Caller, *, by_plane: bool = False) -> StatementResponse:
-        """The answer for a record without its result.
+        """The response for a record without its result.
 
         A running statement has no `metadata`, because clients look for columns there. The data plane issues no new
         token, or a token could be renewed forever.
@@ -106,7 +153,7 @@ class Answers:
             if not by_plane:
                 head.metadata.dataplane_request = self._plane.streaming(record, request, caller)
         elif record.running:
-            head.message = "the statement is running" if record.started else "the statement is queued"
+            head.message = None if record.started else record.waiting
             connection = record.connection
             head.progress = connection.progress() if connection is not None else None
         return head
@@ -124,7 +171,7 @@ class Answers:
         rows: bool = True,
         context: ContextEcho | None = None,
     ) -> bytes | Rows | None:
-        """The answer for a finished record with rows, or None if `head` is the whole answer.
+        """The response for a finished record with rows, or None if `head` is the whole response.
 
         Rows of a large result are returned alone, to be sent in pieces. `rows` says whether rows are wanted. A context
         equal to `context` is left out. Raises BadRequest.
@@ -141,7 +188,7 @@ class Answers:
         metadata = head.metadata = Metadata(
             encoding="json",
             partition_info=[PartitionInfo(count) for count in ([1] if secret else counts)],
-            columns=outcome.columns or [],
+            columns=columns_for(request, outcome.columns or []),
             context=echo,
         )
         if secret is not None:
@@ -158,8 +205,7 @@ class Answers:
                 return await self._pages.rows(record, partition, record.zone(timezone), lambda: left(request.scope))
             text = await self._pages.partition(record, partition, record.zone(timezone))
         except OSError as error:
-            # The error's own text would reveal where the service keeps results.
-            raise BadRequest(f"cannot read the result: {error.strerror or 'error'}", 500) from error
+            raise _unreadable(error) from error
         except Failure as error:
             raise BadRequest(f"cannot read the result: {error}", 500) from error
         return _opened(head) + text + CLOSED
@@ -171,30 +217,62 @@ class Answers:
         return self._undelivered.take(caller.token_id, record.statement_id)
 
 
-class PartitionResponse(Response):
-    """An answer whose rows are sent in pieces, as fast as the client reads."""
+class RowsResponse(Response):
+    """A response whose rows are sent in pieces, as fast as the client reads."""
 
-    def __init__(self, head: StatementResponse, rows: Rows) -> None:
-        super().__init__(None, 200, EXTENSIONS, "application/json")
-        self._opened = _opened(head)
+    def __init__(
+        self,
+        rows: Rows,
+        status: int = 200,
+        headers: Mapping[str, str] = {},
+        media: str = JSON,
+        *,
+        before: bytes = b"",
+        behind: bytes = b"",
+    ) -> None:
+        super().__init__(None, status, EXTENSIONS | dict(headers), media)
         self._rows = rows
-        self.headers["content-length"] = str(len(self._opened) + rows.size + len(CLOSED))
+        self._before, self._behind = before, behind
+        self.headers["content-length"] = str(len(before) + rows.size + len(behind))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            await send({"type": "http.response.body", "body": self._opened, "more_body": True})
-            async for piece in self._rows.pieces():
-                if left(scope):
-                    return
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await send({"type": "http.response.body", "body": CLOSED})
+            if scope["method"] != "HEAD":
+                await send({"type": "http.response.body", "body": self._before, "more_body": True})
+                async for piece in self._rows.pieces():
+                    if left(scope):
+                        return
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": self._behind})
         finally:
             self._rows.close()
 
 
+def columns_for(request: Request, columns: list[ColumnInfo]) -> list[ColumnInfo]:
+    """The columns as the request wants them: with the engine's types if it prefers that."""
+    if all(column.engine_type is None for column in columns) or has_preference(request, ENGINE_TYPES):
+        return columns
+    return [replace(column, engine_type=None) for column in columns]
+
+
+def without_bytes(part: Wanted) -> Response:
+    """The response to a request for a file, without its bytes."""
+    if part.status == 304:
+        return Response(None, 304, EXTENSIONS | part.headers)
+    said = {412: "the ETag of the file has changed", 416: "range not satisfiable: it starts after the end of the file"}[
+        part.status
+    ]
+    return message(said, part.status, part.headers)
+
+
+def _unreadable(error: OSError) -> BadRequest:
+    # The message of the error would reveal where the service stores results.
+    return BadRequest(f"cannot read the result: {error.strerror or 'error'}", 500)
+
+
 def _without_rows(context: ContextEcho | None) -> Metadata:
-    """The metadata of an answer without rows: clients with strict models require all of these members."""
+    """The metadata of a response without rows: clients with strict models require all of these members."""
     return Metadata(encoding="json", partition_info=[], columns=[], context=context)
 
 
@@ -207,10 +285,10 @@ def _opened(head: StatementResponse) -> bytes:
 
 
 def several(records: list[Record]) -> Response:
-    """The answer to several statements: their IDs and their state as a whole.
+    """The response to several statements: their IDs and their common state.
 
-    `statementID` is the first statement that failed, otherwise the last one. A client that polls it learns when all
-    statements have finished, and whether one failed.
+    `statementID` is that of the first statement that failed, otherwise of the last one. A client that polls it learns
+    when all statements have finished, and whether one failed.
     """
     failed = next((record for record in records if sqlstate.failed(record.state)), None)
     running = failed is None and any(record.running and record.feed is None for record in records)
@@ -227,8 +305,8 @@ def several(records: list[Record]) -> Response:
 
 
 def json_response(body: bytes, status: int = 200) -> Response:
-    return Response(body, status, EXTENSIONS, "application/json")
+    return Response(body, status, EXTENSIONS, JSON)
 
 
 def message(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode({"message": text}), status, EXTENSIONS | (headers or {}), "application/json")
+    return Response(msgspec.json.encode({"message": text}), status, EXTENSIONS | (headers or {}), JSON)

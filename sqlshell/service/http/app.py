@@ -18,14 +18,14 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
-from sqlshell import __version__
-from sqlshell.interface.models import StatementRequest, Version
+from sqlshell.interface.models import PARQUET, StatementRequest, Version
 from sqlshell.service.engines.engine import Failure
-from sqlshell.service.http.answers import Answers, json_response, message, several
+from sqlshell.service.http.answers import JSON, Answers, json_response, message, several, without_bytes
 from sqlshell.service.http.auth import BY_PLANE, BearerAuth, caller_of
 from sqlshell.service.http.bodies import Bodies
 from sqlshell.service.http.body import BadRequest, Form, check_timezone
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane, stream
+from sqlshell.service.http.files import chunks, prefers, wanted
 from sqlshell.service.http.guard import Guard
 from sqlshell.service.objects import resources
 from sqlshell.service.options import Options
@@ -36,16 +36,19 @@ from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import left
 from sqlshell.service.wire.refused import ReadFirst
 from sqlshell.service.wire.turns import Turns
+from sqlshell.version import __version__
 
 GRACE_SECONDS = 0.1
-"""How long a submission waits for its statement before it is answered as running."""
+"""How long a submission waits for its statement before the response says that it is running."""
 
 BATCH_SECONDS = 0.2
-"""The same for a batch: most have finished by then, and each look-up takes time from the statements."""
+"""The same for a batch: most have finished by then, and each lookup takes time from the statements."""
 
 LOOK_SECONDS = 4.0
-"""How long a look-up with a partitionID waits for its statement to finish. Some clients poll without a pause, some can
-read only one answer that says that the statement is running, and some give up after five seconds without an answer."""
+"""How long a lookup with a partitionID waits for its statement to finish. Some clients poll without a pause, some
+accept only one response that says that the statement is running, and some give up after five seconds without a
+response.
+"""
 
 PREFERRED = re.compile(r"\s*wait\s*=\s*([0-9]{1,9})\s*(?:;.*)?", re.I)
 """The header Prefer (RFC 7240): the maximum number of seconds that a client wants to wait."""
@@ -158,6 +161,10 @@ class Endpoints:
             return await self._answers.batch(batch, int(start), timezone, request, caller)
         if record.running and request.method == "GET" and "partitionID" in request.query_params:
             await settle(record, min([LOOK_SECONDS, *_preferred(request)]))
+        if "partitionID" not in request.query_params and prefers(request, PARQUET, JSON):
+            whole = await self._answers.whole(record, request, by_plane=by_plane)
+            if whole is not None:
+                return whole
         return await self._answers.one(record, partition, timezone, request, caller, by_plane=by_plane)
 
     async def stream(self, socket: WebSocket) -> None:
@@ -178,27 +185,16 @@ class Endpoints:
         if found is None:
             raise BadRequest(f"{kind} {name[:100]!r} does not exist in organization {organization_id}", 404)
         organization = await asyncio.to_thread(self._statements.organizations.get, organization_id)
-        path, size, tag = resources.path_of(organization, found), found.detail["size"], f'"{found.detail["sha256"]}"'
+        path = resources.path_of(organization, found)
+        part = wanted(request, f'"{found.detail["sha256"]}"', found.detail["size"])
         headers = {
-            "ETag": tag,
-            "Accept-Ranges": "bytes",
+            **part.headers,
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(found.detail['file'], safe='')}",
             "X-Content-Type-Options": "nosniff",
         }
-        if tag in {item.strip() for item in request.headers.get("if-none-match", "").split(",")}:
-            return Response(None, 304, headers)
-        span = None
-        if request.headers.get("if-range", tag) == tag:
-            try:
-                span = resources.read_range(request.headers.get("range", ""), size)
-            except ValueError:
-                return message("the range starts after the end of the file", 416, {"Content-Range": f"bytes */{size}"})
-        if span is not None:
-            headers["Content-Range"] = f"bytes {span.start}-{span.end - 1}/{size}"
-        whole = resources.Span(0, size)
-        headers["Content-Length"] = str((span or whole).end - (span or whole).start)
-        content = resources.chunks(path, span or whole)
-        return StreamingResponse(content, 206 if span else 200, headers, "application/octet-stream")
+        if part.span is None:
+            return without_bytes(part)
+        return StreamingResponse(chunks(path, part.span), part.status, headers, "application/octet-stream")
 
     async def document(self, request: Request) -> Response:
         from sqlshell.service.http.openapi import document
@@ -209,7 +205,7 @@ class Endpoints:
 
 
 def _asked(request: Request) -> tuple[str, int, str]:
-    """The statement ID, partition number and time zone of a look-up."""
+    """The statement ID, partition number and time zone of a lookup."""
     given = request.path_params["statement_id"]
     try:
         statement_id = str(uuid.UUID(given))

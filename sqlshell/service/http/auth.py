@@ -26,7 +26,9 @@ LEGACY = ("/run-statement", "/copy/", "/version")
 
 
 class _Dropped(Exception):
-    """The token of a request was dropped before the end of the answer; `begun` says whether the answer had started."""
+    """The token of a request was dropped before the end of the response; `begun` says whether the
+    response had started.
+    """
 
     def __init__(self, begun: bool) -> None:
         super().__init__()
@@ -34,10 +36,10 @@ class _Dropped(Exception):
 
 
 class BearerAuth:
-    """Passes on requests with a valid token and sets `scope["caller"]`; answers all others with 401.
+    """Passes on requests with a valid token and sets `scope["caller"]`; all others get 401.
 
     `token` is the operator's, who may see every organization; all other tokens are in the catalog. A token of the data
-    plane is valid only for the look-up of its statement; streams receive theirs in a frame. `anonymous` allows requests
+    plane is valid only for the lookup of its statement; streams receive it in a frame. `anonymous` allows requests
     without a token to use the legacy endpoints as the operator.
     """
 
@@ -81,15 +83,16 @@ class BearerAuth:
         try:
             await self._app(scope, receive, self._until_dropped(scope, send))
         except _Dropped as dropped:
-            # If the answer has started, the server closes the connection.
+            # If the response has started, the server closes the connection.
             if not dropped.begun:
                 headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
                 await message("invalid token", 401, headers)(scope, receive, send)
 
     def _until_dropped(self, scope: Scope, send: Send) -> Send:
-        """Sends an answer for as long as the token of its `caller` exists; a long answer is cut off when it is dropped.
+        """Sends a response while the token of its `caller` exists; a long response is cut off when the token is
+        dropped.
 
-        The answer to a submission is always sent, because that statement may have dropped the token. The data plane
+        The response to a submission is always sent, because that statement may have dropped the token. The data plane
         sets `caller` later.
         """
         sent = 0
@@ -98,7 +101,7 @@ class BearerAuth:
             nonlocal sent
             caller = scope.get("caller")
             dropped = isinstance(caller, Caller) and caller.token_id in self._catalog.dropped
-            # A short answer consists of its start and one body.
+            # A short response consists of its start and one body.
             if dropped and (scope["method"] != "POST" or sent > 1):
                 raise _Dropped(sent > 0)
             sent += 1
@@ -133,7 +136,7 @@ class BearerAuth:
 
 
 def caller_of(request: Request) -> Caller:
-    """Whom BearerAuth let through; nobody, of the least role, where it did not see the request."""
+    """The caller that BearerAuth authenticated; nobody, with the lowest role, if it did not see the request."""
     found = request.scope.get("caller")
     return found if isinstance(found, Caller) else Caller("nobody", "-", tuple(ROLES)[-1:])
 

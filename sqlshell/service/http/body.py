@@ -45,7 +45,7 @@ BATCH = 1000
 
 
 class BadRequest(Exception):
-    """A request that is refused; `status` is the HTTP status of the answer."""
+    """A request that is refused; `status` is the HTTP status of the response."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -194,7 +194,7 @@ def _check_request(request: StatementRequest, limits: Limits) -> None:
     if request.parameters is not None:
         check_timezone(request.parameters.timezone, "request.parameters.timezone")
         if request.parameters.row_limit is not None and request.parameters.row_limit < 0:
-            raise BadRequest("request.parameters.rowLimit is negative")
+            raise BadRequest("request.parameters.rowLimit must not be negative")
 
 
 def _check_batch(request: StatementRequest, limits: Limits) -> None:

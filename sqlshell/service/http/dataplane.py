@@ -1,4 +1,4 @@
-"""The data plane: serves results and streams of single statements, each with a token of its own."""
+"""The data plane: serves results and streams of single statements, each with a separate token."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Guard:
             status = 421
             hosts = headers.getlist("host")
             if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-                refusal = f"host {', '.join(hosts)[:100]!r} is not allowed (sqlshell serve --allow-host)"
+                refusal = f"host {', '.join(hosts)[:100]!r} is not allowed; allow it with sqlshell serve --allow-host"
             elif any(origin.lower() not in self._origins for origin in headers.getlist("origin")):
                 refusal, status = "cross-origin requests are not allowed", 403
             if refusal:

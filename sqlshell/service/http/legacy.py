@@ -1,4 +1,4 @@
-"""The legacy interface: POST /run-statement answers after the statements have finished, with all their rows."""
+"""The legacy interface: POST /run-statement responds after the statements have finished, with all their rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sqlshell.service.statements.ledger import Record
 from sqlshell.service.statements.statements import Statements
 
 WAIT_SECONDS = 300.0
-"""How long a request waits for its statements. Then the answer is 408, and the statements go on."""
+"""How long a request waits for its statements. After that, the response is 408, and the statements continue."""
 
 FIELDS = ("orgID", "databaseName", "schemaName", "storeName", "statement")
 WITH_TARGET = frozenset({"create", "drop", "alter", "list", "describe", "use", "start", "stop", "terminate", "print"})
@@ -37,7 +37,7 @@ _WORDS = re.compile(r"\s*(\w+)(?:\s+(?:or\s+replace\s+|temp(?:orary)?\s+)*(\w+))
 
 
 class Legacy:
-    """Answers the legacy endpoints."""
+    """Serves the legacy endpoints."""
 
     def __init__(self, statements: Statements, bodies: Bodies, pages: Pages) -> None:
         self._statements = statements
@@ -110,7 +110,7 @@ class Legacy:
             if secret is not None:
                 head["secret"] = secret.value
             yield (b"," if number else b"[") + json.dumps(head).encode()[:-1] + b', "data": ['
-            # The row of a statement that created something is left out: `action` and `target` describe it.
+            # The row of a statement that created something is omitted: `action` and `target` describe it.
             if outcome is not None and outcome.columns and not is_row(outcome):
                 names = _distinct([column.name or "" for column in outcome.columns])
                 for partition in range(len(record.spool.layout.counts)):

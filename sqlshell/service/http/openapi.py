@@ -6,10 +6,11 @@ import zoneinfo
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlshell import __version__
+from sqlshell.interface.models import PARQUET
 from sqlshell.service.http.body import BATCH, NOT_ZONES
 from sqlshell.service.objects.resources import KINDS
 from sqlshell.service.options import Options
+from sqlshell.version import __version__
 
 Json = dict[str, Any]
 TEXT: Json = {"type": "string"}
@@ -54,11 +55,18 @@ def document(options: Options) -> Json:
                 "summary": "Look up a statement",
                 "description": (
                     "With partitionID, the request waits for the statement to finish: at most four seconds, or less "
-                    "with the header Prefer: wait=N. The token of a dataplaneRequest is also accepted here."
+                    "with the header Prefer: wait=N. The token of a dataplaneRequest is also accepted here. "
+                    "Accept: application/vnd.apache.parquet without partitionID requests the whole result as a file. "
+                    "If JSON is accepted too, results that are kept as JSON are answered in JSON, else converted. "
+                    "With Prefer: engine-types, columns have an engineType where the type does not tell it."
                 ),
                 "security": [{"token": []}, {"dataplane": []}],
                 "parameters": [_path("statementID", UUID), *_look_up(), _query("batch", {**COUNT, "maximum": BATCH})],
-                "responses": _statement("finished, failed, or a SELECT on a stream that is running", ("404",)),
+                "responses": _statement(
+                    "finished, failed, or a SELECT on a stream that is running",
+                    ("404", "412", "416"),
+                    whole=True,
+                ),
             }
         },
         "/v2/version": {"get": _version("getVersion")},
@@ -130,7 +138,7 @@ def _schemas(options: Options) -> Json:
         "onError": {"type": ["string", "null"], "enum": ["stop", "continue", None]},
         **place,
     }
-    column = {"name": TEXT, "type": TEXT, "nullable": {"type": "boolean"}, "display_hint": TEXT}
+    column = {"name": TEXT, "type": TEXT, "nullable": {"type": "boolean"}, "display_hint": TEXT, "engineType": TEXT}
     number = {"type": ["integer", "null"]}
     framed = {**column, "length": number, "precision": number, "scale": number}
     context = {
@@ -238,9 +246,8 @@ def _download(name: str, kind: str, organization: str, resource: str) -> Json:
         "parameters": [_path(kind, {**TEXT, "enum": list(KINDS)}), _path(organization, UUID), _path(resource, TEXT)],
         "responses": {
             "200": {"description": "the bytes", "content": bytes_of},
-            "206": {"description": "the bytes of a Range", "content": bytes_of},
-            "304": {"description": "not modified"},
-            **_errors(("404", "416")),
+            **_part(bytes_of),
+            **_errors(("404", "412", "416")),
         },
     }
 
@@ -253,9 +260,20 @@ def _version(name: str) -> Json:
     }
 
 
-def _statement(finished: str, errors: Sequence[str]) -> Json:
+def _part(content: Json) -> Json:
     return {
-        "200": _json(finished, _ref("ResultSet")),
+        "206": {"description": "the bytes of a Range", "content": content},
+        "304": {"description": "not modified"},
+    }
+
+
+def _statement(finished: str, errors: Sequence[str], *, whole: bool = False) -> Json:
+    done = _json(finished, _ref("ResultSet"))
+    file: Json = {PARQUET: {"schema": {**TEXT, "format": "binary"}}} if whole else {}
+    done["content"] |= file
+    return {
+        "200": done,
+        **(_part(file) if whole else {}),
         "202": _json("running or queued", _ref("StatementStatus")),
         **_errors(errors),
     }

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
 from sqlshell.service.bounds import met
-from sqlshell.service.dialect import Own, read, takes_long
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.dialect import Own, Reading
 from sqlshell.service.http.body import BadRequest
 from sqlshell.service.organizations.pools import Pool, Size
 from sqlshell.service.organizations.unused_memory import give_back
 from sqlshell.service.statements.ledger import Secretless
+from sqlshell.sql.analysis.lexed import Lexed, lexed
 from sqlshell.sql.script.items import Item, Statement
 from sqlshell.sql.script.scanner import Scanner
 
@@ -27,7 +27,7 @@ MAY_HOLD_SECRETS = re.compile(
     r"|insert\s++into\s++entity)(?!\w))",
     re.I,
 )
-"""How statements begin that may give the service secrets. In other statements only options are looked at."""
+"""Beginnings of statements that may contain secrets anywhere. In other statements only options are searched."""
 
 LOOKED_THROUGH = 64 << 10
 """Characters that are searched for secrets at once: a regular expression makes other threads wait."""
@@ -36,7 +36,7 @@ OVERLAP = 4 << 10
 """Characters that are searched again together with the following piece."""
 
 HEAD = 4 << 10
-"""Characters that are kept of a statement with secrets that is longer than LOOKED_THROUGH."""
+"""Maximum characters that are stored of a statement with secrets that is longer than LOOKED_THROUGH."""
 
 SHORT = 4 << 10
 """Texts of up to this many characters are read at once, in the event loop."""
@@ -81,46 +81,44 @@ class Texts:
         self._check(found)
         return found
 
-    async def read(self, sql: str, owner: str) -> Own | None:
-        """Parse a statement of the dialect: the result of dialect.read(). Raises Failure."""
-        return await self.run(owner, partial(read, sql)) if takes_long(sql) else read(sql)
+    async def read(self, reading: Reading, owner: str) -> Own | None:
+        """Parse a statement of the dialect: the result of reading.own(). Raises Failure."""
+        return await self.run(owner, reading.own) if reading.takes_long else reading.own()
 
-    async def is_engines(self, sql: str, owner: str) -> bool:
+    async def is_engines(self, reading: Reading, owner: str) -> bool:
         """Whether a statement is for the engine, rather than about objects of the service."""
-        try:
-            return await self.read(sql, owner) is None
-        except Failure:
-            return False
+        return await self.run(owner, reading.is_engines) if reading.takes_long else reading.is_engines()
 
     async def secretless(self, given: Sequence[str], owner: str) -> list[Secretless | None]:
         """The text without secrets of each statement that contains secrets; None for the other statements."""
         found: list[Secretless | None] = [None] * len(given)
         from sqlshell.sql.analysis.secrets import OPTIONS, may_hold_secrets
 
-        looked, size = [*range(len(given))], 0
+        looked: Iterable[tuple[int, Lexed]] = ((number, lexed(sql)) for number, sql in enumerate(given))
         if sum(map(len, given)) <= SHORT:
-            looked = [n for n in looked if MAY_HOLD_SECRETS.match(given[n]) or OPTIONS.search(given[n])]
-            if sum(len(given[n]) for n in looked) <= GLANCE:
-                looked = [n for n in looked if may_hold_secrets(given[n])]
-        piece: list[int] = []
-        for number in looked:
-            if len(given[number]) > LOOKED_THROUGH:
-                found[number] = await self._long_secretless(given[number], owner)
+            looked = [item for item in looked if MAY_HOLD_SECRETS.match(item[1].text) or OPTIONS.search(item[1].text)]
+            if sum(len(item.text) for _, item in looked) <= GLANCE:
+                looked = [item for item in looked if may_hold_secrets(item[1])]
+        piece: list[tuple[int, Lexed]] = []
+        size = 0
+        for number, statement in looked:
+            if len(statement.text) > LOOKED_THROUGH:
+                found[number] = await self._long_secretless(statement.text, owner)
                 continue
-            piece.append(number)
-            size += len(given[number])
+            piece.append((number, statement))
+            size += len(statement.text)
             if size >= PIECE:
-                await self._add_secretless(found, given, piece, owner)
+                await self._add_secretless(found, piece, owner)
                 piece, size = [], 0
         if piece:
-            await self._add_secretless(found, given, piece, owner)
+            await self._add_secretless(found, piece, owner)
         return found
 
     async def _add_secretless(
-        self, found: list[Secretless | None], given: Sequence[str], numbers: Sequence[int], owner: str
+        self, found: list[Secretless | None], piece: Sequence[tuple[int, Lexed]], owner: str
     ) -> None:
-        made = await self.run(owner, lambda: [_secretless(given[number]) for number in numbers])
-        for number, secretless in zip(numbers, made, strict=True):
+        made = await self.run(owner, lambda: [_secretless(statement) for _, statement in piece])
+        for (number, _), secretless in zip(piece, made, strict=True):
             found[number] = secretless
 
     async def _long_secretless(self, sql: str, owner: str) -> Secretless | None:
@@ -153,12 +151,13 @@ class Texts:
             raise BadRequest(f"{said}; split it into several requests", 413)
 
 
-def _secretless(sql: str) -> Secretless | None:
+def _secretless(statement: Lexed) -> Secretless | None:
     from sqlshell.sql.analysis.secrets import may_hold_secrets, redacted, redacted_options, removed_values
 
+    sql = statement.text
     redact = redacted if MAY_HOLD_SECRETS.match(sql) else redacted_options
-    shown = redact(sql) if may_hold_secrets(sql) else sql
-    return Secretless(shown, removed_values(sql, shown)) if shown != sql else None
+    shown = redact(statement) if may_hold_secrets(statement) else sql
+    return Secretless(shown, removed_values(statement, shown)) if shown != sql else None
 
 
 def _looked_through(piece: str, keeps: bool) -> tuple[bool, bool]:

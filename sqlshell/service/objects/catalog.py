@@ -112,7 +112,7 @@ class Catalog:
         self._noted: Counter[str] = Counter()
         """The number of notes for each organization since the start."""
         self.dropped: set[str] = set()
-        """IDs of tokens dropped since the start; their statements are cancelled and their answers cut off."""
+        """IDs of tokens dropped since the start; their statements are canceled and their responses cut off."""
         if not self.organizations():
             self._storage.write(
                 "INSERT OR IGNORE INTO organizations VALUES (?, ?, ?)", (ORGANIZATION_ID, ORGANIZATION, time.time())
@@ -279,7 +279,7 @@ class Catalog:
         return Caller(token_id, found[0][0], tuple(found[0][1].split(","))) if found else None
 
     def caller(self, token: str) -> Caller | None:
-        """The caller of a token, or None. The look-up uses a hash, so that its timing reveals nothing about tokens."""
+        """The caller of a token, or None. The lookup uses a hash, so that its timing reveals nothing about tokens."""
         wanted = digest(token)
         found = self._storage.read("SELECT digest, id, organization, roles FROM tokens WHERE digest = ?", (wanted,))
         if not found or not hmac.compare_digest(found[0][0], wanted):

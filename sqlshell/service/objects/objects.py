@@ -81,7 +81,7 @@ class Objects:
                     _keep(asked, organization, secrets.read_options(asked.options, organization.id, name, vault))
                 case "schema_registry":
                     catalog, vault = organization.catalog, self._organizations.vault
-                    # Prevents that its secret is dropped meanwhile.
+                    # Prevents its secret from being dropped meanwhile.
                     with organization.changing:
                         kept = registries.read_options(asked.options, organization.id, name, catalog, vault)
                         _keep(asked, organization, kept)
@@ -200,7 +200,9 @@ class Objects:
         if number >= self.bounds.objects:
             where = "service" if kind == "organization" else "organization"
             kind = kind.replace("_", " ")
-            raise Failure(sqlstate.LIMIT, f"too many objects of kind {kind}: the {where} has {number} {met('objects')}")
+            raise Failure(
+                sqlstate.LIMIT, f"too many objects of kind {kind}: the {where} already has {number} {met('objects')}"
+            )
 
     @staticmethod
     def entity(names: Names, store: str, session: Session) -> tuple[str, str]:
@@ -295,7 +297,7 @@ def only_operator(session: Session) -> None:
 def require(session: Session, rights: Rights, what: str) -> None:
     """Raises Failure if the session's role does not have `rights`."""
     if session.rights < rights:
-        raise Failure(sqlstate.PRIVILEGE, f"permission denied for role {session.role!r}: {what}")
+        raise Failure(sqlstate.PRIVILEGE, f"permission denied: role {session.role!r} cannot run {what}")
 
 
 def unsupported(verb: str, kind: str) -> Failure:

@@ -49,4 +49,4 @@ def can(session: Session, asked: CanI) -> Outcome:
         raise Failure(sqlstate.UNSUPPORTED, f"unknown privilege {shown}")
     elif session.rights < _NEEDS[privilege]:
         raise Failure(sqlstate.PRIVILEGE, f"permission denied: role {session.role!r} cannot {shown}")
-    return Outcome(message=f"role {session.role!r} may {shown}")
+    return Outcome(message=f"role {session.role!r} can {shown}")

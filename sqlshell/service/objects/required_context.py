@@ -14,6 +14,7 @@ from sqlshell.service.dialect import (
     Drop,
     InsertEntity,
     List,
+    Load,
     Names,
     Own,
     Print,
@@ -30,12 +31,12 @@ _SCHEMAS = re.compile(r"\s*+(?:create|drop)\s++schema(?!\w)", re.I)
 def needed(asked: Own | None, sql: str) -> tuple[str, ...]:
     """The parts of PARTS that a statement needs: all for the engine's statements, few for statements about objects.
 
-    Clients send names in the context of each request that their first statements are yet to create.
+    With each request, clients send names in the context that their first statements have yet to create.
     """
     match asked:
         case None if _SCHEMAS.match(sql):
             return ("database",)
-        case None | Application() | CreateAs() | DescribeStatement():
+        case None | Application() | CreateAs() | DescribeStatement() | Load():
             return PARTS
         case Print(store=""):
             return PARTS

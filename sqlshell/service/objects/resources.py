@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-
-from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.bounds import met
@@ -21,6 +18,15 @@ from sqlshell.sql.analysis.secrets import shown_options
 
 KINDS = ("function_source", "descriptor_source")
 CHUNK = 1 << 20
+
+
+def attached(attachments: Sequence[Attachment], wanted: str) -> Attachment:
+    """The attachment of this name. Raises Failure if there is none."""
+    found = next((item for item in attachments if item.name == wanted), None)
+    if found is None:
+        sent = ", ".join(item.name for item in attachments) or "none"
+        raise Failure("22023", f"the request has no attachment {wanted!r} (attachments: {sent})")
+    return found
 
 
 def add(
@@ -37,10 +43,7 @@ def add(
         raise Failure(
             sqlstate.SYNTAX, f"CREATE {kind.upper()} requires WITH ('file' = 'NAME') and an attachment of that name"
         )
-    found = next((item for item in attachments if item.name == wanted), None)
-    if found is None:
-        sent = ", ".join(item.name for item in attachments) or "none"
-        raise Failure("22023", f"the request has no attachment {wanted!r} (attachments: {sent})")
+    found = attached(attachments, wanted)
     catalog = organization.catalog
     kept = sum(item.detail["size"] for each in KINDS for item in catalog.objects(organization.id, each))
     if kept + found.path.stat().st_size > most:
@@ -81,40 +84,3 @@ def drop(organization: Organization, kind: str, name: str) -> None:
 
 def path_of(organization: Organization, found: Object) -> Path:
     return organization.folder("resources") / str(found.detail["stored"])
-
-
-class Span(Struct, frozen=True):
-    """The bytes in [start, end)."""
-
-    start: int
-    end: int
-
-
-def read_range(header: str, size: int) -> Span | None:
-    """Parse a Range header; None for a form that may be ignored (several ranges).
-
-    Raises ValueError for a range that cannot be satisfied.
-    """
-    found = re.fullmatch(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*", header)
-    if not found or not (found[1] or found[2]):
-        return None
-    if not found[1]:
-        length = min(int(found[2]), size)
-        if not length:
-            raise ValueError(header)
-        return Span(size - length, size)
-    start, end = int(found[1]), min(int(found[2]) + 1, size) if found[2] else size
-    if found[2] and int(found[2]) < start:
-        return None
-    if start >= size:
-        raise ValueError(header)
-    return Span(start, end)
-
-
-def chunks(path: Path, span: Span) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        file.seek(span.start)
-        left = span.end - span.start
-        while left and (chunk := file.read(min(CHUNK, left))):
-            left -= len(chunk)
-            yield chunk

@@ -20,7 +20,7 @@ _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
 class Shares:
-    """Assigns each organization a share that does not change while the service runs. For any thread."""
+    """Assigns each organization a share that does not change while the service runs. Thread-safe."""
 
     def __init__(self, whole: int = 0) -> None:
         self._whole = whole or int(machine() * WHOLE)

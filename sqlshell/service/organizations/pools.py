@@ -49,34 +49,52 @@ class Pool:
         self._free = size.concurrency
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         """Waiting statements by owner; the first owner is next."""
+        self._turns: dict[str, asyncio.Future[None]] = {}
+        """Waiting statements by name."""
         self.waiting = 0
 
     @contextlib.asynccontextmanager
-    async def admit(self, owner: str = "") -> AsyncIterator[None]:
-        """Wait for a slot in the pool and hold it. Raises Failure (53000) if its queue is full.
+    async def admit(self, owner: str = "", name: str = "") -> AsyncIterator[None]:
+        """Wait for a slot in the pool and hold it; `name` is for place(). Raises Failure (53000) if its queue is full.
 
         Each owner has a share of the queue, so that no owner can fill it alone.
         """
         if self._free:
             self._free -= 1
         else:
-            await self._wait(owner)
+            await self._wait(owner, name)
         try:
             yield
         finally:
             self._release()
 
-    async def _wait(self, owner: str) -> None:
+    def place(self, owner: str, name: str) -> int:
+        """The place of a waiting statement in the queue, from 1, as owners take turns; 0 if it does not wait."""
+        turn, queue = self._turns.get(name), self._queues.get(owner, deque())
+        if turn is None or turn not in queue:
+            return 0
+        behind, before = queue.index(turn), True
+        place = behind + 1
+        for other, waiting in self._queues.items():
+            if other == owner:
+                before = False
+            else:
+                place += min(len(waiting), behind + before)
+        return place
+
+    async def _wait(self, owner: str, name: str) -> None:
         queue = self._queues.get(owner)
         own, owners = len(queue or ()), len(self._queues) + (queue is None)
         if self.waiting >= self.size.queue and own >= self.size.queue // owners:
-            said = f"the queue of compute pool {self.name!r} is full ({self.size.queue} statements)"
+            said = f"the queue of compute pool {self.name!r} is full ({self.size.queue} statements); try again later"
             raise Failure(sqlstate.LIMIT, said)
         if queue is None:
             queue = self._queues[owner] = deque()
         turn = asyncio.get_running_loop().create_future()
         queue.append(turn)
         self.waiting += 1
+        if name:
+            self._turns[name] = turn
         try:
             await turn
         except asyncio.CancelledError:
@@ -88,6 +106,8 @@ class Pool:
                 if not queue:
                     del self._queues[owner]
             raise
+        finally:
+            self._turns.pop(name, None)
 
     def _release(self) -> None:
         """Pass the slot to the next waiting statement."""

@@ -212,8 +212,9 @@ class Sessions:
         return found
 
     def admit(self, caller: Caller, name: str, times: int = 1) -> None:
-        """Count one more session, which closed() or keep() undoes. Raises BadRequest where there are too many; one
-        without a name may be beyond the bound of a token, up to so many `times` that."""
+        """Count one more session until closed() or keep(). Raises BadRequest if there are too many; a session without a
+        name may exceed the limit of a token by the factor `times`.
+        """
         number, together = self._numbers[caller.token_id], self._numbers.total()
         said = ""
         if number >= self._bounds.sessions * (1 if name else times):
@@ -221,7 +222,7 @@ class Sessions:
         elif together >= self._bounds.all_sessions:
             said = f"too many sessions: the service has {together} {met('all_sessions')}"
         if said:
-            # Unnamed sessions end soon; named ones stay, so that retrying would be useless.
+            # Unnamed sessions end soon; named ones remain, so a retry would fail again.
             raise BadRequest(f"{said}; run TERMINATE SESSION 'id' to end one", 400 if name else 429)
         self._numbers[caller.token_id] += 1
 

@@ -24,10 +24,12 @@ SEGMENT_SIZE = 4 << 20
 """The maximum number of rows that are read at once, and the approximate maximum of their JSON in characters."""
 
 SEGMENT_SECONDS = 1.0
-"""How long they may take to evaluate, about: that goes on when nobody reads the query any more."""
+"""Approximate maximum time to evaluate a segment, in seconds: the evaluation continues even if the query has no reader
+left.
+"""
 
 FIRST = 64
-"""Rows that are read at once while their width is unknown."""
+"""Rows that are read at once until their width is known."""
 
 SHARED = 64
 SHARED_SIZE = 16 << 20

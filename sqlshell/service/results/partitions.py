@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import uuid
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
@@ -10,8 +12,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import BinaryIO
 
 from sqlshell.service.organizations.organizations import Organizations
-from sqlshell.service.organizations.unused_memory import give_back
-from sqlshell.service.results.results import PARTITION_BYTES, Layout
+from sqlshell.service.organizations.unused_memory import give_back, in_thread
+from sqlshell.service.results.results import PARTITION_BYTES, Layout, opened
 from sqlshell.service.results.time_zones import in_zone
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.wire.budget import Budget
@@ -31,7 +33,7 @@ PIECE = 256 << 10
 
 
 class Rows:
-    """The rows of a partition for one reader, as JSON separated by commas: `size` bytes in pieces.
+    """Rows for one reader, `size` bytes in pieces: those of a partition as JSON separated by commas, or a whole file.
 
     They come from a `body` or from the next bytes of a file. close() releases their share of the memory for readers.
     """
@@ -41,6 +43,12 @@ class Rows:
         self._body = body
         self._file = file
         self.on_close: Callable[[], None] | None = None
+
+    def limit(self, start: int, end: int) -> None:
+        """Give only the bytes in [start, end) of what the file has from its start. Raises OSError."""
+        assert self._file is not None
+        self._file.seek(start)
+        self.size = end - start
 
     async def pieces(self) -> AsyncIterator[bytes | memoryview]:
         """Raises OSError."""
@@ -99,6 +107,44 @@ class Pages:
         finally:
             if rows is None:
                 self._unread.give(record.organization, taken)
+
+    async def whole(self, record: Record, left: Callable[[], bool]) -> Rows:
+        """The file of a typed result, or one made of a result that is kept as text; close() it.
+
+        Waits as rows() does. Raises Failure and OSError.
+        """
+        taken = await self._unread.wait(record.organization, PIECE, left)
+        rows = None
+        try:
+            if record.spool.layout.typed:
+                file, size = await asyncio.to_thread(record.spool.open_whole)
+            else:
+                file, size = await self._converted(record)
+            rows = Rows(size, file=file)
+            rows.on_close = lambda: self._unread.give(record.organization, taken)
+            return rows
+        finally:
+            if rows is None:
+                self._unread.give(record.organization, taken)
+
+    async def _converted(self, record: Record) -> tuple[BinaryIO, int]:
+        """A file of the engine's format made of a result that is kept as text; it has no name any more."""
+        organization = await asyncio.to_thread(self._organizations.get, record.organization)
+        outcome, spool = record.outcome, record.spool
+        assert outcome is not None
+        target = organization.folder("temporary") / str(uuid.uuid4())
+        rows = target.with_suffix(".rows") if spool.path is None else spool.path
+        numbers = [number for number, _ in outcome.zoned]
+        try:
+            if spool.path is None:
+                await asyncio.to_thread(rows.write_bytes, spool.body)
+            convert = organization.engine.convert
+            await organization.workers.reader(convert, rows, spool.layout.ends, outcome.columns or [], numbers, target)
+            return await asyncio.to_thread(opened, target)
+        finally:
+            target.unlink(missing_ok=True)
+            if spool.path is None:
+                rows.unlink(missing_ok=True)
 
     def held(self, record: Record, number: int) -> AbstractAsyncContextManager[None]:
         """Reserve memory for a partition from partition()."""
@@ -175,7 +221,9 @@ class Pages:
     def _rest_later(self) -> None:
         if self._resting is not None:
             self._resting.cancel()
-        self._resting = asyncio.get_running_loop().call_later(REST_SECONDS, self._rest)
+        # Python closes what is left of a coroutine after the end of its loop.
+        with contextlib.suppress(RuntimeError):
+            self._resting = asyncio.get_running_loop().call_later(REST_SECONDS, self._rest)
 
     def _rest(self) -> None:
         """Release the memory for readers."""
@@ -190,7 +238,7 @@ class Pages:
                 engine.rest()
             give_back()
 
-        asyncio.get_running_loop().run_in_executor(None, rest)
+        in_thread(rest)
 
 
 def _moved(record: Record, timezone: str) -> bool:
@@ -199,11 +247,17 @@ def _moved(record: Record, timezone: str) -> bool:
 
 
 def stretch(layout: Layout, number: int) -> tuple[int, int]:
-    """The range of partitions that are rendered together with one: the first, and the last plus 1."""
+    """The range of partitions that are rendered together with one: the first, and the last plus 1.
+
+    The first partition, which comes with the statement's response, is rendered alone: the client may not need more, or
+    fetch the others as a file.
+    """
+    if number == 0:
+        return 0, 1
     ends = layout.ends
     if len(ends) <= number:
         # Stored by a version that did not record `ends`.
         return number, number + 1
     window = (ends[number - 1] if number else 0) // STRETCH_BYTES
-    first = bisect_left(ends, window * STRETCH_BYTES) + 1 if window else 0
+    first = bisect_left(ends, window * STRETCH_BYTES) + 1 if window else 1
     return first, min(len(ends), bisect_left(ends, (window + 1) * STRETCH_BYTES) + 1)

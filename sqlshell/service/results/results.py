@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -24,7 +26,8 @@ class Layout(msgspec.Struct, omit_defaults=True):
     """How a result is stored: `rows` in partitions of `partition_rows`, or with the numbers of rows in `sizes`.
 
     `form` is "record" (in the record), "text" (a file of JSON rows) or "engine" (a file in the engine's format). `ends`
-    are the ends of the partitions in bytes of JSON: exact for a text, approximate for an engine's file.
+    are the ends of the partitions in bytes of JSON: exact for a text, approximate for an engine's file. `typed` is a
+    Parquet file with the result's columns in its metadata.
     """
 
     rows: int = 0
@@ -32,6 +35,7 @@ class Layout(msgspec.Struct, omit_defaults=True):
     form: str = "record"
     ends: list[int] = []
     sizes: list[int] = []
+    typed: bool = False
 
     @property
     def counts(self) -> list[int]:
@@ -131,6 +135,7 @@ class Spool:
                 end += size
                 self.layout.add(rows, end)
             self.size = self._path.stat().st_size
+            self.layout.typed = True
         elif self._file is not None or self.size > IN_RECORD:
             self._to_file()
             assert self._file is not None
@@ -158,19 +163,26 @@ class Spool:
         start, end = (ends[number - 1] if number else 0), ends[number]
         if self._path is None:
             return self.body[start:end]
-        # The engine's process created the file: it could be a link to a file that the engine may not read.
-        with open(self._path, "rb", opener=_not_through_links) as file:
+        with self._opened() as file:
             file.seek(start)
             return file.read(end - start)
 
     def open(self, number: int) -> tuple[BinaryIO, int]:
         """Open a file at the start of a partition that is stored as text; returns its size too. Raises OSError."""
-        assert self._path is not None
         ends = self.layout.ends
         start = ends[number - 1] if number else 0
-        file = self._path.open("rb")
+        file = self._opened()
         file.seek(start)
         return file, ends[number] - start
+
+    def open_whole(self) -> tuple[BinaryIO, int]:
+        """Open the file of the result; returns its size too. Raises OSError."""
+        assert self._path is not None
+        return opened(self._path)
+
+    def _opened(self) -> BinaryIO:
+        assert self._path is not None
+        return opened(self._path)[0]
 
     def drop(self) -> None:
         if self._file is not None:
@@ -226,5 +238,16 @@ class Spool:
             self._held = []
 
 
+def opened(path: Path) -> tuple[BinaryIO, int]:
+    """Open a file of an engine; returns its size too. Raises OSError."""
+    # The engine's process created the file: it could be a link to a file that the engine may not read.
+    file = open(path, "rb", opener=_not_through_links)  # noqa: SIM115
+    return file, os.fstat(file.fileno()).st_size
+
+
 def _not_through_links(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    opened = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return opened

@@ -1,7 +1,7 @@
 """Outgoing requests of the service, only to allowed addresses.
 
 A name is resolved, once, only if the operator allowed it or it is `localhost`; the connection is made to the address
-that was checked. No proxy is used, no redirect is followed, and the content of an answer is shown to nobody.
+that was checked. No proxy is used, no redirect is followed, and the content of a response is not shown to anybody.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import contextlib
 import ipaddress
 import re
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -22,12 +21,13 @@ from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Failure
+from sqlshell.unreachable import Cause, why_failed
 
 SECONDS: Final = 5.0
 """The total time for the requests of a statement; TERMINATE QUERY cannot interrupt them."""
 
 MOST: Final = 1 << 20
-"""The maximum number of bytes of an answer that are read."""
+"""Maximum bytes of a response that are read."""
 
 ADDRESSES: Final = 4
 """The maximum number of addresses of one host that are tried."""
@@ -86,11 +86,11 @@ def read_target(text: str) -> Target:
 
 
 def get(target: Target, headers: Mapping[str, str], hosts: Collection[str] | None, until: float) -> tuple[int, bytes]:
-    """Send a GET request; returns the status and up to MOST bytes of the answer.
+    """Send a GET request; returns the status and up to MOST bytes of the response.
 
     `hosts` are the hosts, as HOST or HOST:PORT, that the operator allows in addition to loopback; None allows all.
     `until` is a time of the monotonic clock. In a thread. Raises Failure: 42501 for a host that is not allowed, 57015
-    for a host that does not answer.
+    for a host that does not respond.
     """
     check_allowed(target, hosts)
     try:
@@ -185,16 +185,15 @@ async def _answer(target: Target, addresses: Sequence[_Address], headers: Mappin
     raise Failure(sqlstate.REMOTE_UNAVAILABLE, failed)
 
 
-def _why_not_connected(error: BaseException | None) -> str:
-    """The reason for a failed connection, from the system error that caused the library's error."""
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
+def _why_not_connected(error: BaseException) -> str:
+    """The reason for a failed connection; what the host says of itself is left out."""
+    match why_failed(error).cause:
+        case Cause.CERTIFICATE:
             return "the certificate is not trusted"
-        if isinstance(error, ssl.SSLError):
+        case Cause.TLS | Cause.NOT_TLS | Cause.NO_CLIENT_CERTIFICATE | Cause.CLIENT_CERTIFICATE:
             return "the TLS handshake failed"
-        if isinstance(error, ConnectionRefusedError):
+        case Cause.REFUSED:
             return "connection refused"
-        error = error.__cause__ or error.__context__
     return "cannot connect"
 
 

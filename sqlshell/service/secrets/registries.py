@@ -77,7 +77,7 @@ def change(options: Mapping[str, str], organization: str, name: str, catalog: Ca
 def test(name: str, organization: str, catalog: Catalog, vault: Vault, hosts: Collection[str] | None) -> str:
     """Request the subjects of a schema registry; returns a message. `hosts` is as in outgoing.get().
 
-    Raises Failure; its message contains nothing of the answer.
+    Raises Failure; its message contains no part of the response.
     """
     detail = catalog.get(organization, KIND, name).detail
     headers = _authorization(name, organization, detail, catalog, vault)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from sqlshell.interface.models import MADE, ColumnInfo
 from sqlshell.service.dialect.names import BLANK, Names
+from sqlshell.service.dialect.reader import Reading
 from sqlshell.service.dialect.relations import selecting
 from sqlshell.service.engines.engine import Outcome, Relation
 from sqlshell.service.organizations.sessions import Session
@@ -20,15 +21,18 @@ _MAY_MAKE = re.compile(r"(?:insert|create)\b", re.I)
 
 
 def told(session: Session, record: Record, outcome: Outcome, sql: str = "") -> Outcome:
-    """The outcome of a statement of the engine's with its row, where it is one that has one.
+    """Add the row that describes what was created to the outcome of an engine's statement, if it has one.
 
-    A CREATE TABLE … AS SELECT and an INSERT INTO … SELECT have one; a query is named by its id.
+    CREATE TABLE … AS SELECT and INSERT INTO … SELECT have one; a query is named by its ID.
     """
     if outcome.columns is not None:
         return outcome
     sql = sql or record.sql
     blank = BLANK.match(sql)
-    if not _MAY_MAKE.match(sql, blank.end() if blank else 0) or (found := selecting(sql)) is None:
+    if not _MAY_MAKE.match(sql, blank.end() if blank else 0):
+        return outcome
+    found = selecting(record.reading if sql == record.sql else Reading(sql))
+    if found is None:
         return outcome
     relation = place(session, found.names)
     if found.kind == "insert":

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementRequest
-from sqlshell.service.dialect import Own, read
+from sqlshell.service.dialect import Own
 from sqlshell.service.engines.engine import Failure, Outcome
 from sqlshell.service.http.body import Form
 from sqlshell.service.objects import inventory
@@ -66,7 +66,7 @@ class BatchRunner:
         It stops at a statement that is not for the engine, or when another statement waits for the slot.
         """
         most = TOGETHER
-        while at < len(batch.records) and is_engines(batch.records[at].sql) and not session.ended:
+        while at < len(batch.records) and batch.records[at].reading.is_engines() and not session.ended:
             before, at = at, self._together(loop, session, request, batch, at, most)
             if at == before:
                 break
@@ -123,7 +123,7 @@ class BatchRunner:
         """The number of statements from `at` on that the engine can run without the service; at least 1."""
         number = 0
         for record in batch.records[at : at + most]:
-            if not (self._execution.is_plain(session, record.sql) and is_engines(record.sql)):
+            if not (self._execution.is_plain(session, record.sql) and record.reading.is_engines()):
                 break
             number += 1
         return max(1, number)
@@ -178,14 +178,6 @@ class BatchRunner:
             self._endings.finish_all(endings)
         if committed:
             self._start(session.organization.streams.changed())
-
-
-def is_engines(sql: str) -> bool:
-    """Whether a statement is for the engine, rather than about objects of the service."""
-    try:
-        return read(sql) is None
-    except Failure:
-        return False
 
 
 def fault(error: Exception, record: Record) -> tuple[str, str]:

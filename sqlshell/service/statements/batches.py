@@ -1,4 +1,4 @@
-"""Batches: statements that are submitted together, run one after another, and answered together.
+"""Batches: statements that are submitted together and run one after another, with one response for all.
 
 Each is a statement like any other, with its own record. A batch saves, for each statement, a request, a turn of the
 session and a switch of threads.
@@ -38,7 +38,7 @@ class Ended(Struct, frozen=True):
 
 
 class Batch(Struct, eq=False):
-    """`records` are all statements until the batch is over, and then those that were started.
+    """`records` are all statements until the batch has ended, and then those that were started.
 
     `stops` says whether a failure ends the batch; `over` is set when no more statements of it will run. `ended` is the
     queue of outcomes from the thread, and `told` says whether the event loop was woken for it. `size` is the size of
@@ -59,9 +59,9 @@ class Batch(Struct, eq=False):
     def ends_with(self, record: Record, state: str) -> bool:
         """Whether the batch ends after a statement with this sqlState.
 
-        It does so after a failure if `stops` is set; after a cancelled statement, one that found something not ready
-        and is to be sent again, or one whose session was lost; after a large result, because its reader may fail before
-        it has read all of it; after a SELECT on a stream; and when the results together are too large.
+        It does so after a failure if `stops` is set; after a canceled statement, one that failed because something was
+        not ready and should be sent again, or one whose session was lost; after a large result, because reading it may
+        fail; after a SELECT on a stream; and when the results are too large in total.
         """
         if record.feed is not None:
             return True

@@ -81,7 +81,7 @@ class Endings:
     def take(self, records: Sequence[Record], connection: Connection) -> int:
         """Assign statements to a connection that runs them one after another.
 
-        Returns their number: those before the first that was already cancelled.
+        Returns their number: those before the first that was already canceled.
         """
         with self._interrupting:
             for number, record in enumerate(records):
@@ -202,7 +202,7 @@ class Endings:
         return f"query {statement_id} {meaning} ({sqlstate.meaning(target.state)})"
 
     async def _terminate_session(self, session: Session, record: Record, asked: TerminateSession) -> None:
-        """Terminate a session: at once, cancelling its statements, or once they have finished."""
+        """Terminate a session: at once, canceling its statements, or once they have finished."""
         target = self._sessions.named(asked.name, session)
         if target.caller.token_id != session.caller.token_id:
             require(session, Rights.OBJECTS, "TERMINATE SESSION of another token's session")
@@ -223,7 +223,7 @@ class Endings:
         abandoned = False
         while target.running and time.monotonic() < began + TERMINATE_SECONDS:
             if target.feed is not None:
-                # The SELECT on a stream started meanwhile and has its answer: there is nothing to interrupt.
+                # The SELECT on a stream has started meanwhile and has its response: there is nothing to interrupt.
                 await self.end_feed(target, sqlstate.CANCELLED, QUERY_ENDED)
                 return
             if time.monotonic() > began + ABANDON_SECONDS and not abandoned:
@@ -276,9 +276,7 @@ class Endings:
             for query in organization.streams.queries():
                 record = self._ledger.find(query.query_id)
                 if record is not None and not query.readers and query.idle_since < oldest:
-                    await self.end_feed(
-                        record, sqlstate.CANCELLED, "cancelled because no client was reading its result"
-                    )
+                    await self.end_feed(record, sqlstate.CANCELLED, "canceled because no client was reading its result")
 
 
 def _told(record: Record, message: str) -> str:

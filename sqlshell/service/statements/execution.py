@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 
 from msgspec.structs import replace
 
@@ -21,6 +22,7 @@ from sqlshell.service.dialect import (
     DropFunction,
     InsertEntity,
     List,
+    Load,
     Own,
     Print,
     StartPool,
@@ -39,6 +41,7 @@ from sqlshell.service.objects.changes import Changes
 from sqlshell.service.objects.names import check_named
 from sqlshell.service.objects.objects import Objects, blamed
 from sqlshell.service.objects.required_context import needed
+from sqlshell.service.objects.resources import attached
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
@@ -195,6 +198,8 @@ class Execution:
                 return self._run_engine(session, record, options, record.sql)
             case Update() | Test() | InsertEntity() | Truncate() | Alter() | CreateFunction() | DropFunction():
                 return self._changes.run(asked, session, record, options)
+            case Load():
+                return self._load(session, asked, record, form, options)
             case CanI():
                 return privileges.can(session, asked)
             case List() if asked.show and not asked.place and self._is_engines(session, asked.what):
@@ -246,23 +251,27 @@ class Execution:
         broken: dict[tuple[str, str], str] = {}
         if reads_store:
             broken = stores.mount_named(organization, sql, record, session.connection.database)
-        if named := [item for item in organization.streams.known if item[2].lower() in low]:
-            feed = session.connection.feed(sql, named, options)
+        named = [item for item in organization.streams.known if item[2].lower() in low]
+
+        def run() -> Outcome | Feed:
+            feed = session.connection.feed(sql, named, options) if named else None
             if feed is not None:
-                return feed, 0 if feed.from_earliest else organization.engine.head(feed.stream)
-        if reads_store and not organization.locked and session.connection.transaction != "failed":
-            # DuckDB has no plan for statements that read files, so the target and other sources are unknown.
-            if CREATES.match(bare(sql[:4000])):
-                stores.check_read_only(organization, session.connection, sql)
-            if named and (in_store or stores.named_stores(organization, sql)):
-                stores.check_streams(organization, session.connection, sql)
+                return feed
+            if reads_store and not organization.locked and session.connection.transaction != "failed":
+                # DuckDB has no plan for statements that read files, so the target and other sources are unknown.
+                if CREATES.match(bare(sql[:4000])):
+                    stores.check_read_only(organization, session.connection, sql)
+                if named and (in_store or stores.named_stores(organization, sql)):
+                    stores.check_streams(organization, session.connection, sql)
+            return session.connection.run(sql, options, record.spool)
+
         try:
             try:
-                outcome = session.connection.run(sql, options, record.spool)
+                outcome = run()
             except Failure as failure:
                 if failure.sql_state not in UNBOUND or not self._mounted_behind(session, record, sql, failure.message):
                     raise
-                outcome = session.connection.run(sql, options, record.spool)
+                outcome = run()
         except Failure as failure:
             if reads_store and failure.sql_state in UNCHANGED:
                 stores.check_read_only(organization, session.connection, sql)
@@ -272,6 +281,8 @@ class Execution:
                 check_named(organization, sql)
             functions.check_called(organization, sql, failure)
             raise
+        if isinstance(outcome, Feed):
+            return outcome, 0 if outcome.from_earliest else organization.engine.head(outcome.stream)
         inventory.note(session, sql)
         if organization.streams.known and re.match(MAY_DROP, bare(sql[:4000]), re.I):
             organization.check_streams()
@@ -301,6 +312,22 @@ class Execution:
         stores.mount(organization, store, [entity], record)
         return session.connection.run(f"SELECT * FROM {qualified(store, 'main', entity)}", options, record.spool)
 
+    def _load(self, session: Session, asked: Load, record: Record, form: Form, options: Options) -> Outcome:
+        organization, found = session.organization, attached(form.attachments, asked.file)
+        if not organization.locked:
+            return session.connection.load(asked.names, asked.columns, found.path, options)
+        # Its engine sees no file outside of its own folder.
+        place = organization.folder("temporary") / str(uuid.uuid4())
+        try:
+            place.hardlink_to(found.path)
+            return session.connection.load(asked.names, asked.columns, place, options)
+        except Failure as failure:
+            if failure.sql_state in NOT_FOUND:
+                check_named(organization, record.sql)
+            raise
+        finally:
+            place.unlink(missing_ok=True)
+
     def _application(self, session: Session, asked: Application, options: Options) -> Outcome:
         for number, sql in enumerate(asked.statements, 1):
             own = read(sql)
@@ -321,5 +348,5 @@ def _needs_database(asked: Own | None) -> bool:
         return asked.kind in {"stream", "changelog", "materialized_view", "relation"}
     if isinstance(asked, Use):
         return asked.kind == "schema" and len(asked.names) == 1
-    evaluated = isinstance(asked, Print | Application | CreateAs | DescribeStatement)
+    evaluated = isinstance(asked, Print | Application | CreateAs | DescribeStatement | Load)
     return asked is None or evaluated or isinstance(asked, Truncate | Alter)

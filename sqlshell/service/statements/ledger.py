@@ -16,7 +16,9 @@ from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, ContextEcho
+from sqlshell.service.dialect import Reading
 from sqlshell.service.engines.engine import Connection, Feed, Outcome
+from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.results.results import Layout, Spool
 from sqlshell.service.storage import Storage
 
@@ -80,6 +82,8 @@ class Record(Struct, eq=False, weakref=True):
     message: str = ""
     outcome: Outcome | None = None
     connection: Connection | None = None
+    pools: tuple[Pool, ...] = ()
+    """The pools in which it waits for a slot, or has one."""
     number: int = 0
     """Its number among the statements that were passed to its connection together."""
     helper: Callable[[], None] | None = None
@@ -87,22 +91,31 @@ class Record(Struct, eq=False, weakref=True):
     feed: Feed | None = None
     ending: bool = False
     timed_out: str = ""
-    """The message if the statement was cancelled by a timeout, else ""."""
+    """The message if the statement was canceled by a timeout, else ""."""
     started: bool = False
     began: float = 0.0
     """When its engine started it, by the monotonic clock; 0 before that."""
     finished: float = 0.0
     seconds: float = 0.0
-    """How long it ran; only for statements of a batch."""
+    """How long it ran; 0 if it never started, or is not known to have started."""
     timezone: str = ""
     closing: str = ""
     secretless: Secretless | None = None
     """Set if the statement contains secrets, until it has finished."""
+    known: Reading | None = None
+    """The statement as the dialect reads it, once that was asked, until it has finished."""
     weight: int = 0
     """Its size in memory once it has finished, in characters and bytes."""
     done: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when there is an answer: at the end, or when a SELECT on a stream has started."""
+    """Set when there is a response: at the end, or when a SELECT on a stream has started."""
+
+    @property
+    def reading(self) -> Reading:
+        """The statement as the dialect reads it."""
+        if self.known is None:
+            self.known = Reading(self.sql)
+        return self.known
 
     @property
     def text(self) -> str:
@@ -134,6 +147,14 @@ class Record(Struct, eq=False, weakref=True):
         """
         ran_in = self.context.timezone or ""
         return ran_in if ran_in and asked in {"", self.timezone} else asked or "UTC"
+
+    @property
+    def waiting(self) -> str:
+        """What a statement that has not started waits for, for people."""
+        for pool in self.pools:
+            if place := pool.place(self.owner, self.statement_id):
+                return f"queued{f' in compute pool {pool.name!r}' if pool.name else ''}: place {place:,}"
+        return "the statement is queued"
 
     @property
     def status(self) -> str:
@@ -231,6 +252,8 @@ class Ledger:
         for record, state, message in endings:
             self._kept_of(record.organization).add(0, record.spool.size)
             record.state, record.message, record.finished = state, message, finished
+            if record.began and not record.seconds:
+                record.seconds = time.monotonic() - record.began
             record.done.set()
             record.ready.set()
             if self._running.pop(record.statement_id, None) is not None:
@@ -311,9 +334,10 @@ class Ledger:
         return list(self._running.values())
 
     def latest(self, organization: str, number: int) -> list[Record]:
-        """The latest records of an organization, "" being those of none, the newest first, but for what shells say when
-        they leave: `number` of them, and all that have not ended, so that each of these can be found and terminated.
-        Those that are not held have the first LISTED characters of their text."""
+        """The latest records of an organization ("" for those of none), the newest first, except the TERMINATE SESSION
+        of shells that exit: `number` of them, and all unfinished ones, so that each of these can be found and
+        terminated. Records that are not in memory have the first LISTED characters of their text.
+        """
         # A running record may be stored with the organization of its submission, or not be stored yet.
         running = [item for item in self.running() if item.organization == organization and not _leaves(item.sql)]
         rows = self._storage.read(
@@ -392,6 +416,7 @@ class Ledger:
             self._count(key, number, number * len(record.sql))
 
     def _keep(self, record: Record) -> None:
+        record.known = None
         if record.secretless is not None:
             record.sql, record.secretless = record.secretless.text, None
         record.weight = record.length + len(record.message) + len(record.spool.body)
@@ -443,7 +468,7 @@ _INSERT = f"INSERT INTO statements ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 
 
 
 async def settle(record: Record, seconds: float) -> None:
-    """Wait for a record's answer, for at most `seconds`."""
+    """Wait for a record's response, for at most `seconds`."""
     if not record.ready.is_set():
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -24,12 +24,12 @@ from sqlshell.service.dialect import (
     DescribeStatement,
     Drop,
     List,
+    Load,
     Own,
     Print,
+    Reading,
     Restart,
     is_about_organizations,
-    read,
-    takes_long,
 )
 from sqlshell.service.engines.engine import ENDED_EARLY, Failure, Outcome
 from sqlshell.service.http.body import BadRequest, Form
@@ -55,7 +55,7 @@ OPENERS = 16
 CLOSING_SECONDS = 5.0
 TICK_SECONDS = 0.5
 SWEEP_SECONDS = 5.0
-POOL_TIME = "statement cancelled: it ran longer than the timeout of its compute pool"
+POOL_TIME = "statement canceled: it ran longer than the timeout of its compute pool"
 
 ASIDE = 4 << 10
 """A request of up to this many bytes may be about statements, and is accepted when others are refused."""
@@ -116,7 +116,7 @@ class Statements:
         handed = False
         try:
             if self.draining:
-                raise BadRequest("the service is stopping", 503)
+                raise BadRequest("the service is shutting down", 503)
             items = await self.texts.split(request.statement, caller.token_id, left)
             given = [(item.text, item.ending) for item in items if isinstance(item, Statement)]
             if not items:
@@ -125,12 +125,14 @@ class Statements:
             given = given or [(request.statement, "")]
             texts = [text for text, _ in given]
             commands = [item.name for item in items if isinstance(item, BackslashCommand)]
-            aside = self._aside(texts[0]) if len(texts) == 1 and not commands else None
+            reading = Reading(texts[0])
+            aside = self._aside(reading) if len(texts) == 1 and not commands else None
             # Statements about statements have a separate limit, so that others can still be terminated.
             try:
                 session, own, records = await self._admitted(request, caller, given, 1 if aside is None else 2)
             except Failure as failure:
                 return self._refused(request, await self._sent(given, caller), caller, failure)
+            records[0].known = reading
             if commands:
                 said = f"{commands[0][:100]!r} is a shell command, not SQL"
                 self.endings.finish(records[0], sqlstate.SYNTAX, said)
@@ -156,7 +158,7 @@ class Statements:
         if attached:
             raise BadRequest("a batch cannot have attachments; submit the statement that needs them separately")
         if self.draining:
-            raise BadRequest("the service is stopping", 503)
+            raise BadRequest("the service is shutting down", 503)
         texts = request.statements or []
         self._check_load(caller, len(texts), sum(map(len, texts)), 1)
         given = [_apart(text) for text in texts]
@@ -205,7 +207,7 @@ class Statements:
         for record in self.ledger.running():
             record.ending = True
             if record.feed is not None:
-                await self.endings.end_feed(record, sqlstate.CANCELLED, "the service was stopped")
+                await self.endings.end_feed(record, sqlstate.CANCELLED, "the service was shut down")
         while any(record.connection for record in self.ledger.running()) and time.monotonic() < until:
             self.endings.interrupt(*(record for record in self.ledger.running() if record.connection))
             await asyncio.sleep(0.01)
@@ -264,7 +266,9 @@ class Statements:
         return record
 
     async def _session(self, request: StatementRequest, caller: Caller, times: int) -> tuple[Session, bool]:
-        """The session of a request, and whether it is for this request alone; `times` the bound may be met there."""
+        """The session of a request, and whether it is only for this request; such a session may exceed the limit by the
+        factor `times`.
+        """
         name = (request.parameters.session_id if request.parameters else None) or ""
         found = self._sessions.find(caller, name)
         if found is None:
@@ -339,12 +343,12 @@ class Statements:
             record.context = replace(session.echo(), timezone=None)
 
     @staticmethod
-    def _aside(sql: str) -> Any:
-        """Parse a statement about statements; None for others."""
-        if takes_long(sql):
+    def _aside(reading: Reading) -> Any:
+        """The parsed statement, if it is about statements; None for others."""
+        if reading.takes_long:
             return None
         with contextlib.suppress(Failure):
-            asked = read(sql)
+            asked = reading.own()
             return asked if is_aside(asked) else None
         return None
 
@@ -387,15 +391,18 @@ class Statements:
                         at += 1
                         continue
                     pool = None
-                    if record.running and not record.ending and await self.texts.is_engines(record.sql, record.owner):
+                    waits = record.running and not record.ending
+                    if waits and await self.texts.is_engines(record.reading, record.owner):
                         pool = session.organization.pool(session.compute_pool)
                     if pool is not None and not pool.size.timeout:
                         for item in records[at:] if record.organization != session.organization.id else ():
-                            if not await self.texts.is_engines(item.sql, item.owner):
+                            if not await self.texts.is_engines(item.reading, item.owner):
                                 break
                             self._settle_in(item, session, None)
                         workers = session.organization.workers
-                        async with pool.admit(record.owner), workers.places.admit(record.owner):
+                        record.pools = pool, workers.places
+                        name = record.statement_id
+                        async with pool.admit(record.owner, name), workers.places.admit(record.owner, name):
                             pools = pool, workers.places
                             at = await workers.statement(self._stretches.run, loop, session, request, batch, at, pools)
                         self._stretches.take(batch, session)
@@ -409,7 +416,7 @@ class Statements:
         finally:
             self._stretches.take(batch, session)
             while at < len(records) and (records[at].started or not records[at].running):
-                self.endings.finish(records[at], sqlstate.CANCELLED, "the service was stopped", session)
+                self.endings.finish(records[at], sqlstate.CANCELLED, "the service was shut down", session)
                 at += 1
             self.ledger.drop(records[at:])
             del records[at:]
@@ -442,14 +449,14 @@ class Statements:
         try:
             await work
         except asyncio.CancelledError:
-            self.endings.finish(record, sqlstate.CANCELLED, "the service was stopped", session)
+            self.endings.finish(record, sqlstate.CANCELLED, "the service was shut down", session)
             raise
         except Exception as error:
             state, message = fault(error, record)
             self.endings.finish(record, state, message, session)
 
     async def _one(self, session: Session, request: StatementRequest, record: Record, form: Form) -> None:
-        asked = await self.texts.read(record.sql, record.owner)
+        asked = await self.texts.read(record.reading, record.owner)
         if is_aside(asked):
             record.context = session.echo()
             await self.endings.about(session, record, asked)  # type: ignore[arg-type]
@@ -464,8 +471,9 @@ class Statements:
             thread = workers.other
             if _takes_place(asked):
                 pool = session.organization.pool(session.compute_pool)
-                await stack.enter_async_context(pool.admit(record.owner))
-                await stack.enter_async_context(workers.places.admit(record.owner))
+                record.pools = pool, workers.places
+                for each in record.pools:
+                    await stack.enter_async_context(each.admit(record.owner, record.statement_id))
                 thread = workers.statement
                 if pool.size.timeout:
                     loop = asyncio.get_running_loop()
@@ -588,13 +596,13 @@ class Statements:
         oldest = time.monotonic() - most
         for record in self.ledger.running():
             if record.connection is not None and record.began < oldest and not record.timed_out:
-                self._time_out(record, f"statement cancelled: it ran longer than {most:g} seconds {met('seconds')}")
+                self._time_out(record, f"statement canceled: it ran longer than {most:g} seconds {met('seconds')}")
 
 
 def _named(request: StatementRequest, echo: ContextEcho) -> ContextEcho:
-    """The context that a request names, for the answer to a statement that fails before its session adopts it.
+    """The context that a request names, for the response to a statement that fails before its session adopts it.
 
-    Clients continue in the context that is echoed, which must not be another one than they named.
+    Clients continue in the context of the response, which must not differ from the one that they named.
     """
     moves = bool(request.database) and request.database != echo.database_name
     return replace(
@@ -628,4 +636,4 @@ def _takes_place(asked: Own | None) -> bool:
     """Whether a statement needs a slot in its compute pool, because the engine runs it."""
     if isinstance(asked, List):
         return bool(asked.where)
-    return asked is None or isinstance(asked, Print | Application | CreateAs | DescribeStatement)
+    return asked is None or isinstance(asked, Print | Application | CreateAs | DescribeStatement | Load)

@@ -1,1 +1,1 @@
-"""Stores: folders of data files, their entities, and copies for the engine."""
+"""Stores: directories of data files, their entities, and copies for the engine."""

@@ -209,7 +209,7 @@ class Copies:
             process.kill()
             process.wait()
         if ended.is_set():
-            raise Failure(sqlstate.CANCELLED, "the statement was cancelled while files of a store were copied")
+            raise Failure(sqlstate.CANCELLED, "the statement was canceled while files of a store were copied")
         held: dict[str, Stamp] = {}
         failed: dict[str, str] = {}
         at = ""
@@ -239,14 +239,14 @@ def _others(known: Mapping[str, Stamp], done: Collection[str]) -> list[str]:
 
 @contextlib.contextmanager
 def _turn(lock: threading.Lock, waiting: Waiting | None) -> Iterator[None]:
-    """Hold a lock; a statement that waits for it can be cancelled."""
+    """Hold a lock; a statement that waits for it can be canceled."""
     ended = threading.Event()
     if waiting is not None:
         waiting.helper = ended.set
     until = time.monotonic() + 2 * SECONDS
     while not lock.acquire(timeout=WAIT_SECONDS):
         if ended.is_set() or time.monotonic() > until:
-            raise Failure(sqlstate.CANCELLED, "the statement was cancelled while it waited for the copy of a store")
+            raise Failure(sqlstate.CANCELLED, "the statement was canceled while it waited for the copy of a store")
     try:
         if waiting is not None:
             waiting.helper = None

@@ -205,7 +205,7 @@ def mount_named(organization: Organization, sql: str, waiting: Waiting, database
 
     These are the entities whose names occur in the statement, of the stores whose names occur in it or that are the
     session's `database`. Returns the reasons for those that cannot be read, by store and entity. Raises Failure if the
-    statement was cancelled.
+    statement was canceled.
     """
     text = sql.lower()
     broken: dict[tuple[str, str], str] = {}

@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 
-from sqlshell.service.organizations.unused_memory import give_back
+from sqlshell.service.organizations.unused_memory import give_back, in_thread
 
 SHARE = 4
 """Each holder may use at most 1/SHARE of a budget."""
@@ -97,14 +97,15 @@ class Budget:
             self._waiting.pop(waiting, None)
 
     def _rest_later(self) -> None:
-        loop = asyncio.get_running_loop()
         if self._resting is not None:
             self._resting.cancel()
-        self._resting = loop.call_later(REST_SECONDS, self._rest, loop)
+        # Python closes what is left of a coroutine after the end of its loop.
+        with contextlib.suppress(RuntimeError):
+            self._resting = asyncio.get_running_loop().call_later(REST_SECONDS, self._rest)
 
-    def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _rest(self) -> None:
         self._resting = None
-        loop.run_in_executor(None, give_back)
+        in_thread(give_back)
 
 
 class Lease:

@@ -36,7 +36,7 @@ BODY_SECONDS = 3600.0
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. A refused request is answered in its turn, and then the connection is closed."""
+    """One connection. A refused request gets its response in turn, and then the connection is closed."""
 
     def __init__(self, *given: Any, bounds: Bounds, connections: Connections, **more: Any) -> None:
         super().__init__(*given, **more)
@@ -184,13 +184,13 @@ class BoundedProtocol(HttpToolsProtocol):
         raise ValueError(said)
 
     def _refuse(self, status: int, said: str) -> None:
-        """Stop reading, and send the refusal after the answers to all earlier requests."""
+        """Stop reading, and send the refusal after the responses to all earlier requests."""
         self._deaf = True
         self._stop()
         words = _raw(status, said) if said else b""
         cycle = self.cycle
         if self._in_body and cycle is not None and cycle.response_complete:
-            # The request has already been answered.
+            # The response has already been sent.
             self.transport.abort()
             return
         if self._in_body and words and cycle is not None:
@@ -267,7 +267,7 @@ def _wrong(url: bytes, headers: list[tuple[bytes, bytes]], version: str) -> tupl
 
 
 def _raw(status: int, said: str) -> bytes:
-    """A raw HTTP answer to a request that does not reach the application."""
+    """A raw HTTP response to a request that does not reach the application."""
     body = msgspec.json.encode({"message": said})
     head = b"Content-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
     return STATUS_LINE[status] + head + body

@@ -20,7 +20,7 @@ TOGETHER = 256
 class ReadFirst:
     """Delays an error until the body of its request has been read, within limits.
 
-    Many clients read no answer before they have sent the whole body, and report a broken connection otherwise.
+    Many clients read no response before they have sent the whole body, and report a broken connection otherwise.
     `body_seconds` is the maximum pause of any body.
     """
 

@@ -20,7 +20,7 @@ DRAIN_BODY = 64 << 20
 DRAIN_HEAD = 8 << 20
 DRAIN_SECONDS = 15.0
 DRAIN_IDLE_SECONDS = 2.0
-"""How much of a body is still read after an early answer, so that the client can read the answer; less if the request
+"""How much of a body is still read after an early response, so that the client can read it; less if the request
 was refused because of its headers."""
 
 
@@ -107,7 +107,7 @@ class Lingering(asyncio.Transport):
         self._drain = self._loop.call_later(DRAIN_IDLE_SECONDS, self._transport.close)
 
     def drained(self, number: int) -> None:
-        """Count bytes that were received after the answer."""
+        """Count bytes that were received after the response."""
         self._drained += number
         now = self._loop.time()
         if self._drain is not None:

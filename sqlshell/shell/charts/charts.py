@@ -1,7 +1,7 @@
-"""Which chart a result makes: the columns for its axes, its kind, and the points.
+"""Chooses the chart for a result: the columns for its axes, its kind, and the points.
 
-Without words: a text against a number is bars, a time or an ordered number against numbers is lines, one number alone
-is a histogram, two texts and a number are a heat map.
+By default, a text and a number are a bar chart, a time or an ordered number and numbers a line chart, one number alone
+is a histogram, and two texts and a number are a heat map.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ KINDS: Final = ("bar", "line", "scatter", "hist", "heat")
 MOST_BARS = 50
 MOST_SERIES = 6
 MOST_POINTS = 2_000
-"""Points of a line; more lie upon each other."""
+"""Maximum points of a line; more would overlap."""
 MOST_BINS = 30
 MOST_CELLS = 60
-"""Values along one side of a heat map."""
+"""Maximum values on each side of a heat map."""
 LONGEST_LABEL = 30
 LARGEST = 1e300
-"""Numbers beyond it have sums and distances that no float holds."""
+"""Larger numbers have sums and distances that a float cannot represent."""
 TIMES = frozenset({Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
 
 
 class Series(Struct, frozen=True):
-    """The points of one column; a histogram has its bins in `xs`."""
+    """The points of one column; for a histogram `xs` are the bins."""
 
     name: str
     xs: Sequence[float]
@@ -43,9 +43,9 @@ class Series(Struct, frozen=True):
 
 
 class Chart(Struct):
-    """`labels` name the places 0, 1, … of an axis of texts, `moments` says that x is seconds since 1970.
+    """`labels` are the names of the positions 0, 1, … on an axis of texts; `moments` says that x is seconds since 1970.
 
-    `rows` are the labels down the side of a heat map, whose series are its lines. `said` is what was left out.
+    `rows` are the labels of the rows of a heat map, whose series are its rows. `notes` describe omitted data.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Chart(Struct):
     labels: list[str] = field(default_factory=list)
     moments: bool = False
     rows: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def y(self) -> str:
@@ -62,9 +62,9 @@ class Chart(Struct):
 
 
 def chart(columns: Sequence[Column], rows: Rows, words: Sequence[str]) -> Chart:
-    """The chart of a result; `words` are a kind, the column for x, and those for y, each may be left out.
+    """The chart of a result; `words` are a kind, the column for x, and those for y, each optional.
 
-    Raises UsageError for columns that are not there, and where there is nothing to draw.
+    Raises UsageError for columns that do not exist, and if there is nothing to draw.
     """
     kind = words[0] if words and words[0] in KINDS else ""
     places = [place(columns, word) for word in (words[1:] if kind else words)]
@@ -94,7 +94,7 @@ def _kind(columns: Sequence[Column], numbers: Sequence[int], places: Sequence[in
 
 
 def _axes(columns: Sequence[Column], numbers: Sequence[int], places: Sequence[int]) -> tuple[int, list[int]]:
-    """The column for x, and those for y."""
+    """The column for x, and the columns for y."""
     if places:
         x = places[0]
     else:
@@ -116,8 +116,8 @@ def _bars(columns: Sequence[Column], rows: Rows, x: int, ys: Sequence[int]) -> C
         for y in ys
     ]
     left = len(rows) - len(labels)
-    said = [f"{left:,} more rows are not drawn; use ORDER BY and LIMIT to select rows"] if left > 0 else []
-    return Chart("bar", _label(columns[x].name), series, labels, said=said)
+    notes = [f"{left:,} more rows are not drawn; use ORDER BY and LIMIT to select rows"] if left > 0 else []
+    return Chart("bar", _label(columns[x].name), series, labels, notes=notes)
 
 
 def _points(kind: str, columns: Sequence[Column], rows: Rows, x: int, ys: Sequence[int]) -> Chart:
@@ -136,8 +136,8 @@ def _points(kind: str, columns: Sequence[Column], rows: Rows, x: int, ys: Sequen
         series.append(Series(_label(columns[y].name), [point[0] for point in found], [point[1] for point in found]))
     if not any(item.xs for item in series):
         raise UsageError(f"{columns[x].name} and {', '.join(columns[y].name for y in ys)} contain no points to draw")
-    said = [f"{dropped:,} values are not drawn: they are NULL, not numeric or too large"] if dropped else []
-    return Chart(kind, _label(columns[x].name), series, labels, columns[x].kind in TIMES, said=said)
+    notes = [f"{dropped:,} values are not drawn: they are NULL, not numeric or too large"] if dropped else []
+    return Chart(kind, _label(columns[x].name), series, labels, columns[x].kind in TIMES, notes=notes)
 
 
 def _histogram(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart:
@@ -154,29 +154,36 @@ def _histogram(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> 
     name = _label(columns[at].name)
     labels = [bin_label(low, high) for low, high in pairwise(edges)]
     dropped = len(rows) - len(values)
-    said = [f"{dropped:,} values are not counted: they are NULL, not numeric or too large"] if dropped else []
-    return Chart("hist", name, [Series("rows", middles, [float(count) for count in counts])], labels, said=said)
+    notes = [f"{dropped:,} values are not counted: they are NULL, not numeric or too large"] if dropped else []
+    return Chart("hist", name, [Series("rows", middles, [float(count) for count in counts])], labels, notes=notes)
 
 
 def bins(values: Sequence[float]) -> tuple[list[float], list[int]]:
-    """The edges of bins of one width, and how many values are in each: as many as Sturges says.
-
-    Whole numbers that are few have a bin each, around them.
-    """
+    """The edges of bins of equal width, and the number of values in each."""
     low, high = min(values), max(values)
-    if high - low < MOST_BINS and all(value == int(value) for value in values):
-        low, many, width = low - 0.5, int(high - low) + 1, 1.0
-    else:
-        many = min(MOST_BINS, math.ceil(math.log2(len(values)) + 1)) if low < high else 1
-        width = (high - low) / many or 1.0
+    edges = bin_edges(low, high, len(values), integers=all(value == int(value) for value in values))
+    low, width, many = edges[0], edges[1] - edges[0], len(edges) - 1
     counts = [0] * many
     for value in values:
         counts[min(many - 1, int((value - low) / width))] += 1
-    return [low + width * number for number in range(many + 1)], counts
+    return edges, counts
+
+
+def bin_edges(low: float, high: float, number: int, *, integers: bool) -> list[float]:
+    """The edges of bins for `number` values; the number of bins follows Sturges's rule.
+
+    If there are few different `integers`, each has a bin around it.
+    """
+    if integers and high - low < MOST_BINS:
+        low, many, width = low - 0.5, int(high - low) + 1, 1.0
+    else:
+        many = min(MOST_BINS, math.ceil(math.log2(number) + 1)) if low < high else 1
+        width = (high - low) / many or 1.0
+    return [low + width * place for place in range(many + 1)]
 
 
 def bin_label(low: float, high: float) -> str:
-    """A bin in words; the number itself where it is around one."""
+    """The label of a bin; the number itself for a bin around one."""
     middle = (low + high) / 2
     return f"{middle:.0f}" if high - low == 1.0 and middle == int(middle) else f"{low:.6g} – {high:.6g}"
 
@@ -184,7 +191,7 @@ def bin_label(low: float, high: float) -> str:
 def _heat(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart:
     free = [at for at in range(len(columns)) if at not in places]
     numbers = [at for at in free if columns[at].kind.numeric]
-    # Texts make the sides where they can: numbers are wanted for the cells.
+    # Prefer texts for the axes: the cells require numbers.
     free = [at for at in free if at not in numbers] + numbers
     chosen = [*places, *free[: max(0, 2 - len(places))]]
     if len(chosen) < 3:
@@ -202,7 +209,7 @@ def _heat(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart
         if number is not None:
             spot = (_label(row[y]), _label(row[x]))
             sums[spot] = sums.get(spot, 0.0) + number
-    said = (
+    notes = (
         []
         if max(len(across), len(down)) <= MOST_CELLS
         else [f"only the first {MOST_CELLS} values of each axis are drawn"]
@@ -211,7 +218,7 @@ def _heat(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart
     series = [
         Series(name, list(range(len(across))), [sums.get((name, head), math.nan) for head in across]) for name in down
     ]
-    return Chart("heat", _label(columns[x].name), series, across, rows=down, said=said)
+    return Chart("heat", _label(columns[x].name), series, across, rows=down, notes=notes)
 
 
 def _distinct(rows: Rows, at: int) -> list[str]:
@@ -219,7 +226,9 @@ def _distinct(rows: Rows, at: int) -> list[str]:
 
 
 def _reader(column: Column, rows: Rows, at: int) -> tuple[Callable[[str | None], float | None], list[str]]:
-    """What makes places on an axis of a column's values, and the names of those places where they are texts."""
+    """A function that converts the values of a column to positions on an axis, and the labels of those positions if
+    they are texts.
+    """
     if column.kind.numeric:
         return _number, []
     if column.kind in TIMES:
@@ -238,7 +247,7 @@ def _number(value: str | None) -> float | None:
 
 
 def _moment(value: str | None) -> float | None:
-    """Seconds since 1970; a time of day is of that day."""
+    """Seconds since 1970; a time of day is counted from midnight."""
     if value is None:
         return None
     text = value.strip().replace("Z", "+00:00")
@@ -257,7 +266,7 @@ def _moment(value: str | None) -> float | None:
 
 
 def _thinned(points: list[tuple[float, float]], most: int) -> list[tuple[float, float]]:
-    """Not more than so many points: of each stretch its lowest and its highest."""
+    """At most that many points: the lowest and the highest of each section."""
     if len(points) <= most:
         return points
     step = len(points) * 2 / most

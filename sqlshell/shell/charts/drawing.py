@@ -1,4 +1,4 @@
-"""A chart as text for a terminal: plotext draws all but heat maps."""
+"""Draws a chart as text for a terminal: plotext draws everything except heat maps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ TICKS = 5
 
 
 def drawn(chart: Chart, width: int, height: int, *, colors: bool) -> str:
-    """Lines of `width` cells at most, and about `height` of them; bars take what they need. Raises UsageError."""
+    """The chart as lines of at most `width` cells, about `height` of them; bar charts take as many as they need. Raises
+    UsageError.
+    """
     if chart.kind == "heat":
         return _heat(chart, width)
     try:
@@ -76,7 +78,7 @@ def _points(plotext: Any, chart: Chart, width: int, height: int) -> None:
 
 
 def moment(seconds: float, span: float) -> str:
-    """A tick of an axis of times, as exact as the axis is long."""
+    """The label of a tick on an axis of times, as precise as the length of the axis requires."""
     shape = "%Y-%m-%d" if span >= 3 * 86_400 else "%m-%d %H:%M" if span >= 86_400 else "%H:%M:%S"
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime(shape)

@@ -14,11 +14,11 @@ LEFT, RIGHT, TOP, BOTTOM = 90, 20, 30, 50
 COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
 TICKS = 5
 LINE = 22
-"""Pixels of one bar with its gap."""
+"""Height of a bar with its gap in pixels."""
 
 
 def svg(chart: Chart) -> str:
-    """The picture as text."""
+    """The picture as SVG text."""
     draw = {"bar": _bars, "hist": _bars, "heat": _heat}.get(chart.kind, _points)
     many = len(chart.labels) * len(chart.series)
     height = max(HEIGHT, many * LINE + TOP + BOTTOM) if chart.kind in {"bar", "hist"} else HEIGHT

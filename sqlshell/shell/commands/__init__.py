@@ -8,30 +8,32 @@ from sqlshell.shell.commands import (
     display,
     files,
     general,
+    guides,
     jobs,
-    learning,
-    looking,
+    lists,
+    query_buffer,
     records,
     relations,
     results,
-    running,
     scripts,
+    transfer,
     variables,
 )
 from sqlshell.shell.commands.command import Command, table
 
 GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     ("General", general.COMMANDS),
-    ("Objects", (*relations.COMMANDS, *looking.COMMANDS)),
-    ("Running statements", running.COMMANDS),
+    ("Objects", (*relations.COMMANDS, *lists.COMMANDS)),
+    ("Running statements", query_buffer.COMMANDS),
     ("Display options", display.COMMANDS),
     ("Exploring results", results.COMMANDS),
     ("Scripts and files", scripts.COMMANDS),
+    ("Loading and copying", transfer.COMMANDS),
     ("Variables and conditions", variables.COMMANDS),
-    ("Records and named queries", records.COMMANDS),
+    ("Transcripts, logs and named queries", records.COMMANDS),
     ("Background and earlier statements", jobs.COMMANDS),
     ("The service's files and version", files.COMMANDS),
-    ("Learning and troubleshooting", learning.COMMANDS),
+    ("Learning and troubleshooting", guides.COMMANDS),
 )
 """The groups of commands, each with its title."""
 

@@ -12,8 +12,8 @@ from sqlshell.client.resources import TYPES
 from sqlshell.errors import ShellError
 from sqlshell.output.writers.formats import FORMATS
 from sqlshell.shell.commands.command import OPTIONS
-from sqlshell.shell.port import Described, Port
-from sqlshell.shell.records.saved_queries import Queries
+from sqlshell.shell.port import CommandInfo, Port
+from sqlshell.shell.records.saved_queries import SavedQueries
 from sqlshell.shell.session import Options
 from sqlshell.sql.completion.catalog import Names
 from sqlshell.sql.completion.suggestions import Suggestion
@@ -38,9 +38,9 @@ def arguments(port: Port, name: str, typed: str, before: Sequence[str] = ()) -> 
     kind = RELATIONS.get(f"{command.name}.{word}")
     if kind is not None:
         return _relations(port, typed, kind)
-    if word in {"FILE", "FOLDER", "TARGET"}:
+    if word in {"FILE", "DIRECTORY", "TARGET"}:
         targets = _matched(_profiles(port, before), typed, name) if word == "TARGET" else []
-        return [*targets, *paths(typed, folders=word == "FOLDER")]
+        return [*targets, *paths(typed, folders=word == "DIRECTORY")]
     if word == "COMMAND":
         return commands_named(port.commands, typed.lstrip("\\"))
     known = KNOWN.get(f"{command.name}.{word}") or KNOWN.get(word)
@@ -54,7 +54,7 @@ def arguments(port: Port, name: str, typed: str, before: Sequence[str] = ()) -> 
     return _matched([(choice, "") for choice in choices], typed, name)
 
 
-def commands_named(commands: Mapping[str, Described], typed: str) -> list[Suggestion]:
+def commands_named(commands: Mapping[str, CommandInfo], typed: str) -> list[Suggestion]:
     """The commands that begin with `typed`; commands of other shells only after a typed `.` or `!`."""
     foreign = typed[:1] in {".", "!"} and len(typed) > 0
     names = {name: item for name, item in commands.items() if (name[0] in ".!" and len(name) > 1) == foreign}
@@ -68,7 +68,7 @@ def commands_named(commands: Mapping[str, Described], typed: str) -> list[Sugges
     return [Suggestion(name, "command", names[name].summary) for _, name in Names(shown).matching(typed)]
 
 
-def _word(command: Described, before: Sequence[str]) -> str:
+def _word(command: CommandInfo, before: Sequence[str]) -> str:
     """The placeholder in the usage for the argument after `before`; "" if no argument may follow."""
     words = [word for word in command.usage.split() if word != OPTIONS]
     if len(before) < len(words):
@@ -156,9 +156,9 @@ def _values(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
         case "theme":
             return _themes(port, before)
         case "table_style":
-            from sqlshell.output.writers.styles import style_names
+            from sqlshell.output.writers.styles import AUTO, style_names
 
-            return [(style, "") for style in style_names()]
+            return [(style, "") for style in (AUTO, *style_names())]
     switch = isinstance(getattr(Options(), name, None), bool) or name == "tuples_only"
     return [("on", ""), ("off", "")] if switch else []
 
@@ -223,7 +223,7 @@ def _queries(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     if port.environment.queries is None:
         return []
     try:
-        return [(query, text[:60]) for query, text in Queries(port.environment.queries).all().items()]
+        return [(query, text[:60]) for query, text in SavedQueries(port.environment.queries).all().items()]
     except ShellError:
         return []
 
@@ -259,7 +259,7 @@ KNOWN: Final[Mapping[str, Known]] = {
     "sf.PATTERN": _of("macro"),
     "dseq.PATTERN": _of("sequence"),
     "di.PATTERN": _of("index"),
-    "dT.PATTERN": _of("own type"),
+    "dT.PATTERN": _of("user type"),
     "df.PATTERN": _of("function"),
     "l.PATTERN": _of("database"),
     "dn.PATTERN": _of("schema"),
@@ -281,7 +281,7 @@ RELATIONS: Final = {
 
 
 def paths(typed: str, *, folders: bool = False) -> list[Suggestion]:
-    """Files and folders that begin with `typed`, or only folders; quoted if a command would split the name."""
+    """Files and directories that begin with `typed`, or only directories; quoted if a command would split the name."""
     if typed.startswith("|"):
         return []
     quote, typed = (typed[:1], typed[1:]) if typed[:1] == "'" else ("", typed)
@@ -289,7 +289,7 @@ def paths(typed: str, *, folders: bool = False) -> list[Suggestion]:
     for name, inside in files(typed.replace("''", "'") if quote else typed):
         if folders and not inside:
             continue
-        kind = "folder" if inside else "file"
+        kind = "directory" if inside else "file"
         if quote or re.search(r"[\s'\"\\`:]", name):
             # Leave the quote of a folder open, so that the user can continue with a file.
             name = literal(name)[:-1] if inside else literal(name)

@@ -1,9 +1,9 @@
 """A backslash command: a coroutine `(port, args) -> effect`, whose docstring is its help and whose usage is its parser.
 
 A usage consists of placeholders: `FILE` is required, `[FILE]` is optional, `[on|off]` is one of the listed words,
-`WORD...` is any number of words, `PATTERN` is a name with its quotes or a pattern for names, `VALUE...` and `TEXT` are
-words that keep their double quotes, `SQL...` keeps all quotes unless it is a single string, `[TEXT...]` is the rest of
-the line verbatim, and so is a `|command` in place of `FILE...`.
+`WORD...` and `CONDITION...` are any number of words, `PATTERN` is a name with its quotes or a pattern for names,
+`VALUE...` and `TEXT` are words that keep their double quotes, `SQL...` keeps all quotes unless it is a single string,
+`[TEXT...]` is the rest of the line verbatim, and so is a `|command` in place of `FILE...`.
 
 A value that came from a service is refused as an argument, except for the placeholders that a command lists as `data`.
 """
@@ -13,14 +13,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own, Text, mine
+from sqlshell.origin import Own, Text, own_text
 from sqlshell.shell.effects import Effect
-from sqlshell.shell.port import Described, Port
+from sqlshell.shell.port import CommandInfo, Port
 from sqlshell.spelling import did_you_mean
 
 OPTIONS: Final = "[(NAME=VALUE...)]"
@@ -30,16 +30,15 @@ _BRACKETS: Final = re.compile(r"""\(((?:[^()'"]++|'(?:[^'\\]++|\\.|'')*+'|"[^"]*
 _NAMED_TEXT: Final = re.compile(r"\S+\s+'(?:[^'\\]++|\\.|'')*+'", re.DOTALL)
 """A name, and SQL that is a single argument in single quotes: these quotes are removed."""
 
-ABSENT: Final = {
-    "copy": "\\g FILE writes a result to a local file; to load a file, use INSERT, or COPY t FROM 'FILE' if the service"
-    " can open it",
-}
-"""Commands of psql that do not exist here, with the alternative to suggest."""
 _COMBINED: Final = re.compile(r"d[tvms]{2,4}\+?")
 """Several kinds of relations in one command, such as `\\dtv`."""
 
 KEEP_QUOTES: Final = frozenset({"PATTERN", "[PATTERN]", "[VALUE...]", "[TEXT]", "[SQL...]"})
 """Placeholders whose values keep their double quotes, as in psql."""
+
+
+MEANINGS: Final = {"CONDITION": "a value: true or false (on/off, yes/no, 1/0)"}
+"""What messages call placeholders whose name does not say what to write."""
 
 
 class Args(list[str]):
@@ -60,9 +59,15 @@ class Args(list[str]):
         return self.name.endswith("+")
 
 
-Known = TypeVar("Known", bound=Described)
+Known = TypeVar("Known", bound=CommandInfo)
 
 Body = Callable[[Port, Args], Awaitable[Effect | None]]
+
+Changes = Literal["", "text", "shell"]
+"""What a command changes of this shell: the "text" that the script sends, other state of the "shell", or neither.
+
+Only the first are run by --dry-run, and both are run again by --resume.
+"""
 
 
 class Command(Struct, frozen=True):
@@ -75,6 +80,8 @@ class Command(Struct, frozen=True):
     """The title of its group in `\\?`."""
     sends: bool = False
     """Whether it sends the query buffer."""
+    changes: Changes = ""
+    """What it changes of this shell."""
     data: frozenset[str] = frozenset()
     """The placeholders that accept values from a service, because they do not open, run or set anything."""
 
@@ -88,20 +95,32 @@ class Command(Struct, frozen=True):
 
     async def run(self, port: Port, text: Own, typed: str = "") -> Effect | None:
         """Run the command with the rest of its line. Raises UsageError for arguments that do not match the usage."""
+        return await self.body(port, self.parsed(port.variables, text, typed))
+
+    def parsed(self, values: Mapping[str, Text], text: Own, typed: str = "") -> Args:
+        """The arguments. Raises UsageError if they do not match the usage."""
         name = typed or self.name
         elsewhere = name[0] in ".!" and len(name) > 1
-        args = parse(self.name, self.usage, text, port.variables, elsewhere=elsewhere, data=self.data)
+        args = parse(self.name, self.usage, text, values, elsewhere=elsewhere, data=self.data)
         args.name = name
-        return await self.body(port, args)
+        return args
 
 
 def command(
-    name: str, usage: str = "", aliases: tuple[str, ...] = (), *, sends: bool = False, data: Iterable[str] = ()
+    name: str,
+    usage: str = "",
+    aliases: tuple[str, ...] = (),
+    *,
+    sends: bool = False,
+    changes: Changes = "",
+    data: Iterable[str] = (),
 ) -> Callable[[Body], Command]:
     """Decorator that makes a Command of a coroutine; the caller registers it by listing it."""
 
     def make(body: Body) -> Command:
-        return Command(name, usage, inspect.getdoc(body) or "", body, aliases, sends=sends, data=frozenset(data))
+        return Command(
+            name, usage, inspect.getdoc(body) or "", body, aliases, sends=sends, changes=changes, data=frozenset(data)
+        )
 
     return make
 
@@ -123,8 +142,6 @@ def find(commands: Mapping[str, Known], name: str) -> Known:
         return commands[name]
     if _COMBINED.fullmatch(name) and len(set(name)) == len(name):
         return commands["dt"]
-    if name in ABSENT:
-        raise UsageError(f"unknown command {_shown(name)}", ABSENT[name])
     hint = did_you_mean(name, commands, "\\? lists the commands", most=3, shown=_shown)
     raise UsageError(f"unknown command {_shown(name)}", hint)
 
@@ -161,30 +178,31 @@ def parse(
     if whole and len(wanted) == 1:
         if not text and not wanted[-1].startswith("["):
             raise UsageError(f"\\{name} requires {wanted[-1]}", hint)
-        return _args(name, [mine(text)] if text else [], options)
+        return _args(name, [own_text(text)] if text else [], options)
     try:
         quotes = not elsewhere and not KEEP_QUOTES.isdisjoint(usage.split())
         strings = last == "SQL..." and _NAMED_TEXT.fullmatch(text) is None
         found = _words(text, values, quotes=quotes, strings=strings)
     except UsageError as error:
         raise UsageError(f"\\{name}: {error.message}", error.hint or hint) from None
-    said = [word.text for word in found]
-    if len(said) > len(wanted) and not (last.endswith("...") and last != "FILE..."):
-        extra = said[len(wanted)]
+    texts = [word.text for word in found]
+    if len(texts) > len(wanted) and not (last.endswith("...") and last != "FILE..."):
+        extra = texts[len(wanted)]
         raise UsageError(f"\\{name}: unexpected argument {extra!r}", hint)
     for number, argument in enumerate(found):
         meant = wanted[min(number, len(wanted) - 1)].strip("[]").removesuffix("...")
         if meant not in data:
             argument.own(f"{meant} of \\{name}")
-    if said and said[-1].endswith(";") and not last.endswith("..."):
+    if texts and texts[-1].endswith(";") and text.endswith(";") and not last.endswith("..."):
         # Ignore a ; typed out of habit.
-        found[-1] = found[-1].part(0, len(said[-1].rstrip(";")))
+        found[-1] = found[-1].part(0, len(texts[-1].rstrip(";")))
         found = found if found[-1].text else found[:-1]
-        said = [word.text for word in found]
+        texts = [word.text for word in found]
     required = [word for word in wanted if not word.startswith("[")]
-    if len(said) < len(required):
-        raise UsageError(f"\\{name} requires {required[len(said)].removesuffix('...')}", hint)
-    for usual, word in zip(wanted, said, strict=False):
+    if len(texts) < len(required):
+        missing = required[len(texts)].removesuffix("...")
+        raise UsageError(f"\\{name} requires {MEANINGS.get(missing, missing)}", hint)
+    for usual, word in zip(wanted, texts, strict=False):
         choices = usual.strip("[]").split("|")
         if len(choices) > 1 and word not in choices:
             raise UsageError(f"\\{name}: invalid argument {word!r}; expected {_or(choices)}", hint)
@@ -212,7 +230,7 @@ def _options(text: Own, values: Mapping[str, Text], hint: str) -> tuple[list[Tex
 
 def _words(text: Own, values: Mapping[str, Text], *, quotes: bool, strings: bool = False) -> list[Text]:
     if not any(char in text for char in "'\"`:"):
-        return [mine(Own(word)) for word in text.split()]
+        return [own_text(Own(word)) for word in text.split()]
     from sqlshell.shell.commands.lexing import words
 
     return words(text, values, quotes=quotes, strings=strings)

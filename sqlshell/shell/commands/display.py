@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from sqlshell.errors import UsageError
 from sqlshell.output.writers.formats import FORMATS, format_named
+from sqlshell.output.writers.unaligned import separator, shown_separator
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import Effect, Many, Say, SetOptions
-from sqlshell.shell.interactive.look.templates import checked
+from sqlshell.shell.effects import Chain, Effect, SetOptions, ShowMessage
+from sqlshell.shell.interactive.look.templates import checked, checked_color
 from sqlshell.shell.port import Port
 from sqlshell.shell.session import Options
 from sqlshell.spelling import did_you_mean
@@ -16,50 +17,58 @@ from sqlshell.spelling import did_you_mean
 SWITCH = {"on": True, "true": True, "1": True, "yes": True, "off": False, "false": False, "0": False, "no": False}
 
 
-def _set(text: str, **values: object) -> Many:
-    """Set options, and tell what they are now."""
-    return Many([SetOptions(values), Say(text)])
+def _set(text: str, **values: object) -> Chain:
+    """Set options, and report their new values."""
+    return Chain([SetOptions(values), ShowMessage(text)])
 
 
-@command("x", "[on|off|auto]", aliases=("expanded",))
-async def expanded(port: Port, args: Args) -> Many:
-    """Show each row as a record, one line per column. auto does so if a table is wider than the terminal.
+@command("x", "[on|off|auto]", aliases=("expanded",), changes="shell")
+async def expanded(port: Port, args: Args) -> Chain:
+    """Show each row as a record, one line per column. With auto, only if a table is wider than the terminal.
 
-    At the prompt auto is the default. Without an argument, \\x switches between on and the default."""
-    default = "auto" if port.session.interactive else "off"
-    chosen = args[0] if args else default if port.session.options.expanded == "on" else "on"
-    told = {"auto": "used automatically", "on": "on", "off": "off"}[chosen]
-    return _set(f"Expanded display is {told}.", expanded=chosen)
+    At the prompt the default is auto. Without an argument, \\x switches between on and the default.
+    """
+    chosen = args[0] if args else _toggled(port)
+    message = {"auto": "used automatically", "on": "on", "off": "off"}[chosen]
+    return _set(f"Expanded display is {message}.", expanded=chosen)
 
 
-@command("format", "[NAME]", aliases=(".mode",))
+@command("format", "[NAME]", aliases=(".mode",), changes="shell")
 async def choose_format(port: Port, args: Args) -> Effect:
-    """List the output formats, or set one for the next results."""
+    """List the output formats, or set the one for the following results."""
     if args:
         name = format_named(args[0]).name
         return _set(f"Format is {name}.", format=name)
     width = max(len(item.name) for item in FORMATS)
     chosen = port.session.options.format
-    return Say(
+    return ShowMessage(
         "\n".join(f"{'*' if item.name == chosen else ' '} {item.name.ljust(width)}  {item.summary}" for item in FORMATS)
     )
 
 
-@command("a")
-async def alignment(port: Port, args: Args) -> Many:
-    """Switch between the formats table (aligned) and tsv."""
-    name = "table" if port.session.options.format == "tsv" else "tsv"
+@command("a", changes="shell")
+async def alignment(port: Port, args: Args) -> Chain:
+    """Switch between the table format (aligned) and the unaligned format."""
+    name = "table" if port.session.options.format == "unaligned" else "unaligned"
     return _set(f"Format is {name}.", format=name)
 
 
-@command("timing", "[on|off]", aliases=(".timer",))
-async def timing(port: Port, args: Args) -> Many:
+@command("f", "[TEXT]", changes="shell")
+async def field_separator(port: Port, args: Args) -> Effect:
+    """Show or set the field separator of the unaligned format: \\f ',' or \\f '\\t'"""
+    given = separator(args[0]) if args else port.session.options.fieldsep
+    message = f"Field separator is {_shown(given)}."
+    return _set(message, fieldsep=given) if args else ShowMessage(message)
+
+
+@command("timing", "[on|off]", aliases=(".timer",), changes="shell")
+async def timing(port: Port, args: Args) -> Chain:
     """Show the time of each statement; without an argument, toggle it. It is off in scripts by default."""
     chosen = SWITCH[args[0]] if args else not port.session.options.timing
     return _set(f"Timing is {'on' if chosen else 'off'}.", timing=chosen)
 
 
-@command("theme", "[NAME]")
+@command("theme", "[NAME]", changes="shell")
 async def theme(port: Port, args: Args) -> Effect:
     """List the themes in their colors, or select one. The completion menu previews each theme."""
     names = port.environment.themes()
@@ -68,44 +77,60 @@ async def theme(port: Port, args: Args) -> Effect:
             raise UsageError(f"unknown theme {args[0]!r}", f"themes: {', '.join(names)}")
         return _set(f"Theme is {args[0]}.", theme=args[0])
     chosen = port.session.options.theme
-    lines = port.front_end.previews() if port.session.interactive else names
-    return Say("\n".join(f"{'*' if line.split()[0] == chosen else ' '} {line}" for line in lines), own=True)
+    lines = port.front_end.theme_previews() if port.session.interactive else names
+    return ShowMessage("\n".join(f"{'*' if line.split()[0] == chosen else ' '} {line}" for line in lines), own=True)
 
 
-@command("t", "[on|off]", aliases=("tuples_only",))
-async def rows_only(port: Port, args: Args) -> Many:
+@command("t", "[on|off]", aliases=("tuples_only",), changes="shell")
+async def rows_only(port: Port, args: Args) -> Chain:
     """Show rows only; without an argument, toggle it. Column names and record numbers are omitted."""
     header = not (SWITCH[args[0]] if args else port.session.options.header)
     return _set(f"Tuples only is {'off' if header else 'on'}.", header=header)
 
 
-@command("headers", "[on|off]", aliases=(".headers", ".header"))
-async def headers(port: Port, args: Args) -> Many:
+@command("headers", "[on|off]", aliases=(".headers", ".header"), changes="shell")
+async def headers(port: Port, args: Args) -> Chain:
     """Show column names; without an argument, toggle it. This is the opposite of \\t."""
     header = SWITCH[args[0]] if args else not port.session.options.header
     return _set(f"Column names are {'on' if header else 'off'}.", header=header)
 
 
-@command("pset", "[NAME] [VALUE]", aliases=(".show", "!options"))
+@command("pset", "[NAME] [VALUE]", aliases=(".show", "!options"), changes="shell")
 async def pset(port: Port, args: Args) -> Effect:
-    """List the display options, or set one: \\pset rowlimit 0, \\pset null ∅, \\pset wide fold."""
+    """List the display options, or set one: \\pset rowlimit 0, \\pset null ∅, \\pset wide fold.
+
+    Without VALUE, an option that is on or off is toggled, and any other is shown. Options of psql that do not apply
+    here are accepted with a notice.
+    """
     options = port.session.options
     if not args:
         names = max(map(len, NAMES))
         shown = {name: _shown(getattr(options, name)) for name in NAMES}
         values = max(map(len, shown.values()))
-        return Say(
+        return ShowMessage(
             "\n".join(
                 f"  {name.ljust(names)}  {shown[name].ljust(values)}  {_allowed(port, name)}".rstrip() for name in NAMES
             )
         )
+    if args[0].lower() in _PSQL_ONLY:
+        return ShowMessage(f"Option {args[0].lower()} of psql has no effect here; {_PSQL_ONLY[args[0].lower()]}.")
     name, inverted = _option(args[0])
-    value = getattr(options, name)
+    value = before = getattr(options, name)
     if len(args) > 1:
         value = _read(port, name, args[1])
         value = not value if inverted else value
-    told = f"Option {'tuples_only' if inverted else name} is {_shown(not value if inverted else value)}."
-    return _set(told, **{name: value}) if len(args) > 1 else Say(told)
+    elif name == "expanded":
+        value = _toggled(port)
+    elif isinstance(value, bool):
+        value = not value
+    message = f"Option {'tuples_only' if inverted else name} is {_shown(not value if inverted else value)}."
+    return _set(message, **{name: value}) if len(args) > 1 or value != before else ShowMessage(message)
+
+
+def _toggled(port: Port) -> str:
+    """The value of `expanded` after a command without a value: on, or the default."""
+    default = "auto" if port.session.interactive else "off"
+    return default if port.session.options.expanded == "on" else "on"
 
 
 def options_in(port: Port, words: Sequence[str]) -> Mapping[str, object]:
@@ -121,12 +146,34 @@ def options_in(port: Port, words: Sequence[str]) -> Mapping[str, object]:
     return found
 
 
+_PSQL_NAMES = {
+    "columns": "maxwidth",
+    "x": "expanded",
+    "field_separator": "fieldsep",
+    "record_separator": "recordsep",
+}
+
+
+_PSQL_ONLY = dict.fromkeys(
+    ("border", "linestyle", "unicode_border_linestyle", "unicode_column_linestyle", "unicode_header_linestyle"),
+    "\\pset table_style selects the frame of tables",
+) | {
+    "pager_min_lines": "the pager shows what is taller than the screen",
+    "tableattr": "HTML tables have no attributes",
+    "csv_fieldsep": "\\format tsv separates by tabs, \\pset fieldsep sets the separator of the unaligned format",
+    "fieldsep_zero": "\\pset fieldsep sets the separator",
+    "recordsep_zero": "\\pset recordsep sets the separator",
+    "xheader_width": "the header of a record is as wide as its values",
+}
+"""Options of psql without a counterpart, and what there is instead."""
+
+
 def _option(given: str) -> tuple[str, bool]:
     """The name of an option, and whether the value is inverted (tuples_only). Raises UsageError."""
-    asked = given.lower().replace("-", "_")
-    if asked in {"tuples_only", "t"}:
+    wanted = given.lower().replace("-", "_")
+    if wanted in {"tuples_only", "t"}:
         return "header", True
-    name = {"columns": "maxwidth", "x": "expanded"}.get(asked, asked)
+    name = _PSQL_NAMES.get(wanted, wanted)
     if name not in NAMES:
         raise UsageError(f"unknown option {given!r}", did_you_mean(name, NAMES, "\\pset lists the options"))
     return name, False
@@ -140,11 +187,14 @@ WORDS = {
 }
 """The options whose value is one of a few words."""
 NUMBERS = {
+    "max_parallel": "statements that \\parallel runs at once",
     "rowlimit": "rows at the prompt on the local service, 0 = no limit",
     "maxwidth": "width of a value in characters, 0 = no limit",
+    "explore": "columns from which a result opens in the explorer, 0 = never",
     "max_rows": "rows of an unbounded result, 0 = no limit",
     "stream_for": "seconds of an unbounded result, 0 = no limit",
     "notify": "seconds, 0 = never",
+    "prompt_lines": "1, or 2 for the context above the statement",
 }
 
 
@@ -157,11 +207,15 @@ def _allowed(port: Port, name: str) -> str:
         case "format":
             return ", ".join(item.name for item in FORMATS)
         case "table_style":
-            return "psql, simple, grid, rounded_outline, …"
+            return "auto, psql, simple, grid, rounded_outline, …"
         case "theme":
             return "a theme; \\theme lists them"
-        case "null" | "color":
+        case "null" | "fieldsep" | "recordsep":
             return "any text"
+        case "prompt_color":
+            return "a color, such as #ff5f5f"
+        case "insert_table":
+            return "the name of a table, written as in SQL"
         case "prompt" | "rprompt" | "toolbar" | "title":
             return 'a template, such as "{database}> "'
     return "on, off" if isinstance(old, bool) else NUMBERS.get(name, "a number")
@@ -203,13 +257,19 @@ def _read(port: Port, name: str, text: str) -> object:
             raise UsageError(f"unknown theme {text!r}", f"themes: {', '.join(port.environment.themes())}")
         case "prompt" | "rprompt" | "toolbar" | "title":
             return checked(name, text)
+        case "prompt_color":
+            return checked_color(text)
+        case "fieldsep" | "recordsep":
+            return separator(text)
     return text
 
 
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    return "(default of the format)" if value is None else str(value)
+    if isinstance(value, float):
+        return f"{value:g}s" if value else "0"
+    return "(default of the format)" if value is None else shown_separator(str(value))
 
 
-COMMANDS = (expanded, choose_format, alignment, timing, theme, rows_only, headers, pset)
+COMMANDS = (expanded, choose_format, alignment, field_separator, timing, theme, rows_only, headers, pset)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from sqlshell import __version__
 from sqlshell.errors import UsageError
-from sqlshell.origin import NOWHERE
+from sqlshell.origin import EMPTY
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import Attach, Detach, Effect, Say
+from sqlshell.shell.effects import Attach, Detach, Effect, ShowMessage
 from sqlshell.shell.port import Port
-from sqlshell.shell.running.attachments import place_for
+from sqlshell.shell.running.attachments import download_path
+from sqlshell.version import __version__
 
 
-@command("attach", "[FILE]")
+@command("attach", "[FILE]", changes="text")
 async def attach(port: Port, args: Args) -> Effect:
     """Attach a file to the next statement that names it: 'file' = 'NAME'. Without an argument, list the files.
 
@@ -21,12 +21,12 @@ async def attach(port: Port, args: Args) -> Effect:
     if args:
         return Attach(args.own(0))
     waiting = port.attachments.waiting
-    return Say("\n".join(f"  {file.path} ({file.size:,} bytes)" for file in waiting) or "no file is attached")
+    return ShowMessage("\n".join(f"  {file.path} ({file.size:,} bytes)" for file in waiting) or "no file is attached")
 
 
 @command("download", "TYPE NAME [FILE] [--force]")
-async def download(port: Port, args: Args) -> Say:
-    """Download a resource of the service. TYPE is function_source or descriptor_source; FILE may be a folder.
+async def download(port: Port, args: Args) -> ShowMessage:
+    """Download a resource of the service. TYPE is function_source or descriptor_source; FILE may be a directory.
 
     The file appears under its name when it is complete. An interrupted download is resumed.
     An existing file is overwritten only with --force."""
@@ -35,19 +35,19 @@ async def download(port: Port, args: Args) -> Say:
     rest = [item for item in more if item != "--force"]
     if len(rest) > 1:
         raise UsageError(f"\\download: unexpected argument {rest[1]!r}", "usage: \\download TYPE NAME [FILE] [--force]")
-    place = place_for(args.own(1), rest[0] if rest else NOWHERE)
+    place = download_path(args.own(1), rest[0] if rest else EMPTY)
     done = await port.service.download(
-        args[0], args[1], place, port.session.context, force=force, progress=port.progressed
+        args[0], args[1], place, port.session.context, force=force, progress=port.show_progress
     )
     checked = "verified" if done.checked else "not verified: the service sent no checksum"
     resumed = f", resumed after {done.resumed:,}" if done.resumed else ""
-    return Say(f"{done.path}: {done.size:,} bytes{resumed}, sha256 {done.sha256} ({checked})")
+    return ShowMessage(f"{done.path}: {done.size:,} bytes{resumed}, sha256 {done.sha256} ({checked})")
 
 
 @command("version")
-async def version(port: Port, args: Args) -> Say:
+async def version(port: Port, args: Args) -> ShowMessage:
     """Show the versions of the shell and of the service."""
-    return Say(f"sqlshell {__version__}\n{port.session.target}: service {await port.service.version()}")
+    return ShowMessage(f"sqlshell {__version__}\n{port.session.target}: service {await port.service.version()}")
 
 
 COMMANDS = (attach, download, version)

@@ -9,18 +9,18 @@ from typing import TypeVar
 from sqlshell.errors import StatementError, UsageError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import Fetch, Say, Show
+from sqlshell.shell.effects import Fetch, ShowMessage, ShowResult
 from sqlshell.shell.port import Port
 from sqlshell.shell.records.journal import Entry
 from sqlshell.shell.results.humanize import one_line
 from sqlshell.shell.results.rows import table_of
-from sqlshell.shell.running.background import chosen
+from sqlshell.shell.running.background import find_entry
 
 Item = TypeVar("Item")
 
 SHOWN = 10
 NAMED_SECONDS = 1.0
-"""Maximum time that a list waits for the ids of statements that were just sent."""
+"""Maximum time in seconds that a list waits for the IDs of statements that were just sent."""
 COLUMNS = (
     ("job", "INTEGER"),
     ("id", "VARCHAR"),
@@ -34,71 +34,75 @@ COLUMNS = (
 
 
 @command("jobs", "[COUNT]", data=("COUNT",))
-async def jobs(port: Port, args: Args) -> Show:
-    """List running and recent statements, of other shells too. The default COUNT is 10.
+async def jobs(port: Port, args: Args) -> ShowResult:
+    """List running and recent statements, including those of other shells. The default COUNT is 10.
 
-    job is the number that ;& printed for a statement of this shell; \\fetch, \\wait and \\cancel accept it instead of
-    the id. The shell asks the service for the state of running statements."""
+    The column job shows the number that ;& printed for a statement of this shell; \\fetch, \\wait and \\cancel accept
+    it instead of the ID. The shell asks the service for the state of running statements.
+    """
     most = _count(args)
-    await port.background.named(NAMED_SECONDS)
+    await port.background.wait_for_ids(NAMED_SECONDS)
     entries = port.journal.recent(most)
     if any(entry.running for entry in entries):
         await port.background.refresh(entries, port.session.context)
         entries = port.journal.recent(most)
     numbers = {job.statement_id: str(job.number) for job in port.background.jobs if job.statement_id}
     rows = [_row(entry, numbers.get(entry.id)) for entry in entries]
-    if port.session.interactive and all(port.journal.here(entry) for entry in entries):
+    if port.session.interactive and all(port.journal.is_here(entry) for entry in entries):
         at = [name for name, _ in COLUMNS].index("target")
-        return Show(table_of(_without(COLUMNS, at), [_without(row, at) for row in rows]))
-    return Show(table_of(COLUMNS, rows))
+        return ShowResult(table_of(_without(COLUMNS, at), [_without(row, at) for row in rows]))
+    return ShowResult(table_of(COLUMNS, rows))
 
 
 @command("fetch", "[ID]", aliases=("!result",), data=("ID",))
 async def fetch(port: Port, args: Args) -> Fetch:
     """Show the result of an earlier statement. It may be from another shell; the service must still have the result.
 
-    ID may be a prefix of an id that \\jobs lists, or the number that ;& printed. The default is the last statement of
-    this connection, in the background or not; if there is none, the last one of the journal for this service."""
+    ID may be a prefix of an ID that \\jobs lists, or the number that ;& printed. The default is the last statement of
+    this connection, in the background or not; if there is none, the last statement in the journal for this service.
+    """
     latest = next((entry.id for entry in port.journal.recent(1, here=True)), "") if not args else ""
     return Fetch((await _known(port, args, latest)).id)
 
 
 @command("wait", "[ID]", data=("ID",))
-async def wait(port: Port, args: Args) -> Say | None:
+async def wait(port: Port, args: Args) -> ShowMessage | None:
     """Wait until a statement has finished. Without ID, wait for all background statements of this shell.
 
-    ID is an id that \\jobs lists, a prefix of it, or the number that ;& printed."""
+    ID is an ID that \\jobs lists, a prefix of it, or the number that ;& printed.
+    """
     if not args:
-        await port.background.finished()
+        await port.background.wait_for_all()
         failed = next((job.error for job in port.background.jobs if job.error is not None), None)
         if failed is not None and not port.session.interactive:
             raise StatementError("a background statement failed", where=failed.where)
         return None
     entry = await _known(port, args)
-    state, said = await port.background.wait(entry.id, port.session.context)
+    state, message = await port.background.wait(entry.id, port.session.context)
     if sqlstate.failed(state):
-        raise StatementError(said or "the statement failed", where=Where(state, entry.id))
-    return Say(f"{entry.id} has finished; \\fetch {entry.id} shows its result")
+        raise StatementError(message or "the statement failed", where=Where(state, entry.id))
+    return ShowMessage(f"{entry.id} has finished; \\fetch {entry.id} shows its result")
 
 
 @command("cancel", "[ID]", aliases=("!abort",), data=("ID",))
-async def cancel(port: Port, args: Args) -> Say:
-    """Ask the service to cancel a statement. Prints the state of the statement.
+async def cancel(port: Port, args: Args) -> ShowMessage:
+    """Ask the service to cancel a statement, and print its state.
 
-    ID is an id that \\jobs lists, a prefix of it, or the number that ;& printed. The default is the last statement of
-    this connection, in the background or not."""
+    ID is an ID that \\jobs lists, a prefix of it, or the number that ;& printed. The default is the last statement of
+    this connection, in the background or not.
+    """
     entry = await _known(port, args)
     try:
-        state, said = await port.background.cancel(entry.id, entry.query_id, port.session.context)
+        state, message = await port.background.cancel(entry.id, entry.query_id, port.session.context)
     except StatementError as error:
         error.message = f"the service did not cancel {entry.id}: {error.message}"
         raise
     if state == sqlstate.CANCELLED:
-        return Say(f"{entry.id} was cancelled")
+        return ShowMessage(f"{entry.id} was canceled")
     if sqlstate.running(state):
-        return Say(f"cancellation requested; {entry.id} is still running")
+        return ShowMessage(f"cancellation requested; {entry.id} is still running")
     words = sqlstate.meaning(state)
-    return Say(f"{entry.id} had already finished: {state}{f' ({words})' if words else ''} {said}".rstrip())
+    return ShowMessage(f"{entry.id} had already finished: {state}{f' ({words})' if words else ''} {message}".rstrip())
 
 
 def _count(args: Args) -> int:
@@ -113,7 +117,7 @@ async def _known(port: Port, args: Args, otherwise: str = "") -> Entry:
     """The statement that the argument refers to: by job number, by a prefix of its id, or by a complete unknown id.
 
     Without an argument it is the last statement, or `otherwise` if this connection has had none."""
-    named = args[0].lower() if args else port.session.state.last_id or otherwise
+    named = args[0].lower() if args else port.session.state.last_statement_id or otherwise
     number = port.session.state.last_job
     if args and _number(named) is not None:
         number = _number(named) or 0
@@ -128,7 +132,7 @@ async def _known(port: Port, args: Args, otherwise: str = "") -> Entry:
         raise UsageError(
             "no statement has been run on this connection", "\\jobs lists statements that were run earlier"
         )
-    entry = chosen(port.journal, named)
+    entry = find_entry(port.journal, named)
     if entry is None:
         if len(named) < 32:
             raise UsageError(
@@ -136,7 +140,7 @@ async def _known(port: Port, args: Args, otherwise: str = "") -> Entry:
                 "\\jobs lists the IDs; for an unlisted statement, give the full ID",
             )
         return Entry(named, "", "", "", "", 0.0, None, "", "", None, "")
-    if not port.journal.here(entry):
+    if not port.journal.is_here(entry):
         raise UsageError(
             f"{entry.id} ran on {entry.target}, but this shell is connected to {port.session.target}",
             f"connect to {entry.target} first",
@@ -156,9 +160,10 @@ def _without(items: Sequence[Item], at: int) -> list[Item]:
 
 def _row(entry: Entry, number: str | None) -> list[str | None]:
     started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.began))
-    seconds = (entry.ended or time.time()) - entry.began
+    ended = entry.ended or (time.time() if entry.running else None)
+    seconds = None if ended is None else f"{ended - entry.began:.3f}"
     rows = str(entry.rows) if entry.rows is not None else None
-    return [number, entry.id, entry.state, rows, started, f"{seconds:.3f}", entry.target, one_line(entry.sql, 60)]
+    return [number, entry.id, entry.state, rows, started, seconds, entry.target, one_line(entry.sql, 60)]
 
 
 COMMANDS = (jobs, fetch, wait, cancel)

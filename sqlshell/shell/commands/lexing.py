@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from sqlshell.errors import UsageError, reason
-from sqlshell.origin import Own, Text, joined, mine, refused, theirs
+from sqlshell.origin import Own, Text, joined, own_text, refused, service_text
 from sqlshell.sql.variables import REFERENCE, filled
 
 _PART: Final = re.compile(
@@ -73,10 +73,10 @@ def words(
             current = None
             continue
         if strings and part["single"] is not None:
-            said = mine(Own(part[0]))
+            word = own_text(Own(part[0]))
         else:
-            said = _said(part, values, run or output_of, quotes=quotes)
-        current = [*(current or []), said]
+            word = _substituted(part, values, run or output_of, quotes=quotes)
+        current = [*(current or []), word]
     return found if current is None else [*found, joined(current)]
 
 
@@ -95,16 +95,16 @@ def output_of(command: Own) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _said(part: re.Match[str], values: Mapping[str, Text], run: Runner, *, quotes: bool) -> Text:
+def _substituted(part: re.Match[str], values: Mapping[str, Text], run: Runner, *, quotes: bool) -> Text:
     if part["single"] is not None:
-        return mine(Own(_ESCAPE.sub(_unescaped, part["single"])))
+        return own_text(Own(_ESCAPE.sub(_unescaped, part["single"])))
     if part["double"] is not None:
-        return mine(Own(f'"{part["double"]}"' if quotes else part["double"]))
+        return own_text(Own(f'"{part["double"]}"' if quotes else part["double"]))
     if part["shell"] is not None:
         command, source = _for_shell(part["shell"], values)
         output = run(command)
-        return theirs(output, source) if source else mine(Own(output))
-    return mine(Own(part["bare"]))
+        return service_text(output, source) if source else own_text(Own(output))
+    return own_text(Own(part["bare"]))
 
 
 def _unescaped(found: re.Match[str]) -> str:

@@ -3,74 +3,74 @@
 from __future__ import annotations
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import NOWHERE
+from sqlshell.origin import EMPTY
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import Effect, Execute, Log, Record, Replay, Say
+from sqlshell.shell.effects import Effect, Execute, Log, RecordTranscript, ReplayTranscript, ShowMessage
 from sqlshell.shell.port import Port
-from sqlshell.shell.records.saved_queries import Queries, with_arguments
+from sqlshell.shell.records.saved_queries import SavedQueries, with_arguments
 from sqlshell.shell.results.humanize import one_line
 from sqlshell.sql.script.splitting import statements
 
 
-def _queries(port: Port) -> Queries:
+def _queries(port: Port) -> SavedQueries:
     if port.environment.queries is None:
         raise UsageError("no config directory for named queries", "set SQLSHELL_CONFIG_DIR, XDG_CONFIG_HOME or HOME")
-    return Queries(port.environment.queries, port.session.redact)
+    return SavedQueries(port.environment.queries, port.session.redact)
 
 
-@command("n", "[NAME] [WORD...]", data=("WORD",))
-async def named(port: Port, args: Args) -> Effect | None:
+@command("n", "[NAME] [WORD...]", changes="text", data=("WORD",))
+async def run_query(port: Port, args: Args) -> Effect | None:
     """List the named queries, or run one. The arguments replace $1, $2 …; \\n+ saves a query, \\n- deletes it."""
     queries = _queries(port)
     if not args:
         known = queries.all()
         width = max(map(len, known), default=0)
         lines = [f"  {name.ljust(width)}  {one_line(text, 100)}" for name, text in known.items()]
-        return Say("\n".join(lines) or "no named queries; \\n+ NAME saves the last statement")
+        return ShowMessage("\n".join(lines) or "no named queries; \\n+ NAME saves the last statement")
     return Execute(statements(with_arguments(queries.text(args.own(0)), args.texts[1:])))
 
 
 @command("n+", "NAME [SQL...]")
-async def keep(port: Port, args: Args) -> Effect | None:
+async def save_query(port: Port, args: Args) -> Effect | None:
     """Save a statement as a named query: the SQL after the name, the query buffer, or the last statement.
 
     The SQL is saved verbatim; if all of it is in single quotes, these are removed: \\n+ top 'select $1'"""
     if len(args) > 1:
-        _queries(port).keep(args[0], " ".join(args[1:]))
-        return Say(f"saved as {args[0]}")
+        _queries(port).save(args[0], " ".join(args[1:]))
+        return ShowMessage(f"saved as {args[0]}")
 
     if not port.buffer.text:
         raise UsageError("there is no statement to save", "usage: \\n+ NAME SQL")
-    port.buffer.check_written()
-    _queries(port).keep(args[0], port.buffer.text)
-    return Say(f"saved as {args[0]}")
+    port.buffer.check_origin()
+    _queries(port).save(args[0], port.buffer.text)
+    return ShowMessage(f"saved as {args[0]}")
 
 
 @command("n-", "NAME")
-async def forget(port: Port, args: Args) -> Say:
+async def delete_query(port: Port, args: Args) -> ShowMessage:
     """Delete a named query."""
-    _queries(port).drop(args[0])
-    return Say(f"deleted {args[0]}")
+    _queries(port).delete(args[0])
+    return ShowMessage(f"deleted {args[0]}")
 
 
-@command("transcript", "[FILE]")
-async def transcript(port: Port, args: Args) -> Record:
+@command("transcript", "[FILE]", changes="shell")
+async def transcript(port: Port, args: Args) -> RecordTranscript:
     """Record statements and their outcomes in a file. Each is a line of JSON. Without FILE, stop recording.
 
     sqlshell replay FILE and \\replay FILE run the statements again and print the differences."""
-    return Record(args.own(0) if args else NOWHERE)
+    return RecordTranscript(args.own(0) if args else EMPTY)
 
 
 @command("replay", "FILE")
-async def replay(port: Port, args: Args) -> Replay:
+async def replay(port: Port, args: Args) -> ReplayTranscript:
     """Run a transcript again and print the differences. It compares sqlState, columns, rows and values."""
-    return Replay(args.own(0))
+    return ReplayTranscript(args.own(0))
 
 
-@command("log", "[FILE]", aliases=(".log",))
+@command("log", "[FILE]", aliases=(".log",), changes="shell")
 async def log(port: Port, args: Args) -> Log:
     """Append statements and their results to a file. Without FILE, stop logging."""
-    return Log(args.own(0) if args else NOWHERE)
+    return Log(args.own(0) if args else EMPTY)
 
 
-COMMANDS = (named, keep, forget, transcript, replay, log)
+COMMANDS = (run_query, save_query, delete_query, transcript, replay, log)

@@ -10,11 +10,11 @@ from sqlshell.errors import StatementError, UsageError
 from sqlshell.interface import sqlstate
 from sqlshell.result import Rows
 from sqlshell.shell.commands.command import Args, Command, command
-from sqlshell.shell.effects import Effect, Many, Print, Say, Show
-from sqlshell.shell.metadata.queries import told
+from sqlshell.shell.effects import Chain, Effect, Print, ShowMessage, ShowResult
 from sqlshell.shell.metadata.relation_details import Details, Inspector, ddl, key_of
+from sqlshell.shell.metadata.service_queries import query_service
 from sqlshell.shell.port import Port
-from sqlshell.shell.results.rows import at, no_such, nothing, texts_of, value
+from sqlshell.shell.results.rows import column_index, no_match_message, not_found, text_table, value
 from sqlshell.sql.completion.catalog import Relation
 from sqlshell.sql.identifiers import Pattern, quoted
 
@@ -47,17 +47,17 @@ ABSENT = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABA
 _INDEX = re.compile(r"CREATE (UNIQUE )?INDEX .{1,200}? ON .{1,200}?(?= USING\b|\s?\()", re.I | re.S)
 
 
-def _table(titles: Sequence[str], rows: Rows) -> Show:
-    return Show(texts_of(titles, rows))
+def _table(titles: Sequence[str], rows: Rows) -> ShowResult:
+    return ShowResult(text_table(titles, rows))
 
 
 async def _relations(port: Port) -> list[Relation]:
     """Every relation that the service lists."""
-    columns, rows = await told(port, *RELATIONS)
+    columns, rows = await query_service(port, *RELATIONS)
     context = port.session.context
-    name = at(columns, "name", "relationname", "tablename") or 0
-    kind = at(columns, "type", "relationtype", "kind")
-    database, schema = at(columns, "databasename", "database"), at(columns, "schemaname", "schema")
+    name = column_index(columns, "name", "relationname", "tablename") or 0
+    kind = column_index(columns, "type", "relationtype", "kind")
+    database, schema = column_index(columns, "databasename", "database"), column_index(columns, "schemaname", "schema")
     found = {
         Relation(
             value(row, database) or context.database,
@@ -100,13 +100,13 @@ def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases:
 
 async def _list_relations(port: Port, args: Args, kinds: Sequence[str]) -> Effect:
     found = _matching(port, await _relations(port), args[0] if args else "", kinds)
-    if not found and port.outlet.for_people:
-        return Say(nothing(args, "\\d *.* lists the relations of all schemas"))
+    if not found and port.result_output.for_people:
+        return ShowMessage(no_match_message(args, "\\d *.* lists the relations of all schemas"))
     if not args.plus:
         return _table(("schema", "name", "type"), [[item.schema, item.name, item.kind] for item in found])
     sizes: Rows = []
     with contextlib.suppress(StatementError):
-        sizes = (await told(port, SIZES))[1]
+        sizes = (await query_service(port, SIZES))[1]
     more = {tuple(row[:3]): row[3:] for row in sizes}
     rows: Rows = [
         [
@@ -130,7 +130,7 @@ async def describe(port: Port, args: Args) -> Effect | None:
     + adds comments, the key of each column, the definition of a view, and the approximate number of rows."""
     if not args:
         return await _list_relations(port, args, ())
-    inspector = Inspector(lambda sql: told(port, sql))
+    inspector = Inspector(lambda sql: query_service(port, sql))
     known = await _relations(port)
     found = _matching(port, known, args[0])
     if len(found) > MOST_DESCRIBED:
@@ -139,33 +139,33 @@ async def describe(port: Port, args: Args) -> Effect | None:
             "use a narrower pattern",
         )
     if not found and not Pattern(args[0]).exact:
-        raise no_such("relation", args[0], [])
+        raise not_found("relation", args[0], [])
     if not found:
         try:
             # A service may not list all its names, such as the entities of a store.
-            return Many(_shown(port, await inspector.described(args[0]), "", plus=args.plus))
+            return Chain(_shown(port, await inspector.describe(args[0]), "", plus=args.plus))
         except StatementError as error:
             if not known and error.where.sql_state not in ABSENT:
                 raise
-            raise no_such("relation", args[0], [item.name for item in known]) from None
+            raise not_found("relation", args[0], [item.name for item in known]) from None
     effects: list[Effect] = []
     for item in found:
         whole = item.schema and not item.kind.startswith("temporary")
         place = f"{quoted(item.schema)}.{quoted(item.name)}" if whole else quoted(item.name)
         title = f"{(item.kind or 'relation').capitalize()} {place}"
         effects += _shown(port, await inspector.details(item), title, plus=args.plus)
-    return Many(effects)
+    return Chain(effects)
 
 
 def _shown(port: Port, details: Details, title: str, *, plus: bool) -> list[Effect]:
     """A table of the columns, and further details: below the table for people, as a second result for programs."""
     if details.sequence:
         rows: Rows = [list(details.sequence.values())]
-        head = [Print(f"{title}\n", with_results=True)] if port.outlet.for_people else []
+        head = [Print(f"{title}\n", with_results=True)] if port.result_output.for_people else []
         return [*head, _table(tuple(details.sequence), rows)]
     rows = [[column.name, column.type, column.nullable or None] for column in details.columns]
     titles = ["name", "type", "nullable"]
-    more = details.way != "described"
+    more = details.source != "described"
     if more:
         titles.append("default")
         rows = [[*row, column.default] for row, column in zip(rows, details.columns, strict=True)]
@@ -176,7 +176,7 @@ def _shown(port: Port, details: Details, title: str, *, plus: bool) -> list[Effe
             for row, column in zip(rows, details.columns, strict=True)
         ]
     notes = _notes(details, plus=plus)
-    if port.outlet.for_people:
+    if port.result_output.for_people:
         texts = [f"{title}\n" if title else "", _below(notes)]
         above, below = ([Print(text, with_results=True)] if text else [] for text in texts)
         return [*above, _table(titles, [[value or "" for value in row] for row in rows]), *below]
@@ -223,11 +223,11 @@ def _notes(details: Details, *, plus: bool) -> list[tuple[str, str, str]]:
 @command("schema", "[PATTERN]", aliases=(".schema", "sv", "sv+"), data=("PATTERN",))
 async def show_ddl(port: Port, args: Args) -> Print:
     """Show the SQL that creates relations. Without PATTERN, show all of the current schema."""
-    inspector = Inspector(lambda sql: told(port, sql))
+    inspector = Inspector(lambda sql: query_service(port, sql))
     known = await _relations(port)
     found = _matching(port, known, args[0] if args else "")
     if not found and args:
-        raise no_such("relation", args[0], [item.name for item in known])
+        raise not_found("relation", args[0], [item.name for item in known])
     # Dependencies come first.
     order = ("sequence", "table", "stream", "changelog", "view")
 

@@ -6,14 +6,14 @@ import os
 import shutil
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import NOWHERE
+from sqlshell.origin import EMPTY
 from sqlshell.output.sinks.file import check
 from sqlshell.output.sinks.sink import FileSink
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Result
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import Effect, LocalSql, Many, Print, Say, Show, Use
+from sqlshell.shell.effects import Chain, Effect, LocalSql, Print, ShowMessage, ShowResult, UseResult
 from sqlshell.shell.port import Port
 from sqlshell.shell.results.rows import collect
 
@@ -22,10 +22,10 @@ MOST_ROWS = 200_000
 
 
 @command("clip", "[FORMAT]", sends=True)
-async def clip(port: Port, args: Args) -> Use:
+async def clip(port: Port, args: Args) -> UseResult:
     """Copy a result to the clipboard, as TSV or FORMAT. It uses the terminal (OSC 52), so it works over ssh."""
     form = format_named(args[0] if args else "tsv")
-    told: list[Effect] = []
+    messages: list[Effect] = []
 
     async def take(result: Result) -> Summary:
         from sqlshell.shell.interactive.clipboard import copy_text
@@ -39,10 +39,12 @@ async def clip(port: Port, args: Args) -> Use:
                 f"too many rows to copy: more than {MOST_ROWS:,}", "write them to a file with \\g FILE instead"
             )
         copy_text(data)
-        told.append(Say(f"{summary.rows:,} row{'' if summary.rows == 1 else 's'} copied ({len(data):,} bytes)"))
+        messages.append(
+            ShowMessage(f"{summary.rows:,} row{'' if summary.rows == 1 else 's'} copied ({len(data):,} bytes)")
+        )
         return summary
 
-    return Use(take, lambda: told[-1] if told else None)
+    return UseResult(take, lambda: messages[-1] if messages else None)
 
 
 @command(
@@ -52,7 +54,7 @@ async def clip(port: Port, args: Args) -> Use:
     sends=True,
     data=("ROW", "COLUMN", "VALUE"),
 )
-async def turn(port: Port, args: Args) -> Use:
+async def show_crosstab(port: Port, args: Args) -> UseResult:
     """Pivot a result: ROW becomes the rows, COLUMN the columns, VALUE the cells.
 
     Columns are given by name, or by number from 1. The default is the first three columns."""
@@ -65,20 +67,20 @@ async def turn(port: Port, args: Args) -> Use:
         summary, rows = await collect(result, MOST_ROWS)
         if not summary.complete:
             raise UsageError(f"too many rows to pivot: more than {MOST_ROWS:,}", "aggregate them with GROUP BY first")
-        turned.append(Show(crosstab(result.columns, with_hex(rows, binary_columns(result.columns)), args)))
+        turned.append(ShowResult(crosstab(result.columns, with_hex(rows, binary_columns(result.columns)), args)))
         return summary
 
-    return Use(take, lambda: turned[-1] if turned else None)
+    return UseResult(take, lambda: turned[-1] if turned else None)
 
 
 @command("chart", "[WORD...]", sends=True, data=("WORD",))
-async def draw(port: Port, args: Args) -> Use:
+async def show_chart(port: Port, args: Args) -> UseResult:
     """Draw a result: \\chart [bar|line|scatter|hist|heat] [X] [Y...] [to FILE.svg]
 
     Columns are given by name, or by number from 1. Omitted arguments are chosen to fit the data. to FILE.svg writes
     a picture."""
     words = list(args)
-    picture = NOWHERE
+    picture = EMPTY
     if len(words) > 1 and words[-2].lower() == "to":
         args.own(-2)
         picture, words = args.own(-1), words[:-2]
@@ -97,24 +99,24 @@ async def draw(port: Port, args: Args) -> Use:
         summary, rows = await collect(result, MOST_ROWS)
         figure = chart(result.columns, rows, words)
         if not summary.complete:
-            figure.said.append(f"the chart shows only the first {MOST_ROWS:,} rows")
+            figure.notes.append(f"the chart shows only the first {MOST_ROWS:,} rows")
         if picture:
             sink = FileSink(picture)
             sink.write(svg(figure).encode())
             sink.close()
-            made.append(Say(f"wrote {picture}"))
+            made.append(ShowMessage(f"wrote {picture}", file=picture))
         else:
             colors = port.session.interactive and port.front_end.paint is not None
             size = shutil.get_terminal_size((80, 24))
             made.append(Print(drawn(figure, min(size.columns, 120), size.lines - 4, colors=colors), True, own=True))
-        made.extend(map(Say, figure.said))
+        made.extend(map(ShowMessage, figure.notes))
         return summary
 
-    return Use(take, lambda: Many(made))
+    return UseResult(take, lambda: Chain(made))
 
 
 @command("browse", aliases=("explore",), sends=True)
-async def browse(port: Port, args: Args) -> Use:
+async def browse(port: Port, args: Args) -> UseResult:
     """Browse a result in full screen. Search, sort, filter, copy, view full values; ? lists the keys.
 
     Partitions are fetched when you scroll to them, so large results open immediately."""
@@ -122,7 +124,7 @@ async def browse(port: Port, args: Args) -> Use:
         raise UsageError(
             "\\browse requires an interactive terminal with cursor control", "use \\g FILE to write a result to a file"
         )
-    return Use(port.front_end.browse)
+    return UseResult(port.front_end.browse)
 
 
 @command("local", "[TEXT...]", sends=True)
@@ -130,8 +132,9 @@ async def local(port: Port, args: Args) -> LocalSql:
     """Query the last results with DuckDB's SQL: \\local select city, sum(n) from _ group by all
 
     The query runs on your machine. _ is the last result, _1 the one before it, up to _9; columns keep their types.
-    The output is a result like any other."""
-    return LocalSql(args.own(0) if args else NOWHERE)
+    Without SQL, the query buffer is run. The output is a result like any other.
+    """
+    return LocalSql(args.own(0) if args else EMPTY)
 
 
-COMMANDS = (clip, turn, draw, browse, local)
+COMMANDS = (clip, show_crosstab, show_chart, browse, local)

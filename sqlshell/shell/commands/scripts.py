@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from sqlshell.origin import NOWHERE, Own, mine
+from sqlshell.errors import UsageError
+from sqlshell.origin import EMPTY, Own, own_text
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import Edit, Many, Redirect, RunFile, SetVariable
+from sqlshell.shell.effects import BeginParallel, Chain, Edit, EndParallel, Redirect, RunFile, SetVariable
 from sqlshell.shell.port import Port
-from sqlshell.shell.scripts.reading import work_in
+from sqlshell.shell.scripts.reading import change_working_folder
 
 
-@command("i", "FILE", aliases=("include", ".read", "!source", "!load"))
+@command("i", "FILE", aliases=("include", ".read", "!source", "!load"), changes="text")
 async def include(port: Port, args: Args) -> RunFile:
     """Run the statements and commands in a file."""
     return RunFile(args.own(0))
 
 
-@command("o", "[FILE...]", aliases=("out", ".output"))
+@command("o", "[FILE...]", aliases=("out", ".output"), changes="shell")
 async def redirect(port: Port, args: Args) -> Redirect:
     """Send results to a file or |command. Without FILE, send them to the terminal again.
 
     The file appears under its name at the next \\o or on exit; until then a temporary file next to it is written."""
-    return Redirect(args.own(0) if args else NOWHERE)
+    return Redirect(args.own(0) if args else EMPTY)
 
 
 @command("e", "[FILE]", aliases=("edit", "!edit"))
@@ -29,35 +30,53 @@ async def edit(port: Port, args: Args) -> Edit:
 
     The saved text is used as if you typed it: statements that end with ; run, the rest appears at the prompt. If you
     do not change the last statement, it does not run again."""
-    return Edit(args.own(0) if args else NOWHERE)
+    return Edit(args.own(0) if args else EMPTY)
 
 
-@command("once", "FILE...", aliases=(".once",))
+@command("once", "FILE...", aliases=(".once",), changes="shell")
 async def once(port: Port, args: Args) -> Redirect:
     """Send only the next result to a file or |command."""
     return Redirect(args.own(0), once=True)
 
 
-@command("tee", "[FILE...]", aliases=("!spool",))
+@command("tee", "[FILE...]", aliases=("!spool",), changes="shell")
 async def tee(port: Port, args: Args) -> Redirect:
     """Show results and also send them to a file or |command. Without FILE, stop."""
-    return Redirect(args.own(0) if args else NOWHERE, too=True)
+    return Redirect(args.own(0) if args else EMPTY, as_copy=True)
 
 
-@command("ir", "FILE", aliases=("include_relative",))
+@command("ir", "FILE", aliases=("include_relative",), changes="text")
 async def include_beside(port: Port, args: Args) -> RunFile:
     """Like \\i, but FILE is relative to the current script."""
     return RunFile(args.own(0), beside=True)
 
 
-@command("cd", "[FOLDER]", aliases=(".cd",))
+@command("parallel", "COUNT", changes="text", data=("COUNT",))
+async def begin_parallel(port: Port, args: Args) -> BeginParallel:
+    """Run the statements up to \\end at the same time, up to COUNT at once. Their results are shown in order.
+
+    The statements must not depend on each other: each runs in one of COUNT other sessions, without temporary tables and
+    settings of this one. Nothing runs before \\end. After a failure no further statement is started, unless on_error
+    is continue. --max-parallel limits COUNT."""
+    if not (args[0].isascii() and args[0].isdecimal() and int(args[0]) > 0):
+        raise UsageError(f"\\parallel: {args[0]!r} is not a number from 1", "example: \\parallel 4")
+    return BeginParallel(int(args[0]))
+
+
+@command("end", changes="text")
+async def end_parallel(port: Port, args: Args) -> EndParallel:
+    """Run the statements after \\parallel."""
+    return EndParallel()
+
+
+@command("cd", "[DIRECTORY]", aliases=(".cd",), changes="text")
 async def change_folder(port: Port, args: Args) -> None:
-    """Change the working directory; without FOLDER, to the home directory."""
-    work_in(args.own(0) if args else Own("~"))
+    """Change the working directory; without DIRECTORY, to the home directory."""
+    change_working_folder(args.own(0) if args else Own("~"))
 
 
 @command("!", "[TEXT...]", aliases=(".shell", ".system", "!system"))
-async def run_in_shell(port: Port, args: Args) -> Many:
+async def run_in_shell(port: Port, args: Args) -> Chain:
     """Run a command in your shell, or start the shell."""
     import asyncio
     import os
@@ -65,12 +84,23 @@ async def run_in_shell(port: Port, args: Args) -> Many:
     command = args.own(0) if args else Own(os.environ.get("SHELL", "/bin/sh"))
     process = await asyncio.create_subprocess_shell(command)
     code = await process.wait()
-    return Many(
+    return Chain(
         [
-            SetVariable(Own("SHELL_ERROR"), mine(Own("true" if code else "false"))),
-            SetVariable(Own("SHELL_EXIT_CODE"), mine(Own(str(code)))),
+            SetVariable(Own("SHELL_ERROR"), own_text(Own("true" if code else "false"))),
+            SetVariable(Own("SHELL_EXIT_CODE"), own_text(Own(str(code)))),
         ]
     )
 
 
-COMMANDS = (include, include_beside, redirect, once, tee, edit, change_folder, run_in_shell)
+COMMANDS = (
+    include,
+    include_beside,
+    begin_parallel,
+    end_parallel,
+    redirect,
+    once,
+    tee,
+    edit,
+    change_folder,
+    run_in_shell,
+)

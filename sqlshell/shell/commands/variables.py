@@ -6,15 +6,15 @@ import os
 from pathlib import Path
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own, joined, mine
+from sqlshell.origin import Own, joined, own_text
 from sqlshell.output.text.cells import printable
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import Branch, Effect, Print, Say, SetVariable, UnsetVariable
+from sqlshell.shell.effects import Branch, Effect, Print, SetVariable, ShowMessage, UnsetVariable
 from sqlshell.shell.port import Port
 from sqlshell.shell.scripts.variables import switch
 
 
-@command("set", "[NAME] [VALUE...]", data=("VALUE",))
+@command("set", "[NAME] [VALUE...]", changes="text", data=("VALUE",))
 async def set_variable(port: Port, args: Args) -> Effect:
     """List the variables, or set one: \\set limit 10, then select … limit :limit;
 
@@ -27,14 +27,14 @@ async def set_variable(port: Port, args: Args) -> Effect:
     return SetVariable(args.own(0), joined(args.texts[1:]))
 
 
-@command("unset", "NAME")
+@command("unset", "NAME", changes="text")
 async def unset_variable(port: Port, args: Args) -> UnsetVariable:
     """Unset a variable."""
     return UnsetVariable(args.own(0))
 
 
-@command("own", "NAME EXPRESSION")
-async def adopt(port: Port, args: Args) -> SetVariable:
+@command("own", "NAME REGEX", changes="shell")
+async def mark_own(port: Port, args: Args) -> SetVariable:
     """Trust a value from a service if it matches a pattern. The whole value must match the regular expression.
 
     Only then can it name a file, a command or a setting: \\own file '[a-z0-9_]+[.]csv', then \\o :file"""
@@ -51,51 +51,49 @@ async def adopt(port: Port, args: Args) -> SetVariable:
         ) from None
     if not matches:
         raise UsageError(f"the value of {name} does not match {expression}", f"\\echo :{name} shows it")
-    return SetVariable(name, mine(Own(port.variables[name].text)))
+    return SetVariable(name, own_text(Own(port.variables[name].text)))
 
 
-@command("getenv", "NAME VARIABLE")
+@command("getenv", "NAME VARIABLE", changes="text")
 async def get_environment(port: Port, args: Args) -> SetVariable | None:
-    """Set a variable to an environment variable. If that is not set, NAME does not change."""
+    """Set a variable to the value of an environment variable. If VARIABLE is not set, NAME does not change."""
     if args[1] not in os.environ:
         return None
-    return SetVariable(args.own(0), mine(Own(os.environ[args[1]])), args[1])
+    return SetVariable(args.own(0), own_text(Own(os.environ[args[1]])), args[1])
 
 
-@command("prompt", "[TEXT] NAME", data=("TEXT",))
-async def ask(port: Port, args: Args) -> SetVariable:
-    """Ask for the value of a variable. A script reads it from the terminal."""
-    if len(args) > 2 or not args:
-        raise UsageError("\\prompt requires NAME", "usage: \\prompt [TEXT] NAME")
+@command("prompt", "[TEXT] NAME", changes="text", data=("TEXT",))
+async def prompt_for_value(port: Port, args: Args) -> SetVariable:
+    """Ask for the value of a variable. In a script, it is read from the terminal."""
     text, name = args[0] if len(args) == 2 else "", args.own(-1)
     if port.front_end.ask is None:
         value = _from_terminal(text)
     else:
         value = await port.front_end.ask(text)
-    # The answer is trusted, whatever the question was.
-    return SetVariable(name, mine(Own(value)), text)
+    # The typed value is trusted, whatever the question was.
+    return SetVariable(name, own_text(Own(value)), text)
 
 
-@command("if", "WORD...", data=("WORD",))
-async def begin(port: Port, args: Args) -> Branch:
-    """Run the following lines if WORD is true (on, 1, yes). They end at \\elif, \\else or \\endif: \\if :{?name}"""
+@command("if", "CONDITION...", changes="text", data=("CONDITION",))
+async def if_command(port: Port, args: Args) -> Branch:
+    """Run the following lines if CONDITION is true (on, 1, yes), up to \\elif, \\else or \\endif: \\if :{?name}"""
     return Branch("if", lambda: switch(" ".join(args), "\\if"))
 
 
-@command("elif", "WORD...", data=("WORD",))
-async def other(port: Port, args: Args) -> Branch:
-    """Like \\if, if no branch since \\if has run."""
+@command("elif", "CONDITION...", changes="text", data=("CONDITION",))
+async def elif_command(port: Port, args: Args) -> Branch:
+    """Like \\if, but only if no earlier branch has run."""
     return Branch("elif", lambda: switch(" ".join(args), "\\elif"))
 
 
-@command("else")
-async def otherwise(port: Port, args: Args) -> Branch:
+@command("else", changes="text")
+async def else_command(port: Port, args: Args) -> Branch:
     """Run the following lines if no branch has run yet."""
     return Branch("else")
 
 
-@command("endif")
-async def end(port: Port, args: Args) -> Branch:
+@command("endif", changes="text")
+async def endif_command(port: Port, args: Args) -> Branch:
     """End an \\if block."""
     return Branch("endif")
 
@@ -108,14 +106,14 @@ async def echo(port: Port, args: Args) -> Print:
 
 @command("qecho", "[VALUE...]", data=("VALUE",))
 async def echo_to_output(port: Port, args: Args) -> Print:
-    """Like \\echo, but print to the output of results (\\o)."""
+    """Like \\echo, but print to the file or command of \\o."""
     return Print(_line(args), with_results=True)
 
 
 @command("warn", "[VALUE...]", data=("VALUE",))
-async def warn(port: Port, args: Args) -> Say:
+async def warn(port: Port, args: Args) -> ShowMessage:
     """Like \\echo, but print to stderr."""
-    return Say(_line(args).removesuffix("\n"))
+    return ShowMessage(_line(args).removesuffix("\n"))
 
 
 def _line(args: Args) -> str:
@@ -142,13 +140,13 @@ def _from_terminal(text: str) -> str:
 COMMANDS = (
     set_variable,
     unset_variable,
-    adopt,
+    mark_own,
     get_environment,
-    ask,
-    begin,
-    other,
-    otherwise,
-    end,
+    prompt_for_value,
+    if_command,
+    elif_command,
+    else_command,
+    endif_command,
     echo,
     echo_to_output,
     warn,

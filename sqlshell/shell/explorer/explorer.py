@@ -1,4 +1,4 @@
-"""The explorer's screen: the table, a line that says where this is, a line that asks, and texts over all of it."""
+"""The explorer's screen: the table, a status line, an input line, and texts that cover the screen."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from sqlshell.shell.explorer.pages import Pages
 from sqlshell.shell.interactive.look.paint import screen_depth
 
 SCROLLED = 3
-"""Lines of a turn of the mouse wheel."""
+"""Lines per step of the mouse wheel."""
 
 
 class Explorer:
-    """`grid` is what is seen; keys.py gives the keys their meaning. run() ends when the person leaves."""
+    """`grid` is the visible part of the table; keys.py binds the keys. run() returns when the user leaves."""
 
     def __init__(self, pages: Pages, style: BaseStyle | None) -> None:
         self.pages = pages
         self.grid = Grid(pages)
         self.message = ""
         self.sorted = ""
-        """How the rows were filtered and sorted, in words."""
-        self._loading: set[int] = set()
+        """A description of the filter and sort order."""
+        self._loading: set[tuple[Pages, int]] = set()
         self._work: asyncio.Task[None] | None = None
         self._label = ""
         self._asking = False
@@ -61,7 +61,7 @@ class Explorer:
         )
 
     async def run(self, keys: KeyBindings) -> None:
-        """Show it until the person leaves; `keys` are those of the table."""
+        """Show it until the user leaves; `keys` are those of the table."""
         from prompt_toolkit.key_binding import merge_key_bindings
 
         self.app.key_bindings = merge_key_bindings([keys, self._bindings()])
@@ -71,7 +71,7 @@ class Explorer:
             self.stop()
 
     def ask(self, label: str, answered: Callable[[str], None], typing: Callable[[str], None] | None = None) -> None:
-        """Ask for a line; `typing` is told of it while it is typed."""
+        """Prompt for a line; `typing` is called with it while it is typed."""
         self._label, self._answered, self._typing = label, answered, typing
         self._asking = True
         self._line.reset()
@@ -84,7 +84,7 @@ class Explorer:
         self.app.layout.focus(self._text)
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do something that takes its time, in the place of what was being done; Esc stops it."""
+        """Start a slow operation and cancel the previous one; Esc stops it."""
         self.stop()
         self._work = asyncio.ensure_future(self._watched(work))
 
@@ -98,18 +98,19 @@ class Explorer:
         return self._work is not None and not self._work.done()
 
     def want(self, number: int) -> None:
-        """Have a partition fetched, for its rows are looked at."""
-        if number in self._loading:
+        """Fetch a partition whose rows are visible."""
+        source = self.grid.source
+        if (source, number) in self._loading:
             return
-        self._loading.add(number)
+        self._loading.add((source, number))
 
         async def fetch() -> None:
             try:
-                await self.pages.load(number)
+                await source.load(number)
             except ShellError as error:
-                # Not again by itself: the next key asks once more.
+                # Do not retry automatically: the next key does.
                 self.message = printable(error.message)
-            self._loading.discard(number)
+            self._loading.discard((source, number))
             self.app.invalidate()
 
         self.app.create_background_task(fetch())
@@ -175,17 +176,17 @@ class Explorer:
 
     def _status(self) -> StyleAndTextTuples:
         if self._reading:
-            return [("", " q goes back")]
+            return [("", " q to go back")]
         grid, pages = self.grid, self.pages
         shown = grid.current
         hidden = len(grid.columns) - len(grid.visible)
         parts = [
             f"row {grid.row + 1 if grid.count else 0:,} of {grid.count:,}",
+            f"only the first {pages.total:,} rows" if pages.cut or pages.limited else "",
             f"{printable(shown.column.name)} {printable(shown.column.type)}",
             self.sorted,
             f"{hidden} hidden" if hidden else "",
-            f"only the first {pages.total:,} rows" if pages.cut else "",
-            self.message or "? lists the keys, q exits",
+            self.message or "? for help, q to quit",
         ]
         return [("", " " + " │ ".join(part for part in parts if part))]
 
@@ -206,7 +207,7 @@ class _Table(UIControl):
         grid = explorer.grid
         for line in range(grid.top, min(grid.count, grid.top + grid.height)):
             if grid.line(line) is None:
-                explorer.want(explorer.pages.number(grid.number(line)))
+                explorer.want(grid.source.number(grid.at(line)))
         return UIContent(lambda number: lines[number], line_count=len(lines), show_cursor=False)
 
     def mouse_handler(self, mouse_event: MouseEvent) -> NotImplementedOrNone:
@@ -226,7 +227,9 @@ class _Table(UIControl):
 
 
 def pattern(text: str) -> re.Pattern[str]:
-    """What is searched for: a regular expression, or the text itself where it is none; small letters match both."""
+    """The pattern to search for: a regular expression, or the text itself if it is not a valid one; lower-case letters
+    match both cases.
+    """
     flags = re.NOFLAG if any(char.isupper() for char in text) else re.IGNORECASE
     try:
         return re.compile(text, flags)

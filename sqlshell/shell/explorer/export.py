@@ -1,4 +1,4 @@
-"""What leaves the explorer: to the clipboard, and to files."""
+"""Copies from the explorer to the clipboard and to files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlshell.errors import OutputError
 from sqlshell.origin import Own
+from sqlshell.output.sinks.compressed import CompressedFileSink
+from sqlshell.output.sinks.file import compression
 from sqlshell.output.sinks.sink import FileSink
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.formats import EXTENSIONS, format_for_path, format_named
@@ -20,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def copied(grid: Grid, what: str) -> str:
-    """Copy a cell (or the selection), a row or a column that is here; what was done, in words."""
+    """Copy a cell (or the selection), a row or a column of the rows in memory; returns a message."""
     lines, columns = grid.selection()
     if what == "row":
         lines, columns = range(grid.row, grid.row + 1), grid.visible
     rows: list[Row]
     if what == "column":
         at = grid.current.at
-        rows = [[row[at]] for _, row in grid.pages.local()]
+        rows = [[row[at]] for _, row in grid.source.local()]
         columns = [grid.current]
     else:
         here = [row for row in map(grid.line, lines) if row is not None]
@@ -42,14 +44,14 @@ def copied(grid: Grid, what: str) -> str:
         copy_text(data)
     except OutputError as error:
         return error.message
-    missing = "" if grid.pages.whole or what != "column" else " in memory"
+    missing = "" if grid.source.whole or what != "column" else " in memory"
     return f"{len(rows):,} × {len(columns)} copied{missing}"
 
 
 async def exported(explorer: Explorer, path: Own) -> None:
-    """Write what is shown to a file: visible columns in their order, rows as they are filtered and sorted.
+    """Write the visible table to a file: visible columns in their order, filtered and sorted rows.
 
-    Raises OutputError and what fetching partitions raises.
+    Raises OutputError and the errors of fetching partitions.
     """
     grid = explorer.grid
     form = format_for_path(path)
@@ -57,7 +59,7 @@ async def exported(explorer: Explorer, path: Own) -> None:
         raise OutputError(f"{path}: unknown file extension", f"extensions: {' '.join(EXTENSIONS)}")
     writer = form.factory(WriterOptions())
     columns = grid.visible
-    sink = FileSink(path)
+    sink = CompressedFileSink(path) if compression(path) else FileSink(path)
     written = 0
     try:
         sink.write(b"".join(writer.begin([shown.column for shown in columns])))
@@ -76,8 +78,8 @@ async def exported(explorer: Explorer, path: Own) -> None:
 
 
 async def _batches(grid: Grid) -> AsyncIterator[list[Row]]:
-    """The rows that can be walked to, some at a time."""
-    pages = grid.pages
+    """The rows that can be reached, in batches."""
+    pages = grid.source
     if grid.order is not None:
         for number in grid.order:
             await pages.load_row(number)

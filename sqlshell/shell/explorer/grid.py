@@ -1,4 +1,4 @@
-"""What of a table is seen: the cursor, the columns in their order and widths, the rows that a filter leaves."""
+"""The visible part of a table: the cursor, the order and widths of columns, the filtered rows."""
 
 from __future__ import annotations
 
@@ -13,39 +13,56 @@ from sqlshell.result import Column
 from sqlshell.shell.explorer.pages import Pages, Row
 
 WIDEST, NARROWEST, STEP = 40, 3, 4
+WIDEST_FROZEN = 24
+"""Cells of a first column that stays in view from the start."""
 SAMPLED = 200
-"""Rows whose values decide how wide the columns begin."""
+"""Rows whose values determine the initial widths of columns."""
 
 Fragments = list[tuple[str, str]]
 
 
 class Shown(Struct):
-    """One column: `at` is its place in the result."""
+    """One column: `at` is its position in the result."""
 
     at: int
     column: Column
     width: int
     hidden: bool = False
     chosen: bool = False
-    """Whether a person made it that wide."""
+    """Whether the user has set its width."""
+
+
+class Place(Struct, frozen=True):
+    """What is in view: the cursor in the result, the first line and column on the screen, and the frozen columns."""
+
+    row: int
+    column: int
+    top: int
+    left: int
+    frozen: int
 
 
 class Grid:
-    """`row` and `place` are the cursor: a line of what is shown, and a visible column, both from 0."""
+    """`row` and `place` are the cursor: a line of the shown rows and a visible column, both from 0."""
 
     def __init__(self, pages: Pages) -> None:
         self.pages = pages
+        self.source = pages
+        """The rows that are shown: those of the result, or of a part of it in another order."""
         self.columns = [Shown(at, column, 0) for at, column in enumerate(pages.columns)]
         self.row = self.place = self.top = self.left = 0
         self.frozen = 0
+        """How many columns on the left stay in view."""
         self.order: list[int] | None = None
-        """The rows that a filter left, in their sorted order; None for all as they come."""
+        """The filtered rows of the source in their sorted order; None for all its rows."""
         self.anchor: tuple[int, int] | None = None
-        """Where a selection began."""
+        """The start of the selection."""
         self.found: re.Pattern[str] | None = None
-        """What is searched for: it is marked."""
+        """The pattern to highlight."""
         self.height = 1
         self._fit([row for row in map(pages.row, range(min(SAMPLED, pages.total))) if row])
+        if len(self.columns) > 1 and self.columns[0].width <= WIDEST_FROZEN:
+            self.frozen = 1
 
     @property
     def visible(self) -> list[Shown]:
@@ -53,22 +70,42 @@ class Grid:
 
     @property
     def count(self) -> int:
-        """The rows that can be walked to."""
-        return self.pages.total if self.order is None else len(self.order)
+        """The number of rows that can be reached."""
+        return self.source.total if self.order is None else len(self.order)
 
     @property
     def current(self) -> Shown:
         return self.visible[self.place]
 
-    def number(self, line: int) -> int:
-        """The row of the result that a line shows."""
+    def at(self, line: int) -> int:
+        """The row of the source that a line shows."""
         return line if self.order is None else self.order[line]
 
+    def number(self, line: int) -> int | None:
+        """The row of the result that a line shows; None if it is not in memory."""
+        if self.source is self.pages:
+            return self.at(line)
+        row = self.source.original(line)
+        return None if row is None else int(row[-1] or 0)
+
     def line(self, line: int) -> Row | None:
-        return self.pages.row(self.number(line)) if line < self.count else None
+        return self.source.row(self.at(line)) if line < self.count else None
+
+    @property
+    def position(self) -> Place:
+        """Where the cursor is, for restore()."""
+        row = (self.number(self.row) or 0) if self.count else 0
+        return Place(row, self.current.at, max(0, row - self.row + self.top), self.left, self.frozen)
+
+    def restore(self, place: Place) -> None:
+        """Go to a place of the same result, with all of its rows and columns."""
+        self.frozen, self.left = place.frozen, place.left
+        self.row = max(0, min(place.row, self.count - 1))
+        self.place = min(place.column, len(self.visible) - 1)
+        self.top = min(place.top, self.row)
 
     def go(self, row: int | None = None, place: int | None = None) -> None:
-        """Put the cursor somewhere, as near as there is."""
+        """Move the cursor, as far as possible."""
         if row is not None:
             self.row = max(0, min(row, self.count - 1))
         if place is not None:
@@ -78,7 +115,7 @@ class Grid:
             self.top = self.row - self.height + 1
 
     def hide(self) -> bool:
-        """Hide the current column; the last one stays."""
+        """Hide the current column, unless it is the last visible one."""
         if len(self.visible) == 1:
             return False
         self.current.hidden = True
@@ -95,7 +132,7 @@ class Grid:
         self.current.chosen = True
 
     def shift(self, by: int) -> None:
-        """Change places with the visible neighbor."""
+        """Swap the current column with its visible neighbor."""
         visible = self.visible
         to = self.place + by
         if 0 <= to < len(visible):
@@ -103,16 +140,14 @@ class Grid:
             self.columns[one], self.columns[other] = self.columns[other], self.columns[one]
             self.place = to
 
-    def arrange(
-        self, keep: Callable[[str | None], bool] | None, key: Callable[[Row], Any] | None, *, down: bool
-    ) -> None:
-        """Filter and sort the rows that are here by the current column; None and None show all again."""
-        at = self.current.at
-        before = self.number(self.row) if self.count else 0
+    def arrange(self, keep: Callable[[Row], bool] | None, key: Callable[[Row], Any] | None, *, down: bool) -> None:
+        """Filter and sort the rows in memory; None and None show all rows again."""
+        before = (self.number(self.row) or 0) if self.count else 0
+        self.source = self.pages
         if keep is None and key is None:
             self.order = None
         else:
-            rows = [(number, row) for number, row in self.pages.local() if keep is None or keep(row[at])]
+            rows = [(number, row) for number, row in self.pages.local() if keep is None or keep(row)]
             if key is not None:
                 by = key
                 rows.sort(key=lambda item: by(item[1]), reverse=down)
@@ -120,26 +155,32 @@ class Grid:
         self.top = 0
         self.go(row=before if self.order is None else 0)
 
+    def show(self, source: Pages) -> None:
+        """Show rows of the result that another source has, each with its number as its last value."""
+        self.source, self.order = source, None
+        self.top = 0
+        self.go(row=0)
+
     def selection(self) -> tuple[range, Sequence[Shown]]:
-        """The lines and the columns that are selected; the cell of the cursor where none are."""
+        """The selected lines and columns; the cell of the cursor if nothing is selected."""
         row, place = self.anchor or (self.row, self.place)
         lines = range(min(row, self.row), max(row, self.row) + 1)
         return lines, self.visible[min(place, self.place) : max(place, self.place) + 1]
 
     def lines(self, width: int, height: int) -> list[Fragments]:
-        """The table as `height` lines of `width` cells, the names of the columns first."""
+        """The table as `height` lines of `width` cells, beginning with the column names."""
         self.height = max(1, height - 1)
         self.go(self.row, self.place)
         self._fit([row for row in map(self.line, range(self.top, self.top + self.height)) if row])
-        side = len(f"{self.count:,}") + 1
+        side = len(f"{self.pages.total:,}") + 1
         columns = self._columns(width - side)
         lines = [self._names(columns, side, width)]
         lines += [self._row(line, columns, side, width) for line in range(self.top, self.top + self.height)]
         return lines
 
     def spot(self, x: int, y: int, width: int) -> tuple[int, int] | None:
-        """The line and the visible column under a point of the screen; None where there is none."""
-        side = len(f"{self.count:,}") + 1
+        """The line and visible column at a position of the screen; None if there is none."""
+        side = len(f"{self.pages.total:,}") + 1
         left = side
         for place, shown in self._columns(width - side):
             if left <= x < left + shown.width + 1:
@@ -149,7 +190,9 @@ class Grid:
         return None
 
     def _columns(self, width: int) -> list[tuple[int, Shown]]:
-        """The columns that fit, with their visible places: the frozen ones first, then from where the view begins."""
+        """The columns that fit, with their visible positions: first the frozen ones, then those from the scroll
+        position on.
+        """
         visible = list(enumerate(self.visible))
         fixed = visible[: self.frozen]
         room = width - sum(shown.width + 1 for _, shown in fixed)
@@ -176,7 +219,8 @@ class Grid:
         if line >= self.count:
             return [("class:continuation", "~")] if line in {self.top, self.count} else [("", "")]
         row = self.line(line)
-        number = f"{self.number(line) + 1:,}"
+        at = self.number(line)
+        number = "…" if at is None else f"{at + 1:,}"
         found: Fragments = [("class:continuation", f"{number.rjust(side - 1)} ")]
         lines, selected = self.selection()
         for place, shown in columns:
@@ -197,7 +241,7 @@ class Grid:
         return [(f"{base} class:search" if hit else base, text)]
 
     def _fit(self, rows: Sequence[Row]) -> None:
-        """Columns become as wide as these rows need, and never narrower by themselves."""
+        """Widen columns for these rows; they never become narrower automatically."""
         for shown in self.columns:
             if shown.chosen or shown.hidden or shown.width >= WIDEST:
                 continue
@@ -206,7 +250,7 @@ class Grid:
 
 
 def fitted(text: str, width: int, *, right: bool = False) -> str:
-    """A text in exactly so many cells: what does not fit ends in …"""
+    """A text in exactly that many cells; a longer text ends in …."""
     size = cells(text) if len(text) <= width else width + 1
     if size > width:
         kept = text[: width - 1]
@@ -219,7 +263,7 @@ def fitted(text: str, width: int, *, right: bool = False) -> str:
 
 
 def _filled(fragments: Fragments, width: int, style: str) -> Fragments:
-    """The line cut at, or filled up to, the width."""
+    """The line truncated or padded to the width."""
     found: Fragments = []
     left = width
     for look, text in fragments:

@@ -1,4 +1,4 @@
-"""The explorer's keys: one table, which `?` shows."""
+"""The keys of the explorer in one table, which `?` shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from sqlshell.output.text.cells import printable
 from sqlshell.shell.explorer.explorer import Explorer, pattern
 from sqlshell.shell.explorer.export import copied, exported
 from sqlshell.shell.explorer.grid import STEP
-from sqlshell.shell.explorer.summary import pretty, sort_key, summary
+from sqlshell.shell.explorer.pages import Pages
+from sqlshell.shell.explorer.summary import facts_of_values, pretty, sort_key, summary
+from sqlshell.shell.explorer.whole_rows import WINDOW, Arrangement, arranged, facts_of
 from sqlshell.shell.results.crosstab import place
 
 HELP: Final = (
@@ -22,10 +24,10 @@ HELP: Final = (
     (":", "go to a row by its number"),
     ("c", "go to a column by its name or number"),
     ("/", "search for a regular expression; n next match, N previous match, Esc stops"),
-    ("&", "show only rows that contain a text in this column; an empty text shows all rows"),
+    ("&", "show only rows that contain a text in this column; empty text shows all rows"),
     ("[ and ]", "sort by this column, ascending or descending"),
     ("=", "remove filter and sorting"),
-    ("f", "freeze the columns up to this one, or unfreeze"),
+    ("f", "keep the columns up to this one in view, or none; at the start it is a narrow first column"),
     ("-, +", "hide this column, show all columns"),
     ("<, >", "make this column narrower or wider"),
     ("{, }", "move this column to the left or to the right"),
@@ -39,7 +41,7 @@ HELP: Final = (
 
 
 def bindings(explorer: Explorer) -> KeyBindings:
-    """The keys of the table."""
+    """The key bindings of the table."""
     keys = KeyBindings()
     grid, pages = explorer.grid, explorer.pages
 
@@ -54,9 +56,9 @@ def bindings(explorer: Explorer) -> KeyBindings:
 
         return add
 
-    _walking(explorer, on)
-    _looking(explorer, on)
-    _arranging(explorer, on)
+    _navigation_keys(explorer, on)
+    _search_keys(explorer, on)
+    _arrangement_keys(explorer, on)
 
     @on("q", "escape", "c-c", "c-d")
     def leave() -> None:
@@ -77,14 +79,33 @@ def bindings(explorer: Explorer) -> KeyBindings:
         row = grid.line(grid.row)
         if row is not None:
             shown = grid.current
-            title = f"{printable(shown.column.name)}  {printable(shown.column.type)}  row {grid.number(grid.row) + 1:,}"
+            number = (grid.number(grid.row) or 0) + 1
+            title = f"{printable(shown.column.name)}  {printable(shown.column.type)}  row {number:,}"
             explorer.read(f"{title}\n\n{pretty(shown.column, row[shown.at])}")
 
     @on("s")
     def like() -> None:
-        values = [row[grid.current.at] for _, row in pages.local()]
-        note = "all rows" if pages.whole else f"of the {len(values):,} rows in memory; the result has {pages.total:,}"
-        explorer.read(summary(grid.current.column, values, note))
+        at, column = grid.current.at, grid.current.column
+
+        def of_memory() -> None:
+            values = [row[at] for _, row in pages.local()]
+            note = pages.extent if pages.whole else f"{len(values):,} of {pages.total:,} rows (those in memory)"
+            explorer.read(summary(column, facts_of_values(column, values), note))
+
+        async def of_all() -> None:
+            explorer.message = "reading all rows; Esc stops"
+            explorer.app.invalidate()
+            table = await pages.table()
+            if table is None:
+                of_memory()
+            else:
+                explorer.read(summary(column, await facts_of(table, at), pages.extent))
+            explorer.message = ""
+
+        if pages.whole or not pages.has_table:
+            of_memory()
+        else:
+            explorer.start(of_all)
 
     @on("v")
     def select() -> None:
@@ -107,7 +128,7 @@ def bindings(explorer: Explorer) -> KeyBindings:
 On = Callable[..., Callable[[Callable[[], None]], None]]
 
 
-def _walking(explorer: Explorer, on: On) -> None:
+def _navigation_keys(explorer: Explorer, on: On) -> None:
     grid = explorer.grid
 
     def move(*names: str, rows: int = 0, places: int = 0) -> None:
@@ -171,11 +192,11 @@ def _walking(explorer: Explorer, on: On) -> None:
         explorer.ask("column: ", answered)
 
 
-def _looking(explorer: Explorer, on: On) -> None:
+def _search_keys(explorer: Explorer, on: On) -> None:
     grid = explorer.grid
 
     async def search(since: int, step: int) -> None:
-        """Walk to the next row that has it, fetching partitions on the way."""
+        """Move to the next row that matches, fetching partitions on the way."""
         assert grid.found is not None
         line = since
         while 0 <= line < grid.count:
@@ -183,7 +204,7 @@ def _looking(explorer: Explorer, on: On) -> None:
             if row is None:
                 explorer.message = f"searching row {line + 1:,}; Esc stops"
                 explorer.app.invalidate()
-                row = await explorer.pages.load_row(grid.number(line))
+                row = await grid.source.load_row(grid.at(line))
             for number, shown in enumerate(grid.visible):
                 value = row[shown.at] if row is not None else None
                 if value is not None and grid.found.search(value):
@@ -218,32 +239,62 @@ def _looking(explorer: Explorer, on: On) -> None:
             explorer.start(lambda: search(grid.row - 1, -1))
 
 
-def _arranging(explorer: Explorer, on: On) -> None:
+def _arrangement_keys(explorer: Explorer, on: On) -> None:
     grid, pages = explorer.grid, explorer.pages
-    kept: list[str] = [""]
+    kept: list[tuple[int, str] | None] = [None]
     order: list[tuple[int, bool] | None] = [None]
 
     def arrange() -> None:
-        """Filter and sort anew, and say of what."""
-        text, by = kept[0], order[0]
-        wanted = pattern(text) if text else None
-        column = grid.columns[0].column if by is None else pages.columns[by[0]]
+        """Apply filter and sort order, to all rows if they are in memory or the service has a file of them."""
+        if (kept[0] is None and order[0] is None) or pages.whole or not pages.has_table:
+            explorer.stop()
+            arrange_memory()
+        else:
+            explorer.start(arrange_all)
+
+    def conditions() -> str:
+        said = [f"{printable(pages.columns[kept[0][0]].name)} contains {kept[0][1]!r}"] if kept[0] is not None else []
+        if order[0] is not None:
+            said.append(f"by {printable(pages.columns[order[0][0]].name)}{' down' if order[0][1] else ''}")
+        return ", ".join(said)
+
+    def arrange_memory() -> None:
+        keep, by = kept[0], order[0]
+        wanted = pattern(keep[1]) if keep is not None else None
+        column = pages.columns[0 if by is None else by[0]]
         grid.arrange(
-            (lambda value: value is not None and wanted is not None and wanted.search(value) is not None)
-            if wanted is not None
+            (lambda row: wanted.search(row[keep[0]] or "") is not None and row[keep[0]] is not None)
+            if wanted is not None and keep is not None
             else None,
             (lambda row: sort_key(column, row[by[0]])) if by is not None else None,
             down=by is not None and by[1],
         )
-        told = [f"contains {text!r}"] if text else []
-        told += [f"by {printable(column.name)}{' down' if by[1] else ''}"] if by is not None else []
-        part = "" if pages.whole or not told else f" of the {sum(1 for _ in pages.local()):,} rows in memory"
-        explorer.sorted = ", ".join(told) + part
+        said = conditions()
+        part = "" if pages.whole or not said else f" (only the {sum(1 for _ in pages.local()):,} rows in memory)"
+        explorer.sorted = said + part
+
+    async def arrange_all() -> None:
+        keep = kept[0] and (kept[0][0], pattern(kept[0][1]))
+        wanted = Arrangement(keep, order[0])
+        explorer.message = "reading all rows; Esc stops"
+        explorer.app.invalidate()
+        table = await pages.table()
+        if table is None:
+            arrange_memory()
+        else:
+            window = max(1, min(WINDOW, pages.total // len(pages.partitions())))
+            source = Pages(await arranged(table, pages.columns, wanted, window))
+            await source.open()
+            grid.show(source)
+            explorer.sorted = conditions()
+        explorer.message = ""
 
     @on("&")
     def keep() -> None:
+        at = grid.current.at
+
         def answered(text: str) -> None:
-            kept[0] = text
+            kept[0] = (at, text) if text else None
             arrange()
 
         explorer.ask(f"rows whose {printable(grid.current.column.name)} contains: ", answered)
@@ -260,12 +311,12 @@ def _arranging(explorer: Explorer, on: On) -> None:
 
     @on("=")
     def as_it_came() -> None:
-        kept[0], order[0] = "", None
+        kept[0], order[0] = None, None
         arrange()
 
     @on("f")
     def freeze() -> None:
-        grid.frozen = 0 if grid.frozen else grid.place + 1
+        grid.frozen = 0 if grid.frozen == grid.place + 1 else grid.place + 1
 
     @on("-")
     def hide() -> None:

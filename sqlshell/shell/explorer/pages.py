@@ -1,4 +1,4 @@
-"""The rows of a result by their numbers: partitions are fetched when they are looked at, and few of them are kept."""
+"""The rows of a result by number: partitions are fetched when needed, and few of them are kept in memory."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from sqlshell.output.text.binary import binary_columns, with_hex
-from sqlshell.result import Batch, Result
+from sqlshell.result import Batch, Result, Table
 
 MOST_ROWS = 25_000
 MOST_BYTES = 24 << 20
-"""Rows that are kept, and bytes of the answers that they came in, where more than two partitions make so many."""
+"""Maximum rows in memory, and bytes of their responses, if there are more than two partitions."""
 MOST_SEQUENTIAL = 200_000
 MOST_SEQUENTIAL_BYTES = 64 << 20
-"""Rows and bytes of a result that can only be read from its beginning."""
+"""Maximum rows and bytes of a result that can only be read from its beginning."""
 
 Row = list[str | None]
 
 
 class Pages:
-    """Rows by number, from 0. A row that is not here is None, and its partition is `wanted`."""
+    """Rows by number, from 0. A row that is not in memory is None, and its partition is added to `wanted`."""
 
     def __init__(self, result: Result) -> None:
         self.columns = result.columns
@@ -31,12 +31,23 @@ class Pages:
         self._kept: OrderedDict[int, list[Row]] = OrderedDict()
         self._sizes: dict[int, int] = {}
         self._starts: list[int] = [0]
+        self._table: Table | None = None
         self.total = 0
         self.cut = False
-        """Whether the result has more rows than can be looked at."""
+        """Whether the result has more rows than can be shown."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether the service stopped at a row limit, so that these are only the first rows."""
+        return self._result.limited
+
+    @property
+    def extent(self) -> str:
+        """Which rows of the statement these are."""
+        return f"first {self.total:,} rows only" if self.limited else "all rows"
 
     async def open(self) -> None:
-        """Read the first rows. Raises what reading them raises."""
+        """Read the first rows. Raises the errors of reading them."""
         result = self._result
         counts = result.row_counts
         first = await anext(result.batches, None)
@@ -50,7 +61,7 @@ class Pages:
             self._keep(0, first)
 
     async def _read_all(self, first: Batch | None) -> int:
-        """All rows of a result without partitions that could be asked for."""
+        """Read all rows of a result whose partitions cannot be requested."""
         rows: list[Row] = list(first.rows) if first is not None else []
         if first is not None:
             size = first.size
@@ -66,21 +77,40 @@ class Pages:
         return len(rows)
 
     @property
+    def has_table(self) -> bool:
+        """Whether the service may have the result as a file."""
+        return self._result.whole is not None
+
+    async def table(self) -> Table | None:
+        """All rows as a table for queries, which close() closes; None if the service has no file of them. Raises the
+        errors of reading it.
+        """
+        if self._table is None and self._result.whole is not None:
+            self._table = await self._result.whole.table()
+            if self._table is None:
+                self._result.whole = None
+        return self._table
+
+    async def close(self) -> None:
+        if self._table is not None:
+            await self._table.aclose()
+
+    @property
     def whole(self) -> bool:
-        """Whether all rows are here."""
+        """Whether all rows are in memory."""
         return not self.cut and sum(map(len, self._kept.values())) >= self.total
 
     def number(self, at: int) -> int:
-        """The partition that a row is in."""
+        """The partition that contains a row."""
         return min(bisect_right(self._starts, at) - 1, len(self._starts) - 2)
 
     def row(self, at: int) -> Row | None:
-        """A row as it is shown, where it is here."""
+        """A row as shown, if it is in memory."""
         row = self.original(at)
         return row if row is None else with_hex([row], self._binary)[0]
 
     def original(self, at: int) -> Row | None:
-        """A row as it came, where it is here."""
+        """A row as received, if it is in memory."""
         number = self.number(at)
         rows = self._kept.get(number)
         if rows is None:
@@ -90,7 +120,7 @@ class Pages:
         return rows[inside] if inside < len(rows) else None
 
     async def load(self, number: int) -> None:
-        """Have the rows of a partition here. Raises what fetching raises."""
+        """Fetch the rows of a partition. Raises the errors of fetching."""
         if number in self._kept or self._partition is None:
             return
         self._keep(number, await self._partition(number))
@@ -100,7 +130,7 @@ class Pages:
         return self.row(at)
 
     def local(self) -> Iterator[tuple[int, Row]]:
-        """The rows that are here, with their numbers, in order."""
+        """The rows in memory, with their numbers, in order."""
         for number in sorted(self._kept):
             yield from enumerate(with_hex(self._kept[number], self._binary), self._starts[number])
 
@@ -109,7 +139,7 @@ class Pages:
         return range(len(self._starts) - 1)
 
     def span(self, number: int) -> range:
-        """The rows of a partition."""
+        """The row numbers of a partition."""
         return range(self._starts[number], self._starts[number + 1])
 
     def _keep(self, number: int, batch: Batch) -> None:

@@ -1,4 +1,4 @@
-"""What the values of one column are like: NULLs, different ones, the least and the greatest, how they are spread."""
+"""Statistics of one column: NULLs, distinct values, minimum and maximum, distribution."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
+
+from msgspec import Struct
 
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.display_format import indented
@@ -17,39 +19,73 @@ BAR = 30
 MOST_COMMON = 10
 
 
-def summary(column: Column, values: Sequence[str | None], note: str) -> str:
-    """Lines about the values; `note` says which those are."""
+class Numbers(Struct):
+    """The numbers of a column: the least and the greatest as the service wrote them, and a histogram."""
+
+    least: str
+    most: str
+    mean: float
+    edges: Sequence[float]
+    counts: Sequence[int]
+
+
+class Facts(Struct):
+    """Statistics of a column: `numbers`, or the first and last text and the most frequent ones."""
+
+    rows: int
+    nulls: int
+    distinct: int
+    numbers: Numbers | None = None
+    least: str = ""
+    most: str = ""
+    common: Sequence[tuple[str, int]] = ()
+
+
+def facts_of_values(column: Column, values: Sequence[str | None]) -> Facts:
     present = [value for value in values if value is not None]
+    facts = Facts(len(values), len(values) - len(present), len(set(present)))
+    numbers = [number for number in map(_number, present) if number is not None] if column.kind.numeric else []
+    if numbers:
+        exact = dict(zip(map(_number, present), present, strict=True))
+        mean = math.fsum(numbers) / len(numbers)
+        facts.numbers = Numbers(exact[min(numbers)], exact[max(numbers)], mean, *bins(numbers))
+    elif present:
+        facts.least, facts.most = min(present), max(present)
+        facts.common = Counter(present).most_common(MOST_COMMON)
+    return facts
+
+
+def summary(column: Column, facts: Facts, note: str) -> str:
+    """Statistics as lines; `note` says which rows they cover."""
     lines = [
         f"{printable(column.name)}  {printable(column.type)}",
         note,
         "",
-        f"rows      {len(values):,}",
-        f"nulls     {len(values) - len(present):,}",
-        f"distinct  {len(set(present)):,}",
+        f"rows      {facts.rows:,}",
+        f"nulls     {facts.nulls:,}",
+        f"distinct  {facts.distinct:,}",
     ]
-    numbers = [number for number in map(_number, present) if number is not None] if column.kind.numeric else []
-    if numbers:
-        exact = dict(zip(map(_number, present), present, strict=True))
+    if facts.numbers is not None:
+        numbers = facts.numbers
         lines += [
-            f"min       {exact[min(numbers)]}",
-            f"max       {exact[max(numbers)]}",
-            f"mean      {math.fsum(numbers) / len(numbers):.6g}",
+            f"min       {printable(numbers.least)}",
+            f"max       {printable(numbers.most)}",
+            f"mean      {numbers.mean:.6g}",
             "",
-            *_histogram(numbers),
+            *_histogram(numbers.edges, numbers.counts),
         ]
-    elif present:
-        lines += [f"min       {printable(min(present))[:60]}", f"max       {printable(max(present))[:60]}", ""]
-        common = Counter(present).most_common(MOST_COMMON)
-        most = common[0][1]
+    elif facts.common:
+        lines += [f"min       {printable(facts.least)[:60]}", f"max       {printable(facts.most)[:60]}", ""]
+        most = facts.common[0][1]
         lines += [
-            f"{'█' * max(1, round(BAR * count / most))} {count:,}  {printable(value)[:60]}" for value, count in common
+            f"{'█' * max(1, round(BAR * count / most))} {count:,}  {printable(value)[:60]}"
+            for value, count in facts.common
         ]
     return "\n".join(lines)
 
 
 def pretty(column: Column, value: str | None) -> str:
-    """One value for a person: JSON and nested ones laid out."""
+    """A value for display: JSON and nested values are indented."""
     if value is None:
         return "NULL"
     text = value
@@ -64,7 +100,7 @@ def pretty(column: Column, value: str | None) -> str:
 
 
 def sort_key(column: Column, value: str | None) -> tuple[int, float, str]:
-    """NULLs last, numbers by value, all else by text."""
+    """A sort key: NULLs last, numbers by value, everything else as text."""
     if value is None:
         return 2, 0.0, ""
     number = _number(value) if column.kind.numeric else None
@@ -79,8 +115,7 @@ def _number(value: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _histogram(numbers: Sequence[float]) -> list[str]:
-    edges, counts = bins(numbers)
+def _histogram(edges: Sequence[float], counts: Sequence[int]) -> list[str]:
     most = max(counts) or 1
     labels = [bin_label(low, high) for low, high in pairwise(edges)]
     side = max(map(len, labels))

@@ -1,4 +1,4 @@
-"""The terminal's clipboard, by OSC 52: it works through ssh, for it is the terminal that copies."""
+"""The terminal's clipboard, through OSC 52: it works over ssh, because the terminal copies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlshell.errors import OutputError
 
 MOST_BYTES = 1 << 20
-"""The largest text that most terminals accept."""
+"""The largest text that most terminals accept, in bytes."""
 
 
 def copy_text(data: bytes) -> None:

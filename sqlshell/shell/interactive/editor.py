@@ -1,4 +1,4 @@
-"""The person's editor: VISUAL, else EDITOR, else vi."""
+"""The user's editor: VISUAL, otherwise EDITOR, otherwise vi."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
+from typing import TextIO
 
 from sqlshell.errors import UsageError, reason
-from sqlshell.origin import NOWHERE, Own
+from sqlshell.origin import Own
 from sqlshell.output.sinks.command import lent_terminal
 from sqlshell.runtime.scratch import scratch
 
 
-def edit_file(path: Own) -> None:
-    """Open a file and wait until the editor ends. Raises UsageError."""
+def edit_file(path: Own, stdin: TextIO) -> None:
+    """Open a file and wait until the editor exits. Raises UsageError."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
-        with lent_terminal():
+        with lent_terminal(stdin):
             done = subprocess.run([*shlex.split(editor), str(Path(path).expanduser())], check=False)
     except (OSError, ValueError) as error:
         raise UsageError(
@@ -28,14 +29,14 @@ def edit_file(path: Own) -> None:
         raise UsageError(f"the editor failed with exit code {done.returncode}", "nothing was run")
 
 
-def edited(text: str, path: Own = NOWHERE) -> Own:
+def edited(text: str, path: Own, stdin: TextIO) -> Own:
     """Edit a text, or a file, and return what was saved; other users cannot read it. Raises UsageError."""
     folder = scratch().folder("editor")
     try:
         place = Path(path).expanduser() if path else folder / "statement.sql"
         if not path:
             place.write_text(f"{text.rstrip()}\n" if text else "", encoding="utf-8")
-        edit_file(Own(str(place)))
+        edit_file(Own(str(place)), stdin)
         try:
             return Own(place.read_text(encoding="utf-8").rstrip())
         except FileNotFoundError:

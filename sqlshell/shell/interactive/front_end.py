@@ -1,12 +1,13 @@
-"""The front end of the prompt: a history on disk, the catalog of the service, and a person to ask."""
+"""The front end of the prompt: a history on disk, the catalog of the service, and a user who can be asked."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import termios
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 from prompt_toolkit import PromptSession
@@ -27,17 +28,22 @@ from sqlshell.shell.connection import Connection
 from sqlshell.shell.front_end import Paint, Progress
 from sqlshell.shell.interactive.editor import edited
 from sqlshell.shell.interactive.history import FileHistory
-from sqlshell.shell.interactive.interrupts import typed_behind
-from sqlshell.shell.interactive.look.paint import here, painter, previews
+from sqlshell.shell.interactive.interrupts import interrupt_typed_ahead
+from sqlshell.shell.interactive.look.paint import color_depth, painter, previews
 from sqlshell.shell.interactive.look.themes import DEFAULT, load
-from sqlshell.shell.metadata.catalog_loader import Loader
+from sqlshell.shell.interactive.look.window_title import WindowTitle
+from sqlshell.shell.metadata.catalog_loader import CatalogLoader
 from sqlshell.shell.session import Options, Running, Session
 from sqlshell.sql.completion.catalog import Catalog
 
+if TYPE_CHECKING:
+    from sqlshell.shell.explorer.browsing import Places
+
 
 class PromptFrontEnd:
-    """`state` is the folder of history and catalogs, `themes` the person's own folder of themes. `target` is the name
-    of the first service in both, "" for one that no later shell can reach."""
+    """`state` is the directory of history and catalogs, `themes` the user's directory of themes. `target` is the
+    storage name of the first service, "" for one that no later shell can reach.
+    """
 
     def __init__(
         self,
@@ -53,54 +59,71 @@ class PromptFrontEnd:
         self.streams = streams
         self.progress = progress
         self.catalog = Catalog()
-        self.looks = Looks(options, diagnostics, themes)
+        self.theme_styles = ThemeStyles(options, diagnostics, themes)
         self._diagnostics = diagnostics
         self._state = state
         self._themes = themes
         self._connection: Connection | None = None
         self._session: Session | None = None
-        self.file_history = FileHistory(_history_file(state, target), diagnostics.warn, state / "history", self._redact)
-        self.loader: Loader | None = None
+        self._unfinished: Callable[[], str] = lambda: ""
+        self.file_history = FileHistory(
+            _history_file(state, target),
+            diagnostics.warn,
+            state / "history",
+            self._redact,
+            self._unfinished_text,
+        )
+        self.loader: CatalogLoader | None = None
+        self.window: WindowTitle | None = None
+        self._places: Places | None = None
         self._app: Application[str] | None = None
 
     @property
     def paint(self) -> Paint | None:
-        return self.looks.paint
+        return self.theme_styles.paint
 
     @property
     def reading(self) -> bool:
         """Whether a line is being typed."""
         return self._app is not None and self._app.is_running
 
-    def draws_in(self, app: Application[str]) -> None:
-        """`app` is the prompt: what is told while a line is being typed stands above it."""
-        self._app = app
+    def attach_prompt(self, app: Application[str], unfinished: Callable[[], str]) -> None:
+        """Set the prompt: messages while a line is being typed are printed above it.
+
+        `unfinished` returns the statement that this line continues.
+        """
+        self._app, self._unfinished = app, unfinished
 
     async def ask(self, question: str, *, hidden: bool = False) -> str:
-        """A line that is no statement: nothing of it is remembered. Raises Interrupted where there is no answer.
+        """Ask for a line, which is not stored in the history. Raises Interrupted if there is no answer.
 
-        What was typed before the question was seen is no answer to it. The question may quote what a service gave.
+        Text that was typed before the question was shown is not an answer. The question may quote a service.
         """
         session = PromptSession[str]()
-        clear_typeahead(session.input)
         stdin = self.streams.stdin
+        # A Ctrl-C that came before the question is for what asks it.
+        if interrupt_typed_ahead(session.input, stdin):
+            raise Interrupted("canceled")
+        clear_typeahead(session.input)
         if stdin.isatty():
             termios.tcflush(stdin.fileno(), termios.TCIFLUSH)
         try:
             answer = await session.prompt_async(printable(question), is_password=hidden, handle_sigint=False)
-            if typed_behind(session.input, stdin):
+            if interrupt_typed_ahead(session.input, stdin):
                 raise KeyboardInterrupt
             return answer
         except (EOFError, KeyboardInterrupt):
-            raise Interrupted("cancelled") from None
+            raise Interrupted("canceled") from None
 
     async def browse(self, result: Result) -> Summary:
-        from sqlshell.shell.explorer.browsing import browse
+        from sqlshell.shell.explorer.browsing import Places, browse
 
-        return await browse(result, self.looks.style())
+        if self._places is None:
+            self._places = Places()
+        return await browse(result, self.theme_styles.style(), self._places)
 
     async def token(self, target: str) -> str:
-        # Only what a person waits for may ask: a question of background work would come between two of theirs.
+        # Only foreground work may ask: a question of background work would come between two of the user's lines.
         if self._session is None or not self._session.busy or in_background():
             return ""
         running: Running | None = self._session.running
@@ -113,28 +136,28 @@ class PromptFrontEnd:
                 self.progress.show(running)
 
     def edit(self, text: str, path: Own) -> Own:
-        return edited(text, path)
+        return edited(text, path, self.streams.stdin)
 
     def history(self) -> Sequence[tuple[float, str]]:
-        return [(entry.time, entry.text) for entry in self.file_history.everything()]
+        return [(entry.time, entry.text) for entry in self.file_history.all_entries()]
 
-    def forget(self) -> None:
+    def clear_history(self) -> None:
         self.file_history.clear()
 
-    def refresh(self) -> None:
+    def refresh_catalog(self) -> None:
         if self.loader is not None:
             self.loader.refresh()
 
     def context_changed(self) -> None:
-        """Load the names again where another organization or role sees others."""
+        """Reload the names if another organization or role can see others."""
         if self.loader is not None:
-            self.loader.moved()
+            self.loader.context_changed()
 
-    def saw(self, columns: Iterable[str]) -> None:
+    def note_columns(self, columns: Iterable[str]) -> None:
         self.catalog.note(columns)
 
-    def previews(self) -> Iterable[str]:
-        return previews(self._themes, here())
+    def theme_previews(self) -> Iterable[str]:
+        return previews(self._themes, color_depth())
 
     def announce(self, text: str) -> None:
         if self.reading:
@@ -147,16 +170,22 @@ class PromptFrontEnd:
         if connection is self._connection:
             return
         self._session, self._connection = session, connection
-        name = connection.kept_as
-        self.file_history.move(_history_file(self._state, name))
+        name = connection.storage_name
+        self.file_history.use_file(_history_file(self._state, name))
         folder = self._state / "catalogs" if name else None
         if self.loader is not None:
-            self.loader.quick = session.embedded
-            self.loader.move(connection.client, name, folder)
+            self.loader.use_connection(connection.client, name, folder, request_echo=session.embedded)
             return
-        self.loader = Loader(connection.client, lambda: session.context, name, folder, self.catalog)
-        self.loader.adopt, self.loader.changed = self._adopt, self._changed
-        self.loader.quick = session.embedded
+        self.loader = CatalogLoader(
+            connection.client,
+            lambda: session.context,
+            name,
+            folder,
+            self.catalog,
+            request_echo=session.embedded,
+            adopt=self._adopt,
+            changed=self._changed,
+        )
         self.loader.begin()
 
     async def aclose(self) -> None:
@@ -164,12 +193,13 @@ class PromptFrontEnd:
             await self.loader.aclose()
 
     def _adopt(self, echo: ContextEcho | None) -> None:
-        """Take over what is not known yet: the loader's session may stand elsewhere."""
+        """Adopt the parts of the context that are still unknown; the loader's session may have a different context."""
         if self._session is not None:
             state = self._session.state
             before = state.context
             known = {name: value for name, value in before.parts() if value}
             state.context = replace(before.adopt(echo), **known)
+            state.default_role = state.default_role if before.role else state.context.role
             if state.context != before:
                 self._changed()
 
@@ -177,13 +207,18 @@ class PromptFrontEnd:
         if self._app is not None:
             self._app.invalidate()
 
+    def _unfinished_text(self) -> str:
+        return self._unfinished()
+
     def _redact(self, text: str) -> str:
-        """A text as it may be kept. What is entered before there is a connection is not kept at all."""
+        """Remove secrets from a text that is stored. Entries before the first connection are not stored."""
         return self._session.redact(text) if self._session is not None else ""
 
 
-class Looks:
-    """The style of the theme that is chosen now; one that cannot be loaded is told, and the last one stays."""
+class ThemeStyles:
+    """The style of the current theme; if a theme cannot be loaded, a message is printed and the
+    previous style stays.
+    """
 
     def __init__(self, options: Options, diagnostics: Diagnostics, folder: Path) -> None:
         self._options = options
@@ -194,23 +229,23 @@ class Looks:
         self.paint: Paint | None = None
         """Draws headers and NULLs of tables in the theme's colors; None before the first style()."""
 
-    def style(self, trying: str = "") -> BaseStyle:
-        """The style now. `trying` is a theme that is being chosen at the prompt, "" for none."""
-        name = trying or self._options.theme
+    def style(self, preview: str = "") -> BaseStyle:
+        """The current style. `preview` is a theme that is being selected at the prompt, "" for none."""
+        name = preview or self._options.theme
         if name != self._name:
             self._name = name
             try:
                 theme = load(name, self._folder)
                 self._style = theme.style()
-                self.paint = painter(theme, here())
+                self.paint = self._diagnostics.paint = painter(theme, color_depth())
             except UsageError as error:
-                if not trying:
+                if not preview:
                     self._diagnostics.error(error)
         return self._style
 
 
 def _history_file(state: Path, target: str) -> Path:
-    """Where the statements of one target are: named by it, so that a person finds the file."""
+    """The history file of a target; its name contains that of the target, so that users can find it."""
     if not target:
         return state / "history-local"
     named = re.sub(r"[^A-Za-z0-9.-]+", "_", target)[:60].strip("_")

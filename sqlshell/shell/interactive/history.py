@@ -1,7 +1,7 @@
-"""History in files of mode 0600: one a target, and a shared one; whole entries, safe to append to from several shells.
+"""History in files of mode 0600: one for each target, and a shared one. Several shells may append entries.
 
-Each entry is a line with its time and a line per line of text, begun by `+`. Strings that follow a secret's name are
-taken out before anything is written.
+Each entry is a line with its time, followed by its lines of text, each after a `+`. Strings that follow the name of a
+secret are removed before an entry is written.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from prompt_toolkit.history import History
 from sqlshell.sql.analysis.secrets import redacted
 
 LONGEST = 10_000
-"""Entries that are loaded; the file is cut down to them when it has twice as many."""
+"""Maximum entries that are loaded; a file with twice as many is truncated to them."""
 
 
 class Entry(Struct, frozen=True):
-    """What was entered, and when: seconds since 1970."""
+    """An entry and its time in seconds since 1970."""
 
     time: float
     text: str
 
 
 class FileHistory(History):
-    """Keeps what is entered in `path`, and in `shared` too. Where a file cannot be used it is told once.
+    """Stores entries in `path` and in `shared`. If a file cannot be used, a warning is printed once.
 
-    An entry that begins with a blank is kept out of the files.
+    An entry that begins with a space is not written to the files. `unfinished` returns the statement that the next
+    entry continues.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class FileHistory(History):
         warn: Callable[[str], None],
         shared: Path | None = None,
         redact: Callable[[str], str] = redacted,
+        unfinished: Callable[[], str] = lambda: "",
     ) -> None:
         super().__init__()
         self._redact = redact
@@ -47,29 +49,28 @@ class FileHistory(History):
         self._shared = shared
         self._warn = warn
         self._usable = True
-        self.before: Callable[[], str] = lambda: ""
-        """The unfinished statement that the next entry goes on with."""
+        self._unfinished = unfinished
 
     def load_history_strings(self) -> Iterable[str]:
-        """Entries, the latest first: those of this target, and before the first of them those of all targets."""
+        """The entries, the latest first: those of this target, and after them those of all targets."""
         return reversed([entry.text for entry in self.entries()])
 
     def entries(self) -> list[Entry]:
-        """The oldest first."""
+        """The entries of this target, the oldest first."""
         own = self._read(self._path)
         if self._shared is None or len(own) > LONGEST // 10:
             return own
         since = own[0].time if own else time.time()
         return [entry for entry in self._read(self._shared) if entry.time < since] + own
 
-    def everything(self) -> list[Entry]:
+    def all_entries(self) -> list[Entry]:
         """The entries of all targets, the oldest first."""
         return self._read(self._shared or self._path)
 
     def store_string(self, string: str) -> None:
         if not self._usable or string[:1].isspace() or not string.strip():
             return
-        kept = self._kept(string)
+        kept = self._redacted(string)
         if not kept:
             return
         entry = _entry(Entry(time.time(), kept))
@@ -77,22 +78,23 @@ class FileHistory(History):
             if path is not None:
                 self._append(path, entry)
 
-    def _kept(self, string: str) -> str:
-        """The entry without its secrets, "" where it cannot be told which they are: their names may stand in what was
-        entered before."""
-        before = self.before()
+    def _redacted(self, string: str) -> str:
+        """The entry without its secrets, "" if they cannot be recognized, because their names may be in an earlier
+        entry.
+        """
+        before = self._unfinished()
         if not before:
             return self._redact(string)
         whole, head = self._redact(f"{before}\n{string}"), f"{self._redact(before)}\n"
         return self._redact(whole[len(head) :]) if whole.startswith(head) else ""
 
-    def move(self, path: Path) -> None:
-        """Go on with another target's history."""
+    def use_file(self, path: Path) -> None:
+        """Use the history of another target."""
         self._path = path
         self._loaded_strings = list(self.load_history_strings())
 
     def clear(self) -> None:
-        """Forget this target's entries: in its file, in the shared one, and here. Raises OSError."""
+        """Clear this target's entries: in its file, in the shared file, and in memory. Raises OSError."""
         gone = {(entry.time, entry.text) for entry in self._read(self._path)}
         self._path.unlink(missing_ok=True)
         if self._shared is not None:
@@ -102,7 +104,7 @@ class FileHistory(History):
     def _append(self, path: Path, entry: bytes) -> None:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # One write of an append-only file: entries of two shells never mix.
+            # One write to a file opened for appending: entries of two shells are never mixed.
             handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             with contextlib.closing(os.fdopen(handle, "wb", buffering=0)) as file:
                 if os.name == "posix":
@@ -156,7 +158,9 @@ def _entry(entry: Entry) -> bytes:
 
 
 def matching(entries: Iterable[Entry], typed: str) -> list[Entry]:
-    """Entries with these letters in order, each text once, the latest first; those that hold them together lead."""
+    """Entries with these letters in order, each text once, the latest first; entries that contain the letters in
+    succession come first.
+    """
     low = typed.lower()
     together: dict[str, Entry] = {}
     apart: dict[str, Entry] = {}

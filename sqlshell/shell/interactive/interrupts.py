@@ -1,7 +1,7 @@
-"""Ctrl-C on its way to whoever is to have it: the line that is typed, or what runs.
+"""Directs Ctrl-C to the line that is being typed, or to the running statement.
 
-While a line is typed, the terminal hands Ctrl-C over as a byte; while something runs, as a signal. What is typed in the
-moment between belongs to what was entered, though the terminal has kept it as a byte.
+While a line is typed, the terminal sends Ctrl-C as a byte; while a statement runs, as a signal. A Ctrl-C that is typed
+between the two is for the statement, although the terminal has stored it as a byte.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from prompt_toolkit.keys import Keys
 
 
 @contextlib.contextmanager
-def heard(prompt: Application[str], interrupt: Callable[[], bool]) -> Iterator[None]:
-    """While inside, the signal is the prompt's while that reads, and `interrupt`'s at any other moment.
+def handling_interrupts(prompt: Application[str], interrupt: Callable[[], bool]) -> Iterator[None]:
+    """Inside the block, the prompt handles the signal while it reads, and `interrupt` at all other times.
 
-    No other application may handle the signal meanwhile: leaving it, prompt_toolkit removes this handler too.
+    No other application may handle the signal meanwhile: when prompt_toolkit stops handling it, it removes this handler
+    too.
     """
     loop = asyncio.get_running_loop()
 
@@ -47,17 +48,18 @@ def heard(prompt: Application[str], interrupt: Callable[[], bool]) -> Iterator[N
         signal.signal(signal.SIGINT, before)
 
 
-def typed_behind(source: Input, stdin: TextIO) -> bool:
-    """Whether Ctrl-C was typed behind a line, before what was entered could have the signal.
+def interrupt_typed_ahead(source: Input, stdin: TextIO) -> bool:
+    """Whether Ctrl-C was typed after a line, before the signal could reach the statement.
 
-    As a terminal does, it drops what was typed before it; what was typed after it, or without it, begins the next line.
+    As in a terminal, text typed before the Ctrl-C is discarded; text typed after it, or without one, begins the next
+    line.
     """
     if not stdin.isatty():
         return False
     keys = get_typeahead(source)
     while more := source.read_keys():
         keys += more
-    # Where the cursor was is not where it will be: the next prompt would be drawn over what stands there.
+    # The cursor has moved: the next prompt would overwrite text on the screen.
     keys = [press for press in keys if press.key != Keys.CPRResponse]
     last = max((number for number, press in enumerate(keys) if press.key == Keys.ControlC), default=-1)
     store_typeahead(source, keys[last + 1 :])

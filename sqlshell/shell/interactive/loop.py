@@ -1,10 +1,9 @@
-"""The interactive shell: a prompt, its text run by Shell, again."""
+"""The interactive shell: read a text at the prompt, run it, repeat."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import re
 import sys
 import time
@@ -13,8 +12,14 @@ from functools import partial
 from typing import Any
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.application import in_terminal, run_in_terminal
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.cursor_shapes import (
+    CursorShapeConfig,
+    DynamicCursorShapeConfig,
+    ModalCursorShapeConfig,
+    SimpleCursorShapeConfig,
+)
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -22,101 +27,119 @@ from prompt_toolkit.input.typeahead import store_typeahead
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyPress
+from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor
 from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
-from sqlshell.errors import Exit
-from sqlshell.origin import Own, mine
+from sqlshell.errors import Exit, ShellError, UsageError
+from sqlshell.origin import Own, own_text
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.commands.arguments import arguments, commands_named
+from sqlshell.shell.interactive.bare_words import HELP, bare_word, hint
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
 from sqlshell.shell.interactive.editing.continuation import Continuations
-from sqlshell.shell.interactive.editing.keys import Sending, bindings, with_alt_enter
+from sqlshell.shell.interactive.editing.keys import SendRequest, bindings, with_alt_enter
 from sqlshell.shell.interactive.front_end import PromptFrontEnd
-from sqlshell.shell.interactive.interrupts import heard, typed_behind
+from sqlshell.shell.interactive.interrupts import handling_interrupts, interrupt_typed_ahead
 from sqlshell.shell.interactive.look.highlight import LineLexer
 from sqlshell.shell.interactive.look.paint import screen_depth
-from sqlshell.shell.interactive.look.templates import filled, fragments
-from sqlshell.shell.interactive.look.toolbar import continuation_text, prompt_text, toolbar_text
+from sqlshell.shell.interactive.look.prompt_line import continuation_text, last_line, prompt_text
+from sqlshell.shell.interactive.look.templates import fragments
+from sqlshell.shell.interactive.look.terminal_features import draws
+from sqlshell.shell.interactive.look.toolbar import Typing, toolbar_text
 from sqlshell.shell.interactive.terminal import restored
 from sqlshell.shell.results.humanize import duration
 from sqlshell.shell.session import Session
 from sqlshell.shell.shell import Shell
 from sqlshell.sql.analysis.kinds import verb
 from sqlshell.sql.completion.suggestions import used_names
-from sqlshell.sql.script.scanner import Statement
+from sqlshell.sql.script.scanner import State, Statement
 from sqlshell.sql.script.splitting import complete, split
 
 _REPLIES = re.compile(r"\x1b\]11;[^\x07\x1b]{0,64}(?:\x07|\x1b\\)|\x1b\[\?[0-9;]{0,64}c")
 
-DEFINING = frozenset({"CREATE", "DROP", "ALTER", "ATTACH", "DETACH", "IMPORT", "BEGIN", "COMMIT", "COPY"})
-"""Verbs after which the names that a service has may be others."""
+CATALOG_VERBS = frozenset({"CREATE", "DROP", "ALTER", "ATTACH", "DETACH", "IMPORT", "BEGIN", "COMMIT", "COPY"})
+"""Verbs after which the names of a service may have changed."""
+
+_VI_MODES = {InputMode.NAVIGATION: "NORMAL", InputMode.REPLACE: "REPLACE", InputMode.REPLACE_SINGLE: "REPLACE"}
 
 SWITCH_SECONDS = 0.0005
 
 THIRD_SECONDS = 2.0
-"""How soon after a statement was left a further Ctrl-C leaves the shell."""
+"""Maximum seconds after a statement was left running within which another Ctrl-C exits the shell."""
 
 ECHO_SECONDS = 30.0
-"""How long a prompt waits for the context of the embedded service, which takes milliseconds on a quiet machine."""
+"""How long a prompt waits for the context of the embedded service, in seconds; normally it takes milliseconds."""
 
 
 async def interact(shell: Shell, front_end: PromptFrontEnd, greeting: Sequence[str] = (), typed: str = "") -> Exit:
-    """Prompt, run, and again, until \\q or Ctrl-D. `typed` is what was typed before the first prompt."""
+    """Prompt and run until \\q or Ctrl-D. `typed` is text that was typed before the first prompt."""
     for line in greeting:
         shell.diagnostics.note(line)
-    # Completion works in a thread: who types gets the interpreter back soon.
+    # Completion works in a thread: give the typing thread the interpreter soon.
     sys.setswitchinterval(SWITCH_SECONDS)
-    sending = Sending()
-    prompt = _prompt(shell, front_end, sending)
-    front_end.draws_in(prompt.app)
+    send_request = SendRequest()
+    prompt = _prompt(shell, front_end, send_request)
+    front_end.attach_prompt(prompt.app, lambda: shell.buffer.scanner.pending)
     _type_ahead(prompt, typed)
     front_end.connected(shell.session)
     try:
-        return await _loop(shell, front_end, prompt, sending)
+        code = await _loop(shell, front_end, prompt, send_request)
+        shell.warn_of_transaction()
+        return code
     finally:
         await front_end.aclose()
 
 
-async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[str], sending: Sending) -> Exit:
+async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[str], send_request: SendRequest) -> Exit:
     interruption, streams = shell.interruption, front_end.streams
-    with restored(streams), heard(prompt.app, interruption.interrupt):
+    with restored(streams), handling_interrupts(prompt.app, interruption.interrupt):
         while True:
             if shell.session.embedded and front_end.loader is not None:
-                # It is in this process: the first prompt shows the context that it echoes.
-                await front_end.loader.heard(ECHO_SECONDS)
-            _title(shell.session, streams)
+                # The service is in this process: the first prompt shows the context that it reports.
+                await front_end.loader.wait_for_echo(ECHO_SECONDS)
+            if front_end.window is not None:
+                front_end.window.update()
             prompt.editing_mode = EditingMode.VI if shell.session.options.vi else EditingMode.EMACS
-            interruption.pending = False
+            interruption.take_pending()
             try:
-                with _uncollected():
+                with _without_garbage_collection():
                     text = await prompt.prompt_async(default=shell.buffer.recall(), handle_sigint=False)
-                    send, sending.chosen = sending.chosen, False
+                    send, send_request.requested = send_request.requested, False
             except KeyboardInterrupt:
-                shell.forget_unfinished()
-                if time.monotonic() - interruption.left_at < THIRD_SECONDS:
-                    # The third in a row: the first asked for the statement's end, the second left it.
+                shell.discard_unfinished()
+                if time.monotonic() - interruption.abandoned_at < THIRD_SECONDS:
+                    # The third in a row: the first asked to cancel the statement, the second left it running.
                     return Exit.INTERRUPTED
                 continue
             except EOFError:
                 return Exit.DONE
-            interruption.pending |= typed_behind(prompt.input, streams.stdin)
-            going = await shell.run(Own(text), send=send and not complete(text, shell.buffer.scanner))
-            if not going:
+            if interrupt_typed_ahead(prompt.input, streams.stdin):
+                interruption.postpone()
+            word, pending = bare_word(text), shell.buffer.scanner.pending
+            if word and not pending and word == "help":
+                shell.diagnostics.say(HELP)
+                continue
+            if word and not pending:
+                text = "\\q"
+            elif word and (said := hint(text, shell.buffer.scanner.state)):
+                shell.diagnostics.say(said)
+            continues = await shell.run(Own(text), send=send and not complete(text, shell.buffer.scanner))
+            if not continues:
                 return Exit.DONE
             if interruption.pending:
-                shell.forget_unfinished()
+                shell.discard_unfinished()
             _notify(shell.session, streams)
             front_end.catalog.use(used_names(text))
-            if defines(text):
-                front_end.refresh()
+            if changes_catalog(text):
+                front_end.refresh_catalog()
             else:
                 front_end.context_changed()
 
 
 @contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """No looking for cycles while a person types: among the names of a catalog it takes longer than a key may."""
+def _without_garbage_collection() -> Iterator[None]:
+    """Suspend garbage collection while the user types: with a large catalog it takes longer than a key may."""
     gc.disable()
     try:
         yield
@@ -124,57 +147,55 @@ def _uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def _title(session: Session, streams: Streams) -> None:
-    """Set the title of the terminal's window."""
-    if session.options.title and _draws(streams):
-        streams.stdout.write(f"\x1b]2;{filled(session.options.title, session)}\x07")
-        streams.stdout.flush()
-
-
 def _notify(session: Session, streams: Streams) -> None:
-    """A bell, and a message of the desktop where the terminal shows those, after a statement that took long."""
+    """Ring the bell and, if the terminal supports it, show a desktop notification after a statement that took long."""
     options = session.options
-    if options.notify and (session.elapsed or 0.0) >= options.notify and _draws(streams):
+    if options.notify and (session.elapsed or 0.0) >= options.notify and draws(streams.stdout):
         text = f"sqlshell: statement finished after {duration(session.elapsed or 0.0)}"
         streams.stdout.write(f"\a\x1b]9;{text}\x07\x1b]777;notify;sqlshell;{text}\x07")
         streams.stdout.flush()
 
 
-def _draws(streams: Streams) -> bool:
-    return streams.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+def changes_catalog(text: str) -> bool:
+    """Whether a statement in a text creates or drops an object."""
+    return any(verb(item.text) in CATALOG_VERBS for item in split(text) if isinstance(item, Statement))
 
 
-def defines(text: str) -> bool:
-    """Whether one of the statements in a text makes or drops something that has a name."""
-    return any(verb(item.text) in DEFINING for item in split(text) if isinstance(item, Statement))
-
-
-def _prompt(shell: Shell, front_end: PromptFrontEnd, sending: Sending) -> PromptSession[str]:
-    front_end.looks.style()
+def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) -> PromptSession[str]:
+    front_end.theme_styles.style()
     history = front_end.file_history
-    history.before = lambda: shell.buffer.scanner.pending
     port = shell.port
     lines = Continuations()
+    by_mode, unchanged = ModalCursorShapeConfig(), SimpleCursorShapeConfig()
     completer = ShellCompleter(
         shell.session,
         front_end.catalog,
         lambda typed: commands_named(port.commands, typed),
         partial(arguments, port),
-        history.everything,
+        history.all_entries,
     )
 
-    def whole(text: str) -> bool:
-        # A variable's value may hold the statement's end.
+    def is_complete(text: str) -> bool:
+        if bare_word(text) and not shell.buffer.scanner.pending:
+            return True
+        line = text.count("\n")
+        if line and (said := hint(text.rpartition("\n")[2], lines.before(text, line))):
+            # Only Enter asks.
+            _say_above_prompt(prompt, shell, said)
+        # The value of a variable may contain the end of the statement.
         return complete(text, shell.buffer.scanner) or (
-            ":" in text and complete(port.variables.fill(mine(Own(text))).text, shell.buffer.scanner)
+            ":" in text and complete(port.variables.substitute(own_text(Own(text))).text, shell.buffer.scanner)
         )
 
     def message() -> StyleAndTextTuples:
         if shell.buffer.scanner.pending:
             return [("class:continuation", continuation_text(shell.buffer.scanner.state, len("sqlshell> ")))]
-        color = shell.session.options.color
+        color = shell.session.options.prompt_color
         base = f"class:prompt {color}" if color else "class:prompt"
-        return [(f"{base} {look}".rstrip(), text) for look, text in prompt_text(shell.session)]
+        return [(f"{base} {look}".rstrip(), text) for look, text in prompt_text(shell.session, columns())]
+
+    def columns() -> int:
+        return prompt.app.output.get_size().columns
 
     def continuation(width: int, line: int, wrapped: int) -> StyleAndTextTuples:
         if wrapped:
@@ -183,16 +204,36 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, sending: Sending) -> Prompt
         return [("class:continuation", continuation_text(state, width))]
 
     def toolbar() -> StyleAndTextTuples:
-        return [*toolbar_text(shell.session, prompt.app.output.get_size().columns)]
+        return [*toolbar_text(shell.session, columns(), typing(), vi_mode())]
+
+    def typing() -> Typing:
+        buffer = prompt.default_buffer
+        text, suggestion = buffer.text, buffer.suggestion
+        if completer.searching:
+            return Typing.SEARCH
+        if buffer.complete_state is not None:
+            return Typing.MENU
+        if not text and not shell.buffer.scanner.pending:
+            return Typing.NOTHING
+        if suggestion is not None and suggestion.text and buffer.document.is_cursor_at_the_end:
+            return Typing.SUGGESTED
+        ends = lines.before(text, buffer.document.line_count) is State.READY or not shell.session.options.multiline
+        return Typing.COMPLETE if ends and text.strip() else Typing.UNFINISHED
+
+    def vi_mode() -> str:
+        mode = prompt.app.vi_state.input_mode
+        return _VI_MODES.get(mode, "INSERT") if prompt.editing_mode is EditingMode.VI else ""
+
+    def cursor() -> CursorShapeConfig:
+        return by_mode if prompt.editing_mode is EditingMode.VI else unchanged
 
     def wide() -> bool:
-        # Without lines to wrap prompt_toolkit need not work out the height of each, twice for every key.
-        taken = sum(len(text) for _, text in prompt_text(shell.session)) + 1
-        room = prompt.app.output.get_size().columns - taken
+        # Without wrapped lines, prompt_toolkit need not compute the height of each line twice for every key.
+        room = columns() - last_line(prompt_text(shell.session, columns())) - 1
         return any(len(line) > room or not line.isascii() for line in prompt.default_buffer.document.lines)
 
     def style() -> BaseStyle:
-        return front_end.looks.style(_chosen_theme(prompt.default_buffer.text, port.environment.themes))
+        return front_end.theme_styles.style(_chosen_theme(prompt.default_buffer.text, port.environment.themes))
 
     prompt: PromptSession[str] = PromptSession(
         message,
@@ -211,8 +252,15 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, sending: Sending) -> Prompt
         wrap_lines=Condition(wide),
         input_processors=[HighlightMatchingBracketProcessor()],
         enable_open_in_editor=True,
+        cursor=DynamicCursorShapeConfig(cursor),
         key_bindings=bindings(
-            shell.session.options, completer, sending, lambda text: _told(prompt, shell, text), whole
+            shell.session.options,
+            completer,
+            send_request,
+            lambda text: _say_above_prompt(prompt, shell, text),
+            is_complete,
+            partial(_browse_last, shell, front_end),
+            lambda: shell.session.examples,
         ),
         editing_mode=EditingMode.VI if shell.session.options.vi else EditingMode.EMACS,
         color_depth=screen_depth(),
@@ -223,13 +271,13 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, sending: Sending) -> Prompt
 
 
 def _chosen_theme(text: str, themes: Callable[[], Sequence[str]]) -> str:
-    """The theme that stands behind \\theme in what is being typed: it is shown at once."""
+    """The theme in a \\theme command that is being typed, which is previewed."""
     command, _, name = text.strip().partition(" ")
     return name if command == "\\theme" and name in themes() else ""
 
 
 def _type_ahead(prompt: PromptSession[str], typed: str) -> None:
-    """Have the first prompt begin with keys that were read before it."""
+    """Start the first prompt with keys that were read before it."""
     keys: list[KeyPress] = []
     parser = Vt100Parser(keys.append)
     parser.feed_and_flush(typed)
@@ -237,12 +285,24 @@ def _type_ahead(prompt: PromptSession[str], typed: str) -> None:
 
 
 def _read_keys(prompt: PromptSession[str]) -> None:
-    """What the terminal answers about itself after it was waited for is not typed text; Alt-Enter is one key."""
+    """Read keys; responses of the terminal are not typed text; Alt-Enter is one key."""
     if isinstance(prompt.input, Vt100Input):
         parser: Any = prompt.input.vt100_parser
         feed = parser.feed
         parser.feed = lambda data: feed(with_alt_enter(_REPLIES.sub("", data)))
 
 
-def _told(prompt: PromptSession[str], shell: Shell, text: str) -> None:
+async def _browse_last(shell: Shell, front_end: PromptFrontEnd) -> None:
+    """Show the last result in full screen; the line that is being typed stays as it is."""
+    async with in_terminal():
+        try:
+            if not draws(front_end.streams.stdout):
+                raise UsageError("the explorer requires a terminal with cursor control")
+            async with shell.session.state.result_history.open() as result:
+                await front_end.browse(result)
+        except ShellError as error:
+            shell.diagnostics.error(error)
+
+
+def _say_above_prompt(prompt: PromptSession[str], shell: Shell, text: str) -> None:
     run_in_terminal(lambda: shell.diagnostics.say(text))

@@ -1,4 +1,4 @@
-"""Gives the terminal back as it was, however the program ends."""
+"""Restores the terminal, however the program ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RESET = b"\x1b[?2004l\x1b[?1000l\x1b[?1006l\x1b[?25h\x1b[?7h\x1b[0m"
 
 @contextlib.contextmanager
 def restored(streams: Streams) -> Iterator[None]:
-    """Give the terminal back behind a crash and a signal, also where the program ends without leaving this."""
+    """Restore the terminal after a crash or signal, also if the program exits without leaving the block."""
     if os.name != "posix" or not streams.stdin.isatty():
         yield
         return

@@ -1,7 +1,8 @@
-"""SQL on the last results: tables in a DuckDB of this shell alone, behind the same interface as any service.
+"""SQL on the last results: a separate DuckDB of this shell, used through the same interface as a service.
 
-A result is loaded when a statement first names it, typed, and stays as long as the shell remembers the result. What the
-database holds is in a folder that goes with the shell; how much memory it takes and how much disk is bounded.
+A result is loaded with its types when a statement first names it, and stays loaded as long as the shell remembers the
+result. The files of the database are in a directory that is removed with the shell; its memory and disk space are
+limited.
 """
 
 from __future__ import annotations
@@ -12,101 +13,117 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import OutputError, StatementError
+from sqlshell.errors import StatementError
 from sqlshell.origin import Own
-from sqlshell.output.copy import copy
-from sqlshell.output.sinks.sink import FileSink
-from sqlshell.output.writer import WriterOptions
+from sqlshell.output.csv_file import write_csv_file
 from sqlshell.output.writers.column_names import distinct_names
-from sqlshell.output.writers.delimited import CsvWriter
-from sqlshell.result import Batch, BatchWrapper, Column
+from sqlshell.result import Column, StoredColumn, Whole
 from sqlshell.shell.connection import Connection
-from sqlshell.shell.front_end import FrontEnd
-from sqlshell.shell.local.types import BYTES, TEXT, duckdb_type, is_nested, nested
-from sqlshell.shell.metadata.queries import asked
-from sqlshell.shell.records.result_history import NAMES, Past
-from sqlshell.shell.results.outlet import Outlet
+from sqlshell.shell.metadata.service_queries import fetch_rows
+from sqlshell.shell.parts import Parts
+from sqlshell.shell.records.result_history import NAMES, ResultHistory
 from sqlshell.shell.running.foreground import Foreground
-from sqlshell.shell.session import Session, SessionState
-from sqlshell.sql.analysis.tokens import tokens
+from sqlshell.shell.session import SessionState
+from sqlshell.sql.analysis.lexed import Sql, lexed
+from sqlshell.sql.duckdb_csv import PADDING, distinct_for_duckdb, select_from_csv
+from sqlshell.sql.duckdb_types import BYTES, TEXT, duckdb_type, is_nested, nested
 from sqlshell.sql.identifiers import always_quoted, literal
 
 MEMORY = "1GB"
 DISK_BYTES = 16 << 30
-"""What one result may take as text on its way in, and what the database may spill."""
-
-LONGEST_LINE = 256 << 20
-"""Bytes of a row."""
+"""Maximum bytes of a result as text while it is loaded, and of the database's temporary files."""
 
 
-class Local:
-    """The database at the end of `connection`; `folder` is for its files. `session` is its own, so that no other
-    service's echo changes its context, with the options of the shell's."""
+class LocalDatabase:
+    """The database behind `connection`; `folder` is for its files. `session` is separate, so that its context is not
+    changed by another service, and has the options of the shell's session.
+    """
 
     def __init__(
         self,
         connection: Connection,
         folder: Path,
-        session: Session,
-        outlet: Outlet,
-        front_end: FrontEnd,
-        diagnostics: Diagnostics,
+        parts: Parts,
     ) -> None:
-        self.session = replace(session, state=SessionState.on(connection, front_end.announce))
-        self.foreground = Foreground(self.session, outlet, front_end, diagnostics)
-        self._diagnostics = diagnostics
+        self.session = replace(parts.session, state=SessionState.on(connection, parts.front_end.announce))
+        self.foreground = Foreground(self.session, parts.result_output, parts.front_end, parts.diagnostics)
+        self._diagnostics = parts.diagnostics
         self._tables: dict[str, str] = {}
-        self._made = 0
-        self._bounded = False
+        self._files: dict[str, Path] = {}
+        """The files of the tables that are views of files."""
+        self._table_count = 0
+        self._limits_set = False
         self._folder = folder
 
-    async def prepare(self, sql: str, past: Past) -> None:
-        """Have the results that a statement names as tables. Raises what reading them raises."""
-        if not self._bounded:
-            await self._do(f"SET memory_limit = '{MEMORY}'")
-            await self._do(f"SET temp_directory = {literal(str(self._folder / 'spilled'))}")
-            await self._do(f"SET max_temp_directory_size = '{DISK_BYTES >> 30}GB'")
-            self._bounded = True
+    async def prepare(self, sql: Sql, history: ResultHistory) -> None:
+        """Load the results that a statement names as tables. Raises the errors of reading them."""
+        if not self._limits_set:
+            await self._execute(f"SET memory_limit = '{MEMORY}'")
+            await self._execute(f"SET temp_directory = {literal(str(self._folder / 'spilled'))}")
+            await self._execute(f"SET max_temp_directory_size = '{DISK_BYTES >> 30}GB'")
+            self._limits_set = True
         for name in named(sql):
-            key = past.key(name)
+            key, shortfall = history.key(name), history.shortfall(name)
+            if shortfall:
+                self._diagnostics.say(shortfall)
             if key not in self._tables:
-                await self._load(key, name, past)
-            await self._do(f"CREATE OR REPLACE VIEW {always_quoted(name)} AS SELECT * FROM {self._tables[key]}")
-        await self._forget(past)
+                await self._load(key, name, history)
+            await self._execute(f"CREATE OR REPLACE VIEW {always_quoted(name)} AS SELECT * FROM {self._tables[key]}")
+        await self._drop_unreferenced(history)
 
     async def aclose(self) -> None:
         connection = self.session.connection
         await connection.service.aclose()
         await asyncio.to_thread(connection.release)
 
-    async def _load(self, key: str, name: str, past: Past) -> None:
-        self._made += 1
-        table, path = f"result_{self._made}", self._folder / f"{self._made}.csv"
-        async with past.opened(name) as result:
+    async def _load(self, key: str, name: str, history: ResultHistory) -> None:
+        self._table_count += 1
+        table, path = f"result_{self._table_count}", self._folder / f"{self._table_count}.csv"
+        async with history.open(name) as result:
             columns = result.columns
-            # A line of one NULL would be an empty line.
-            padded = replace(result, columns=[*columns, Column("_pad", "INTEGER")], batches=_Padded(result.batches))
-            sink = _Bounded(Own(str(path)))
-            try:
-                await copy(padded if len(columns) == 1 else result, CsvWriter(WriterOptions(header=False)), sink)
-            finally:
-                sink.close()
+            if result.whole is not None and await self._load_file(table, path.with_suffix(".parquet"), result.whole):
+                self._tables[key] = table
+                return
+            await write_csv_file(result, Own(str(path)), DISK_BYTES, PADDING)
         try:
-            await self._read(table, str(path), columns)
+            await self._create_table(table, str(path), columns)
         finally:
             path.unlink(missing_ok=True)
         self._tables[key] = table
 
-    async def _read(self, table: str, path: str, columns: Sequence[Column]) -> None:
-        """Make a table of a file; values that their type does not hold leave the columns as text, and that is said."""
-        names = _names(columns)
+    async def _load_file(self, table: str, path: Path, whole: Whole) -> bool:
+        """Create a table from the file of a result; False if there is none, or if a string does not fit its type.
+
+        If the file has the types that the table shall have, the table is a view of it.
+        """
+        kept = False
+        try:
+            stored = await whole.fetch(path)
+            if stored is None:
+                return False
+            kept = all(not column.is_text or duckdb_type(column.column.type) == TEXT for column in stored)
+            await self._execute(f"CREATE {'VIEW' if kept else 'TABLE'} {table} AS {_typed(str(path), stored)}")
+            if kept:
+                self._files[table] = path
+        except StatementError:
+            kept = False
+            return False
+        finally:
+            if not kept:
+                await asyncio.to_thread(path.unlink, missing_ok=True)
+        return True
+
+    async def _create_table(self, table: str, path: str, columns: Sequence[Column]) -> None:
+        """Create a table from a file; if a value does not fit its type, all columns are loaded as
+        text, with a warning.
+        """
+        names = distinct_for_duckdb(distinct_names(columns))
         exact = [duckdb_type(column.type) for column in columns]
         loose = ["JSON" if nested(column.type) else kind for column, kind in zip(columns, exact, strict=True)]
         failed: StatementError | None = None
         for types in (exact, loose, [TEXT] * len(names)):
             try:
-                await self._do(_reading(table, path, names, types))
+                await self._execute(f"CREATE TABLE {table} AS {select_from_csv(path, names, types)}")
             except StatementError as error:
                 failed = failed or error
             else:
@@ -115,73 +132,33 @@ class Local:
             loaded = "all columns are loaded as text" if types is not loose else "nested columns are loaded as JSON"
             self._diagnostics.warn_here(f"{loaded}: {failed.message.splitlines()[0]}")
 
-    async def _forget(self, past: Past) -> None:
-        """Drop the tables of results that no name is left for."""
-        known = past.keys()
+    async def _drop_unreferenced(self, history: ResultHistory) -> None:
+        """Drop the tables of results that no longer have a name."""
+        known = history.keys()
         for key in [key for key in self._tables if key not in known]:
-            await self._do(f"DROP TABLE IF EXISTS {self._tables.pop(key)}")
+            table = self._tables.pop(key)
+            path = self._files.pop(table, None)
+            await self._execute(f"DROP {'TABLE' if path is None else 'VIEW'} IF EXISTS {table}")
+            if path is not None:
+                await asyncio.to_thread(path.unlink, missing_ok=True)
 
-    async def _do(self, sql: str) -> None:
-        await asked(self.session.connection.client, sql, self.session.context, self.session.adopt)
-
-
-class _Padded(BatchWrapper):
-    """Rows of one column, with a second column added."""
-
-    def each(self, batch: Batch) -> Batch:
-        return Batch(2, rows=[[row[0], "1"] for row in batch.rows])
+    async def _execute(self, sql: str) -> None:
+        await fetch_rows(self.session.connection.client, sql, self.session.context, self.session.adopt)
 
 
-class _Bounded(FileSink):
-    """A file of DISK_BYTES at most."""
-
-    def __init__(self, path: Own) -> None:
-        super().__init__(path)
-        self._left = DISK_BYTES
-
-    def write(self, data: bytes) -> None:
-        self._left -= len(data)
-        if self._left < 0:
-            raise OutputError(f"the result is larger than {DISK_BYTES >> 30} GB", "select fewer rows or columns first")
-        super().write(data)
-
-
-def named(sql: str) -> list[str]:
+def named(sql: Sql) -> list[str]:
     """The results that a statement names, each once."""
-    found = (token.value for token in tokens(sql) if token.kind in {"word", "name"})
+    found = (token.value for token in lexed(sql) if token.kind in {"word", "name"})
     return list(dict.fromkeys(name for name in found if name in NAMES))
 
 
-def _names(columns: Sequence[Column]) -> list[str]:
-    """Names that differ in more than the case of letters: to DuckDB that is none."""
-    found: list[str] = []
-    low: set[str] = set()
-    for name in distinct_names(columns):
-        number, made = 0, name or "column"
-        while made.lower() in low:
-            number += 1
-            made = f"{name}_{number}"
-        low.add(made.lower())
-        found.append(made)
-    return found
-
-
-def _reading(table: str, path: str, names: Sequence[str], types: Sequence[str]) -> str:
-    padding = [("_pad", "INTEGER")] if len(names) == 1 else []
-    read = [
-        (name, "JSON" if is_nested(kind) else TEXT if kind == BYTES else kind)
-        for name, kind in zip(names, types, strict=True)
-    ]
-    columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in [*read, *padding])
-    chosen = ", ".join(_cast(always_quoted(name), given, kind) for (name, given), kind in zip(read, types, strict=True))
-    return (
-        f"CREATE TABLE {table} AS SELECT {chosen} FROM read_csv({literal(path)}, header = false, auto_detect = false, "
-        f"delim = ',', quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, "
-        f"max_line_size = {LONGEST_LINE}, columns = {{{columns}}})"
-    )
-
-
-def _cast(name: str, given: str, kind: str) -> str:
-    if kind == BYTES:
-        return f"from_base64({name}) AS {name}"
-    return name if kind == given else f"CAST(json({name}) AS {kind}) AS {name}"
+def _typed(path: str, stored: Sequence[StoredColumn]) -> str:
+    chosen: list[str] = []
+    names = distinct_for_duckdb(distinct_names([item.column for item in stored]))
+    for name, column in zip(names, stored, strict=True):
+        kind = duckdb_type(column.column.type)
+        value = f"json({column.name})" if column.is_text and is_nested(kind) else column.name
+        if column.is_text and kind == BYTES:
+            value = f"from_base64({column.name})"
+        chosen.append(f"CAST({value} AS {kind}) AS {always_quoted(name)}")
+    return f"SELECT {', '.join(chosen)} FROM read_parquet({literal(path)})"

@@ -1,7 +1,7 @@
-"""The catalog of a context: kept on disk, loaded anew behind the prompt, never waited for.
+"""The catalog of a context: cached on disk, reloaded in the background, never waited for.
 
-Loaded from what a service has: information_schema and the system tables, else LIST and DESCRIBE. What a service does
-not know is left out, so that the names seen in results remain.
+It is loaded from information_schema and the system tables, or with LIST and DESCRIBE. What a service does not support
+is left out, so that names seen in results remain.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from sqlshell.errors import ShellError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
 from sqlshell.runtime.background_tasks import start_in_background
-from sqlshell.shell.metadata.queries import asked
+from sqlshell.shell.metadata.service_queries import fetch_rows
 from sqlshell.sql.completion.catalog import Catalog, Column, Contents, ForeignKey, Function, Relation, key
 from sqlshell.sql.identifiers import qualified
 
 LOADING_SECONDS = 60.0
-LISTED = {
+LISTED_KINDS = {
     "database": "DATABASES",
     "schema": "SCHEMAS",
     "store": "STORES",
@@ -38,13 +38,13 @@ LISTED = {
     "query": "QUERIES",
     "entity": "ENTITIES",
 }
-"""The kinds of names, and what LIST calls them."""
+"""The kinds of names, and the words for them in LIST."""
 
 SYSTEM = "deltastream"
-"""The database of the system tables, which completion knows by itself."""
+"""The database of the system tables, which completion knows without loading."""
 
 DESCRIBED = 50
-"""Relations whose columns are asked for one by one, where no table lists them all."""
+"""Maximum relations whose columns are requested one by one, if no table lists them all."""
 
 _COLUMNS = (
     "SELECT table_catalog, table_schema, table_name, column_name, data_type FROM information_schema.columns "
@@ -68,20 +68,20 @@ _KEYS = (
     "ORDER BY r.constraint_name, k.ordinal_position",
 )
 """Foreign keys: with lists of their columns, or with a row for each."""
-_MADE = (
+_USER_OBJECTS = (
     "SELECT 'sequence', sequence_name FROM duckdb_sequences()"
     " UNION ALL SELECT 'index', index_name FROM duckdb_indexes()"
-    " UNION ALL SELECT 'own type', type_name FROM duckdb_types() WHERE NOT internal"
+    " UNION ALL SELECT 'user type', type_name FROM duckdb_types() WHERE NOT internal"
     " UNION ALL SELECT DISTINCT 'macro', function_name FROM duckdb_functions() WHERE NOT internal"
 )
-"""Kinds with the names of what people made."""
-_QUICK = "SELECT 1"
+"""Kinds with the names of user-defined objects."""
+_ECHO_REQUEST = "SELECT 1"
 _DECODE = msgspec.json.Decoder(list[str]).decode
 _RELATIONS = 'SELECT * FROM deltastream.sys."relations"'
 
 
-class Loader:
-    """Keeps `catalog` near to what the service has. `context` tells the context now; `folder` None keeps nothing."""
+class CatalogLoader:
+    """Keeps `catalog` up to date. `context` returns the current context; if `folder` is None, nothing is stored."""
 
     def __init__(
         self,
@@ -90,7 +90,14 @@ class Loader:
         target: str,
         folder: Path | None,
         catalog: Catalog | None = None,
+        *,
+        request_echo: bool = False,
+        adopt: Callable[[ContextEcho | None], None] = lambda echo: None,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
+        """With `request_echo` the service is asked for its context by a statement of its own, before the names are
+        loaded. `adopt` is called with each context that the service echoes, `changed` when the catalog has changed.
+        """
         self.catalog = catalog or Catalog()
         self._client = client
         self._context = context
@@ -99,27 +106,25 @@ class Loader:
         self._task: asyncio.Task[None] | None = None
         self._wanted = False
         self._loaded_for: tuple[str, str] = ("", "")
-        self._heard = asyncio.Event()
-        self.quick = False
-        """Whether the service is asked for its context by a statement of its own, before the names are loaded."""
-        self.changed: Callable[[], None] = lambda: None
-        """Called when the catalog has been loaded, or a context was first heard of."""
-        self.adopt: Callable[[ContextEcho | None], None] = lambda echo: None
-        """Told of the context that the service echoes."""
+        self._echo_received = asyncio.Event()
+        self._request_echo = request_echo
+        self._adopt = adopt
+        self._changed = changed
 
     def begin(self) -> None:
-        """What the disk has, at once; what the service has, when it comes."""
+        """Read the cache at once; load the catalog of the service in the background."""
         path = self._path()
         if path is not None:
             with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 self.catalog.replace(msgspec.json.decode(path.read_bytes(), type=Contents))
         self.refresh()
 
-    def move(self, client: Client, target: str, folder: Path | None) -> None:
-        """Another service: its names, and no others."""
+    def use_connection(self, client: Client, target: str, folder: Path | None, *, request_echo: bool = False) -> None:
+        """Switch to another service and its names."""
         self._client, self._target, self._folder = client, target, folder
+        self._request_echo = request_echo
         self._loaded_for = ("", "")
-        self._heard = asyncio.Event()
+        self._echo_received = asyncio.Event()
         self.catalog.replace(Contents([], {}, [], {}))
         self.catalog.seen.clear()
         if self._task is not None:
@@ -128,23 +133,23 @@ class Loader:
         self.begin()
 
     def refresh(self) -> None:
-        """Load anew; what is on its way may have missed what is new, so that it is followed by another."""
+        """Reload; a load in progress may have missed new names, so another one follows it."""
         self._wanted = True
         if self._task is None or self._task.done():
-            self._task = start_in_background(self._keep_up())
+            self._task = start_in_background(self._load_while_wanted())
 
-    def moved(self) -> None:
+    def context_changed(self) -> None:
         """The context has changed: another organization or role sees other names."""
         context = self._context()
         if self._loaded_for[0] and self._loaded_for != (context.organization, context.role):
             self.refresh()
 
-    async def heard(self, seconds: float) -> None:
-        """Wait until the service has echoed its context once, so long at most."""
-        if self._heard.is_set():
+    async def wait_for_echo(self, seconds: float) -> None:
+        """Wait, for at most that many seconds, until the service has reported its context once."""
+        if self._echo_received.is_set():
             return
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._heard.wait(), seconds)
+            await asyncio.wait_for(self._echo_received.wait(), seconds)
 
     async def aclose(self) -> None:
         if self._task is not None:
@@ -152,36 +157,36 @@ class Loader:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _keep_up(self) -> None:
+    async def _load_while_wanted(self) -> None:
         while self._wanted:
             self._wanted = False
             await self._load()
 
     async def _load(self) -> None:
-        # What move() cancels ends later, and says nothing of the service that is asked by then.
-        heard = self._heard
+        # A load that use_connection() canceled ends later, and says nothing about the new service.
+        echo_received = self._echo_received
         try:
-            await self._loaded()
+            await self._load_contents()
         finally:
-            heard.set()
+            echo_received.set()
 
-    async def _loaded(self) -> None:
-        # In a session of its own, so that no statement of the person waits for these.
+    async def _load_contents(self) -> None:
+        # In a separate session, so that no statement of the user waits for these.
         context = replace(self._context(), session_id=new_session_id())
         with contextlib.suppress(TimeoutError, ShellError):
-            async with asyncio.timeout(LOADING_SECONDS), self._left(context.session_id):
-                if self.quick and not self._heard.is_set():
-                    await self._rows(_QUICK, context)
+            async with asyncio.timeout(LOADING_SECONDS), self._temporary_session(context.session_id):
+                if self._request_echo and not self._echo_received.is_set():
+                    await self._rows(_ECHO_REQUEST, context)
                 contents = await self._contents(context)
                 if contents.relations or contents.names or contents.functions:
                     self.catalog.replace(contents)
-                    self._keep(contents)
+                    self._save(contents)
                 now = self._context()
                 self._loaded_for = (now.organization, now.role)
-                self.changed()
+                self._changed()
 
     @contextlib.asynccontextmanager
-    async def _left(self, session_id: str) -> AsyncIterator[None]:
+    async def _temporary_session(self, session_id: str) -> AsyncIterator[None]:
         try:
             yield
         finally:
@@ -208,10 +213,10 @@ class Loader:
             if len(row) > 1 and row[0]:
                 signatures.setdefault(row[0], row[1] or "")
         contents.functions = [Function(name, signature) for name, signature in signatures.items()]
-        for kind, plural in LISTED.items():
+        for kind, plural in LISTED_KINDS.items():
             rows = await self._rows(f"LIST {plural}", context)
             contents.names[kind] = [row[0] for row in rows if row and row[0]]
-        for row in await self._rows(_MADE, context):
+        for row in await self._rows(_USER_OBJECTS, context):
             if len(row) > 1 and row[0] and row[1]:
                 contents.names.setdefault(row[0], []).append(row[1])
         return contents
@@ -260,17 +265,17 @@ class Loader:
                 Column(row[0] or "", (row[1] or "") if len(row) > 1 else "") for row in rows if row and row[0]
             ]
 
-    def _told(self, echo: ContextEcho | None) -> None:
-        self.adopt(echo)
-        self._heard.set()
+    def _note_echo(self, echo: ContextEcho | None) -> None:
+        self._adopt(echo)
+        self._echo_received.set()
 
     async def _rows(self, sql: str, context: SessionContext) -> Rows:
         return (await self._table(sql, context))[1]
 
     async def _table(self, sql: str, context: SessionContext) -> tuple[list[str], Rows]:
-        """A statement's columns and rows; none where the service does not know it."""
+        """The columns and rows of a statement; none if the service does not support it."""
         with contextlib.suppress(ShellError):
-            columns, rows = await asked(self._client, sql, context, self._told)
+            columns, rows = await fetch_rows(self._client, sql, context, self._note_echo)
             return [column.name for column in columns], rows
         return [], []
 
@@ -281,7 +286,7 @@ class Loader:
         named = "\0".join((self._target, context.organization, context.role))
         return self._folder / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.json"
 
-    def _keep(self, contents: Contents) -> None:
+    def _save(self, contents: Contents) -> None:
         path = self._path()
         if path is None:
             return

@@ -1,7 +1,7 @@
-"""What a service tells about a relation beyond its name: columns, keys, constraints, indexes, its definition.
+"""Details of a relation: columns, keys, constraints, indexes, its definition.
 
-Asked in the first of three ways that the service knows: DuckDB's catalog functions; information_schema, and pg_indexes
-where there is one; DESCRIBE.
+Requested in the first of three ways that the service supports: DuckDB's catalog functions; information_schema, and
+pg_indexes if it exists; DESCRIBE.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from sqlshell.sql.completion.catalog import Relation
 from sqlshell.sql.identifiers import literal, qualified, quoted
 
 _NAMED = re.compile(r'(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+)(?:\.(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+))*+')
-"""A name as it is written in a statement, and nothing else."""
+"""A name as written in a statement, and nothing else."""
 
 Ask = Callable[[str], Awaitable[tuple[list[Column], Rows]]]
-"""Runs a statement that reads, and gives its columns and rows. Raises StatementError."""
+"""Runs a statement that reads, and returns its columns and rows. Raises StatementError."""
 
 Condition = Callable[[str, str, str], str]
-"""A condition on the columns that hold database, schema and name of a relation."""
+"""A condition on the columns that contain database, schema and name of a relation."""
 
 
 class ColumnDetails(Struct):
-    """`nullable` is "true", "false" or "" where nobody tells; `default` is None where there is none."""
+    """`nullable` is "true", "false" or "" if it is unknown; `default` is None if there is none."""
 
     name: str
     type: str
@@ -41,57 +41,59 @@ class ColumnDetails(Struct):
 
 
 class Constraint(Struct):
-    """`kind` is PRIMARY KEY, UNIQUE, FOREIGN KEY or CHECK; `definition` is it as SQL."""
+    """`kind` is PRIMARY KEY, UNIQUE, FOREIGN KEY or CHECK; `definition` is the constraint as SQL."""
 
     kind: str
     name: str
     definition: str
     columns: tuple[str, ...] = ()
     target: str = ""
-    """What a foreign key references, as `table(columns)`."""
+    """The target of a foreign key, as `table(columns)`."""
 
 
 class Details(Struct):
-    """`way` is how it was learnt; "described" tells of columns alone. `definition` is a view's, `ddl` makes it all."""
+    """`source` is the way in which they were requested; "described" has only columns. `definition` is that of a view,
+    `ddl` creates the relation.
+    """
 
-    way: str
+    source: str
     columns: list[ColumnDetails] = field(default_factory=list)
     constraints: list[Constraint] = field(default_factory=list)
     indexes: list[tuple[str, str]] = field(default_factory=list)
     """Names with definitions."""
     referenced: list[tuple[str, str]] = field(default_factory=list)
-    """Other tables, with their foreign keys to this one."""
+    """Other tables, with their foreign keys to this relation."""
     definition: str = ""
     ddl: str = ""
     comment: str = ""
     rows: str = ""
-    """About how many rows there are."""
+    """The approximate number of rows."""
     age: int = 0
-    """What was made later has a greater one, within a kind."""
+    """Increases with the time of creation, within a kind."""
     sequence: dict[str, str] = field(default_factory=dict)
 
 
 class Inspector:
-    """Asks one service about relations, and does not try again what it did not know."""
+    """Requests details of relations from one service, and remembers what the service does not support."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._ways = [self._catalog_functions, self._information_schema]
+        self._sources = [self._catalog_functions, self._information_schema]
 
     async def details(self, relation: Relation) -> Details:
-        """Raises what DESCRIBE raises where nothing else tells anything."""
-        for way in list(self._ways):
+        """The details of a relation. Raises the errors of DESCRIBE if no other way is supported."""
+        for source in list(self._sources):
             try:
-                found = await way(relation)
+                found = await source(relation)
             except StatementError:
-                self._ways.remove(way)
+                self._sources.remove(source)
                 continue
             if found.columns or found.sequence:
                 return found
-        return await self.described(qualified(*filter(None, (relation.database, relation.schema, relation.name))))
+        return await self.describe(qualified(*filter(None, (relation.database, relation.schema, relation.name))))
 
-    async def described(self, name: str) -> Details:
-        """What DESCRIBE tells about a name, which is written as in a statement. Raises StatementError."""
+    async def describe(self, name: str) -> Details:
+        """The output of DESCRIBE for a name as written in a statement. Raises StatementError."""
         if not _NAMED.fullmatch(name):
             raise StatementError(f"{name} is not a valid relation name", where=Where(sqlstate.NO_RELATION))
         _, rows = await self._ask(f"DESCRIBE RELATION COLUMNS {name}")
@@ -101,7 +103,7 @@ class Inspector:
         return Details("described", [ColumnDetails(row[0], row[1], row[2].lower()) for row in padded])
 
     async def _catalog_functions(self, relation: Relation) -> Details:
-        """DuckDB's, in one statement: each row as JSON, so that a field more or less in a version is no matter."""
+        """DuckDB's catalog functions in one statement: each row as JSON, because the fields differ between versions."""
         here = _matches(relation)
         around = _matches(Relation(relation.database, relation.schema, ""))
         parts = [
@@ -123,25 +125,25 @@ class Inspector:
             for what, function, condition in parts
         )
         _, rows = await self._ask(sql)
-        told: dict[str, list[dict[str, Any]]] = {}
+        found: dict[str, list[dict[str, Any]]] = {}
         for what, text in rows:
-            told.setdefault(what or "", []).append(json.loads(text or "{}"))
-        made = (told.get("made") or [{}])[0]
-        columns = sorted(told.get("column", ()), key=lambda row: int(row["column_index"]))
+            found.setdefault(what or "", []).append(json.loads(text or "{}"))
+        made = (found.get("made") or [{}])[0]
+        columns = sorted(found.get("column", ()), key=lambda row: int(row["column_index"]))
         return Details(
             "catalog",
             [_column(row) for row in columns],
-            [_constraint(row) for row in told.get("constraint", ()) if row["constraint_type"] != "NOT NULL"],
-            [(row["index_name"], row["sql"]) for row in told.get("index", ())],
-            [(row["table_name"], row["constraint_text"]) for row in told.get("referenced", ())],
+            [_constraint(row) for row in found.get("constraint", ()) if row["constraint_type"] != "NOT NULL"],
+            [(row["index_name"], row["sql"]) for row in found.get("index", ())],
+            [(row["table_name"], row["constraint_text"]) for row in found.get("referenced", ())],
             made["sql"] if "view_name" in made else "",
-            _made(made, relation) or (told.get("sequence") or [{}])[0].get("sql", ""),
+            _made(made, relation) or (found.get("sequence") or [{}])[0].get("sql", ""),
             made.get("comment") or "",
             "" if made.get("estimated_size") is None else str(made["estimated_size"]),
             int(made.get("table_oid") or made.get("view_oid") or 0),
             {
                 title: str(row[name]).lower() if isinstance(row.get(name), bool) else str(row.get(name) or "")
-                for row in told.get("sequence", ())
+                for row in found.get("sequence", ())
                 for title, name in _SEQUENCE.items()
             },
         )
@@ -197,7 +199,7 @@ class Inspector:
         )
 
     async def _rows(self, sql: str) -> list[list[str]]:
-        """A statement's rows; none where the service does not know it."""
+        """The rows of a statement; none if the service does not support it."""
         with contextlib.suppress(StatementError):
             return [[value or "" for value in row] for row in (await self._ask(sql))[1]]
         return []
@@ -249,7 +251,7 @@ def _constraint(row: dict[str, Any]) -> Constraint:
 
 
 def _keys(keys: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]) -> Iterable[Constraint]:
-    """Keys, of rows that hold one of their columns each."""
+    """Keys, from rows that contain one column of a key each."""
     columns: dict[tuple[str, str], list[str]] = {}
     for name, kind, column in keys:
         columns.setdefault((name, kind), []).append(column)
@@ -270,12 +272,12 @@ def _listed(names: Iterable[str]) -> str:
 
 def _made(row: dict[str, Any], relation: Relation) -> str:
     text = str(row.get("sql") or "")
-    # A stream is a table to the engine that keeps it.
+    # To the engine, a stream is a table.
     return text.replace("CREATE TABLE", "CREATE STREAM", 1) if relation.kind == "stream" else text
 
 
 def ddl(relation: Relation, details: Details) -> str:
-    """SQL that makes a relation: the service's own, else put together of what is known."""
+    """SQL that creates a relation: the service's own, otherwise composed of the known details."""
     name = (
         quoted(relation.name)
         if relation.schema in {"", "main"}
@@ -308,7 +310,7 @@ def _definition(column: ColumnDetails) -> str:
 
 
 def key_of(column: str, constraints: Sequence[Constraint]) -> str:
-    """The keys that a column is part of, in words."""
+    """The keys that contain a column, in words."""
     return ", ".join(
         f"references {item.target}" if item.target else item.kind.lower()
         for item in constraints

@@ -1,7 +1,7 @@
-"""What was run where: the statements of all shells of this person, so that a result is found again by its id.
+"""A journal of the statements of all shells of a user, so that a result can be found again by its ID.
 
-An SQLite file in the state folder, mode 0600, with the secrets taken out of the SQL; rows are never in it. What goes
-wrong with it is told once and never stops a statement.
+A SQLite file in the state directory, mode 0600, without the secrets in the SQL and without rows. An error of the
+journal is reported once and never stops a statement.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,12 +24,14 @@ from sqlshell.interface import sqlstate
 if TYPE_CHECKING:
     import sqlite3
 
-KEPT_DAYS = 30
-WAITING = 20_000
-"""Changes of a journal in memory that wait for its first reader."""
+    from sqlshell.sql.analysis.lexed import Redact, Sql
 
-TOGETHER = 1_000
-"""Changes that are written in one transaction at most, unless they wait for a reader."""
+KEPT_DAYS = 30
+MAX_PENDING = 20_000
+"""Maximum changes of a journal in memory that wait for its first reader."""
+
+BATCH_SIZE = 1_000
+"""Maximum changes in one transaction, unless they wait for a reader."""
 
 LONGEST_SQL = 100_000
 
@@ -45,7 +47,7 @@ _COLUMNS = "id, target, profile, context, sql, began, ended, sql_state, message,
 
 
 class Entry(Struct, frozen=True):
-    """One statement: times in seconds since 1970, `rows` where all of them were read here."""
+    """One statement: times in seconds since 1970, `rows` if all of them were read."""
 
     id: str
     target: str
@@ -65,16 +67,16 @@ class Entry(Struct, frozen=True):
 
     @property
     def state(self) -> str:
-        """In a word, as the service last said it."""
+        """The state in one word, as last reported by the service."""
         if self.running:
             return "running"
         if self.sql_state == sqlstate.CANCELLED:
-            return "cancelled"
+            return "canceled"
         return "failed" if sqlstate.failed(self.sql_state) else "finished"
 
 
 class Journal:
-    """The statements at one target. `path` is None for what no other shell could find: it is kept in memory then."""
+    """The statements of one target. `path` is None if no other shell could use them; then the journal is in memory."""
 
     def __init__(
         self,
@@ -82,23 +84,23 @@ class Journal:
         target: str,
         profile: str,
         warn: Callable[[str], None],
-        redact: Callable[[str], str] | None = None,
+        redact: Redact | None = None,
     ) -> None:
-        self._given = redact
-        self._waiting: deque[tuple[str, tuple[object, ...]]] = deque(maxlen=WAITING)
+        self._redactor = redact
+        self._pending: deque[tuple[str, tuple[object, ...]]] = deque(maxlen=MAX_PENDING)
         self._path = path
         self._target = target
         self._profile = profile
         self._warn = warn
         self._database: sqlite3.Connection | None = None
         self._lock = threading.RLock()
-        """Completion reads in a thread of its own."""
-        self._told = False
+        """Completion reads in another thread."""
+        self._reported = False
         self._context: SessionContext | None = None
         self._parts = ""
 
-    def began(self, statement_id: str, sql: str, context: SessionContext, ago: float) -> None:
-        """The service has given a statement its id, `ago` seconds after it was sent."""
+    def record_start(self, statement_id: str, sql: Sql, context: SessionContext, ago: float) -> None:
+        """Record that the service has assigned an ID, `ago` seconds after the statement was sent."""
         if context is not self._context:
             self._context = context
             self._parts = json.dumps({name: value for name, value in context.parts() if value})
@@ -108,22 +110,28 @@ class Journal:
             self._target,
             self._profile,
             self._parts,
-            self._redact(sql)[:LONGEST_SQL] if self._path else sql[:LONGEST_SQL],
+            self._redact(sql)[:LONGEST_SQL] if self._path else str(sql)[:LONGEST_SQL],
             time.time() - ago,
             sqlstate.RUNNING,
         )
 
-    def query(self, statement_id: str, query_id: str) -> None:
+    def record_query(self, statement_id: str, query_id: str) -> None:
         sql = "UPDATE statements SET query_id = ? WHERE id = ? AND target = ?"
         self._write(sql, query_id, statement_id, self._target)
         self.flush()
 
-    def ended(self, statement_id: str, state: str, message: str = "", rows: int | None = None) -> None:
-        """The statement stands so: `rows` only where all were read. A time of end that is known stays.
+    def record_end(self, statement_id: str, state: str, message: str = "", rows: int | None = None) -> None:
+        """Record the current state: `rows` only if all were read. A recorded end time is kept.
 
-        The message of a statement whose secrets were taken out is not kept: it may quote them in any form.
+        The message of a statement whose secrets were removed is not stored: it may quote them in any form.
         """
-        over = None if sqlstate.running(state) else time.time()
+        self._record(statement_id, state, message, rows, None if sqlstate.running(state) else time.time())
+
+    def record_state(self, statement_id: str, state: str, message: str = "") -> None:
+        """Record the state of a statement that ended at a time that is not known."""
+        self._record(statement_id, state, message, None, None)
+
+    def _record(self, statement_id: str, state: str, message: str, rows: int | None, over: float | None) -> None:
         self._write(
             "UPDATE statements SET ended = coalesce(ended, ?), sql_state = ?, rows = coalesce(?, rows),"
             " message = CASE WHEN instr(sql, '***') THEN '' ELSE ? END"
@@ -136,50 +144,46 @@ class Journal:
             self._target,
         )
 
-    def _redact(self, text: str) -> str:
+    def _redact(self, text: Sql) -> str:
         from sqlshell.sql.analysis.secrets import redacted
 
-        return (self._given or redacted)(text)
+        return (self._redactor or redacted)(text)
 
     def flush(self) -> None:
-        """Write down what waits: other shells know it from now on, whatever becomes of this one."""
-        if self._waiting and self._path is not None:
-            with self._working():
-                pass
+        """Write pending changes, so that other shells can see them."""
+        if self._pending and self._path is not None:
+            self._transact()
 
     def _write(self, sql: str, *values: object) -> None:
-        """A commit takes longer than many a statement: several changes share one. What nobody else can see is written
-        when it is asked for: most shells never do."""
+        """Write changes. A commit takes longer than many a statement, so several changes share one. A journal in memory
+        is written when it is first read, which most shells never do.
+        """
         with self._lock:
-            self._waiting.append((sql, values))
-            full = len(self._waiting) >= TOGETHER and (self._path is not None or self._database is not None)
+            self._pending.append((sql, values))
+            full = len(self._pending) >= BATCH_SIZE and (self._path is not None or self._database is not None)
         if full:
-            with self._working():
-                pass
+            self._transact()
 
     def recent(self, most: int, *, here: bool = False) -> list[Entry]:
-        """The latest statements of every target, those that run first; `here` is this target's by time alone."""
+        """The latest statements of all targets, running ones first; `here` returns those of this target, ordered only
+        by time.
+        """
         chosen = "WHERE target = ? ORDER BY began DESC" if here else "ORDER BY sql_state = ? DESC, began DESC"
-        with self._working() as database:
-            rows = database.execute(
-                f"SELECT {_COLUMNS} FROM statements {chosen} LIMIT ?",
-                (self._target if here else sqlstate.RUNNING, most),
-            ).fetchall()
-            return [Entry(*row) for row in rows]
-        return []
+        return self._transact(
+            f"SELECT {_COLUMNS} FROM statements {chosen} LIMIT ?", self._target if here else sqlstate.RUNNING, most
+        )
 
     def find(self, start: str) -> list[Entry]:
-        """The statements whose ids begin so, this target's first."""
-        with self._working() as database:
-            rows = database.execute(
-                f"SELECT {_COLUMNS} FROM statements WHERE substr(id, 1, ?) = ? ORDER BY target = ? DESC, began DESC"
-                " LIMIT 10",
-                (len(start), start.lower(), self._target),
-            ).fetchall()
-            return [Entry(*row) for row in rows]
-        return []
+        """The statements whose IDs have this prefix, those of this target first."""
+        return self._transact(
+            f"SELECT {_COLUMNS} FROM statements WHERE substr(id, 1, ?) = ? ORDER BY target = ? DESC, began DESC"
+            " LIMIT 10",
+            len(start),
+            start.lower(),
+            self._target,
+        )
 
-    def here(self, entry: Entry) -> bool:
+    def is_here(self, entry: Entry) -> bool:
         return entry.target == self._target
 
     def close(self) -> None:
@@ -192,34 +196,35 @@ class Journal:
                     self._database.close()
                 self._database = None
 
-    @contextlib.contextmanager
-    def _working(self) -> Iterator[sqlite3.Connection]:
+    def _transact(self, query: str = "", *values: object) -> list[Entry]:
+        """Write pending changes, and return the statements that a query selects. Raises nothing."""
         import sqlite3
 
         with self._lock:
             try:
                 if self._database is None:
-                    self._database = self._opened()
+                    self._database = self._open()
                 with self._database:
-                    while self._waiting:
-                        self._database.execute(*self._waiting.popleft())
-                    yield self._database
+                    while self._pending:
+                        self._database.execute(*self._pending.popleft())
+                    return [Entry(*row) for row in self._database.execute(query, values)] if query else []
             except sqlite3.Error as error:
-                self._tell(error)
+                self._report_once(error)
+                return []
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         import sqlite3
 
         if self._path is not None:
             try:
                 return _ready(_file(self._path))
             except (sqlite3.Error, OSError) as error:
-                self._tell(error)
+                self._report_once(error)
         return _ready(sqlite3.connect(":memory:", check_same_thread=False))
 
-    def _tell(self, error: Exception) -> None:
-        if not self._told:
-            self._told = True
+    def _report_once(self, error: Exception) -> None:
+        if not self._reported:
+            self._reported = True
             self._warn(f"cannot use the journal {self._path or ''}; statements are not recorded: {error}")
 
 

@@ -1,6 +1,6 @@
-"""What is kept of a statement: nothing of the values that the shell knows to be secret, wherever they stand.
+"""Removes all values that the shell knows to be secret from statements that are stored.
 
-These are its tokens and passwords, and what variables hold that are named for a secret.
+These are its tokens and passwords, and the values of variables with the name of a secret.
 """
 
 from __future__ import annotations
@@ -9,42 +9,42 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from urllib.parse import quote
 
-STARS = "***"
-SHORTEST = 4
-"""A shorter value would be found anywhere."""
+MASK = "***"
+MIN_LENGTH = 4
+"""Minimum length: a shorter value would occur by chance."""
 
-WORDS = 8
-"""A value that is as long is taken out wherever it stands, a shorter one where it is a whole string."""
+MIN_LENGTH_ANYWHERE = 8
+"""Values of this length are removed anywhere, shorter ones only if they are a whole string."""
 
-MOST = 200
-"""Values of variables that are remembered; those that came last stay."""
+MAX_SECRETS = 200
+"""Maximum values of variables that are remembered; the latest are kept."""
 
 
-class Keeping:
-    """The values of one shell. `names` are further patterns of secrets' names."""
+class SecretFilter:
+    """The secret values of one shell. `names` are additional patterns of secret names."""
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         self.names = names
-        self._noted: dict[str, None] = {}
+        self._secrets: dict[str, None] = {}
         self._sources: list[Callable[[], Iterable[str]]] = []
 
-    def asks(self, source: Callable[[], Iterable[str]]) -> None:
-        """`source` gives the values that a connection knows by now."""
+    def add_source(self, source: Callable[[], Iterable[str]]) -> None:
+        """Add a `source`, which returns the values that a connection knows."""
         self._sources.append(source)
 
-    def note(self, value: str, name: str = "") -> None:
-        """Remember a value that is a secret, or that belongs to `name` if that is the name of one."""
-        if len(value) < SHORTEST or (name and not self._is_secret(name)):
+    def add(self, value: str, name: str = "") -> None:
+        """Remember a secret value, or one that belongs to `name` if that is the name of a secret."""
+        if len(value) < MIN_LENGTH or (name and not self._is_secret(name)):
             return
-        self._noted.pop(value, None)
-        self._noted[value] = None
-        if len(self._noted) > MOST:
-            del self._noted[next(iter(self._noted))]
+        self._secrets.pop(value, None)
+        self._secrets[value] = None
+        if len(self._secrets) > MAX_SECRETS:
+            del self._secrets[next(iter(self._secrets))]
 
-    def without(self, text: str) -> str:
-        """A text on its way into a file."""
+    def redact(self, text: str) -> str:
+        """Redact a text that is written to a file."""
         for value in self._values():
-            text = _without(text, value)
+            text = _redacted(text, value)
         return text
 
     def _is_secret(self, name: str) -> bool:
@@ -53,20 +53,20 @@ class Keeping:
         return any(re.search(pattern, name, re.I) for pattern in (NAMES.pattern, *self.names))
 
     def _values(self) -> Iterator[str]:
-        yield from self._noted
+        yield from self._secrets
         for source in self._sources:
             yield from source()
 
 
-def _without(text: str, value: str) -> str:
+def _redacted(text: str, value: str) -> str:
     plain = value.isalpha() or value.isdigit()
     for form in dict.fromkeys([value, value.replace("'", "''"), quote(value, safe="")]):
         if form not in text or not form.strip("*"):
             continue
-        if len(value) < WORDS:
-            text = re.sub(rf"(?<=['\"$]){re.escape(form)}(?=['\"$])", STARS, text)
+        if len(value) < MIN_LENGTH_ANYWHERE:
+            text = re.sub(rf"(?<=['\"$]){re.escape(form)}(?=['\"$])", MASK, text)
         elif plain:
-            text = re.sub(rf"(?<!\w){re.escape(form)}(?!\w)", STARS, text)
+            text = re.sub(rf"(?<!\w){re.escape(form)}(?!\w)", MASK, text)
         else:
-            text = text.replace(form, STARS)
+            text = text.replace(form, MASK)
     return text

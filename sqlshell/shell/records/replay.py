@@ -1,4 +1,4 @@
-"""A transcript run again, here or elsewhere, and every difference told."""
+"""Runs a transcript again, on the same service or another one, and reports every difference."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import (
     ConnectionFailed,
     Interrupted,
@@ -17,58 +16,58 @@ from sqlshell.errors import (
     UsageError,
 )
 from sqlshell.interface import sqlstate
-from sqlshell.origin import Own, theirs
+from sqlshell.origin import Own, service_text
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
-from sqlshell.shell.records.transcript import Digested, Record, Told, read
+from sqlshell.shell.parts import Parts
+from sqlshell.shell.records.transcript import DigestedBatches, Record, RecordedResult, read
 from sqlshell.shell.results.humanize import one_line
-from sqlshell.shell.results.outlet import Outlet
-from sqlshell.shell.running.submitting import Asked, Submitter
-from sqlshell.shell.session import Session
+from sqlshell.shell.running.submitting import StatementRequest, Submitter
+from sqlshell.sql.analysis.copy_statements import loads_rows
 from sqlshell.sql.script.items import Statement
 
 CARRIED = ("database", "schema", "store", "compute_pool", "timezone")
-"""The parts of the context that the first record sets where this shell was started without them."""
+"""The parts of the context that are taken from the first record if the shell was started without them."""
 
 
 class Differs(StatementError):
-    """Something came out otherwise than it did."""
+    """The outcome of a statement differs from the recorded one."""
 
 
 class NotRun(ShellError):
-    """A statement that was not sent again; the message says why."""
+    """A statement that was not sent again, with the reason."""
 
 
 class Replayer:
     """Runs transcripts again."""
 
-    def __init__(self, session: Session, submitter: Submitter, outlet: Outlet, diagnostics: Diagnostics) -> None:
-        self._session = session
+    def __init__(self, parts: Parts, submitter: Submitter) -> None:
+        self._session = parts.session
+        self._result_output = parts.result_output
+        self._diagnostics = parts.diagnostics
         self._submitter = submitter
-        self._outlet = outlet
-        self._diagnostics = diagnostics
 
     async def run(self, path: Own) -> None:
-        """Run each statement, and tell what is not as it was. Raises Differs, UsageError and what ends a script."""
+        """Run each statement and report differences. Raises Differs, UsageError and errors that end a script."""
         done = differing = skipped = 0
         for number, record in read(path):
             if not done + skipped:
-                self._begin(record)
+                self._adopt_context(record)
             head = f"{path}:{number}: {one_line(record.statement, 60)}\n"
             try:
                 found = await self._run(record)
             except NotRun as why:
                 skipped += 1
-                self._outlet.print(f"{head}  not run: {why.message}\n", with_results=True)
+                self._result_output.print(f"{head}  not run: {why.message}\n", with_results=True)
                 continue
             done += 1
             if found:
                 differing += 1
-                told = "\n".join(f"  {line}" for line in found)
-                self._outlet.print(f"{head}{told}\n", with_results=True)
+                details = "\n".join(f"  {line}" for line in found)
+                self._result_output.print(f"{head}{details}\n", with_results=True)
         what = f"{done} statement{'' if done == 1 else 's'} run again"
         if differing or skipped:
-            told = (
+            details = (
                 f"{differing} {'differs' if differing == 1 else 'differ'}"
                 if differing
                 else "no differences"
@@ -76,10 +75,10 @@ class Replayer:
                 else ""
             )
             left = f"{skipped} not run" if skipped else ""
-            raise Differs(", ".join(filter(None, [what, told, left])))
+            raise Differs(", ".join(filter(None, [what, details, left])))
         self._diagnostics.note(f"{what}, no differences")
 
-    def _begin(self, record: Record) -> None:
+    def _adopt_context(self, record: Record) -> None:
         state = self._session.state
         known = dict(state.context.parts())
         missing = {name: record.context[name] for name in CARRIED if record.context.get(name) and not known[name]}
@@ -87,13 +86,15 @@ class Replayer:
             state.context = replace(state.context, **missing)
 
     async def _run(self, record: Record) -> Sequence[str]:
-        """The differences of one statement. Raises NotRun, and what ends a script."""
+        """Run one statement and return the differences. Raises NotRun, and errors that end a script."""
         if record.redacted:
             raise NotRun("its secrets were not recorded")
-        results: list[Told] = []
+        if loads_rows(record.statement):
+            raise NotRun("the rows of a load are not recorded")
+        results: list[RecordedResult] = []
 
         async def take(result: Result) -> Summary:
-            digested = Digested(result)
+            digested = DigestedBatches(result)
             rows = 0
             try:
                 async for batch in digested:
@@ -101,29 +102,29 @@ class Replayer:
             finally:
                 await digested.aclose()
             summary = Summary(rows, True)
-            results.append(digested.told(summary))
+            results.append(digested.recorded(summary))
             return summary
 
         state, message = sqlstate.DONE, ""
         try:
-            # Not the person's own text: it names no files that are sent, and no variables.
-            text = theirs(record.statement, "a transcript's statement")
+            # Not the user's own text: it cannot name files to upload or variables.
+            text = service_text(record.statement, "a transcript's statement")
             statement = Statement(text.text, 0, 0, True, foreign=text.foreign)
-            await self._submitter.submit(Asked(statement, take, final=True, recorded=True))
+            await self._submitter.submit(StatementRequest(statement, take, verbatim=True, from_transcript=True))
         except (ConnectionFailed, NotAuthenticated, Interrupted, OutputError):
             raise
         except UsageError as error:
-            # What the shell itself refuses, as a policy does, never reached the service.
+            # A statement that the shell itself refuses, for example by policy, never reached the service.
             raise NotRun(error.message) from error
         except ShellError as error:
             state, message = error.where.sql_state or "XX000", error.message
         return list(_differences(record, state, message, results))
 
 
-def _differences(record: Record, state: str, message: str, results: Sequence[Told]) -> Sequence[str]:
+def _differences(record: Record, state: str, message: str, results: Sequence[RecordedResult]) -> Sequence[str]:
     if state != record.sql_state:
-        told = f": {one_line(message, 120)}" if message else ""
-        return [f"sqlState was {record.sql_state}, is {state}{told}"]
+        details = f": {one_line(message, 120)}" if message else ""
+        return [f"sqlState was {record.sql_state}, is {state}{details}"]
     found: list[str] = []
     if len(results) != len(record.results):
         found.append(f"number of results was {len(record.results)}, is {len(results)}")

@@ -1,4 +1,4 @@
-"""The results of the last statements: asked for again by their ids, so that showing a result keeps nothing of it."""
+"""The results of the last statements, fetched again by their IDs: showing a result stores no rows."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from msgspec.structs import replace
 from sqlshell.client.statements.client import Client, Observer
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
+from sqlshell.interface import sqlstate
 from sqlshell.output.copy import Consumer
 from sqlshell.output.writer import Summary
 from sqlshell.result import Column, Result, Rows
 
 KEPT = 10
-MOST_ROWS = 200_000
-"""Rows that are kept here of a result that its service does not keep."""
+MAX_KEPT_ROWS = 200_000
+"""Maximum rows that are stored of a result that its service does not keep."""
 NAMES = ("_", *(f"_{number}" for number in range(1, KEPT)))
 """`_` is the last result, `_1` the one before it."""
 
 
 class Source(Protocol):
-    """The service that has results, and the context to ask for them in, as it is when they are asked for."""
+    """A service with results, and the current context for requesting them."""
 
     @property
     def client(self) -> Client: ...
@@ -34,69 +35,70 @@ class Source(Protocol):
 
 
 class Entry(NamedTuple):
-    """One result: its statementID, where it is, and the row limit that it reached, if any.
+    """One result: its statementID, its service, and the row limit that it reached, if any.
 
-    `kept` is the result itself, where its service does not keep it.
+    `copy` is the result itself if its service does not keep it.
     """
 
     key: str
     source: Source
     limit: int | None
-    kept: tuple[list[Column], Rows] | None = None
+    copy: tuple[list[Column], Rows] | None = None
 
 
-class Past:
-    """The last results that had columns, the latest first."""
+class ResultHistory:
+    """The last results with columns, the latest first."""
 
     def __init__(self) -> None:
-        self._known: deque[Entry] = deque(maxlen=KEPT)
+        self._entries: deque[Entry] = deque(maxlen=KEPT)
 
-    def noting(self, show: Consumer, source: Source, limit: int | None = None) -> Consumer:
-        """The same consumer, whose results are remembered: `source` has them, `limit` rows were asked for."""
+    def recording(self, show: Consumer, source: Source) -> Consumer:
+        """The same consumer, whose results are remembered: `source` has them."""
 
         async def shown(result: Result) -> Summary:
             if not source.client.can_refetch:
-                return await self._copied(result, show, source)
+                return await self._show_and_keep(result, show, source)
             summary = await show(result)
             if result.columns and result.endless is None and result.statement_id:
-                short = limit if limit is not None and result.row_count == limit else None
-                if not (self._known and self._known[0].key == result.statement_id):
-                    self._known.appendleft(Entry(result.statement_id, source, short))
+                short = result.row_count if result.limited else None
+                if not (self._entries and self._entries[0].key == result.statement_id):
+                    self._entries.appendleft(Entry(result.statement_id, source, short))
             return summary
 
         return shown
 
-    async def _copied(self, result: Result, show: Consumer, source: Source) -> Summary:
-        """Show it, and keep its rows: nobody else does."""
+    async def _show_and_keep(self, result: Result, show: Consumer, source: Source) -> Summary:
+        """Show the result and store its rows, because the service does not keep them."""
         from uuid import uuid4
 
-        from sqlshell.shell.results.rows import Kept
+        from sqlshell.shell.results.rows import KeptRows
 
-        kept = Kept(result.batches, MOST_ROWS)
+        kept = KeptRows(result.batches, MAX_KEPT_ROWS)
         summary = await show(replace(result, batches=kept))
         if result.columns:
             limit = None if summary.complete and kept.whole else len(kept.rows)
             columns = [Column(column.name, column.type) for column in result.columns]
-            self._known.appendleft(Entry(uuid4().hex, source, limit, (columns, kept.rows)))
+            self._entries.appendleft(Entry(uuid4().hex, source, limit, (columns, kept.rows)))
         return summary
 
     def keys(self) -> frozenset[str]:
-        """What tells the results that are remembered from others."""
-        return frozenset(entry.key for entry in self._known)
+        """Keys that identify the remembered results."""
+        return frozenset(entry.key for entry in self._entries)
 
     def key(self, name: str) -> str:
-        """What tells the result of that name from others. Raises UsageError where there is none."""
+        """The key of the result with that name. Raises UsageError if there is none."""
         return self.entry(name).key
 
     @asynccontextmanager
-    async def opened(self, name: str = "_") -> AsyncIterator[Result]:
-        """A result, from its first row. Raises UsageError where there is none, and what fetching it raises."""
+    async def open(self, name: str = "_") -> AsyncIterator[Result]:
+        """Open a result from its first row. Raises UsageError if there is none, and the errors of fetching it."""
         entry = self.entry(name)
-        if entry.kept is not None:
+        if entry.copy is not None:
             from sqlshell.shell.results.rows import table_of
 
-            columns, rows = entry.kept
-            yield table_of([(column.name, column.type) for column in columns], rows)
+            columns, rows = entry.copy
+            whole = table_of([(column.name, column.type) for column in columns], rows)
+            yield whole if entry.limit is None else replace(whole, sql_state=sqlstate.ROW_LIMIT)
             return
         fetched = entry.source.client.fetch(entry.key, entry.source.context, Observer())
         try:
@@ -108,16 +110,26 @@ class Past:
         finally:
             await fetched.aclose()
 
+    def shortfall(self, name: str) -> str:
+        """A sentence that says which rows a result lacks; "" if it is complete. Raises UsageError if there is none."""
+        limit = self.entry(name).limit
+        if limit is None:
+            return ""
+        return (
+            f"{name} contains only the first {limit:,} rows; to get all, use \\pset rowlimit 0 "
+            "and run the statement again"
+        )
+
     def entry(self, name: str) -> Entry:
         """Raises UsageError if there is no such result."""
         if name not in NAMES:
             raise UsageError(f"unknown result {name}", f"expected {NAMES[0]}, {NAMES[1]}, … or {NAMES[-1]}")
         number = NAMES.index(name)
-        if number >= len(self._known):
+        if number >= len(self._entries):
             raise UsageError(
                 "no statement has returned rows yet"
-                if not self._known
-                else f"{name} is not available: results available: {len(self._known)}",
+                if not self._entries
+                else f"{name} is not available: results available: {len(self._entries)}",
                 "run a statement first: select …;",
             )
-        return self._known[number]
+        return self._entries[number]

@@ -1,8 +1,8 @@
-"""A record of what was run, a JSON object a line, that `sqlshell replay` runs again and compares.
+"""A transcript of statements, one JSON object per line, which `sqlshell replay` runs again and compares.
 
-Each has `statement`, `context` (the parts that were set when it was sent), `id`, `sqlState`, `results` (the rows, the
-columns and the SHA-256 of each result), `began` (ISO 8601, UTC) and `seconds`. A statement that carried secrets is kept
-without them, and `redacted` is true.
+Each record has `statement`, `context` (the parts that were set when it was sent), `id`, `sqlState`, `results` (the
+rows, the columns and the SHA-256 of each result), `began` (ISO 8601, UTC) and `seconds`. Secrets are removed from a
+statement; `redacted` is then true.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from sqlshell.output.writer import Summary
 from sqlshell.result import Batch, BatchWrapper, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from sqlshell.output.copy import Consumer
     from sqlshell.shell.session import Session
+    from sqlshell.sql.analysis.lexed import Redact, Sql
 
 
-class Told(msgspec.Struct, frozen=True):
-    """One result: `rows` is None where not all were read."""
+class RecordedResult(msgspec.Struct, frozen=True):
+    """One result: `rows` is None if not all were read."""
 
     columns: list[str]
     rows: int | None
@@ -46,7 +47,7 @@ class Record(msgspec.Struct, frozen=True, rename={"sql_state": "sqlState"}):
     context: dict[str, str] = {}
     id: str = ""
     sql_state: str = DONE
-    results: list[Told] = []
+    results: list[RecordedResult] = []
     began: str = ""
     seconds: float = 0.0
     message: str = ""
@@ -54,12 +55,12 @@ class Record(msgspec.Struct, frozen=True, rename={"sql_state": "sqlState"}):
 
 
 class Transcript:
-    """Writes records behind those that a file has. Raises OutputError when it cannot be opened."""
+    """Appends records to a file. Raises OutputError if it cannot be opened."""
 
-    def __init__(self, path: Own, redact: Callable[[str], str]) -> None:
+    def __init__(self, path: Own, redact: Redact) -> None:
         self.path = path
         self._redact = redact
-        self._results: list[Told] = []
+        self._results: list[RecordedResult] = []
         try:
             place = Path(path).expanduser()
             # Statements and their errors are as private as a history.
@@ -67,37 +68,37 @@ class Transcript:
         except (OSError, RuntimeError, ValueError) as error:
             raise OutputError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
 
-    def noting(self, show: Consumer) -> Consumer:
-        """The same consumer; what it is shown is digested on its way."""
+    def recording(self, show: Consumer) -> Consumer:
+        """The same consumer; its results are hashed on the way."""
 
         async def shown(result: Result) -> Summary:
-            digested = Digested(result)
+            digested = DigestedBatches(result)
             summary = await show(replace(result, batches=digested))
-            self._results.append(digested.told(summary))
+            self._results.append(digested.recorded(summary))
             return summary
 
         return shown
 
-    def ended(self, sql: str, context: SessionContext, session: Session, error: ShellError | None) -> None:
-        """One statement, sent in that context, is through. Raises OutputError."""
-        kept = self._redact(sql)
+    def write(self, sql: Sql, context: SessionContext, session: Session, error: ShellError | None) -> None:
+        """Write the record of a statement that was sent in that context. Raises OutputError."""
+        redacted = self._redact(sql)
         results, self._results = self._results, []
-        if kept != sql:
-            # A column may be named by the text that it was made from.
-            results = [Told([], result.rows, "") for result in results]
+        if redacted != str(sql):
+            # A column may be named after the text of its expression.
+            results = [RecordedResult([], result.rows, "") for result in results]
         seconds = session.elapsed or 0.0
         began = datetime.now(UTC) - timedelta(seconds=seconds)
         record = Record(
-            kept,
+            redacted,
             {name: value for name, value in context.parts() if value},
-            session.state.last_id if error is None else error.where.statement_id,
+            session.state.last_statement_id if error is None else error.where.statement_id,
             DONE if error is None else error.where.sql_state or "XX000",
             results,
             began.isoformat(timespec="milliseconds"),
             round(seconds, 6),
-            # A message may quote the statement, in a form that nobody could take secrets out of.
-            "" if error is None or kept != sql else error.message,
-            kept != sql,
+            # A message may quote the statement in a form that cannot be redacted.
+            "" if error is None or redacted != str(sql) else error.message,
+            redacted != str(sql),
         )
         try:
             self._file.write(msgspec.json.encode(record) + b"\n")
@@ -110,7 +111,7 @@ class Transcript:
         self._file.close()
 
 
-class Digested(BatchWrapper):
+class DigestedBatches(BatchWrapper):
     """The batches of a result, hashed as they are read."""
 
     def __init__(self, result: Result) -> None:
@@ -123,15 +124,15 @@ class Digested(BatchWrapper):
             self._hash.update(msgspec.json.encode(row) + b"\n")
         return batch
 
-    def told(self, summary: Summary) -> Told:
+    def recorded(self, summary: Summary) -> RecordedResult:
         """The result as it is recorded."""
         whole = summary.complete and self._result.endless is None
         names = [column.name for column in self._result.columns]
-        return Told(names, summary.rows if whole else None, self._hash.hexdigest() if whole else "")
+        return RecordedResult(names, summary.rows if whole else None, self._hash.hexdigest() if whole else "")
 
 
 def read(path: Own) -> Iterator[tuple[int, Record]]:
-    """The records of a transcript with their lines. Raises UsageError for a file that is none."""
+    """The records of a transcript with their line numbers. Raises UsageError for a file that is not a transcript."""
     try:
         with Path(path).expanduser().open("rb") as file:
             for number, line in enumerate(file, 1):

@@ -1,4 +1,6 @@
-"""Rows that tell what a statement made (type, name, command, summary, path): data to clients, tags to people."""
+"""Rows that describe what a statement created (type, name, command, summary, path): data for clients, messages for
+people.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from msgspec.structs import replace
 from sqlshell.interface.models import MADE
 from sqlshell.result import Result
 from sqlshell.sql.analysis.kinds import verb_of
-from sqlshell.sql.analysis.tokens import tokens
+from sqlshell.sql.analysis.lexed import Sql, lexed
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
 
@@ -21,8 +23,8 @@ _MAKES: Final = frozenset(
 )
 
 
-def looks_made(result: Result) -> bool:
-    """Whether a result has the columns of such a row, and is one row."""
+def is_creation_result(result: Result) -> bool:
+    """Whether a result has the columns of such a row, and one row."""
     columns = result.columns
     return (
         len(columns) == len(MADE)
@@ -32,17 +34,21 @@ def looks_made(result: Result) -> bool:
     )
 
 
-def makes(sql: str, number: int) -> bool:
-    """Whether statement `number` (from 0) of a text makes or changes something, and returns no data of its own."""
-    parts = [item.text for item in split(sql, commands=False) if isinstance(item, Statement)]
-    given = list(tokens(parts[number])) if number < len(parts) else []
+def creates_object(sql: Sql, number: int) -> bool:
+    """Whether statement `number` (from 0) of a text creates or changes something, and returns no data."""
+    parts = [lexed(sql)]
+    if ";" in parts[0].text:
+        parts = [item.lexed for item in split(parts[0].text, commands=False) if isinstance(item, Statement)]
+    given = parts[number].tokens if number < len(parts) else []
     if [token.word for token in given[:2]] == ["BEGIN", "APPLICATION"]:
         return True
     return verb_of(given) in _MAKES and not any(token.word == "RETURNING" for token in given)
 
 
 async def tag_of(result: Result) -> Result:
-    """The same result without its row, which is read: its message says what was made. Raises what reading raises."""
+    """The same result without its row, which is read: its message says what was created. Raises the
+    errors of reading.
+    """
     row = None
     try:
         async for batch in result.batches:
@@ -50,5 +56,5 @@ async def tag_of(result: Result) -> Result:
     finally:
         await result.batches.aclose()
     kind, name, command, summary, _ = row or ("", "", "", "", "")
-    said = result.message or summary or " ".join(filter(None, [(command or "").upper(), (kind or "").upper(), name]))
-    return replace(result, columns=[], message=said, row_counts=[])
+    message = result.message or summary or " ".join(filter(None, [(command or "").upper(), (kind or "").upper(), name]))
+    return replace(result, columns=[], message=message, row_counts=[])

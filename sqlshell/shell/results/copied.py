@@ -1,4 +1,4 @@
-"""A result whose rows go to a second place while they are read: what \\tee does."""
+"""Copies the rows of a result to a second place while they are read, for \\tee."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, BatchWrapper, Result
 
 
-class Copied(BatchWrapper):
-    """The batches of a result, each written to `sink` as it is read, until the sink's reader leaves."""
+class CopiedBatches(BatchWrapper):
+    """The batches of a result, each also written to `sink`, until the sink's reader leaves."""
 
     def __init__(self, result: Result, writer: Writer, sink: Sink) -> None:
         super().__init__(result.batches)

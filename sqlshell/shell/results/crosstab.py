@@ -1,4 +1,4 @@
-"""A result turned: the values of one column become rows, those of another columns, and a third fills the cells."""
+"""Pivots a result: the values of one column become rows, those of another columns, and a third fills the cells."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ MOST_COLUMNS = 1_600
 
 
 def crosstab(columns: Sequence[Column], rows: Rows, names: Sequence[str]) -> Result:
-    """`names` are those of the columns for rows, columns and values, by name or number (from 1).
+    """`names` are the columns for rows, columns and values, by name or number (from 1).
 
-    Raises UsageError for columns that are not there, several values for one cell, and too many columns.
+    Raises UsageError for columns that do not exist, several values for one cell, and too many columns.
     """
     if len(columns) < 3 and len(names) < 3:
         raise UsageError(f"\\crosstab requires three columns, but the result has {len(columns)}")
@@ -42,7 +42,7 @@ def crosstab(columns: Sequence[Column], rows: Rows, names: Sequence[str]) -> Res
 
 
 def _places(columns: Sequence[Column], names: Sequence[str]) -> tuple[int, int, int]:
-    """Where the three columns are: those that are named, and for the others the first that is free."""
+    """The positions of the three columns: the named ones, and the first free ones for the others."""
     found = [place(columns, name) for name in names]
     free = [at for at in range(len(columns)) if at not in found]
     found += free[: 3 - len(found)]
@@ -52,7 +52,7 @@ def _places(columns: Sequence[Column], names: Sequence[str]) -> tuple[int, int, 
 
 
 def place(columns: Sequence[Column], name: str) -> int:
-    """Where a column is, by its name in any case, or its number from 1. Raises UsageError."""
+    """The position of a column, by its name in any case, or by its number from 1. Raises UsageError."""
     low = [column.name.lower() for column in columns]
     if name in (column.name for column in columns):
         return [column.name for column in columns].index(name)

@@ -1,4 +1,4 @@
-"""Words for people."""
+"""Formats values for people."""
 
 from __future__ import annotations
 
@@ -26,6 +26,20 @@ def amount(size: int) -> str:
 
 
 def one_line(text: str, most: int) -> str:
-    """A text's words on one line, shortened with … where it is longer than `most` characters."""
+    """The words of a text on one line, truncated with … to `most` characters."""
     line = " ".join(text[: most * 4].split())
     return line if len(line) <= most and len(text) <= most * 4 else f"{line[: most - 1]}…"
+
+
+def clock(seconds: float) -> str:
+    """A time that is still passing: `1.2 s`, `2 min 03 s`. Its width seldom changes."""
+    return f"{seconds:.1f} s" if seconds < 60 else duration(seconds)
+
+
+def brief(number: float) -> str:
+    """A number with three digits: `950`, `12.3k`, `4.56M`."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            scaled = number / size
+            return f"{scaled:.{2 if scaled < 10 else 1 if scaled < 100 else 0}f}{unit}"
+    return f"{number:.0f}"

@@ -1,4 +1,4 @@
-"""Results that the shell itself has: what \\jobs shows is a result like any other, in every format."""
+"""Results that the shell itself produces: the output of \\jobs is a result like any other, in every format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlshell.sql.identifiers import quoted
 
 
 def table_of(columns: Sequence[tuple[str, str]], rows: Rows) -> Result:
-    """A result of `columns`, each a name and a type, with `rows`."""
+    """A result with `columns`, each a name and a type, and `rows`."""
     return Result(
         [Column(name, type_) for name, type_ in columns],
         HeldBatches(Batch(len(columns), rows=rows)),
@@ -21,29 +21,29 @@ def table_of(columns: Sequence[tuple[str, str]], rows: Rows) -> Result:
     )
 
 
-def at(columns: Sequence[Column], *names: str) -> int | None:
-    """The place of the first of these columns; services write them as `createdOn`, `created_on` or `Created On`."""
+def column_index(columns: Sequence[Column], *names: str) -> int | None:
+    """The position of the first of these columns; services write them as `createdOn`, `created_on` or `Created On`."""
     low = [column.name.lower().replace("_", "").replace(" ", "") for column in columns]
     return next((low.index(name) for name in names if name in low), None)
 
 
 def value(row: Sequence[str | None], place: int | None) -> str:
-    """A value of a row, "" for NULL and for a column that is not there."""
+    """A value of a row, "" for NULL and for a missing column."""
     return (row[place] or "") if place is not None and place < len(row) else ""
 
 
-def texts_of(titles: Sequence[str], rows: Rows) -> Result:
-    """A result whose columns are all texts."""
+def text_table(titles: Sequence[str], rows: Rows) -> Result:
+    """A result whose columns are all text."""
     return table_of([(title, "VARCHAR") for title in titles], rows)
 
 
-def nothing(pattern: Sequence[str], hint: str = "") -> str:
+def no_match_message(pattern: Sequence[str], hint: str = "") -> str:
     """The message for an empty list."""
-    said = f"nothing matches {pattern[0]}" if pattern else "nothing found"
-    return f"{said}; {hint}" if hint else said
+    message = f"nothing matches {pattern[0]}" if pattern else "nothing found"
+    return f"{message}; {hint}" if hint else message
 
 
-def no_such(what: str, name: str, known: Sequence[str]) -> StatementError:
+def not_found(what: str, name: str, known: Sequence[str]) -> StatementError:
     lists = (
         "\\d lists the relations of this schema, \\d *.* all" if what == "relation" else "\\df * lists the functions"
     )
@@ -52,7 +52,9 @@ def no_such(what: str, name: str, known: Sequence[str]) -> StatementError:
 
 
 async def collect(result: Result, most: int) -> tuple[Summary, Rows]:
-    """The rows of a result, `most` of them; the summary says whether that is all. Raises what reading them raises."""
+    """The rows of a result, at most `most`; the summary says whether these are all. Raises the
+    errors of reading them.
+    """
     rows: Rows = []
     complete = True
     try:
@@ -67,8 +69,8 @@ async def collect(result: Result, most: int) -> tuple[Summary, Rows]:
     return Summary(len(rows), complete), rows
 
 
-class Kept(BatchWrapper):
-    """Batches whose first `most` rows are kept as they are read."""
+class KeptRows(BatchWrapper):
+    """Batches whose first `most` rows are stored while they are read."""
 
     def __init__(self, batches: Partitions, most: int) -> None:
         super().__init__(batches)

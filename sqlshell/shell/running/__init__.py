@@ -1,1 +1,1 @@
-"""Running a statement: policy, attachments, waiting, background statements, repetition, error reports."""
+"""Running a statement: attachments, waiting, background statements, repetition, error reports."""

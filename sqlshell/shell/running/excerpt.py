@@ -1,92 +1,107 @@
-"""Where in a statement an error is: the line with a mark under it, and the nearest names for one that is not known."""
+"""The place of an error in a statement, its cause in one sentence, and similar names for an unknown one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
+from sqlshell.diagnostics import Excerpt
 from sqlshell.errors import ShellError
+from sqlshell.interface import sqlstate
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.spelling import nearest
-from sqlshell.sql.analysis.tokens import Token, tokens
+from sqlshell.sql.analysis.error_places import QUOTED, SHOWN, shown_span, span_of
+from sqlshell.sql.analysis.lexed import Sql, lexed
 
 WIDEST = 100
-"""Cells of a line that are shown around the mark."""
+"""Maximum cells of a line that are shown around the mark."""
 
-_NEAR = re.compile(r"""at or near ["'](.+?)["']""")
-_PLACE = re.compile(r"\bline:? ?(\d+)(?:[,:]? ?(?:column|col|char|position|pos)?:? ?(\d+))?", re.I)
-_POSITION = re.compile(r"\b(?:position|offset|character) (\d+)\b", re.I)
-_QUOTED = re.compile(r"""["'`](.{1,200}?)["'`]|\bname (\w+) |\b(\w+(?:\.\w+)+)\b""")
-_SHOWN = re.compile(r"^LINE \d+: ", re.M)
-"""A message that shows the line itself, as PostgreSQL's and DuckDB's do."""
-_UNKNOWN = re.compile(r"not exist|not found|no such|unknown|undefined|not known|cannot find|does not have", re.I)
+_KIND = re.compile(
+    r"(?:Binder|Catalog|Parser|Syntax|Conversion|Constraint|Invalid Input|Invalid Type|Mismatch Type|Out of Range"
+    r"|Not implemented|Permission|Transaction|TransactionContext|Dependency|IO|HTTP|Serialization|Sequence"
+    r"|Out of Memory|Decimal|Divide by Zero|Parameter Not Allowed|Parameter Not Resolved|Missing Extension) Error: "
+)
+"""What DuckDB begins a message with, which the sqlState says too."""
+_CANDIDATES = re.compile(r"\n^Candidate bindings:[: ]*(.*)$", re.M)
+_NAMED = re.compile(r'"((?:[^"]|"")+)"')
+_ASKED = re.compile(r"\n^Did you mean (.+?)\?*$", re.M)
 
 
-def excerpt(sql: str, error: ShellError) -> list[str]:
-    """The statement's line with a mark under what the error is about; nothing where that is not told."""
-    span = None if _SHOWN.search(error.message) else _span(sql, error)
+class Cause(Struct, frozen=True):
+    """A service's message: `words` say what is wrong, `asked` is the name that it suggests as written, and `candidates`
+    are the names that it knows in this place."""
+
+    words: str
+    asked: str = ""
+    candidates: Sequence[str] = ()
+
+
+def cause(message: str) -> Cause:
+    """Split a message into what is wrong, and what is shown in another form."""
+    kind = _KIND.match(message)
+    words = SHOWN.sub("", message[kind.end() :] if kind else message)
+    named, asked = _CANDIDATES.search(words), _ASKED.search(words)
+    candidates = [found[1] for found in _NAMED.finditer(named[1])] if named else ()
+    if candidates:
+        words = _CANDIDATES.sub("", words)
+    if asked:
+        words = _ASKED.sub("", words)
+    return Cause(words.strip() or message, asked[1] if asked else "", candidates)
+
+
+def excerpt(sent: Sql, error: ShellError, widest: int = WIDEST) -> Excerpt | None:
+    """The line of the statement with the place of the error, at most `widest` cells of it; None if it is unknown."""
+    statement = lexed(sent)
+    shown = SHOWN.search(error.message)
+    span = shown_span(statement, shown) if shown else span_of(statement, error)
+    if span is None and shown:
+        before = max(0, len(shown[3]) - len(f"LINE {shown[1]}: "))
+        return Excerpt(int(shown[1]), 0, shown[2], before, len(shown[4]))
     if span is None:
-        return []
-    start, end = span
+        return None
+    sql, (start, end) = statement.text, span
     line_start = sql.rfind("\n", 0, start) + 1
     line_end = sql.find("\n", start)
     line = sql[line_start : line_end if line_end >= 0 else len(sql)]
     number = sql.count("\n", 0, start) + 1
     at, size = start - line_start, max(1, min(end, line_start + len(line)) - start)
-    if len(line) > WIDEST:
-        cut = max(0, min(at - WIDEST // 2, len(line) - WIDEST))
-        line, at = line[cut : cut + WIDEST], at - cut
-    lead = f"  {number} | "
+    column = at + 1
+    if len(line) > widest:
+        cut = max(0, min(at - widest // 2, len(line) - widest))
+        line, at = line[cut : cut + widest], at - cut
     before = cells(printable(line[:at].replace("\t", " ")))
     marked = max(1, cells(printable(line[at : at + size].replace("\t", " "))))
-    return [lead + line.replace("\t", " "), " " * (len(lead) + before) + "^" * min(marked, WIDEST)]
+    return Excerpt(number, column, line.replace("\t", " "), before, min(marked, widest))
 
 
 def suggested(error: ShellError, known: Iterable[str]) -> str:
-    """What an unknown name may have meant, as a question; "" where nothing is near, or the service asks itself."""
-    if not _UNKNOWN.search(error.message) or "did you mean" in (error.message + error.hint).lower():
+    """A question with names similar to an unknown one, first among those that the service knows in this place; "" if
+    there are none.
+    """
+    found = cause(error.message)
+    if found.asked:
+        return f"did you mean {found.asked}?"
+    if found.candidates:
+        columns = [name.rpartition(".")[2] for name in found.candidates]
+        for match in QUOTED.finditer(found.words):
+            if near := nearest(next(part for part in match.groups() if part), columns):
+                return f"did you mean {_quoted(near)[0]}?"
+        return f"candidates: {', '.join(_quoted(found.candidates))}"
+    if not sqlstate.is_not_found(error.where.sql_state) or "did you mean" in (error.message + error.hint).lower():
         return ""
     names = list(known)
     low = {name.lower() for name in names}
-    for found in _QUOTED.finditer(error.message):
-        wanted = next(part for part in found.groups() if part).rpartition(".")[2].lower()
+    for match in QUOTED.finditer(error.message):
+        wanted = next(part for part in match.groups() if part).rpartition(".")[2].lower()
         if wanted in low:
             continue
         near = nearest(wanted, names, 3, 0.7)
         if near:
-            return f"did you mean {' or '.join(near)}?"
+            return f"did you mean {' or '.join(_quoted(near))}?"
     return ""
 
 
-def _span(sql: str, error: ShellError) -> tuple[int, int] | None:
-    """Offsets of what the error is about."""
-    message = error.message
-    given = list(tokens(sql))
-    if error.where.offset is not None:
-        return _around(given, min(error.where.offset, len(sql)))
-    if found := _NEAR.search(message):
-        exact = [token for token in given if token.text == found[1] or token.value == found[1]]
-        if exact:
-            return exact[-1].start, exact[-1].end
-    if found := _PLACE.search(message):
-        lines = sql.split("\n")
-        number, column = int(found[1]), int(found[2] or 0)
-        if column and 0 < number <= len(lines) and column <= len(lines[number - 1]) + 1:
-            start = sum(len(line) + 1 for line in lines[: number - 1]) + column - 1
-            return _around(given, start)
-    if (found := _POSITION.search(message)) and 0 < int(found[1]) <= len(sql):
-        return _around(given, int(found[1]) - 1)
-    if _UNKNOWN.search(message):
-        for match in _QUOTED.finditer(message):
-            name = next(part for part in match.groups() if part).rpartition(".")[2].lower()
-            named = [token for token in given if token.kind in {"word", "name"} and token.value.lower() == name]
-            if named:
-                return named[0].start, named[0].end
-    return None
-
-
-def _around(given: list[Token], offset: int) -> tuple[int, int]:
-    for token in given:
-        if token.start <= offset < token.end:
-            return token.start, token.end
-    return offset, offset + 1
+def _quoted(names: Iterable[str]) -> list[str]:
+    return [f'"{name}"' for name in names]

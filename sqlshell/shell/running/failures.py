@@ -1,14 +1,16 @@
-"""Failures: how they are reported, which of them end a script, and the exit code."""
+"""How failures are reported, which of them end a script, and the exit code."""
 
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import (
+    CannotResume,
     ConnectionFailed,
     Exit,
     Interrupted,
@@ -19,26 +21,26 @@ from sqlshell.errors import (
     Unreadable,
 )
 from sqlshell.interface import sqlstate
-from sqlshell.runtime.bugs import trace
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.scripts.buffer import Buffer
-from sqlshell.shell.scripts.position import Position
+from sqlshell.shell.scripts.position import Position, shown_name
 from sqlshell.shell.session import Session
+from sqlshell.sql.analysis.lexed import Lexed, Redact
 
-ENDS = (ConnectionFailed, NotAuthenticated, Interrupted, Unreadable)
-"""Errors that end a script whatever is set."""
+SCRIPT_ENDING_ERRORS = (ConnectionFailed, NotAuthenticated, Interrupted, Unreadable, CannotResume)
+"""Errors that always end a script."""
 
 
-class Told(ShellError):
-    """A script inside another failed, and said so itself."""
+class AlreadyReported(ShellError):
+    """An included script, or a statement of \\parallel, failed and has reported its error."""
 
-    def __init__(self, code: Exit) -> None:
-        super().__init__("")
+    def __init__(self, code: Exit, message: str = "") -> None:
+        super().__init__(message)
         self.exit = code
 
 
 class Failures:
-    """What failures do to the script that is being run. `exit` is the code of the first one that was reported."""
+    """Handles failures of the running script. `exit` is the exit code of the first reported failure."""
 
     def __init__(
         self, session: Session, position: Position, buffer: Buffer, front_end: FrontEnd, diagnostics: Diagnostics
@@ -53,17 +55,17 @@ class Failures:
 
     @property
     def stops(self) -> bool:
-        """Whether a failure ends a script, as on_error says now."""
+        """Whether a failure ends a script, according to on_error."""
         return self._session.options.on_error == "stop"
 
     @property
     def stopping(self) -> bool:
-        """Whether a failure ends what is being run now."""
+        """Whether a failure ends what is currently running."""
         return self.stops if self._stop is None else self._stop
 
     @contextlib.contextmanager
-    def ending(self, stop: bool | None) -> Iterator[None]:
-        """While inside, failures end the script, or do not; None leaves that to on_error."""
+    def stopping_on_failure(self, stop: bool | None) -> Iterator[None]:
+        """Inside the block, failures do or do not end the script; None leaves that to on_error."""
         before, self._stop = self._stop, stop
         try:
             yield
@@ -71,62 +73,77 @@ class Failures:
             self._stop = before
 
     @contextlib.contextmanager
-    def counted_apart(self) -> Iterator[None]:
-        """While inside, `exit` is that of what runs inside; then it is what it was before."""
+    def separate_exit_code(self) -> Iterator[None]:
+        """Inside the block, `exit` is separate; afterwards it has its previous value."""
         before, self.exit = self.exit, Exit.DONE
         try:
             yield
         finally:
             self.exit = before
 
-    def ends(self, error: ShellError) -> bool:
-        """Whether an error ends what is being run now.
+    def ends_script(self, error: ShellError) -> bool:
+        """Whether an error ends what is currently running.
 
-        So does one that changes the meaning of the rest: a session that lost its temporary tables and settings; at the
-        prompt also a context that no longer exists, because pasted text is not a script that was told to go on.
+        This includes errors that change the meaning of the following statements: a session that lost its temporary
+        tables and settings; at the prompt also a context that no longer exists, because pasted text was not told to
+        continue after errors.
         """
         session = self._session
-        lost = error.where.sql_state == sqlstate.SESSION_LOST or (session.interactive and session.state.lost is error)
-        return isinstance(error, ENDS) or self.stopping or lost
+        lost = error.where.sql_state == sqlstate.SESSION_LOST or (
+            session.interactive and session.state.lost_context is error
+        )
+        return isinstance(error, SCRIPT_ENDING_ERRORS) or self.stopping or lost
 
-    def tell(self, error: ShellError) -> None:
-        """Report a failure in what is being run."""
-        script, line = self._position.script, self._position.line
+    def report(self, error: ShellError) -> None:
+        """Report a failure of the running script."""
+        position = self._position
+        script, line = shown_name(position.script), position.line
         if self.exit == Exit.DONE:
             self.exit = error.exit
-        if isinstance(error, Told):
+        if isinstance(error, AlreadyReported):
             if script:
-                self._diagnostics.say(f"{script}:{line}: the script included here failed")
+                self._diagnostics.say(f"{script}:{line}: {error.message or 'the script included here failed'}")
+            elif error.message:
+                self._diagnostics.say(error.message)
         elif not isinstance(error, Unread):
             known = self._front_end.catalog.everything
-            tell(error, script, line, self._buffer.last.text, self._diagnostics, known, self._session.redact)
+            in_script = bool(script) or not self._session.interactive
+            place = (script, line, position.column) if in_script else ("", 0, 0)
+            report(error, place, self._buffer.last.lexed, self._diagnostics, known, self._session.redact)
 
 
-def tell(
+def report(
     error: ShellError,
-    script: str,
-    line: int,
-    sent: str,
+    place: tuple[str, int, int],
+    sent: Lexed,
     diagnostics: Diagnostics,
     names: Callable[[], Iterable[str]],
-    redact: Callable[[str], str],
+    redact: Redact,
 ) -> None:
-    """Tell it. `script` and `line` are where it happened, `sent` is the text that the service was given.
+    """Print the failure. `place` is the script, line and column at which the statement begins, `sent` is the text that
+    was sent; the column is 0 if it is not the text in the script.
 
-    Of a text with secrets in it no part is shown.
+    No part of a text with secrets is shown.
     """
-    trace(error)
+    diagnostics.trace(error)
+    script, line, column = place
     if line and script:
         error.where = replace(error.where, file=script, line=line)
-    if not sent or not isinstance(error, StatementError):
+    if not sent.text or error.in_command or not isinstance(error, StatementError):
         diagnostics.error(error)
         return
-    from sqlshell.shell.running.excerpt import excerpt, suggested
+    from sqlshell.shell.running.excerpt import WIDEST, cause, excerpt, suggested
 
-    if (shown := redact(sent)) != sent:
+    if (shown := redact(sent)) != sent.text:
         from sqlshell.sql.analysis.secrets import removed_values, without_values
 
         error.message = without_values(error.message, removed_values(sent, shown))
+    widest = min(WIDEST, max(20, shutil.get_terminal_size().columns - 8)) if diagnostics.at_terminal else WIDEST
+    found = excerpt(sent, error, widest) if shown == sent.text else None
+    where = error.where
+    if found is not None and column and found.column:
+        found = found.in_script(line, column)
+        where = replace(where, file=script or "<command>", line=found.line, column=found.column)
     near = suggested(error, names())
-    error.hint = f"{near}; {error.hint}".rstrip("; ") if near else error.hint
-    diagnostics.error(error, excerpt(sent, error) if shown == sent else [])
+    hint = f"{near}\n{error.hint}".rstrip() if near else error.hint
+    diagnostics.error(ShellError(cause(error.message).words, hint, where), found, error.message)

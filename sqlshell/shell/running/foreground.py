@@ -1,19 +1,20 @@
-"""One statement that is waited for: its progress, its results, its place in the journal, and Ctrl-C.
+"""Runs one statement in the foreground: its progress, its results, its journal entry, and Ctrl-C.
 
-The first Ctrl-C asks the service to end the statement and goes on waiting for what becomes of it; the second leaves it
-running there; what is said is what the service said.
+The first Ctrl-C asks the service to cancel the statement and keeps waiting for its outcome; the second leaves it
+running. The messages report only what the service has confirmed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
+import contextlib
+import os
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 
 from msgspec.structs import replace
 
-from sqlshell.client.statements.client import Client, Observer, StatementBatch, Submission
+from sqlshell.client.statements.client import Client, Observer, StatementBatch, Timing, terminate_query
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted, ServiceError, ShellError, StatementError, UsageError, WaitTimeout, Where
@@ -21,47 +22,54 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.output.copy import Consumer
 from sqlshell.result import Endless, Result
+from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.records.journal import Journal
-from sqlshell.shell.results.artifacts import looks_made, makes, tag_of
+from sqlshell.shell.results.artifacts import creates_object, is_creation_result, tag_of
 from sqlshell.shell.results.humanize import amount, duration
-from sqlshell.shell.results.outlet import Outlet
-from sqlshell.shell.running.offers import fetching
+from sqlshell.shell.results.result_output import ResultOutput
+from sqlshell.shell.running.fetch_command import fetch_command
+from sqlshell.shell.running.submission import LexedSubmission
 from sqlshell.shell.session import Running, Session
+from sqlshell.sql.analysis.lexed import Lexed, Sql
 
-_COUNTED = re.compile(r"[A-Z ]+ (\d+)")
-"""What a service says of rows that were changed: `INSERT 5`."""
-
-ENDING_SECONDS = 10.0
-"""How long a script that was interrupted waits for the service to end its statement."""
+CANCEL_SECONDS = 10.0
+"""How long an interrupted script waits for the service to cancel its statement, in seconds."""
 
 
-LISTENS = 16
-"""Results at hand that are shown before an interruption is listened for."""
+OUTCOME_SECONDS = 1.0
+"""How long after a cancel request the second Ctrl-C still waits for its outcome, in seconds."""
+
+RESULTS_PER_CHECK = 16
+"""Results that have arrived are shown in groups of this many before interruptions are checked."""
 
 
 Results = AsyncGenerator[Result, None]
 
 
 class Foreground:
-    """Runs statements of a session one after another, on the connection that it has."""
+    """Runs statements of a session one after another on its current connection."""
 
-    def __init__(self, session: Session, outlet: Outlet, front_end: FrontEnd, diagnostics: Diagnostics) -> None:
+    def __init__(
+        self, session: Session, result_output: ResultOutput, front_end: FrontEnd, diagnostics: Diagnostics
+    ) -> None:
         self._session = session
-        self._outlet = outlet
+        self._result_output = result_output
         self._front_end = front_end
         self._progress = front_end.progress
         self._diagnostics = diagnostics
         self._task: asyncio.Task[None] | None = None
-        self._asking: asyncio.Task[None] | None = None
-        self._saying: asyncio.TimerHandle | None = None
+        self._cancel_task: asyncio.Task[None] | None = None
+        self._cancel_requested_at: float | None = None
+        """When the service was asked to cancel (time.monotonic); None once it has refused."""
+        self._leave_timer: asyncio.TimerHandle | None = None
+        self._notice_timer: asyncio.TimerHandle | None = None
         self._at_hand = False
-        self._shows = 0
-        self._presses = 0
-        self.says_after = 0.0
-        """Seconds from an interruption until a person is told that the service is asked to end the statement."""
-        self.left_at = 0.0
-        """When a statement was last left running (time.monotonic)."""
+        self._shown_count = 0
+        self._interrupts = 0
+        self._cancel_notice_delay = 0.0
+        self.abandoned_at = 0.0
+        """The time when a statement was last left running (time.monotonic)."""
 
     @property
     def _client(self) -> Client:
@@ -77,150 +85,183 @@ class Foreground:
         return self._at_hand or (self._task is not None and not self._task.done())
 
     @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C was pressed during the last statement."""
+        return self._interrupts > 0
+
+    @property
     def patient(self) -> bool:
-        """Whether nobody left the last statement running."""
-        return self._presses < 2
+        """False if the last statement was left running."""
+        return self._interrupts < 2
 
     async def run(
         self,
-        asked: Submission,
+        submission: LexedSubmission,
         context: SessionContext,
         show: Consumer | None = None,
         *,
         quiet: bool = False,
-        sent: StatementBatch | None = None,
+        batch: StatementBatch | None = None,
     ) -> None:
-        """Submit a statement and hand its results to `show`, or to the outlet; `quiet` says no word of them.
+        """Submit a statement and pass its results to `show`, or show them; `quiet` prints no summary.
 
-        `sent` has its results where it was sent together with others. Raises what the client and `show` raise, and
+        `batch` has its results if it was sent together with others. Raises the errors of the client and of `show`, and
         Interrupted.
         """
 
         def results(watch: Observer) -> Results:
-            return (sent or self._client).run(asked, context, watch)
+            return (batch or self._client).run(submission, context, watch)
 
-        at_hand = sent is not None and sent.at_hand
+        at_hand = batch is not None and batch.at_hand
+        statement = submission.statement
         try:
-            with self._session.asking(asked.sql):
-                await self._wait(results, asked.sql, context, show or self._outlet.show, quiet=quiet, at_hand=at_hand)
+            with self._session.protecting_context(statement):
+                await self._wait(
+                    results, statement, context, show or self._result_output.show, quiet=quiet, at_hand=at_hand
+                )
         except StatementError as error:
-            self._session.transaction.ended(asked.sql, error)
+            self._session.transaction.statement_ended(statement, error)
             raise
-        self._session.transaction.ended(asked.sql, None)
-        if sent is None:
+        self._session.transaction.statement_ended(statement, None)
+        if batch is None:
             self._journal.flush()
 
+    @contextlib.contextmanager
+    def delaying_cancel_notice(self, seconds: float) -> Iterator[None]:
+        """While inside, a person is told of a cancel request only if the statement runs on for `seconds`."""
+        before, self._cancel_notice_delay = self._cancel_notice_delay, seconds
+        try:
+            yield
+        finally:
+            self._cancel_notice_delay = before
+
     async def fetch(self, statement_id: str, context: SessionContext, show: Consumer | None = None) -> None:
-        """Show the result of an earlier statement, waiting for it where it still runs. Raises as run()."""
+        """Show the result of an earlier statement; wait for it if it is still running. Raises as run()."""
 
         def results(watch: Observer) -> Results:
             return self._client.fetch(statement_id, context, watch)
 
         known = [entry.sql for entry in self._journal.find(statement_id)]
-        await self._wait(results, "", context, show or self._outlet.show, ran="".join(known[:1]))
+        await self._wait(results, None, context, show or self._result_output.show, sql_of_fetched="".join(known[:1]))
         self._journal.flush()
 
     def interrupt(self) -> bool:
-        """Ctrl-C: see above. False if nothing runs, or all has been tried."""
+        """Ctrl-C: see above. False if nothing is running, or if all has been tried."""
         if self._at_hand:
-            self._presses += 1
+            self._interrupts += 1
             return True
         if self._task is None or not self.busy:
             return False
         running = self._session.running
-        self._presses += 1
-        if running is None or self._presses > 2:
-            return False
-        self._progress.hide()
-        if running.endless is not None and self._presses == 1:
-            running.endless.stop()
-        elif running.finished or self._presses == 2:
+        self._interrupts += 1
+        if self._leave_timer is not None and self._interrupts == 3:
             self._task.cancel()
+            return True
+        if running is None or self._interrupts > 2:
+            return False
+        if running.endless is not None and self._interrupts == 1:
+            running.endless.stop()
+        elif running.finished or (self._interrupts == 2 and self._cancel_requested_at is None):
+            self._task.cancel()
+        elif self._interrupts == 2:
+            self._leave_soon(self._task)
         elif not self._client.can_cancel:
-            self._diagnostics.say("the legacy interface cannot cancel a statement; press Ctrl-C again to stop waiting")
+            self._say_in_wait(running, "the legacy interface cannot cancel a statement")
         elif not running.statement_id:
-            # Nothing can be ended before the service has named it, which it does within moments.
-            self._diagnostics.say("will cancel as soon as the service responds; press Ctrl-C again to stop waiting")
+            # Nothing can be canceled before the service has assigned an ID, which takes moments.
+            self._say_in_wait(running, "will cancel as soon as the service responds")
         else:
-            self._ask(running)
+            self._request_cancel(running)
         return True
+
+    def _leave_soon(self, task: asyncio.Task[None]) -> None:
+        """Stop waiting, but not before a cancel request has had time to take effect."""
+        since = time.monotonic() - (self._cancel_requested_at or 0.0)
+        self._leave_timer = asyncio.get_running_loop().call_later(max(0.0, OUTCOME_SECONDS - since), task.cancel)
 
     async def _wait(
         self,
         results: Callable[[Observer], Results],
-        sql: str,
+        statement: Lexed | None,
         context: SessionContext,
         show: Consumer,
         *,
         quiet: bool = False,
         at_hand: bool = False,
-        ran: str = "",
+        sql_of_fetched: str = "",
     ) -> None:
-        running = self._session.running = Running(own=bool(sql), undoes=self._session.transaction.undoes(sql))
-        self._session.state.changed.clear()
-        if sql:
-            self._session.state.last_id, self._session.state.last_job = "", 0
-        self._presses = 0
+        undoes = statement is not None and self._session.transaction.rolls_back(statement)
+        running = self._session.running = Running(
+            statement=statement or sql_of_fetched,
+            hint="^C cancels" if self._client.can_cancel else "^C stops waiting",
+            submitted_here=statement is not None,
+            rolls_back=undoes,
+        )
+        self._session.state.changed_parts.clear()
+        if statement is not None:
+            self._session.state.last_statement_id, self._session.state.last_job = "", 0
+        self._interrupts, self._cancel_requested_at, self._leave_timer = 0, None, None
         self._progress.show(running)
-        given = results(self._watch(running, sql, context))
-        work = self._each(given, running, show, sql or ran, quiet=quiet)
+        iterator = results(self._observer(running, statement, context))
+        work = self._show_all(iterator, running, show, statement or sql_of_fetched, quiet=quiet)
         self._at_hand = at_hand
-        if not at_hand:
-            self._diagnostics.settle()
-        self._session.more = at_hand
+        self._result_output.hold(at_hand)
         if not at_hand:
             self._task = asyncio.ensure_future(work)
         try:
-            await (self._task or self._shown(work))
+            await (self._task or self._show_at_hand(work))
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is not None and current.cancelling():
                 raise
-            left = self._left(running)
+            abandoned = self._abandoned(running)
             self._journal.flush()
-            raise left from None
+            raise abandoned from None
         except ShellError as error:
-            self._remember(running, error)
+            self._record_failure(running, error)
             self._journal.flush()
-            if self._presses and isinstance(error, StatementError):
+            if self._interrupts and isinstance(error, StatementError):
                 raise Interrupted(error.message, error.hint, error.where) from error
             raise
         finally:
             self._task, self._at_hand = None, False
-            if self._asking is not None:
-                self._asking.cancel()
-                self._asking = None
-            if self._saying is not None:
-                self._saying.cancel()
-                self._saying = None
+            if self._cancel_task is not None:
+                self._cancel_task.cancel()
+            for timer in (self._notice_timer, self._leave_timer):
+                if timer is not None:
+                    timer.cancel()
             seconds = time.monotonic() - running.began - running.waited
             self._session.elapsed = seconds if running.elapsed is None else running.elapsed
-            self._session.running = None
+            running.ended = time.monotonic()
+            self._session.ended, self._session.running = running, None
             self._progress.hide()
 
-    async def _shown(self, work: Coroutine[None, None, None]) -> None:
-        """Show what is at hand, which takes no task of its own; now and then an interruption is listened for."""
+    async def _show_at_hand(self, work: Coroutine[None, None, None]) -> None:
+        """Show results that have arrived, without a task for each; sometimes check for interruptions."""
         await work
-        self._shows += 1
-        if self._shows % LISTENS == 0:
+        self._shown_count += 1
+        if self._shown_count % RESULTS_PER_CHECK == 0:
             await asyncio.sleep(0)
-            if self._presses:
+            if self._interrupts:
                 raise Interrupted("interrupted between two statements")
 
-    async def _each(self, results: Results, running: Running, show: Consumer, sql: str, *, quiet: bool) -> None:
+    async def _show_all(self, results: Results, running: Running, show: Consumer, sql: Sql, *, quiet: bool) -> None:
         number = -1
         try:
             async for result in results:
                 running.finished = True
+                running.sql_state = result.sql_state
+                if running.answered is None:
+                    running.answered = time.monotonic()
                 number += 1
-                if looks_made(result) and makes(sql, number):
+                if is_creation_result(result) and creates_object(sql, number):
                     result = await tag_of(result)
-                if self._presses and result.endless is None:
+                if self._interrupts and result.endless is None:
                     await result.batches.aclose()
-                    self._journal.ended(result.statement_id, result.sql_state)
+                    self._journal.record_end(result.statement_id, result.sql_state)
                     raise Interrupted(
-                        "the statement finished before it could be cancelled",
-                        self._offer(result.statement_id, "shows its result") if result.columns else "",
+                        "the statement finished before it could be canceled",
+                        self._fetch_hint(result.statement_id, "shows its result") if result.columns else "",
                         Where(result.sql_state, result.statement_id),
                     )
                 await self._show(result, running, show, quiet=quiet)
@@ -231,177 +272,211 @@ class Foreground:
     async def _show(self, result: Result, running: Running, show: Consumer, *, quiet: bool) -> None:
         self._progress.hide()
         running.endless = result.endless
-        rows, complete, size = None, True, 0
+        rows, complete, size, shortened = None, True, 0, 0
         if self._session.interactive or result.endless is not None or len(result.row_counts or ()) > 1:
             # Its reader may be killed, or busy for hours.
             self._journal.flush()
         if result.columns:
-            self._front_end.saw(column.name for column in result.columns)
+            self._front_end.note_columns(column.name for column in result.columns)
             summary = await show(result)
-            rows, complete, size = summary.rows, summary.complete, summary.size
+            rows, complete, size, shortened = summary.rows, summary.complete, summary.size, summary.shortened
             running.waited += summary.waited
+            running.size += size
             self._session.rows = rows
-        elif counted := _COUNTED.fullmatch(result.message):
-            self._session.rows = int(counted[1])
+        elif result.changed_rows is not None:
+            self._session.rows = result.changed_rows
         seconds = result.elapsed
         if seconds is None:
             seconds = time.monotonic() - running.began - running.waited
         running.elapsed = result.elapsed
         if result.endless is None:
-            self._journal.ended(result.statement_id, result.sql_state, result.message, rows if complete else None)
+            self._journal.record_end(result.statement_id, result.sql_state, result.message, rows if complete else None)
         if sqlstate.warns(result.sql_state) and result.message:
-            remedy = "; \\pset rowlimit 0 shows all" if result.sql_state == sqlstate.ROW_LIMIT else ""
+            remedy = "; \\pset rowlimit 0 shows all" if result.limited else ""
             self._diagnostics.warn_here(result.message + remedy)
         if result.secret:
             self._diagnostics.say(f"secret, shown only once: {result.secret}")
         if result.endless is not None:
-            await self._after_endless(result.endless, result, seconds, own=running.own)
+            await self._report_stream(result.endless, result, seconds, submitted_here=running.submitted_here)
         elif quiet:
             return
         else:
-            self._tell(result, rows, complete, size, seconds, undone=running.undoes)
+            summary_line = _summary(result, rows, complete, rolled_back=running.rolls_back)
+            self._report_summary(result, summary_line, size, seconds, shortened)
 
-    def _tell(
-        self, result: Result, rows: int | None, complete: bool, size: int, seconds: float, *, undone: bool
-    ) -> None:
-        """Rows and time: to a person always, of a script with \\timing or -v, which adds bytes and the statementID."""
-        said = _said(result, rows, complete, undone=undone)
-        if self._diagnostics.verbose:
-            said += f", {amount(size)}" if size else ""
-            said += f", statement {result.statement_id}" if result.statement_id else ""
-            said += f" ({duration(seconds)})"
+    def _report_summary(self, result: Result, summary: str, size: int, seconds: float, shortened: int) -> None:
+        """Report rows and time: always to a person, for a script with \\timing or -v, which adds bytes and the
+        statementID.
+        """
+        if self._session.interactive:
+            self._report_footer(result, summary, size, seconds, shortened)
+        elif self._diagnostics.verbose:
+            summary += f", {amount(size)}" if size else ""
+            summary += f", statement {result.statement_id}" if result.statement_id else ""
+            summary += f" ({duration(seconds)})"
+            self._diagnostics.say(summary)
         elif self._session.options.timing:
-            said += f" ({duration(seconds)})"
-        elif not self._session.interactive:
-            return
-        self._diagnostics.say(said)
+            self._diagnostics.say(f"{summary} ({duration(seconds)})")
 
-    async def _after_endless(self, endless: Endless, result: Result, seconds: float, *, own: bool) -> None:
-        """Say how many rows came, and what becomes of the query."""
+    def _report_footer(self, result: Result, summary: str, size: int, seconds: float, shortened: int) -> None:
+        """The line below a result at the prompt."""
+        parts = [summary]
+        if self._diagnostics.verbose or self._session.options.timing:
+            parts.append(duration(seconds))
+        if shortened:
+            parts.append(f"{shortened:,} value{'' if shortened == 1 else 's'} cut (\\pset maxwidth 0 shows all)")
+        if self._diagnostics.verbose:
+            parts += [amount(size)] if size else []
+            parts += [f"statement {result.statement_id}"] if result.statement_id else []
+        self._diagnostics.footer((" · " if shows_unicode(os.environ) else ", ").join(parts))
+
+    async def _report_stream(self, endless: Endless, result: Result, seconds: float, *, submitted_here: bool) -> None:
+        """Report the number of rows, and the state of the query."""
         query = endless.query_id or result.statement_id
-        told = f"{endless.rows:,} rows in {duration(seconds)}"
+        summary = f"{endless.rows:,} rows in {duration(seconds)}"
         gaps = f", with {endless.gaps} possible gap{'s' if endless.gaps > 1 else ''}" if endless.gaps else ""
         if endless.ended == "service":
-            self._journal.ended(result.statement_id, sqlstate.DONE, "", endless.rows)
-            self._diagnostics.note(f"the stream ended: {told}{gaps}")
+            self._journal.record_end(result.statement_id, sqlstate.DONE, "", endless.rows)
+            self._diagnostics.note(f"the stream ended: {summary}{gaps}")
             return
-        if endless.ended in {"max_rows", "seconds"} and own:
-            # It was asked for with its end: nobody is left to read it.
+        if endless.ended in {"max_rows", "seconds"} and submitted_here:
+            # The query was terminated on purpose: nobody reads it any more.
             try:
-                async with asyncio.timeout(ENDING_SECONDS):
+                async with asyncio.timeout(CANCEL_SECONDS):
                     await self._client.terminate(query, self._session.context)
                     state, _ = await self._client.state(result.statement_id, self._session.context)
-                self._journal.ended(result.statement_id, state)
-                self._diagnostics.detail(f"query {query} was terminated: {told}{gaps}")
+                self._journal.record_end(result.statement_id, state)
+                self._diagnostics.detail(f"query {query} was terminated: {summary}{gaps}")
             except (TimeoutError, ShellError) as error:
-                said = error.message if isinstance(error, ShellError) else "no response"
-                self._diagnostics.warn_here(f"query {query} may still be running: {said}")
+                message = error.message if isinstance(error, ShellError) else "no response"
+                self._diagnostics.warn_here(f"query {query} may still be running: {message}")
             return
-        again = self._offer(result.statement_id, "shows it again")
-        goes_on = f"the query is still running: TERMINATE QUERY {query}; stops it{f', {again}' if again else ''}"
+        fetch_hint = self._fetch_hint(result.statement_id, "shows it again")
+        still_running = (
+            f"the query is still running: {terminate_query(query)}; stops it{f', {fetch_hint}' if fetch_hint else ''}"
+        )
         if not self._session.interactive and endless.ended == "stopped":
-            raise Interrupted(f"interrupted after {told}{gaps}", goes_on)
-        tell = self._diagnostics.say if self._session.interactive else self._diagnostics.note
-        tell(f"{told}{gaps}; {goes_on}")
+            raise Interrupted(f"interrupted after {summary}{gaps}", still_running)
+        report = self._diagnostics.say if self._session.interactive else self._diagnostics.note
+        report(f"{summary}{gaps}; {still_running}")
 
-    def _watch(self, running: Running, sql: str, context: SessionContext) -> Observer:
+    def _observer(self, running: Running, statement: Lexed | None, context: SessionContext) -> Observer:
         def identified(statement_id: str) -> None:
             if running.statement_id == statement_id:
                 return
             first = not running.statement_id
             running.statement_id = statement_id
-            self._session.state.last_id, self._session.state.last_job = statement_id, 0
-            if sql:
-                self._journal.began(statement_id, sql, context, time.monotonic() - running.began)
-            if first and self._presses == 1:
-                self._ask(running)
+            self._session.state.last_statement_id, self._session.state.last_job = statement_id, 0
+            if self._session.on_identified is not None:
+                self._session.on_identified(statement_id)
+            if statement is not None:
+                self._journal.record_start(statement_id, statement, context, time.monotonic() - running.began)
+            if first and self._interrupts == 1:
+                self._request_cancel(running)
 
         def query(query_id: str) -> None:
             running.query_id = query_id
-            self._journal.query(running.statement_id, query_id)
+            self._journal.record_query(running.statement_id, query_id)
 
         def progressed(share: float | None, message: str) -> None:
             running.share, running.message = share, message
             self._journal.flush()
 
-        def say(text: str) -> None:
-            self._progress.hide()
-            self._diagnostics.note(text)
-            self._progress.show(running)
-
         def adopt(echo: ContextEcho | None) -> None:
-            # What was fetched ran in a context of its own.
-            if sql:
+            # A fetched statement ran in its own context.
+            if statement is not None:
                 self._session.adopt(echo)
 
-        return Observer(identified, query, progressed, adopt, say)
+        def timed(timing: Timing) -> None:
+            running.timing = timing
 
-    def _ask(self, running: Running) -> None:
-        """Ask the service to end the statement, while it is still waited for."""
-        says = "cancelling the statement; press Ctrl-C again to stop waiting"
-        if self.says_after:
-            self._saying = asyncio.get_running_loop().call_later(self.says_after, self._diagnostics.say, says)
+        def sent_earlier(sent: float, answered: float | None) -> None:
+            running.began, running.answered = sent, answered
+
+        return Observer(identified, query, progressed, adopt, self._diagnostics.wait, timed, sent_earlier)
+
+    def _request_cancel(self, running: Running) -> None:
+        """Ask the service to cancel the statement while it is awaited."""
+        notice = "canceling the statement"
+        if self._cancel_notice_delay:
+            self._notice_timer = asyncio.get_running_loop().call_later(
+                self._cancel_notice_delay, self._say_in_wait, running, notice
+            )
         else:
-            self._diagnostics.say(says)
-        self._asking = asyncio.ensure_future(self._end(running))
+            self._say_in_wait(running, notice)
+        self._cancel_requested_at = time.monotonic()
+        self._cancel_task = asyncio.ensure_future(self._cancel(running))
 
-    async def _end(self, running: Running) -> None:
-        patience = None if self._session.interactive else ENDING_SECONDS
+    def _say_in_wait(self, running: Running, text: str) -> None:
+        """Say what Ctrl-C has done: in the line of the wait if there is one, because it is over soon."""
+        running.hint = "^C again stops waiting"
+        if not self._progress.notice(text):
+            self._diagnostics.say(f"{text}; press Ctrl-C again to stop waiting")
+
+    async def _cancel(self, running: Running) -> None:
+        patience = None if self._session.interactive else CANCEL_SECONDS
         try:
             async with asyncio.timeout(patience):
                 await self._client.terminate(running.query_id or running.statement_id, self._session.context)
-                await asyncio.sleep(ENDING_SECONDS)
-                said = "cancellation requested; the statement is still running"
+                await asyncio.sleep(CANCEL_SECONDS)
+                message = "cancellation requested; the statement is still running"
         except TimeoutError:
-            said = "the service did not cancel it in time"
+            message = "the service did not cancel it in time"
         except (StatementError, UsageError) as error:
-            said = f"the service cannot cancel it: {error.message}"
+            self._cancel_requested_at = None
+            message = f"the service cannot cancel it: {error.message}"
         except ServiceError as error:
-            said = f"cannot reach the service to cancel it: {error.message}"
+            self._cancel_requested_at = None
+            message = f"cannot reach the service to cancel it: {error.message}"
         except ShellError as error:
-            said = error.message
+            self._cancel_requested_at = None
+            message = error.message
         if self._session.interactive:
-            self._diagnostics.say(f"{said}; press Ctrl-C again to stop waiting")
+            self._diagnostics.say(f"{message}; press Ctrl-C again to stop waiting")
         elif self._task is not None:
-            running.message = said
+            running.message = message
             self._task.cancel()
 
-    def _left(self, running: Running) -> Interrupted:
-        """The error for a statement that is no longer waited for."""
+    def _abandoned(self, running: Running) -> Interrupted:
+        """The error for a statement that is no longer awaited."""
         if not self.patient:
-            self.left_at = time.monotonic()
+            self.abandoned_at = time.monotonic()
         name = running.statement_id
         if not name:
-            return Interrupted("interrupted before the service answered", "the statement may be running")
+            return Interrupted("interrupted before the service responded", "the statement may be running")
         where = Where(statement_id=name)
-        brings = self._offer(name, "shows its result")
+        fetch_hint = self._fetch_hint(name, "shows its result")
         if running.finished:
-            self._journal.ended(name, sqlstate.DONE)
-            return Interrupted("interrupted; the statement had already finished", brings, where)
-        return Interrupted("stopped waiting; the statement was left running", brings, where)
+            self._journal.record_end(name, sqlstate.DONE)
+            return Interrupted("interrupted; the statement had already finished", fetch_hint, where)
+        if self._cancel_requested_at is not None:
+            fetch_hint = self._fetch_hint(name, "shows its outcome")
+            return Interrupted("stopped waiting; the cancel request is not yet confirmed", fetch_hint, where)
+        return Interrupted("stopped waiting; the statement was left running", fetch_hint, where)
 
-    def _offer(self, statement_id: str, does: str) -> str:
-        return fetching(self._session, statement_id, can_refetch=self._client.can_refetch, does=does)
+    def _fetch_hint(self, statement_id: str, purpose: str) -> str:
+        return fetch_command(self._session, statement_id, can_refetch=self._client.can_refetch, purpose=purpose)
 
-    def _remember(self, running: Running, error: ShellError) -> None:
+    def _record_failure(self, running: Running, error: ShellError) -> None:
         state = error.where.sql_state
         if isinstance(error, WaitTimeout) and not error.hint and error.where.statement_id:
-            brings = self._offer(error.where.statement_id, "shows its result")
-            error.hint = f"it is still running; {brings}" if brings else ""
+            fetch_hint = self._fetch_hint(error.where.statement_id, "shows its result")
+            error.hint = f"it is still running; {fetch_hint}" if fetch_hint else ""
         if not running.statement_id or not state:
             return
-        self._journal.ended(running.statement_id, state, error.message)
+        self._journal.record_end(running.statement_id, state, error.message)
         if not error.where.statement_id:
             error.where = replace(error.where, statement_id=running.statement_id)
 
 
-def _said(result: Result, rows: int | None, complete: bool, *, undone: bool) -> str:
+def _summary(result: Result, rows: int | None, complete: bool, *, rolled_back: bool) -> str:
     label = f"{result.label}: " if result.label else ""
     if rows is None:
         if sqlstate.warns(result.sql_state):
             # Its message is the warning.
-            return label + ("ROLLBACK" if undone else "done")
+            return label + ("ROLLBACK" if rolled_back else "done")
         return label + (result.message or "done")
-    if not complete:
-        return f"{label}{rows:,} rows read (stopped early)"
-    return f"{label}{rows:,} row{'' if rows == 1 else 's'}"
+    counted = f"{label}{rows:,} row{'' if rows == 1 else 's'}"
+    if result.limited and (complete or rows == result.row_count):
+        return f"{counted} (stopped at the row limit)"
+    return counted if complete else f"{counted} read (stopped early)"

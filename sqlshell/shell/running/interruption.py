@@ -1,4 +1,4 @@
-"""Ctrl-C: it ends what is being waited for, or keeps the next statement from starting."""
+"""Ctrl-C: stops the current wait, or prevents the next statement from starting."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ Given = TypeVar("Given")
 
 
 class Interruption:
-    """Interrupts the command that runs, else the statement in `foreground`."""
+    """Interrupts the running command, otherwise the statement in `foreground`."""
 
     def __init__(self, session: Session, foreground: Foreground, progress: Progress) -> None:
         self._session = session
         self._foreground = foreground
         self._progress = progress
         self._command: asyncio.Task[Any] | None = None
-        self.pending = False
-        """Whether Ctrl-C was pressed while nothing could be interrupted: the next statement is not started."""
+        self._pending = False
 
     @property
     def busy(self) -> bool:
@@ -32,29 +31,42 @@ class Interruption:
         return self._foreground.busy or self._command is not None
 
     @property
-    def left_at(self) -> float:
-        """When a statement was last left running (time.monotonic)."""
-        return self._foreground.left_at
+    def abandoned_at(self) -> float:
+        """The time when a statement was last left running (time.monotonic)."""
+        return self._foreground.abandoned_at
 
     def interrupt(self) -> bool:
-        """A statement: ask the service to cancel it, then stop waiting. False if nothing is left to do."""
+        """For a statement: ask the service to cancel it, then stop waiting. False if there is nothing left to do."""
         if self._command is not None:
             return self._command.cancel()
         if self._foreground.busy:
             return self._foreground.interrupt()
-        self.pending = True
+        self.postpone()
         return False
 
+    @property
+    def pending(self) -> bool:
+        """Whether the next statement is not to be started."""
+        return self._pending
+
+    def postpone(self) -> None:
+        """Interrupt the next statement before it starts."""
+        self._pending = True
+
+    def take_pending(self) -> bool:
+        """Whether Ctrl-C is pending; it is not any more."""
+        pending, self._pending = self._pending, False
+        return pending
+
     def check(self) -> None:
-        """Raises Interrupted, once, where Ctrl-C was pressed before this."""
-        if self.pending:
-            self.pending = False
+        """Raise Interrupted, once, if Ctrl-C was pressed earlier."""
+        if self.take_pending():
             raise Interrupted("interrupted before it was run")
 
     async def interruptible(self, work: Coroutine[Any, Any, Given], name: str) -> Given:
-        """Wait for the work of a command. Raises Interrupted when Ctrl-C ended it."""
+        """Wait for the work of a command. Raises Interrupted if Ctrl-C stopped it."""
         self._command = task = asyncio.ensure_future(work)
-        self._session.commanded = True
+        self._session.command_running = True
         try:
             return await task
         except asyncio.CancelledError:
@@ -64,21 +76,21 @@ class Interruption:
             raise Interrupted(f"\\{name} was interrupted") from None
         finally:
             self._command = None
-            self._session.commanded = False
+            self._session.command_running = False
             if self._session.running is not None:
                 self._session.running = None
                 self._progress.hide()
 
-    def progressed(self, share: float | None, message: str) -> None:
-        """Show how far the command has come."""
+    def show_progress(self, share: float | None, message: str, hint: str = "^C stops") -> None:
+        """Show the progress of the command, and what Ctrl-C does."""
         if self._session.running is None:
-            self._session.running = Running()
+            self._session.running = Running(hint=hint)
             self._progress.show(self._session.running)
         self._session.running.share, self._session.running.message = share, message
 
     @contextlib.contextmanager
-    def instead(self, foreground: Foreground) -> Iterator[None]:
-        """While inside, the statement to interrupt is in another foreground."""
+    def using_foreground(self, foreground: Foreground) -> Iterator[None]:
+        """Inside the block, the statement to interrupt is in another foreground."""
         before, self._foreground = self._foreground, foreground
         try:
             yield

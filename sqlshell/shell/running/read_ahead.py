@@ -1,7 +1,7 @@
-"""A script's next statements, sent together where the service takes them so.
+"""The next statements of a script, sent together if the service supports it.
 
-They are those that have arrived: nothing waits for more. What needs something in between (a value that the one before
-leaves behind, a file, a question, a command) is sent alone, and so is all that a person types at a prompt.
+Only statements that have arrived: nothing waits for more. A statement that requires something in between (a value that
+the previous one sets, a file, a question, a command) is sent separately, and so is everything typed at a prompt.
 """
 
 from __future__ import annotations
@@ -9,54 +9,61 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from sqlshell.client.statements.client import Client, StatementBatch, Submission
+from sqlshell.client.statements.client import Client, StatementBatch
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own, mine
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.running.attachments import reads_stdin
-from sqlshell.shell.running.policy import Policy
+from sqlshell.shell.running.submission import LexedSubmission, submission_of
 from sqlshell.shell.scripts.variables import Variables
+from sqlshell.sql.analysis.copy_statements import returns_rows
+from sqlshell.sql.analysis.dump_statements import translated_dump
 from sqlshell.sql.analysis.kinds import reads_only
+from sqlshell.sql.analysis.policy import Policy
 from sqlshell.sql.script.items import Item, Statement
 from sqlshell.sql.script.scanner import copies_from_stdin
 from sqlshell.sql.script.splitting import split
 
-MOST = 2_000
-"""Statements that are sent in batches one after another."""
+MAX_STATEMENTS = 2_000
+"""Maximum statements that are sent in consecutive batches."""
 
-SIZE = 256 << 10
-"""Characters of them."""
+MAX_CHARACTERS = 256 << 10
+"""Maximum characters of these."""
 
 
-class Ahead:
-    """Statements that were sent together, or will be with the first of them."""
+class ReadAhead:
+    """Statements that were sent together, or will be sent with the first of them."""
 
-    def __init__(self, taken: StatementBatch, planned: Sequence[tuple[Statement, Submission]]) -> None:
-        self.taken = taken
+    def __init__(self, batch: StatementBatch, planned: Sequence[tuple[Statement, LexedSubmission]]) -> None:
+        self.batch = batch
         self._planned = deque(planned)
 
     @property
     def done(self) -> bool:
         return not self._planned
 
-    def next(self) -> Submission:
-        """The next one's submission: what is asked of it before it is sent was asked already."""
+    def next(self) -> LexedSubmission:
+        """The submission of the next statement; its confirmations have already been given."""
         return self._planned.popleft()[1]
 
     async def aclose(self, context: SessionContext, journal: Journal, *, patient: bool) -> tuple[int, str]:
-        """Have the service run no more: how many ran behind the last one that was waited for, and words for it."""
-        behind = await self.taken.aclose(context, patient=patient)
-        for item in behind:
-            journal.began(item.statement_id, item.sql, context, 0)
-            journal.ended(item.statement_id, item.sql_state, item.message)
+        """Stop the batch: returns how many statements ran after the last one that was awaited, and a message about
+        them.
+        """
+        awaited = self.batch.unread - len(self._planned)
+        already_run = await self.batch.aclose(context, patient=patient)
+        for item in already_run:
+            journal.record_start(item.statement_id, item.sql, context, 0)
+            journal.record_end(item.statement_id, item.sql_state, item.message)
         journal.flush()
-        if not behind:
+        # A statement that is not waited for any more is not one after it.
+        already_run = already_run[awaited:]
+        if not already_run:
             return 0, ""
-        lines = [statement.line for statement, _ in list(self._planned)[: len(behind)]]
+        lines = [statement.line for statement, _ in list(self._planned)[: len(already_run)]]
         where = f"line {lines[0]}" if lines[0] == lines[-1] else f"lines {lines[0]} to {lines[-1]}"
-        many = "1 statement" if len(behind) == 1 else f"{len(behind):,} statements"
-        return len(behind), f"{many} after it ({where}) had already run; \\jobs lists the outcomes"
+        many = "1 statement" if len(already_run) == 1 else f"{len(already_run):,} statements"
+        return len(already_run), f"{many} after it ({where}) had already run; \\jobs lists the outcomes"
 
 
 async def plan(
@@ -67,47 +74,51 @@ async def plan(
     variables: Variables,
     *,
     stop: bool,
-    near: bool,
+    embedded: bool,
     piped: bool,
-) -> Ahead | None:
-    """The statements from number `start` on that can be sent together; None where it is fewer than two.
+) -> ReadAhead | None:
+    """The statements from number `start` on that can be sent together; None if there are fewer than two.
 
-    `near` says that the service is in this process, so that nothing is sent twice; `piped` that the reader of rows may
-    leave before their end, behind which nothing may have changed.
+    `embedded` says that the service is in this process, so that nothing is sent ahead; `piped` that the reader of rows
+    may exit early, after which nothing may be changed.
     """
     if not client.supports_batches:
         return None
-    planned: list[tuple[Statement, Submission]] = []
-    size, reads, shown = 0, not near, False
-    for number in range(start, min(len(items), start + MOST)):
+    planned: list[tuple[Statement, LexedSubmission]] = []
+    size, reads, shown = 0, not embedded, False
+    for number in range(start, min(len(items), start + MAX_STATEMENTS)):
         item = items[number]
-        if not isinstance(item, Statement) or not _plain(item, variables):
+        if not isinstance(item, Statement) or not _can_be_batched(item, variables):
+            break
+        if translated_dump(item.text, embedded=embedded) is not None:
             break
         size += len(item.text)
-        if size > SIZE:
+        if size > MAX_CHARACTERS:
             break
         try:
-            await policy.check(item.text, None)
+            await policy.check(item.lexed, None)
         except UsageError:
-            # It is told where the statement stands.
+            # The message includes the position of the statement.
             break
-        only = (piped or reads) and reads_only(item.text)
+        only = (piped or reads) and reads_only(item.lexed)
         if piped and shown and not only:
             break
         shown = shown or only or "returning" in item.text.lower()
         reads = reads and only
-        planned.append((item, Submission(item.text, (), None, reads, item.ending)))
+        planned.append((item, submission_of(item.lexed, reads_only=reads, ending=item.ending)))
     if len(planned) < 2:
         return None
-    taken = client.begin_batch([submission for _, submission in planned], stop=stop)
-    return Ahead(taken, planned) if taken is not None else None
+    batch = client.begin_batch([submission for _, submission in planned], stop=stop)
+    return ReadAhead(batch, planned) if batch is not None else None
 
 
-def _plain(item: Statement, variables: Variables) -> bool:
-    """Whether a statement is what its text says, and one."""
-    text = item.text
-    if item.background or item.settled or "@" in text or copies_from_stdin(text) or reads_stdin(text):
+def _can_be_batched(item: Statement, variables: Variables) -> bool:
+    """Whether the text is exactly one statement without substitutions."""
+    text, statement = item.text, item.lexed
+    if item.background or item.settled or "@" in text or copies_from_stdin(statement) or reads_stdin(statement):
         return False
-    if ":" in text and variables.fill(mine(Own(text))).text != text:
+    if returns_rows(statement) is not None:
+        return False
+    if ":" in text and variables.substitute(statement) != item.whole:
         return False
     return ";" not in text or len(split(text, commands=False)) == 1

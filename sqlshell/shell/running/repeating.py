@@ -1,4 +1,4 @@
-"""\\watch and \\repeat: a statement again and again, drawn over on a terminal, with what changed marked."""
+"""\\watch and \\repeat: run a statement repeatedly; on a terminal, redraw the result and highlight changes."""
 
 from __future__ import annotations
 
@@ -10,77 +10,77 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result, Rows
-from sqlshell.shell.effects import Again
-from sqlshell.shell.results.outlet import Outlet, live
+from sqlshell.shell.effects import Repeat
+from sqlshell.shell.parts import Parts
+from sqlshell.shell.results.result_output import ResultOutput, live
 from sqlshell.shell.results.rows import collect, table_of
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.interruption import Interruption
-from sqlshell.shell.running.submitting import Asked, Submitter
-from sqlshell.shell.scripts.buffer import Buffer
+from sqlshell.shell.running.submitting import StatementRequest, Submitter
 from sqlshell.shell.session import Session
 from sqlshell.sql.script.items import Statement
 
-MOST_ROWS = 10_000
-"""Rows of one result that are drawn over at most; nobody sees more."""
+MAX_ROWS = 10_000
+"""Maximum rows of a result that are redrawn."""
 
-SOON_SECONDS = 1.0
-"""How long the service has to end an interrupted statement before a person is told that it is asked."""
+CANCEL_NOTICE_SECONDS = 1.0
+"""How long, in seconds, until a message says that cancellation of an interrupted statement was requested."""
 
 
 class Repeater:
-    """Runs a statement until its times are over, its rows are too few, or a person has seen enough."""
+    """Runs a statement until its number of runs, or its minimum of rows, is reached, or the user stops it."""
 
     def __init__(
         self,
-        session: Session,
-        buffer: Buffer,
+        parts: Parts,
         submitter: Submitter,
         foreground: Foreground,
         interruption: Interruption,
-        outlet: Outlet,
-        diagnostics: Diagnostics,
     ) -> None:
-        self._session = session
-        self._buffer = buffer
+        self._session = parts.session
+        self._buffer = parts.buffer
+        self._result_output = parts.result_output
+        self._diagnostics = parts.diagnostics
         self._submitter = submitter
         self._foreground = foreground
         self._interruption = interruption
-        self._outlet = outlet
-        self._diagnostics = diagnostics
 
-    async def run(self, statement: Statement | None, asked: Again) -> None:
-        """Run the statement, or the last one (None). Raises as running does."""
-        before, self._foreground.says_after = self._foreground.says_after, SOON_SECONDS
+    async def run(self, statement: Statement | None, repeat: Repeat) -> None:
+        """Run the statement, or the last one (None). Raises the errors of running it."""
         try:
-            interrupted = await self._until_enough(statement, asked)
+            with self._foreground.delaying_cancel_notice(CANCEL_NOTICE_SECONDS):
+                interrupted = await self._run_repeatedly(statement, repeat)
         except Interrupted as error:
-            # Ctrl-C is the way out; only a statement that may go on at the service is worth a word.
+            # Ctrl-C is the way to stop; only a statement that may still run is worth a message.
             interrupted = self._session.interactive and bool(error.where.sql_state)
             if not interrupted:
                 raise
-        finally:
-            self._foreground.says_after = before
         if interrupted:
-            # Behind the ^C that the terminal wrote.
-            self._outlet.print("\n")
+            # After the ^C that the terminal wrote.
+            self._result_output.print("\n")
 
-    async def _until_enough(self, statement: Statement | None, asked: Again) -> bool:
-        """Whether a person ended it between two runs."""
-        view = _View(self._session, self._outlet, self._diagnostics, asked)
+    async def _run_repeatedly(self, statement: Statement | None, repeat: Repeat) -> bool:
+        """Returns whether the user stopped it between two runs."""
+        view = _View(self._session, self._result_output, self._diagnostics, repeat)
         interruption, interactive = self._interruption, self._session.interactive
         done = 0
         while True:
             began = time.monotonic()
-            shown = view.show if asked.redraw else None
-            await self._submitter.submit(Asked(statement or self._buffer.last, shown, final=statement is None))
+            shown = view.show if repeat.redraw else None
+            await self._submitter.submit(
+                StatementRequest(statement or self._buffer.last, shown, verbatim=statement is None)
+            )
             done += 1
-            if (asked.times and done >= asked.times) or (asked.redraw and view.rows < asked.least) or view.alone:
+            if (
+                (repeat.times and done >= repeat.times)
+                or (repeat.redraw and view.rows < repeat.min_rows)
+                or view.reader_left
+            ):
                 return False
-            if interruption.pending and interactive:
-                interruption.pending = False
+            if interactive and interruption.take_pending():
                 return True
             try:
-                left = asked.seconds - (time.monotonic() - began)
+                left = repeat.seconds - (time.monotonic() - began)
                 await interruption.interruptible(asyncio.sleep(max(0.0, left)), "watch")
             except Interrupted:
                 if not interactive:
@@ -89,32 +89,32 @@ class Repeater:
 
 
 class _View:
-    """One result after another, each in the place of the one before it where that can be."""
+    """Shows one result after another, each in place of the previous one if possible."""
 
-    def __init__(self, session: Session, outlet: Outlet, diagnostics: Diagnostics, asked: Again) -> None:
+    def __init__(self, session: Session, result_output: ResultOutput, diagnostics: Diagnostics, repeat: Repeat) -> None:
         self._session = session
-        self._outlet = outlet
+        self._result_output = result_output
         self._diagnostics = diagnostics
-        self._asked = asked
-        self._before: Rows = []
+        self._repeat = repeat
+        self._previous: Rows = []
         self._lines = 0
         self.rows = 0
-        self.alone = False
-        """Whether whoever read the results has left."""
+        self.reader_left = False
+        """Whether the reader of the results has exited."""
 
     async def show(self, result: Result) -> Summary:
-        summary, rows = await collect(result, MOST_ROWS)
+        summary, rows = await collect(result, MAX_ROWS)
         self.rows = summary.rows
-        screen = self._outlet.screen_for(result)
-        heading = f"{time.strftime('%c')} (every {self._asked.seconds:g}s)"
+        screen = self._result_output.screen_for(result)
+        heading = f"{time.strftime('%c')} (every {self._repeat.seconds:g}s)"
         if not live(self._session, screen):
             self._diagnostics.note(heading, always=self._session.interactive)
-            shown = await self._outlet.show(table_of([(c.name, c.type) for c in result.columns], rows))
-            self.alone = not shown.complete
+            shown = await self._result_output.show(table_of([(c.name, c.type) for c in result.columns], rows))
+            self.reader_left = not shown.complete
             return summary
-        changed = _changes(self._before, rows)
-        self._before = rows
-        drawn = self._outlet.drawn(result.columns, rows, changed)
+        changed = _changes(self._previous, rows)
+        self._previous = rows
+        drawn = self._result_output.rendered_table(result.columns, rows, changed)
         self._draw([f"{heading}  Ctrl-C stops", "", *drawn.split("\n")[:-1]])
         return summary
 
@@ -126,12 +126,12 @@ class _View:
             lines = [*lines[: height - 1], f"… {len(lines) - height + 1} more lines"]
         up = f"\x1b[{self._lines}A" if self._lines else ""
         self._lines = len(lines)
-        # Without wrapping: what is too wide is cut by the terminal.
-        self._outlet.draw(f"\x1b[?7l{up}\r\x1b[J" + "\r\n".join(lines) + "\r\n\x1b[?7h")
+        # Without wrapping: the terminal cuts off what is too wide.
+        self._result_output.draw(f"\x1b[?7l{up}\r\x1b[J" + "\r\n".join(lines) + "\r\n\x1b[?7h")
 
 
 def _changes(before: Rows, now: Rows) -> frozenset[tuple[int, int]]:
-    """The cells, by row and column, that are not what they were; none the first time."""
+    """The cells, by row and column, that have changed; none for the first result."""
     if not before:
         return frozenset()
     found = set()

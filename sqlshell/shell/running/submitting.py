@@ -1,110 +1,141 @@
-"""A statement on its way: variables filled in, the policy asked, files attached, and what it leaves behind."""
+"""Prepares and submits statements: substitutes variables, checks the policy, attaches files, records the outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlshell.client.statements.client import StatementBatch, Submission
-from sqlshell.diagnostics import Diagnostics
+from sqlshell.client.statements.client import StatementBatch
 from sqlshell.errors import ShellError, StatementError, Unreadable, UsageError, Where
 from sqlshell.interface import sqlstate
-from sqlshell.origin import NOWHERE, Own, joined
+from sqlshell.origin import EMPTY, Own, Text, joined
 from sqlshell.output.copy import Consumer
+from sqlshell.output.writer import Summary
+from sqlshell.result import Result
 from sqlshell.runtime.bugs import bug_of
-from sqlshell.shell.front_end import FrontEnd
-from sqlshell.shell.results.outlet import Outlet
-from sqlshell.shell.running.attachments import Attachments, reads_stdin
+from sqlshell.shell.parts import Parts
+from sqlshell.shell.running.attachments import reads_stdin
+from sqlshell.shell.running.background import Job
 from sqlshell.shell.running.foreground import Foreground
-from sqlshell.shell.scripts.buffer import Buffer
-from sqlshell.shell.scripts.flow import Flow
-from sqlshell.shell.scripts.position import Position
-from sqlshell.shell.scripts.variables import Variables
-from sqlshell.shell.session import Session
+from sqlshell.shell.running.submission import LexedSubmission, submission_of
+from sqlshell.shell.session import Running
+from sqlshell.sql.analysis.copy_statements import CopyStatement, returns_rows
 from sqlshell.sql.analysis.files import refuse_files
 from sqlshell.sql.analysis.kinds import reads_only, replaced_parts
+from sqlshell.sql.analysis.lexed import Lexed, Sql, lexed
 from sqlshell.sql.script.items import Item
 from sqlshell.sql.script.scanner import Statement, copies_from_stdin
 from sqlshell.sql.script.splitting import statements
 
 if TYPE_CHECKING:
+    from sqlshell.shell.records.checkpoint import Step
     from sqlshell.shell.records.transcript import Transcript
-    from sqlshell.shell.running.read_ahead import Ahead
+    from sqlshell.shell.running.parallel import Block
+    from sqlshell.shell.running.read_ahead import ReadAhead
+    from sqlshell.shell.running.rehearsal import Rehearsal
+    from sqlshell.shell.running.resuming import Resumer
 
 
-class Asked(Struct, frozen=True):
-    """A statement, and what becomes of its result: `consumer` takes it in the place of whoever shows results.
+class StatementRequest(Struct, frozen=True):
+    """A statement, and the consumer of its result, which replaces the normal display.
 
-    A `final` text has no variables that would be filled in. `reader` is the command that runs it only where it reads.
-    One that was `recorded` stands in a transcript that the person chose, whose files are theirs on a service of their
-    own.
+    In a `verbatim` text no variables are substituted. `only_reads_for` is the command that runs it only if it reads,
+    and `rows_for` the one that runs it only if it returns rows.
+    `from_transcript` says that it comes from a transcript that the user chose, whose files may be opened on an embedded
+    service.
     """
 
     statement: Statement
     consumer: Consumer | None = None
     expanded: bool = False
-    output: Own = NOWHERE
+    output: Own = EMPTY
     background: bool = False
-    final: bool = False
-    reader: str = ""
-    recorded: bool = False
+    verbatim: bool = False
+    only_reads_for: str = ""
+    rows_for: str = ""
+    from_transcript: bool = False
+    internal: bool = False
+    """Whether the shell itself made the statement, so that no record of the script's statements has it."""
+    step: Step | None = None
+    """The step of a run with --checkpoint."""
 
 
 class Submitter:
-    """StatementBatch statements on their way to the service and their results back."""
+    """Submits statements to the service, and passes on their results."""
 
     def __init__(
         self,
-        session: Session,
-        position: Position,
-        buffer: Buffer,
-        variables: Variables,
-        attachments: Attachments,
+        parts: Parts,
         foreground: Foreground,
-        outlet: Outlet,
-        front_end: FrontEnd,
-        diagnostics: Diagnostics,
+        rehearsal: Rehearsal | None = None,
+        resumer: Resumer | None = None,
     ) -> None:
-        self._session = session
-        self._position = position
-        self._buffer = buffer
-        self._variables = variables
-        self._attachments = attachments
+        """With a `rehearsal`, statements are passed to it instead of the service."""
+        self._rehearsal = rehearsal
+        self.resumer = resumer
+        self.skipped = False
+        """Whether --resume skipped the last statement."""
+        self._session = parts.session
+        self._position = parts.position
+        self._conditions = parts.conditions
+        self._buffer = parts.buffer
+        self._variables = parts.variables
+        self._attachments = parts.attachments
+        self._result_output = parts.result_output
+        self._front_end = parts.front_end
+        self._diagnostics = parts.diagnostics
         self._foreground = foreground
-        self._outlet = outlet
-        self._front_end = front_end
-        self._diagnostics = diagnostics
-        self._ahead: Ahead | None = None
+        self._modes = parts.modes
+        self.block: Block | None = None
+        """The open \\parallel, which collects statements."""
+        self._read_ahead: ReadAhead | None = None
         self._transcript: Transcript | None = None
 
-    async def submit(self, asked: Asked) -> None:
-        """Run it; what the values of its variables make of it may be several statements. Raises ShellError."""
-        given = asked.statement
-        self._position.line = given.line or self._position.line
-        if not asked.final and (given.settled or ":" in given.text):
-            whole, done = given.whole, given.settled
-            rest = self._variables.fill(whole.part(done, len(whole.text)))
-            # What came from elsewhere is never a command.
-            parts = statements(joined([whole.part(0, done), rest]))
-            if any(copies_from_stdin(part.text) for part in parts) and not copies_from_stdin(given.text):
+    async def submit(self, request: StatementRequest) -> None:
+        """Run a statement; variables may turn it into several. Raises ShellError."""
+        statement = request.statement
+        self._position.at(statement.line or self._position.line, statement.column)
+        if self._rehearsal is not None and not request.verbatim:
+            self._rehearsal.check_variables(statement)
+        if not request.verbatim and (filled := self._substituted(statement)) is not None:
+            # A value from a variable is never a command.
+            parts = statements(filled)
+            if filled.text != statement.text:
+                self._position.at(self._position.line)
+            if any(copies_from_stdin(part.lexed) for part in parts) and not copies_from_stdin(statement.lexed):
                 raise Unreadable(
                     "COPY … FROM STDIN comes from a variable: its data cannot be distinguished from statements",
                     "write FROM STDIN in the statement itself; the script was stopped",
                 )
-            parts[-1:] = [replace(part, ending=part.ending or given.ending) for part in parts[-1:]]
+            parts[-1:] = [replace(part, ending=part.ending or statement.ending) for part in parts[-1:]]
             for number, part in enumerate(parts, 1):
-                self._buffer.last = part
-                await self._submit_one(asked if number == len(parts) else Asked(part, reader=asked.reader))
+                self._buffer.remember(part)
+                await self._submit_one(
+                    request if number == len(parts) else StatementRequest(part, only_reads_for=request.only_reads_for)
+                )
             return
-        self._buffer.last = given
-        await self._submit_one(asked)
+        self._buffer.remember(statement)
+        await self._submit_one(request)
+
+    def _substituted(self, statement: Statement) -> Text | None:
+        """The statement with variables substituted; None if there are none."""
+        if not statement.settled and ":" not in statement.text:
+            return None
+        whole, substituted = statement.whole, statement.settled
+        filled = self._variables.substitute(
+            whole.part(substituted, len(whole.text)) if substituted else statement.lexed
+        )
+        if not substituted and filled == whole and ";" not in statement.text:
+            return None
+        return joined([whole.part(0, substituted), filled])
 
     def record(self, path: Own) -> None:
-        """Write a transcript to a file from now on; "" ends it. Raises OutputError."""
+        """Write a transcript to a file from now on; "" stops. Raises OutputError."""
         if self._transcript is not None:
             self._transcript.close()
             self._transcript = None
@@ -113,120 +144,275 @@ class Submitter:
 
             self._transcript = Transcript(path, self._session.redact)
 
-    async def look_ahead(self, items: Sequence[Item], number: int, flow: Flow, *, stop: bool) -> None:
-        """Have the statements from this one on sent together, where that is possible and makes no difference."""
+    async def start_batch(self, items: Sequence[Item], number: int, *, stop: bool) -> None:
+        """Send the statements from this one on together, if that is possible and makes no difference."""
         session, connection = self._session, self._session.connection
-        if self._ahead is not None and self._ahead.done:
-            self._ahead = None
+        if self._read_ahead is not None and self._read_ahead.done:
+            self._read_ahead = None
             connection.journal.flush()
-        lone = session.interactive or connection.offline is not None
-        if self._ahead is not None or lone or not connection.client.supports_batches:
+        sends_singly = session.interactive or connection.offline is not None or self._rehearsal is not None
+        if (
+            self._read_ahead is not None
+            or self.block is not None
+            or self.resumer is not None
+            or sends_singly
+            or not connection.client.supports_batches
+        ):
             return
-        if not flow.active or self._attachments.waiting:
+        if not self._conditions.active or self._attachments.waiting:
             return
         from sqlshell.shell.running.read_ahead import plan
 
-        near, piped = connection.embedded, self._outlet.piped
-        self._ahead = await plan(
-            items, number, connection.client, connection.policy, self._variables, stop=stop, near=near, piped=piped
+        embedded, piped = connection.embedded, self._result_output.piped
+        self._read_ahead = await plan(
+            items,
+            number,
+            connection.client,
+            connection.policy,
+            self._variables,
+            stop=stop,
+            embedded=embedded,
+            piped=piped,
         )
 
-    async def look_back(self) -> int:
-        """Leave what was sent together: no more of it runs. How many ran behind the last one, which is reported."""
-        self._diagnostics.settle()
-        ahead, self._ahead = self._ahead, None
-        if ahead is None or ahead.done:
+    async def end_batch(self) -> int:
+        """End the batch: no more of it runs. Reports how many statements ran after the last one."""
+        self._result_output.settle()
+        read_ahead, self._read_ahead = self._read_ahead, None
+        if read_ahead is None or read_ahead.done:
             return 0
         journal, patient = self._session.connection.journal, self._foreground.patient
-        ran, said = await ahead.aclose(self._session.context, journal, patient=patient)
-        if said:
-            self._diagnostics.warn(said)
+        ran, warning = await read_ahead.aclose(self._session.context, journal, patient=patient)
+        if warning:
+            self._diagnostics.warn(warning)
         return ran
 
-    async def _submit_one(self, asked: Asked) -> None:
+    async def _submit_one(self, request: StatementRequest) -> None:
         session, connection = self._session, self._session.connection
-        options, sql = session.options, self._buffer.last.text
+        statement = self._buffer.last.lexed
+        options = session.options
         if options.echo:
-            self._diagnostics.say(sql)
-        if copies_from_stdin(sql):
+            self._diagnostics.say(statement.text)
+        if request.rows_for:
+            require_rows(statement, f"\\{request.rows_for}")
+        if self._rehearsal is not None:
+            await self._rehearse(self._rehearsal, statement, request)
+            return
+        if copies_from_stdin(statement):
             raise StatementError(
-                "COPY … FROM STDIN is not supported; its data lines were skipped, not run",
-                "write the rows as INSERT statements, or have the service read a file: COPY … FROM 'file.csv'",
+                "COPY … FROM STDIN has no data here",
+                "write it in a script with its data after it, or use \\copy t FROM 'file'",
                 Where(sqlstate.UNSUPPORTED),
             )
-        if self._position.reads_stdin and reads_stdin(sql):
+        if self._position.reads_stdin and reads_stdin(statement):
             raise Unreadable(
                 "the statement reads stdin, but the script itself is on stdin: its data cannot be distinguished "
                 "from statements",
                 "put the data into a file and use its name; the script was stopped",
                 Where(sqlstate.UNSUPPORTED),
             )
+        if request.consumer is None and (copy := returns_rows(statement)) is not None:
+            statement, request = self._copied_out(statement, request, copy)
         limit = None
-        shown = not asked.output and not self._outlet.exporting and asked.consumer is None
-        if connection.embedded and session.interactive and shown and not asked.background:
+        shown = not request.output and not self._result_output.exporting and request.consumer is None
+        if connection.embedded and session.interactive and shown and not request.background:
             limit = options.rowlimit or None
-        self._buffer.last_local = False
-        if asked.reader:
-            refuse_writing(sql, asked.reader)
-        if self._ahead is not None and not self._ahead.done:
-            await self._run(self._ahead.next(), asked, self._ahead.taken)
+        if request.only_reads_for:
+            require_read_only(statement, request.only_reads_for)
+        if self.resumer is not None:
+            if request.background:
+                raise UsageError("background statements cannot be used with --checkpoint", "run it without & or \\bg")
+            consumed, output = request.consumer is not None, bool(request.output)
+            step = await self.resumer.statement(statement, self.run_again, consumed=consumed, output=output)
+            self.skipped = step is None
+            if step is None:
+                return
+            request = replace(request, step=step)
+        if self._read_ahead is not None and not self._read_ahead.done:
+            await self._run(self._read_ahead.next(), request, self._read_ahead.batch)
             return
-        if connection.embedded and not asked.recorded:
-            refuse_files(self._buffer.last.whole)
-        await connection.policy.check(sql, self._front_end.ask)
-        sql, files = self._attachments.of(self._buffer.last.whole)
-        # To the embedded service nothing is sent twice: it cannot be out of reach.
-        twice = not connection.embedded and reads_only(sql)
-        submission = Submission(sql, files, limit, twice, self._buffer.last.ending)
-        if connection.offline is not None:
+        if connection.embedded and not request.from_transcript:
+            refuse_files(statement)
+        await connection.policy.check(statement, self._front_end.ask)
+        statement, files = self._attachments.prepare(statement)
+        if self.block is not None:
+            self._check_for_block(self.block, statement, request)
+        # Statements for the embedded service are never retried: it is always reachable.
+        may_retry = not connection.embedded and reads_only(statement)
+        submission = submission_of(statement, files, limit, reads_only=may_retry, ending=self._buffer.last.ending)
+        if self.block is not None:
+            self._collect(self.block, submission, request)
+        elif connection.offline is not None:
             connection.offline(submission, session.context)
-        elif asked.background:
-            job = session.state.background.start(submission, session.context)
+        elif request.background:
+            job = session.state.background.start(submission, session.context, self._recording_job(statement))
             session.state.last_job = job.number
             text = f"[{job.number}] runs in the background; \\jobs lists it"
             self._diagnostics.note(text, always=session.interactive)
         else:
-            await self._run(submission, asked)
-        self._attachments.sent(files)
+            await self._run(submission, request)
+        self._attachments.mark_sent(files)
 
-    async def _run(self, submission: Submission, asked: Asked, sent: StatementBatch | None = None) -> None:
-        """Wait for it, and keep what the next statements may ask about it; `sent` has it where it was sent with
-        others."""
-        session, state, outlet = self._session, self._session.state, self._outlet
+    async def _rehearse(self, rehearsal: Rehearsal, statement: Lexed, request: StatementRequest) -> None:
+        """What can be said against a statement without running it is said, then it is rehearsed."""
+        connection, ending = self._session.connection, self._buffer.last.ending
+        if self.block is not None:
+            self._check_for_block(self.block, statement, request)
+        if connection.embedded:
+            refuse_files(statement)
+        await connection.policy.check(statement, self._front_end.ask)
+        statement, files = self._attachments.prepare(statement)
+        await rehearsal.statement(statement, ending, self._run_for)
+        self._attachments.mark_sent(files)
+
+    def _check_for_block(self, block: Block, statement: Lexed, request: StatementRequest) -> None:
+        """Raises UsageError for a statement that cannot wait for \\end."""
+        if request.background or request.consumer is not None or request.only_reads_for:
+            raise UsageError("background statements cannot be used in \\parallel")
+        block.check(statement)
+
+    def _collect(self, block: Block, submission: LexedSubmission, request: StatementRequest) -> None:
+        """Keep a statement for \\end."""
+        from sqlshell.shell.running.parallel import Collected
+
+        async def run(submission: LexedSubmission, batch: StatementBatch) -> None:
+            await self._run(submission, request, batch)
+
+        def sent() -> None:
+            if request.step is not None:
+                self._sent(request.step, submission)
+
+        def identified(statement_id: str) -> None:
+            if request.step is not None:
+                self._identified(request.step, statement_id)
+
+        place = self._position.script, self._position.line
+        block.collected.append(Collected(self._buffer.last, submission, *place, run, sent, identified))
+
+    def _sent(self, step: Step, submission: LexedSubmission) -> None:
+        if self.resumer is not None:
+            self.resumer.sent(step, submission.statement)
+
+    def _identified(self, step: Step, statement_id: str) -> None:
+        if self.resumer is not None:
+            self.resumer.identified(step, statement_id)
+
+    def discard_block(self, depth: int) -> int:
+        """Discard a \\parallel that began in a script at least that deep; returns the number of its statements."""
+        block = self.block
+        if block is None or block.depth < depth:
+            return -1
+        self.block = None
+        return len(block.collected)
+
+    async def _run_for(self, statement: Lexed, consumer: Consumer) -> None:
+        """Run a statement that only reads, and pass its result to `consumer`."""
+        request = StatementRequest(Statement(statement.text, 0, 0, True), consumer, internal=True)
+        await self._run(submission_of(statement), request)
+
+    def _recording_job(self, statement: Lexed) -> Callable[[Job], None] | None:
+        """Writes the statistics of a background statement when it has ended; None without statistics."""
+        statistics = self._modes.statistics
+        if statistics is None:
+            return None
+        place = self._position.script, self._position.line
+        redacted = self._session.redact(statement)
+
+        def ended(job: Job) -> None:
+            running = Running(job.began, job.statement_id, answered=job.answered, timing=job.timing)
+            running.sql_state, running.ended = job.sql_state, time.monotonic()
+            statistics.write(*place, redacted, running, job.rows, job.error)
+
+        return ended
+
+    def _copied_out(
+        self, statement: Lexed, request: StatementRequest, copy: CopyStatement
+    ) -> tuple[Lexed, StatementRequest]:
+        """A COPY … TO STDOUT without its options, which are carried out here. Raises UsageError."""
+        if (not copy.options and self._session.options.format_chosen) or request.background:
+            return statement, request
+        from sqlshell.output.copy_format import copy_format
+
+        show = partial(self._result_output.show, output=request.output, form=copy_format(copy))
+        return Lexed(statement.whole.part(0, copy.end)), replace(request, consumer=show)
+
+    async def run_again(self, statement: Lexed) -> None:
+        """Run a statement that only changes the session, and show nothing of it. Raises ShellError."""
+        await self.send(submission_of(statement))
+
+    async def send(self, submission: LexedSubmission) -> None:
+        """Run a statement that the shell itself made, and show nothing of it. Raises ShellError."""
+        statement = Statement(submission.sql, 0, 0, True)
+        await self._run(submission, StatementRequest(statement, _show_nothing, internal=True))
+
+    async def _run(
+        self, submission: LexedSubmission, request: StatementRequest, batch: StatementBatch | None = None
+    ) -> None:
+        """Wait for the statement, and store what following statements may refer to; `batch` has it if it was sent with
+        others.
+        """
+        session, state, result_output = self._session, self._session.state, self._result_output
         failure: ShellError | None = None
-        # What a USE leaves may be what is not there.
-        context = replace(state.context, **dict.fromkeys(replaced_parts(submission.sql), ""))
+        # After USE, the context may contain a name that does not exist.
+        context = replace(state.context, **dict.fromkeys(replaced_parts(submission.statement), ""))
         session.rows = None
         before = state.transaction.state
-        show = asked.consumer or partial(outlet.show, expanded=asked.expanded, output=asked.output)
-        show = state.past.noting(show, state, submission.row_limit)
+        show = request.consumer or partial(result_output.show, expanded=request.expanded, output=request.output)
+        show = state.result_history.recording(show, state)
         if self._transcript is not None:
-            show = self._transcript.noting(show)
-        if outlet.logging:
-            outlet.note(f"{session.redact(submission.sql)};\n")
+            show = self._transcript.recording(show)
+        if result_output.logging:
+            result_output.note(f"{session.redact(submission.statement)};\n")
+        step, session.on_identified = request.step, None
+        if step is not None and batch is None:
+            self._sent(step, submission)
+            session.on_identified = partial(self._identified, step)
+        completed = False
         try:
-            await self._foreground.run(submission, context, show, quiet=asked.consumer is not None, sent=sent)
+            await self._foreground.run(submission, context, show, quiet=request.consumer is not None, batch=batch)
+            completed = True
         except Exception as error:
             failure = error if isinstance(error, ShellError) else bug_of(error)
-            kept = session.redact(submission.sql) == submission.sql
-            outlet.note(f"-- error {failure.where.sql_state}: {failure.message if kept else ''}\n")
+            has_no_secret = session.redact(submission.statement) == submission.sql
+            result_output.note(f"-- error[{failure.where.sql_state}]: {failure.message if has_no_secret else ''}\n")
             raise
         finally:
-            self._variables.ended(failure)
+            session.on_identified = None
+            self._variables.record_outcome(failure)
             if state.transaction.state and not before:
-                state.transaction.begun = str(self._position)
+                state.transaction.begun_at = str(self._position)
             if self._transcript is not None:
-                self._transcript.ended(submission.sql, context, session, failure)
-        if outlet.browse and self._front_end.browse is not None:
-            outlet.browse = False
-            async with state.past.opened() as result:
+                self._transcript.write(submission.statement, context, session, failure)
+            if self._modes.statistics is not None and not request.internal and session.ended is not None:
+                place = self._position.script, self._position.line
+                redacted = session.redact(submission.statement)
+                self._modes.statistics.write(*place, redacted, session.ended, session.rows, failure)
+            if step is not None and self.resumer is not None and (completed or failure is not None):
+                undone = failure is None and session.ended is not None and session.ended.rolls_back
+                self.resumer.ended(step, submission.statement, failure, undone=undone)
+        if self._front_end.browse is not None and result_output.take_browse_request():
+            async with state.result_history.open() as result:
                 await self._front_end.browse(result)
 
 
-def refuse_writing(sql: str, command: str) -> None:
-    """Raise UsageError for a statement that a command would run, and that may write."""
+async def _show_nothing(result: Result) -> Summary:
+    await result.batches.aclose()
+    return Summary(0, True)
+
+
+def require_read_only(sql: Sql, command: str) -> None:
+    """Raise UsageError if a command would run a statement that may write."""
     from sqlshell.sql.analysis.effects import effects
 
     writing = next((found for found in effects(sql) if found.writes), None)
     if writing is not None:
         raise UsageError(f"\\{command} has to run the statement, but {writing.name} may write", "use \\g to run it")
+
+
+def require_rows(sql: Sql, command: str) -> None:
+    """Raise UsageError if a statement is of a kind that returns no rows for a command that writes them."""
+    from sqlshell.sql.analysis.effects import first_without_rows
+
+    name = first_without_rows(lexed(sql))
+    if name:
+        raise UsageError(f"{command}: {name} is not a query", "use a query, or INSERT, UPDATE or DELETE with RETURNING")

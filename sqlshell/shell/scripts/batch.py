@@ -1,4 +1,4 @@
-"""Scripts without a person: `-c`, `-f` and stdin, in the order given."""
+"""Runs scripts without a user: `-c`, `-f` and stdin, in the order given."""
 
 from __future__ import annotations
 
@@ -10,19 +10,25 @@ from types import FrameType
 
 from sqlshell.errors import Exit
 from sqlshell.origin import Own
-from sqlshell.runtime.event_loops import expect_imports
-from sqlshell.runtime.shutdown import Ending, run_to_end
-from sqlshell.shell.scripts.reading import read_script
+from sqlshell.runtime.event_loops import allow_slow_imports
+from sqlshell.runtime.shutdown import ExitSignalHandler, run_to_completion
+from sqlshell.shell.session import SessionState
 from sqlshell.shell.shell import Shell
 
 
 def run_batch(
-    opened: Callable[[], AbstractAsyncContextManager[Shell]], scripts: Sequence[tuple[str, Own]], ending: Ending
+    open_shell: Callable[[], AbstractAsyncContextManager[Shell]],
+    scripts: Sequence[tuple[str, Own]],
+    exit_handler: ExitSignalHandler,
+    *,
+    single_transaction: bool = False,
 ) -> Exit:
-    """Run scripts, each ("command", SQL) or ("file", path). A failure ends them all, unless on_error is continue.
+    """Run scripts, each ("command", SQL) or ("file", path). A failure stops all of them, unless on_error is continue.
 
-    Ctrl-C asks the service to end the running statement; where none runs, as while stdin is waited for, it ends the
-    program, as `ending` does.
+    With `single_transaction` all run in one transaction, which is rolled back if any statement fails.
+
+    Ctrl-C asks the service to cancel the running statement; if none is running, for example while waiting for stdin, it
+    exits the program, as `exit_handler` does.
     """
     running: list[tuple[asyncio.AbstractEventLoop, Shell]] = []
 
@@ -31,36 +37,54 @@ def run_batch(
             loop, shell = running[0]
             loop.call_soon_threadsafe(interrupt, shell)
             return
-        ending(number)
+        exit_handler(number)
 
     def interrupt(shell: Shell) -> None:
         if not shell.interruption.interrupt():
-            # The statement was done in the meantime.
-            ending(signal.SIGINT)
+            # The statement has finished in the meantime.
+            exit_handler(signal.SIGINT)
 
     async def work() -> Exit:
-        expect_imports(asyncio.get_running_loop())
-        async with opened() as shell:
+        allow_slow_imports(asyncio.get_running_loop())
+        async with open_shell() as shell:
             running.append((asyncio.get_running_loop(), shell))
+            if single_transaction and not await shell.run_script([Own("BEGIN;")], ""):
+                return shell.exit
+            state = shell.session.state
             for number, (kind, text) in enumerate(scripts, 1):
-                chunks = [text] if kind == "command" else read_script(text)
+                chunks = [text] if kind == "command" else shell.read(text)
                 name = "" if kind == "command" else "stdin" if text == "-" else text
                 if not await shell.run_script(chunks, name) or (shell.failures.stops and shell.exit != Exit.DONE):
                     if shell.exit != Exit.UNREAD and number < len(scripts):
-                        shell.diagnostics.warn(f"{_options(scripts[number:])} not run")
+                        shell.diagnostics.warn(_not_run(scripts[number:]))
                     break
+            if single_transaction:
+                await _end_transaction(shell, state)
             await shell.finish()
             return shell.exit
 
     signal.signal(signal.SIGINT, interrupted)
     try:
-        return run_to_end(work())
+        return run_to_completion(work())
     finally:
-        signal.signal(signal.SIGINT, ending)
+        signal.signal(signal.SIGINT, exit_handler)
 
 
-def _options(scripts: Sequence[tuple[str, str]]) -> str:
-    """How many of them there are, by the options that gave them."""
+async def _end_transaction(shell: Shell, state: SessionState) -> None:
+    """Commit or roll back the transaction of all scripts, unless they have ended it; `state` is where it began."""
+    if shell.session.state is not state or not state.transaction.state:
+        shell.diagnostics.warn(
+            "a script ended the transaction of --single-transaction; what ran after that is not in it"
+        )
+    elif shell.exit == Exit.DONE:
+        await shell.run_script([Own("COMMIT;")], "")
+    elif await shell.run_script([Own("ROLLBACK;")], "") and not (state.transaction.state or shell.rehearses):
+        shell.diagnostics.warn("the transaction of all scripts was rolled back")
+
+
+def _not_run(scripts: Sequence[tuple[str, str]]) -> str:
+    """How many scripts were not run, by their options."""
     kinds = [kind for kind, _ in scripts]
     counts = [(kinds.count(kind), option) for kind, option in (("command", "-c"), ("file", "-f"))]
-    return " and ".join(f"{count:,} further {option}" for count, option in counts if count)
+    named = " and ".join(f"{count:,} more {option}" for count, option in counts if count)
+    return f"{named} {'was' if len(scripts) == 1 else 'were'} not run"

@@ -1,14 +1,15 @@
-"""The query buffer, as psql calls it: the statement that is being written, and the one that was run last."""
+"""The query buffer, as in psql: the unfinished statement, and the last statement."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import NOWHERE, Own, Text, joined, mine
-from sqlshell.shell.scripts.flow import Flow
+from sqlshell.origin import EMPTY, Own, Text, joined, own_text
+from sqlshell.shell.scripts.conditions import ConditionStack
 from sqlshell.shell.scripts.variables import Variables
 from sqlshell.sql.analysis.files import named_files, refuse_files
 from sqlshell.sql.script.scanner import Scanner, State, Statement
@@ -17,41 +18,41 @@ from sqlshell.sql.variables import references
 
 
 class Buffer:
-    """Only `;` and the commands that send take what is being written; everything else leaves it as it is."""
+    """Only `;` and the commands that send take the unfinished statement; everything else leaves it unchanged."""
 
-    def __init__(self, variables: Variables, flow: Flow) -> None:
+    def __init__(self, variables: Variables, conditions: ConditionStack) -> None:
         self._variables = variables
-        self._flow = flow
-        self.scanner = Scanner()
-        """Reads the script that is being run; between texts that a person types it keeps what is unfinished."""
+        self._conditions = conditions
+        self.scanner = Scanner(keeps_data=True)
+        """Scans the running script; between texts that the user types it keeps the unfinished statement."""
         self.last = Statement("", 0, 0, True)
-        """The statement that was run last, with the values of its variables."""
-        self.last_local = False
-        """Whether it was run on the results of this shell."""
-        self.edited = NOWHERE
-        """What a person left in an editor, to be run as if it was typed."""
+        """The last statement, with variables substituted."""
+        self.last_was_local = False
+        """Whether it was run by \\local."""
+        self._edited_text = EMPTY
 
     @property
     def text(self) -> str:
-        """The statement that is being written, else the one that was run last, "" for none."""
+        """The unfinished statement, otherwise the last statement, "" for none."""
         return self.scanner.pending.rstrip() or self.last.text
 
     @property
-    def filled(self) -> str:
-        """The text with the values that its variables have now."""
+    def substituted_text(self) -> str:
+        """The text with the current values of its variables."""
         pending = self.scanner.pending.rstrip()
-        return self._variables.fill(mine(Own(pending))).text if pending else self.last.text
+        return self._variables.substitute(own_text(Own(pending))).text if pending else self.last.text
 
     @property
-    def script(self) -> str:
-        """The same as the text of a file: what is being written as it stands, the last statement with its `;`."""
+    def script_text(self) -> str:
+        """The text as the content of a file: an unfinished statement unchanged, the last statement with its `;`."""
         pending = self.scanner.pending.rstrip()
         return f"{pending}\n" if pending else f"{self.last.text};\n" if self.last.text else ""
 
-    def check_written(self) -> None:
-        """Raise UsageError where the text, read again as the person's own, would do more than it does now.
+    def check_origin(self) -> None:
+        """Raise UsageError if the text would do more when it is read again as the user's own text.
 
-        So would what came from a service and holds commands, variables or further statements, or names a file.
+        That is the case if a part that came from a service contains commands, variables or further statements, or names
+        a file.
         """
         pending = self.scanner.pending.rstrip()
         whole = self.last.whole
@@ -68,66 +69,90 @@ class Buffer:
                 "check the statement with \\p, then type it yourself",
             )
         named_files(whole, again=True)
-        # It may be read where this program's own DuckDB works with the person's rights.
+        # It may be run by an embedded DuckDB, with the user's permissions.
         refuse_files(whole)
 
+    def remember(self, statement: Statement, *, local: bool = False) -> None:
+        """Note that `statement` runs now, on the results of this shell if `local`."""
+        self.last, self.last_was_local = statement, local
+
+    def replace_with(self, text: Own) -> None:
+        """Discard what is being written; `text` runs next as if it was typed, "" for none."""
+        self._edited_text = text
+        self.scanner.take()
+
+    def take_edited(self) -> Own:
+        """The text of replace_with(), once; "" for none."""
+        text, self._edited_text = self._edited_text, EMPTY
+        return text
+
+    @contextlib.contextmanager
+    def separate(self) -> Iterator[None]:
+        """While inside, a script is read with an empty buffer; then what was being written goes on."""
+        before, self.scanner = self.scanner, Scanner(keeps_data=True)
+        try:
+            yield
+        finally:
+            self.scanner = before
+
     def clear(self) -> None:
-        """Throw away what is being written, whatever it is inside of."""
-        self.scanner = Scanner()
+        """Clear the unfinished statement, whatever it is inside of."""
+        self.scanner = Scanner(keeps_data=True)
 
     def recall(self) -> str:
-        """What is being written, for a person to go on with at the prompt, which has it from now on.
+        """Remove the unfinished statement and return it, so that the user can continue it at the prompt.
 
-        "" where there is none, and where it would not be the same if it was typed again: then it stays here.
+        Returns "" if there is none, or if it would not be the same when typed again: then it stays here.
         """
-        if self._flow.depth or not self.scanner.unfinished.rewritable:
+        if self._conditions.depth or not self.scanner.unfinished.rewritable:
             return ""
         text = self.scanner.pending
         self.clear()
         return text
 
     def send(self, name: str) -> Statement | None:
-        """What is being written, for a command that sends it; None where that sends the last statement again.
+        """Take the unfinished statement for a command that sends it; None if the command sends the last statement
+        again.
 
-        Raises UsageError where there is neither.
+        Raises UsageError if there is neither.
         """
         statement = self.scanner.take()
         if statement is None and not self.last.text:
             raise UsageError(f"\\{name}: there is no statement to send", "write a statement before the command")
         return statement
 
-    def settle(self) -> Sequence[Statement]:
-        """Give the variables in what is being written the values from before a command, as psql does.
+    def substitute_pending(self) -> Sequence[Statement]:
+        """Substitute variables in the unfinished statement with their values before a command, as in psql.
 
-        What comes back are the statements that a value ends.
+        Returns the statements that a value completes.
         """
         text, unfinished = Own(self.scanner.pending), self.scanner.unfinished
-        done = unfinished.settled
-        filled = self._variables.fill(mine(Own(text[done:])))
-        if filled.text == text[done:]:
+        substituted = unfinished.settled
+        filled = self._variables.substitute(own_text(Own(text[substituted:])))
+        if filled.text == text[substituted:]:
             return []
-        whole = joined([Text(text[:done], unfinished.foreign), filled])
-        ended, left = _read(whole.text)
+        whole = joined([Text(text[:substituted], unfinished.foreign), filled])
+        ended, rest_of_text = _split_unfinished(whole.text)
         if whole.foreign:
-            before, rest = _read(whole.blanked)
-            refuse_more(whole, len(ended) + bool(left.strip()), len(before) + bool(rest.strip()))
-        unfinished.settle(whole.part(len(whole.text) - len(left), len(whole.text)))
-        if not left.strip():
+            before, rest = _split_unfinished(whole.blanked)
+            refuse_more(whole, len(ended) + bool(rest_of_text.strip()), len(before) + bool(rest.strip()))
+        unfinished.settle(whole.part(len(whole.text) - len(rest_of_text), len(whole.text)))
+        if not rest_of_text.strip():
             self.scanner.take()
         return [replace(item, foreign=whole.part(item.offset, item.offset + len(item.text)).foreign) for item in ended]
 
-    def ended(self) -> bool:
-        """Whether the value of a variable holds the end of what is being written."""
+    def ends_by_variable(self) -> bool:
+        """Whether the value of a variable completes the unfinished statement."""
         text = self.scanner.pending
         if ":" not in text:
             return False
         scanner = Scanner(commands=False)
-        sent = [*scanner.items(self._variables.fill(mine(Own(text))).text + "\n")]
+        sent = [*scanner.items(self._variables.substitute(own_text(Own(text))).text + "\n")]
         return bool(sent) and scanner.state is State.READY
 
 
-def _read(text: str) -> tuple[list[Statement], str]:
-    """The statements that end in a text, and what is left behind them."""
+def _split_unfinished(text: str) -> tuple[list[Statement], str]:
+    """The complete statements in a text, and the rest after them."""
     reader = Scanner(commands=False)
     ended = [item for item in reader.items(f"{text}\n") if isinstance(item, Statement)]
     return ended, reader.pending.removesuffix("\n")

@@ -1,30 +1,38 @@
-"""The front end of scripts: nobody is there to be asked, or to look."""
+"""The front end of scripts: there is nobody to ask, and nobody to show things to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
 from sqlshell.output.copy import Consumer
 from sqlshell.shell.front_end import Paint, Progress
-from sqlshell.shell.running.policy import Ask
 from sqlshell.shell.session import Session
+from sqlshell.sql.analysis.policy import Ask
 from sqlshell.sql.completion.catalog import Catalog
 
 
 class ScriptFrontEnd:
-    """Keeps no history, knows no names, asks nothing."""
+    """Keeps no history, knows no names, asks no questions."""
 
     ask: Ask | None = None
     browse: Consumer | None = None
-    paint: Paint | None = None
 
-    def __init__(self, diagnostics: Diagnostics, progress: Progress) -> None:
+    def __init__(
+        self, diagnostics: Diagnostics, progress: Progress, paint: Callable[[], Paint | None] = lambda: None
+    ) -> None:
         self._diagnostics = diagnostics
         self.progress = progress
+        self._find_paint = paint
         self.catalog = Catalog()
+
+    @functools.cached_property
+    def paint(self) -> Paint | None:
+        """The colors of the theme, loaded when a terminal is written to."""
+        return self._find_paint()
 
     async def token(self, target: str) -> str:
         return ""
@@ -35,16 +43,16 @@ class ScriptFrontEnd:
     def history(self) -> Sequence[tuple[float, str]]:
         return ()
 
-    def forget(self) -> None:
+    def clear_history(self) -> None:
         return None
 
-    def refresh(self) -> None:
+    def refresh_catalog(self) -> None:
         return None
 
-    def saw(self, columns: Iterable[str]) -> None:
+    def note_columns(self, columns: Iterable[str]) -> None:
         return None
 
-    def previews(self) -> Iterable[str]:
+    def theme_previews(self) -> Iterable[str]:
         return ()
 
     def announce(self, text: str) -> None:

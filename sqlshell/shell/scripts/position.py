@@ -1,4 +1,4 @@
-"""Where in which script the shell is."""
+"""The position of the shell in scripts."""
 
 from __future__ import annotations
 
@@ -8,17 +8,28 @@ from collections.abc import Iterator
 from sqlshell.shell.running.attachments import is_stdin
 
 
+def shown_name(script: str) -> str:
+    """The name of a script in messages."""
+    return "<stdin>" if script == "stdin" else script
+
+
 class Position:
-    """The scripts that are being run, each included by the one before it, and the line in the last of them."""
+    """The running scripts, each included by the previous one, and the line in the last of them."""
 
     def __init__(self) -> None:
         self.scripts: list[str] = []
-        """Names, "" for what has none: text that a person typed, and `-c`."""
+        """Names, "" for text without a name: typed text, and `-c`."""
         self.line = 0
+        self.column = 0
+        """That of the statement which is being run, from 1; 0 if its text is not the one in the script."""
 
     def __str__(self) -> str:
         """`FILE:LINE`, "" outside of files."""
-        return f"{self.script}:{self.line}" if self.script and self.line else ""
+        return f"{shown_name(self.script)}:{self.line}" if self.script and self.line else ""
+
+    def at(self, line: int, column: int = 0) -> None:
+        """What runs next begins here."""
+        self.line, self.column = line, column
 
     @property
     def script(self) -> str:
@@ -36,11 +47,11 @@ class Position:
 
     @contextlib.contextmanager
     def within(self, script: str) -> Iterator[None]:
-        """While inside, the position is in this script."""
-        line = self.line
+        """Inside the block, the position is in this script."""
+        line, column = self.line, self.column
         self.scripts.append(script)
         try:
             yield
         finally:
             self.scripts.pop()
-            self.line = line
+            self.at(line, column)

@@ -1,4 +1,4 @@
-"""Scripts as chunks of text, read as they arrive."""
+"""Reads scripts as chunks of text, as they arrive."""
 
 from __future__ import annotations
 
@@ -7,29 +7,28 @@ import codecs
 import contextlib
 import errno
 import os
-import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import Own
-from sqlshell.sql.script.scanner import Item, Scanner, Statement
+from sqlshell.sql.script.scanner import CopyLines, Item, Scanner, Statement
 
 CHUNK = 1 << 16
 MOST_COUNTED = 16
-"""Chunks of a script that are read to count what was not run."""
+"""Maximum chunks of a script that are read to count statements that were not run."""
 
 
-def read_script(path: Own) -> Iterator[Own]:
-    """The text of a file in chunks, `-` being stdin. Raises UsageError when it cannot be read or is not text."""
+def read_script(path: Own, stdin: TextIO) -> Iterator[Own]:
+    """The text of a file in chunks, `-` for `stdin`. Raises UsageError if it cannot be read or is not text."""
     try:
         if path == "-":
-            # Without a buffer: Python aborts at its end where a thread still waits in that of stdin.
-            with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as stdin:
-                yield from decoded(stdin, "stdin")
+            # Without a buffer: Python aborts at exit if a thread still waits for the buffer of stdin.
+            with open(stdin.fileno(), "rb", buffering=0, closefd=False) as file:
+                yield from decoded(file, "stdin")
             return
         with Path(path).expanduser().open("rb") as file:
             yield from decoded(file, path)
@@ -55,7 +54,8 @@ def decoded(stream: BinaryIO, name: str) -> Iterator[Own]:
         except UnicodeDecodeError as error:
             line = lines + error.object[: error.start].count(b"\n")
             raise UsageError(
-                f"{name}:{line}: invalid UTF-8", "a script must be UTF-8 text; iconv converts other encodings"
+                f"{name}:{line}: invalid UTF-8",
+                "a script must be UTF-8 text; convert it with: iconv -f latin1 -t utf-8 FILE > NEW_FILE",
             ) from None
         lines += chunk.count(b"\n")
         if text:
@@ -64,10 +64,10 @@ def decoded(stream: BinaryIO, name: str) -> Iterator[Own]:
             return
 
 
-async def arrival(chunks: Iterator[Own]) -> Own | None:
-    """The next chunk, None behind the last one, while other work goes on. Raises what reading raises.
+async def next_chunk(chunks: Iterator[Own]) -> Own | None:
+    """The next chunk, None after the last one, while other work continues. Raises the errors of reading.
 
-    The thread that waits for it keeps neither the loop nor the program from ending: nobody knows when more will come.
+    The waiting thread does not keep the event loop or the program from exiting, because input may never arrive.
     """
     loop = asyncio.get_running_loop()
     coming: asyncio.Future[Own | None] = loop.create_future()
@@ -94,8 +94,8 @@ async def arrival(chunks: Iterator[Own]) -> Own | None:
     return await coming
 
 
-def next_to(script: str, path: Own) -> Own:
-    """A path that a script names, seen from the folder that the script is in."""
+def beside_script(script: str, path: Own) -> Own:
+    """A path in a script, relative to the directory of the script."""
     given = Path(path).expanduser()
     return path if given.is_absolute() or script == "-" else Own(str(Path(script).parent / given))
 
@@ -109,8 +109,8 @@ def write_text(path: Own, text: str) -> None:
         raise OutputError(f"cannot write {path}: {reason or error}") from None
 
 
-def work_in(folder: Own) -> None:
-    """Change the folder that names of files are seen from. Raises UsageError."""
+def change_working_folder(folder: Own) -> None:
+    """Change the working directory. Raises UsageError."""
     try:
         os.chdir(Path(folder).expanduser())
     except (OSError, RuntimeError) as error:
@@ -118,10 +118,11 @@ def work_in(folder: Own) -> None:
         raise UsageError(f"{folder}: {reason}") from None
 
 
-def left_out(scanner: Scanner, items: Sequence[Item], arriving: Iterable[str], *, surely: bool) -> str:
-    """How many statements and commands of a script are not run: `items`, those that the scanner has, those that arrive.
+def skipped_message(scanner: Scanner, items: Sequence[Item], arriving: Iterable[str], *, surely: bool) -> str:
+    """A message about the statements and commands of a script that are not run: `items`, those that the scanner has,
+    and those that arrive.
 
-    `surely` says that no more than that will come. "" when there are none.
+    `surely` says that no more will arrive. "" if there are none.
     """
     left = [*items]
     while found := scanner.read():
@@ -134,6 +135,7 @@ def left_out(scanner: Scanner, items: Sequence[Item], arriving: Iterable[str], *
             break
     else:
         surely = False
+    left = [item for item in left if not isinstance(item, CopyLines)]
     statements = sum(isinstance(item, Statement) for item in left)
     counts = [
         f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""The variables of a shell: what \\set, \\gset and --set made, and what each statement leaves behind."""
+"""The variables of a shell: those of \\set, \\gset and --set, and those that each statement sets."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.interface.sqlstate import DONE
-from sqlshell.origin import Own, Text, mine, theirs
+from sqlshell.origin import Own, Text, own_text, service_text
 from sqlshell.shell.session import Session
+from sqlshell.sql.analysis.lexed import Lexed
 
 SWITCHES = {"on": True, "true": True, "1": True, "yes": True, "off": False, "false": False, "0": False, "no": False}
-KEPT = frozenset({"LAST_STATEMENT_ID", "ROW_COUNT", "SQLSTATE", "ERROR", "ELAPSED", "LAST_ERROR_MESSAGE"})
-"""What each statement sets."""
+RESERVED = frozenset({"LAST_STATEMENT_ID", "ROW_COUNT", "SQLSTATE", "ERROR", "ELAPSED", "LAST_ERROR_MESSAGE"})
+"""Variables that each statement sets."""
 OPTIONS = ("ON_ERROR_STOP", "ECHO", "QUIET")
 """Variables that are options of the shell."""
-CONTROL = frozenset({*OPTIONS, *KEPT, "SHELL_ERROR", "SHELL_EXIT_CODE"})
-"""Names that a service never sets by a column's name: they are the shell's own, and scripts decide by them."""
+CONTROL = frozenset({*OPTIONS, *RESERVED, "SHELL_ERROR", "SHELL_EXIT_CODE"})
+"""Names that a service's column cannot set, because they belong to the shell and control scripts."""
 _STATE = re.compile(r"[0-9A-Z]{5}")
 
 
 class Variables(Mapping[str, Text]):
-    """Names and texts, with where these came from; those of OPTIONS are the shell's own options, as in psql."""
+    """Names and values with their origin; those of OPTIONS are options of the shell, as in psql."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -37,62 +38,64 @@ class Variables(Mapping[str, Text]):
         return len(self._values)
 
     def set(self, name: Own, value: Text) -> None:
-        """Raises UsageError for a name or a value that is not allowed."""
+        """Set a variable. Raises UsageError for an invalid name or value."""
         _check(name)
         if name in OPTIONS:
             self._choose(name, value.own(f"the value of {name}"))
         self._values[name] = value
-        self._session.keeping.note(value.text, name)
+        self._session.secret_filter.add(value.text, name)
 
     def receive(self, rows: Mapping[str, str | None]) -> None:
-        """Variables whose names and values a service gave; None unsets one.
+        """Set variables whose names and values came from a service; None unsets one.
 
-        Raises UsageError for a name that is not allowed or that is the shell's own; then none is set.
+        Raises UsageError for an invalid name, or one that belongs to the shell; then none is set.
         """
         check_received(rows)
         for name, value in rows.items():
             if value is None:
                 self._values.pop(name, None)
             else:
-                self._values[name] = theirs(value, f":{name}")
-                self._session.keeping.note(value, name)
+                self._values[name] = service_text(value, f":{name}")
+                self._session.secret_filter.add(value, name)
 
     def unset(self, name: Own) -> None:
         self._values.pop(name, None)
         if name == "ON_ERROR_STOP":
             self._session.options.on_error = "continue"
 
-    def given(self, text: Own) -> None:
-        """One `NAME=VALUE` of the command line; `NAME` alone is empty. Raises UsageError."""
+    def set_from_argument(self, text: Own) -> None:
+        """Set a variable from `NAME=VALUE` of the command line; `NAME` alone is empty. Raises UsageError."""
         name, _, value = text.partition("=")
         if name.isdecimal():
             raise UsageError(f"--set {text}: {name!r} is not a valid variable name", "example: --set limit=5")
-        self.set(Own(name), mine(Own(value)))
+        self.set(Own(name), own_text(Own(value)))
 
-    def fill(self, sql: Text) -> Text:
+    def substitute(self, sql: Lexed | Text) -> Text:
         """The statement with its variables' values."""
         if not self._values:
-            return sql
+            return sql.whole if isinstance(sql, Lexed) else sql
         from sqlshell.sql.variables import substituted
 
         return substituted(sql, self._values)
 
-    def ended(self, error: ShellError | None) -> None:
-        """What the last statement left behind. Numbers and codes are checked; all else is the service's."""
+    def record_outcome(self, error: ShellError | None) -> None:
+        """Set the variables of the last statement's outcome. Numbers and codes are validated; everything else counts as
+        coming from the service.
+        """
         session = self._session
         failed = error is not None
-        statement_id = (error.where.statement_id if error is not None else "") or session.state.last_id
+        statement_id = (error.where.statement_id if error is not None else "") or session.state.last_statement_id
         state = (error.where.sql_state or "XX000") if error is not None else DONE
         self._values |= {
-            "LAST_STATEMENT_ID": theirs(statement_id, ":LAST_STATEMENT_ID"),
-            "ROW_COUNT": mine(Own(str(0 if failed else session.rows or 0))),
-            "SQLSTATE": mine(Own(state)) if _STATE.fullmatch(state) else theirs(state, ":SQLSTATE"),
-            "ERROR": mine(Own("true" if failed else "false")),
-            "ELAPSED": mine(Own(f"{session.elapsed or 0.0:.3f}")),
+            "LAST_STATEMENT_ID": service_text(statement_id, ":LAST_STATEMENT_ID"),
+            "ROW_COUNT": own_text(Own(str(0 if failed else session.rows or 0))),
+            "SQLSTATE": own_text(Own(state)) if _STATE.fullmatch(state) else service_text(state, ":SQLSTATE"),
+            "ERROR": own_text(Own("true" if failed else "false")),
+            "ELAPSED": own_text(Own(f"{session.elapsed or 0.0:.3f}")),
         }
         if error is not None:
             message = next(iter(error.message.splitlines()), "")
-            self._values["LAST_ERROR_MESSAGE"] = theirs(message, ":LAST_ERROR_MESSAGE")
+            self._values["LAST_ERROR_MESSAGE"] = service_text(message, ":LAST_ERROR_MESSAGE")
 
     def _choose(self, name: str, value: Own) -> None:
         options = self._session.options
@@ -108,7 +111,7 @@ class Variables(Mapping[str, Text]):
 
 
 def check_received(names: Iterable[str]) -> None:
-    """Raises UsageError where one is not allowed, or is the shell's own."""
+    """Raises UsageError if a name is invalid, or belongs to the shell."""
     for name in names:
         _check(name)
         if name in CONTROL:
@@ -124,7 +127,7 @@ def _check(name: str) -> None:
 
 
 def switch(text: str, name: str) -> bool:
-    """on or off, in psql's words and their beginnings. Raises UsageError."""
+    """Parse on or off in psql's spellings and abbreviations. Raises UsageError."""
     word = text.strip().lower()
     for known, value in SWITCHES.items():
         if word == known or (word and known.startswith(word) and word not in {"o"}):

@@ -1,1 +1,1 @@
-"""What a statement is and does: its tokens, its kind, whether it writes, the files and secrets that it names."""
+"""What a statement is and does: its tokens, its kind, whether it writes and may be sent, its files and secrets."""

@@ -1,6 +1,6 @@
-"""What a statement may do, for a policy: whether it writes, and the words by which a person would name it.
+"""What a statement may do, for a policy: whether it writes, and the names by which a policy can refer to it.
 
-By tokens, never by substrings. What is not known writes.
+Decides by tokens, never by substrings. Unknown statements count as writing.
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ from typing import Final
 from msgspec import Struct
 
 from sqlshell.spelling import nearest
-from sqlshell.sql.analysis.kinds import VERBS, explained, reads, verb_of
+from sqlshell.sql.analysis.kinds import VERBS, explained, reads, verb_of, without_parentheses
+from sqlshell.sql.analysis.lexed import Lexed, once
 from sqlshell.sql.analysis.read_only_forms import is_read_only_form
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.analysis.writes import (
+    QUERIES,
+    SHOWING,
     Call,
     ambiguity,
     changes_session_only,
     in_transaction,
-    tokenizations,
     write_reasons,
 )
 from sqlshell.sql.keywords import DROP_OBJECTS, UPDATE_OBJECTS
 
 _SESSION: Final = frozenset({"USE", "RESET", "BEGIN", "COMMIT", "ROLLBACK", "END", "ABORT", "START"})
-"""Verbs that change the session alone; some have other forms, which are looked at below."""
+"""Verbs that change only the session; some have other forms, which are checked below."""
 
 _FILLERS: Final = frozenset(
     {"OR", "REPLACE", "TEMP", "TEMPORARY", "IF", "NOT", "EXISTS", "RECURSIVE", "UNLOGGED", "ONLY"}
@@ -45,6 +47,7 @@ _FORMS: Final = frozenset(
         *(f"{verb} {kind}" for verb in ("ALTER", "CREATE", "CREATE OR REPLACE", "DROP") for kind in _KINDS),
     }
 )
+_RETURNING: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 _DESCRIBED: Final = frozenset({"CREATE", "INSERT"})
 _INNER: Final = frozenset({"COPY", "DELETE", "INSERT", "MERGE", "TRUNCATE", "UPDATE", "DROP", "CREATE", "ALTER"})
 
@@ -52,7 +55,7 @@ _INNER: Final = frozenset({"COPY", "DELETE", "INSERT", "MERGE", "TRUNCATE", "UPD
 def is_pattern(pattern: str) -> bool:
     """Whether a policy's pattern matches any statement."""
     wanted = " ".join(pattern.upper().split())
-    # What is granted are privileges, of which a service has its own.
+    # GRANT is followed by privileges, and services have their own.
     granted = wanted.removeprefix("GRANT ").removeprefix("REVOKE ")
     return wanted in VERBS or wanted in _FORMS or (granted != wanted and granted.isidentifier())
 
@@ -63,35 +66,64 @@ def nearest_pattern(pattern: str) -> str:
 
 
 class Effects(Struct, frozen=True):
-    """`names` are what a statement is called, from the general to the special: `DROP`, `DROP TABLE`."""
+    """The effects of one statement. `names` are its names from the general to the specific: `DROP`, `DROP TABLE`."""
 
     writes: bool
     names: tuple[str, ...]
     reason: str = ""
-    """What in it may write, where its name does not tell."""
+    """The part of the statement that may write, if the statement's name does not tell."""
 
     @property
     def name(self) -> str:
         return self.names[-1] if self.names else "nothing"
 
     def matches(self, pattern: str) -> bool:
-        """Whether a policy's pattern means this statement, such as `DROP` or `DELETE WITHOUT WHERE`."""
+        """Whether a policy's pattern, such as `DROP` or `DELETE WITHOUT WHERE`, matches this statement."""
         wanted = " ".join(pattern.upper().split())
         return wanted in self.names or (wanted == "WRITE" and self.writes)
 
 
-def effects(sql: str) -> list[Effects]:
-    """Of each statement in a text: one, as a rule; those of an application, and those joined by `;`, apart.
+@once
+def effects(statement: Lexed) -> list[Effects]:
+    """The effects of each statement in a text: usually one; the statements of an application, or separated by `;`, are
+    separate.
 
-    Where engines read the text differently they are those of every reading.
+    If engines read the text differently, the effects of all readings are returned.
     """
     found: list[Effects] = []
-    read = tokenizations(sql)
-    for given in read:
+    for given in statement.readings:
         found += [item for part in _parts(given) if (item := _effects(part)) not in found]
-    if found and (reason := ambiguity(sql, read[0])):
+    if found and (reason := ambiguity(statement)):
         found[0] = Effects(True, found[0].names, reason)
     return found
+
+
+def first_without_rows(statement: Lexed) -> str:
+    """The name of the first statement in a text that is neither a query, nor one that shows something, nor INSERT,
+    UPDATE, DELETE or MERGE … RETURNING; "" if there is none.
+
+    A query may call unknown functions. If engines read the text differently, each reading counts.
+    """
+    found = (part for given in statement.readings for part in _parts(given) if not _gives_rows(part))
+    part = next(found, None)
+    return "" if part is None else _effects(part).name
+
+
+def _gives_rows(part: Sequence[Token]) -> bool:
+    part = without_parentheses(part)
+    first = part[0].word if part else ""
+    if first == "EXPLAIN":
+        rest, runs = explained(part)
+        return not runs or _gives_rows(rest)
+    if first in SHOWING:
+        return True
+    verb = verb_of(part)
+    if verb in _RETURNING:
+        return "RETURNING" in _outside(part)
+    if verb in QUERIES:
+        returning = any(token.word == "RETURNING" for token in part)
+        return "INTO" not in set(write_reasons(part)) and (returning or _INNER.isdisjoint(_inside(part)))
+    return first != "ATTACH" and is_read_only_form(part)
 
 
 def _parts(given: Sequence[Token]) -> Iterator[list[Token]]:
@@ -109,7 +141,7 @@ def _parts(given: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 def _unwrapped(part: list[Token]) -> Iterator[list[Token]]:
-    """Without what opens and closes an application around its statements."""
+    """The tokens without the beginning and end of an application."""
     said = [token.word for token in part[:2]]
     if said == ["BEGIN", "APPLICATION"]:
         part = part[3:]
@@ -120,18 +152,16 @@ def _unwrapped(part: list[Token]) -> Iterator[list[Token]]:
 
 
 def _effects(part: Sequence[Token]) -> Effects:
-    start = next((at for at, token in enumerate(part) if token.text != "(" or token.kind != "sign"), len(part))
-    part = part[start:]
+    part = without_parentheses(part)
     if part and part[0].word == "EXPLAIN":
         rest, runs = explained(part)
         if not runs:
-            called = next((item for item in write_reasons(rest) if isinstance(item, Call)), "")
-            return Effects(bool(called), ("EXPLAIN",), called)
-        # The statement runs: what asks about it asks about this.
+            return _planned("EXPLAIN", rest)
+        # The statement runs, so a pattern for it must match this one.
         ran = _plain_effects(rest) if rest else Effects(True, ())
-        return Effects(not (rest and reads(rest)), (*ran.names, "EXPLAIN", "EXPLAIN ANALYZE"), ran.reason)
+        return Effects(not reads(part), (*ran.names, "EXPLAIN", "EXPLAIN ANALYZE"), ran.reason)
     if part and part[0].word == "PREPARE" and (rest := _prepared(part)):
-        # EXECUTE does not tell what it runs: what asks about that asks about this.
+        # EXECUTE does not show which statement runs, so a pattern for PREPARE must match it.
         found = _plain_effects(part)
         within = dict.fromkeys([*_plain_effects(rest).names, *found.names])
         names = (*(name for name in within if name != "PREPARE"), "PREPARE")
@@ -150,9 +180,8 @@ def _plain_effects(part: Sequence[Token]) -> Effects:
     if is_read_only_form(part):
         return Effects(False, ("COPY", "COPY TO") if first == "COPY" else (first,))
     if first in {"DESCRIBE", "DESC"} and said[1:2] and said[1] in _DESCRIBED:
-        # It tells what a statement would make, and makes nothing.
-        called = next((item for item in write_reasons(part) if isinstance(item, Call)), "")
-        return Effects(bool(called), (first,), called)
+        # It describes what a statement would create, and creates nothing.
+        return _planned(first, part)
     inside = _inside(part)
     if verb == "UPDATE" and said[1:2] and said[1] in UPDATE_OBJECTS and "SET" not in _outside(part):
         return Effects(True, (*inside, verb, f"{verb} {said[1]}"))
@@ -163,7 +192,7 @@ def _plain_effects(part: Sequence[Token]) -> Effects:
         out = "TO" in _outside(part)
         return Effects(True, (*inside, "COPY", "COPY TO" if out else "COPY FROM"))
     if first == "CREATE" and said[1:3] == ["OR", "REPLACE"]:
-        # What stood under that name is gone, as after DROP.
+        # The previous object of that name is gone, as after DROP.
         verbs = ("DROP", "CREATE", "CREATE OR REPLACE")
         return Effects(True, tuple(name for verb in verbs for name in _named(verb, said[1:])))
     if first == "TRUNCATE":
@@ -178,6 +207,12 @@ def _plain_effects(part: Sequence[Token]) -> Effects:
     return Effects(True, (verb or first or "UNKNOWN", *inside), reason)
 
 
+def _planned(name: str, part: Sequence[Token]) -> Effects:
+    """What a statement does whose plan alone is asked for: its functions may be called for that."""
+    called = next((item for item in write_reasons(part) if isinstance(item, Call)), "")
+    return Effects(bool(called), (name,), called)
+
+
 def _prepared(part: Sequence[Token]) -> Sequence[Token]:
     """The statement of a PREPARE."""
     start = next((number for number, token in enumerate(part) if token.word == "AS"), len(part))
@@ -185,7 +220,7 @@ def _prepared(part: Sequence[Token]) -> Sequence[Token]:
 
 
 def _inside(part: Sequence[Token]) -> tuple[str, ...]:
-    """What the common table expressions of a query write, and statements in other parentheses."""
+    """The effects of common table expressions and of statements in other parentheses."""
     found: dict[str, None] = {}
     opened: list[tuple[str, list[str]]] = []
     for number, token in enumerate(part):
@@ -202,7 +237,7 @@ def _inside(part: Sequence[Token]) -> tuple[str, ...]:
 
 
 def _inner(verb: str, words: Sequence[str]) -> tuple[str, ...]:
-    """The names of the statement in a parenthesis, of the words that stand in it and in no further one."""
+    """The names of the statement in a parenthesis, by the words directly in it."""
     match verb:
         case "UPDATE" | "DELETE":
             return (verb,) if "WHERE" in words else (verb, f"{verb} WITHOUT WHERE")
@@ -229,7 +264,7 @@ def _session_alone(said: Sequence[str], part: Sequence[Token]) -> bool:
 
 
 def _outside(part: Sequence[Token]) -> list[str]:
-    """The words that stand in no brackets."""
+    """The words outside of brackets."""
     depth = 0
     found = []
     for token in part:

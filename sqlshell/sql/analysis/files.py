@@ -1,9 +1,9 @@
-"""The local files that a statement's text names: `'file' = '@path'`, as tools of the interface write it."""
+"""The local files that a statement uploads: `'file' = '@path'`, as in other tools for the interface."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Final
@@ -11,8 +11,9 @@ from typing import Final
 from msgspec import Struct
 
 from sqlshell.origin import Own, Text, refused
+from sqlshell.sql.analysis.lexed import Lexed, lexed, once
 from sqlshell.sql.analysis.read_only_functions import is_read_only_function
-from sqlshell.sql.analysis.tokens import Token, tokens
+from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.identifiers import RESERVED, literal
 
 _READER: Final = re.compile(r"read_\w+|\w+_scan|sniff_csv", re.I)
@@ -31,14 +32,14 @@ _SETTLING: Final = frozenset(
         *("SECRET", "GLOBAL", "VARIABLE", "EXECUTE"),
     }
 )
-"""Words near the beginning of statements that reach outside of the database."""
+"""Words near the beginning of statements that access something outside the database."""
 _NO_CALLS: Final = RESERVED | {
     *("CHECK", "COMMENT", "CONFLICT", "COPY", "ENUM", "EXCLUDE", "EXISTS", "FILTER", "GLOB", "ILIKE", "IN", "KEY"),
     *("LATERAL", "MAP", "OVER", "REPLACE", "RETURNING", "ROW", "SIMILAR", "SOME", "STRUCT", "TO", "UNIQUE"),
 }
-"""Words before a bracket that call nothing."""
+"""Words that may precede a parenthesis that is not a call."""
 _NAMING: Final = frozenset({"TABLE", "INTO", "EXISTS", "TYPE", "STREAM", "CHANGELOG", "RECURSIVE"})
-"""Words behind which a name stands, and a bracket for its columns."""
+"""Words that are followed by a name and a list of its columns."""
 _QUERIES: Final = frozenset(
     {"SHOW", "SELECT", "FROM", "WITH", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT", "COPY"}
 )
@@ -59,41 +60,44 @@ _ENDINGS: Final = frozenset(
 
 
 class NamedFile(Struct, frozen=True):
-    """A file that a statement names, and the option that it is for."""
+    """A file that a statement names, and the option that names it."""
 
     key: str
     path: Own
 
 
 class WithFiles(Struct, frozen=True):
-    """`sql` names the files by their base names alone; `files` are those that the text named with `@`."""
+    """A statement and its files. In `sql` they are named by their base names; `files` are those that the text named
+    with `@`.
+    """
 
     sql: str
     files: tuple[NamedFile, ...]
 
 
-def named_files(statement: Text, *, again: bool = False) -> WithFiles:
-    """Take the `@path` of each `'key' = '@path'` out of the WITH lists of a statement. `'@@value'` is the value
-    `@value`, and a lone `@` is itself; so is what begins with `@` and came from a service, but for the key `file` and
-    where the text may be read `again` as the person's own.
+def named_files(statement: Lexed | Text, *, again: bool = False) -> WithFiles:
+    """Replace the `@path` of each `'key' = '@path'` in the WITH lists of a statement by the base name.
 
-    Raises UsageError for a file in which anything else came from a service.
+    `'@@value'` becomes the value `@value`. A lone `@` is not changed, and neither is a value from a service that begins
+    with `@`, except for the key `file`, or if the text may be read `again` as the user's own. Raises UsageError if a
+    part of the path came from a service.
     """
+    statement = lexed(statement)
     sql = statement.text
     if "'@" not in sql:
         return WithFiles(sql, ())
-    own = _own(statement)
+    own = statement.own
     made: list[str] = []
     found: list[NamedFile] = []
     done = 0
-    for key, sign, value in _options(list(tokens(sql))):
+    for key, sign, value in _options(statement.tokens):
         if value.kind != "string" or not value.value.startswith("@") or len(value.value) < 2:
             continue
         name = "".join(token.value for token in key)
         if not again and not own(value) and all(map(own, key)) and name.lower() != "file":
             continue
         if not all(map(own, (*key, sign, value))):
-            raise refused("the name of a file to upload", statement.source)
+            raise refused("the name of a file to upload", statement.whole.source)
         sent = path = value.value[1:]
         if not path.startswith("@"):
             found.append(NamedFile(name, Own(path)))
@@ -104,7 +108,7 @@ def named_files(statement: Text, *, again: bool = False) -> WithFiles:
 
 
 def _options(given: Sequence[Token]) -> Iterator[tuple[list[Token], Token, Token]]:
-    """The key, the sign and the value of each `key = value` in the WITH lists of a statement."""
+    """The tokens of key, `=` and value of each `key = value` in the WITH lists of a statement."""
     lists: list[bool] = []
     key: list[Token] = []
     sign: Token | None = None
@@ -126,21 +130,17 @@ def _options(given: Sequence[Token]) -> Iterator[tuple[list[Token], Token, Token
             key, sign = [], None
 
 
-def _own(statement: Text) -> Callable[[Token], bool]:
-    """Tells the tokens that are the person's own, and would be the same whatever the rest of the statement was."""
-    if not statement.foreign:
-        return lambda token: True
-    known = {(token.start, token.text) for token in tokens(statement.blanked)}
-    return lambda token: (token.start, token.text) in known
+@once
+def read_files(statement: Lexed) -> tuple[str, ...]:
+    """The paths that a statement reads: those of `FROM 'path'`, also in COPY, and of `read_csv('path')` and similar
+    functions.
+    """
+    return tuple(_read_files(statement)) if _MAY_READ.search(statement.text) else ()
 
 
-def read_files(sql: str) -> Iterator[str]:
-    """The paths that a statement reads: those of `FROM 'path'`, as in COPY, and of `read_csv('path')` and its like."""
-    if not _MAY_READ.search(sql):
-        return
-    given = list(tokens(sql))
+def _read_files(statement: Lexed) -> Iterator[str]:
     reader = False
-    for before, token in pairwise(given):
+    for before, token in pairwise(statement):
         if token.text == "(" and _READER.fullmatch(before.word):
             reader = True
         elif token.text == ")":
@@ -149,28 +149,30 @@ def read_files(sql: str) -> Iterator[str]:
             yield token.value
 
 
-def names_file(statement: Text, name: str) -> bool:
+def names_file(statement: Lexed | Text, name: str) -> bool:
     """Whether a string of the statement is that name.
 
-    Raises UsageError where it stands for a file that is sent, and came from a service.
+    Raises UsageError if the string names a file to upload and came from a service.
     """
-    own, given = _own(statement), list(tokens(statement.text))
+    statement = lexed(statement)
+    own, given = statement.own, statement.tokens
     if any(value.kind == "string" and value.value == name and not own(value) for _, _, value in _options(given)):
-        raise refused("the name of a file to upload", statement.source)
+        raise refused("the name of a file to upload", statement.whole.source)
     return any(token.kind == "string" and token.value == name and own(token) for token in given)
 
 
-def refuse_files(statement: Text) -> None:
-    """Raise UsageError where what came from a service names a file, as far as the tokens tell.
+def refuse_files(statement: Lexed | Text) -> None:
+    """Raise UsageError if a value from a service names a file, as far as the tokens show.
 
-    It is for statements of a DuckDB that works with the person's own rights.
+    For statements that a DuckDB runs with the user's own permissions.
     """
-    if not statement.foreign:
+    statement = lexed(statement)
+    if not statement.whole.foreign:
         return
-    own, given = _own(statement), list(tokens(statement.text))
+    own, given = statement.own, statement.tokens
     settles = any(map(_settles, given[:4])) or any(token.word == "SET" for token in given[:1])
     if settles and not all(map(own, given)):
-        raise refused("a part of this statement", statement.source)
+        raise refused("a part of this statement", statement.whole.source)
     open_ = [_Bracket(query=True)]
     for number, token in enumerate(given):
         before = given[number - 1] if number else None
@@ -198,14 +200,14 @@ def refuse_files(statement: Text) -> None:
             target = last.copies and not (token.kind == "name" and before is not None and before.word == "COPY")
             foreign = file or target or (ending and last.relations) or (last.unknown and token.kind == "string")
         if foreign:
-            raise refused("a file name or part of an expression that opens a file", statement.source)
+            raise refused("a file name or part of an expression that opens a file", statement.whole.source)
         last.expected = False
 
 
 class _Bracket(Struct):
-    """A bracket that is open: of a function that opens files, or of one that is `unknown` and may be a macro that does.
+    """An open bracket: of a function that opens files, or of an `unknown` one, which may be a macro that does.
 
-    Behind `relations` a string is a file; one is `expected` next.
+    If `relations` is set, a string is a file; `expected` says that the next token may be one.
     """
 
     reader: bool = False
@@ -217,7 +219,7 @@ class _Bracket(Struct):
 
 
 def _calls_unknown(given: Sequence[Token], number: int) -> bool:
-    """Whether a bracket begins the arguments of a function that nobody here knows."""
+    """Whether a bracket begins the arguments of an unknown function."""
     at = number - 1
     if at < 0 or given[at].kind not in {"word", "name"} or given[at].word in _NO_CALLS:
         return False
@@ -233,7 +235,7 @@ def _settles(token: Token) -> bool:
 
 
 def _like_file(token: Token, following: Sequence[Token]) -> bool:
-    """Whether a relation is a file: `'a.csv'`, `"a.csv"` and `a.csv` are."""
+    """Whether a relation looks like a file: `'a.csv'`, `"a.csv"` or `a.csv`."""
     if (
         token.kind == "string"
         or any(char in token.value for char in "/\\*?[")

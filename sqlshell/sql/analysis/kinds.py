@@ -1,4 +1,4 @@
-"""What kind of statement a text is, and whether it only reads: by its tokens, never by a substring.
+"""The kind of a statement, and whether it only reads. Decides by tokens, never by substrings.
 
 Anything unknown counts as writing; writes.py examines statements that begin like those that read.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import islice
 from typing import Final
 
-from sqlshell.sql.analysis.tokens import Token, tokens
-from sqlshell.sql.analysis.writes import READS, ambiguity, tokenizations, write_reasons
+from sqlshell.sql.analysis.lexed import Lexed, once
+from sqlshell.sql.analysis.tokens import Token
+from sqlshell.sql.analysis.writes import READS, ambiguity, write_reasons
 from sqlshell.sql.keywords import LOCAL_STATEMENTS, STATEMENTS
 
 _IN_WITH: Final = frozenset({"AS", "NOT", "MATERIALIZED", "SEARCH", "CYCLE", "USING"})
@@ -21,6 +21,9 @@ VERBS: Final = frozenset(words.split()[0] for words in (*STATEMENTS, *LOCAL_STAT
 }
 """First words of statements."""
 _EXPLAINED: Final = VERBS | {"SELECT", "FROM", "VALUES", "WITH", "TABLE", "SHOW", "MERGE", "REPLACE", "INSERT"}
+
+_MAY_READ: Final = READS | {"EXPLAIN", "WITH"}
+"""First words of statements that may read."""
 
 _MAY_USE: Final = re.compile(r"\s*(?:USE\b|--|/\*)", re.IGNORECASE)
 _LEAVES: Final = {
@@ -33,19 +36,26 @@ _LEAVES: Final = {
 }
 
 
-def replaced_parts(sql: str) -> tuple[str, ...]:
-    """The parts of the context that a USE replaces; without a kind it names a database, a schema, or both."""
-    if not _MAY_USE.match(sql):
+@once
+def replaced_parts(statement: Lexed) -> tuple[str, ...]:
+    """The parts of the context that a USE replaces; without a kind the name is that of a database,
+    a schema, or both.
+    """
+    if not _MAY_USE.match(statement.text):
         return ()
-    said = [token.word for token in islice(tokens(sql), 3)]
+    said = [token.word for token in statement.first(3)[:3]]
     if not said or said[0] != "USE":
         return ()
     return _LEAVES.get(said[1] if len(said) == 3 else "", _LEAVES["DATABASE"])
 
 
-def verb(sql: str) -> str:
-    """The statement's first word in capitals; of WITH … that of the statement behind it; "" where there is none."""
-    return verb_of(_bare(sql))
+@once
+def verb(statement: Lexed) -> str:
+    """The first word of a statement in capitals; for WITH … that of the statement after it; "" if there is none."""
+    first = statement.first(1)
+    return (
+        first[0].word if first and first[0].word not in {"", "WITH"} else verb_of(without_parentheses(statement.tokens))
+    )
 
 
 def verb_of(given: Sequence[Token]) -> str:
@@ -57,10 +67,14 @@ def verb_of(given: Sequence[Token]) -> str:
     return given[0].word
 
 
-def reads_only(sql: str) -> bool:
-    """Whether running it twice does no more than running it once, as far as its text tells."""
-    found = tokenizations(sql)
-    return not ambiguity(sql, found[0]) and all(reads(_unwrapped(given)) for given in found)
+@once
+def reads_only(statement: Lexed) -> bool:
+    """Whether running it twice has the same effect as running it once, as far as its text shows."""
+    first = statement.first(1)
+    if not first or (first[0].text != "(" and first[0].word not in _MAY_READ):
+        # Nothing behind it makes it read.
+        return False
+    return not ambiguity(statement) and all(reads(without_parentheses(given)) for given in statement.readings)
 
 
 def reads(given: Sequence[Token]) -> bool:
@@ -76,9 +90,9 @@ def reads(given: Sequence[Token]) -> bool:
 
 
 def explained(part: Sequence[Token]) -> tuple[Sequence[Token], bool]:
-    """The statement behind EXPLAIN and its options, and whether these have it run (ANALYZE).
+    """The statement after EXPLAIN and its options, and whether the options run it (ANALYZE).
 
-    Unknown options may have it run. The statement is empty where none is found.
+    Unknown options count as running it. The statement is empty if none is found.
     """
     depth = 0
     runs = False
@@ -99,12 +113,8 @@ def _starts(part: Sequence[Token], number: int) -> bool:
     return word in _EXPLAINED and word not in {"ANALYZE", "EXPLAIN"}
 
 
-def _bare(sql: str) -> Sequence[Token]:
-    return _unwrapped(list(tokens(sql)))
-
-
-def _unwrapped(given: Sequence[Token]) -> Sequence[Token]:
-    """The tokens without the parentheses that a query may begin with."""
+def without_parentheses(given: Sequence[Token]) -> Sequence[Token]:
+    """The tokens without the opening parentheses of a query."""
     start = 0
     while start < len(given) and given[start].text == "(":
         start += 1
@@ -112,7 +122,7 @@ def _unwrapped(given: Sequence[Token]) -> Sequence[Token]:
 
 
 def _after_with(given: Sequence[Token]) -> str:
-    """The verb behind the common table expressions: the first one at their own level that no `AS (` is around."""
+    """The verb after the common table expressions: the first verb at their level that is not inside `AS (`."""
     depth = 0
     for number, token in enumerate(given):
         if token.text == "(":

@@ -1,4 +1,4 @@
-"""Statements of other verbs than queries that only look, each by its exact form: what has more to it may write."""
+"""Statements other than queries that only read, each recognized by its exact form: anything additional may write."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _PRAGMAS: Final = frozenset(
         *("table_info", "table_xinfo", "user_agent", "version"),
     }
 )
-"""Those that show something, with or without a name in parentheses."""
+"""PRAGMAs that show something, with or without a name in parentheses."""
 
 _NAMES: Final = frozenset({"word", "name"})
 _TESTED: Final = frozenset({"STORE", "SCHEMA_REGISTRY"})
 _SCHEME: Final = re.compile(r"\w{2,}:")
-"""How a path begins that is none: an extension would be fetched for it."""
+"""The beginning of a URL: DuckDB would load an extension for it."""
 
 _ATTACH_OPTIONS: Final = frozenset({"READ_ONLY", "READ_ONLY TRUE", "READ_ONLY 1", "TYPE DUCKDB"})
 _COPY_OPTIONS: Final = frozenset(
@@ -34,8 +34,7 @@ _COPY_OPTIONS: Final = frozenset(
 
 
 def is_read_only_form(given: Sequence[Token]) -> bool:
-    """Whether a statement is one of these: CAN I, TEST STORE, a PRAGMA that shows, ATTACH … (READ_ONLY), COPY … TO
-    STDOUT."""
+    """Whether a statement has one of the forms CAN I, TEST STORE, PRAGMA, ATTACH … (READ_ONLY), COPY … TO STDOUT."""
     said = [token.word for token in islice(given, 3)]
     match said[:1]:
         case ["CAN"]:
@@ -56,7 +55,7 @@ def _names(given: Sequence[Token]) -> bool:
 
 
 def _one_name(given: Sequence[Token]) -> bool:
-    """Whether there is nothing, or one name or string in parentheses."""
+    """Whether the tokens are empty, or one name or string in parentheses."""
     if not given:
         return True
     inside = given[1:-1]
@@ -68,7 +67,7 @@ def _one_name(given: Sequence[Token]) -> bool:
 
 
 def _attaches_to_read(given: Sequence[Token]) -> bool:
-    """ATTACH [DATABASE] [IF NOT EXISTS] 'file' [AS name] (READ_ONLY) of a plain path."""
+    """Whether this is ATTACH [DATABASE] [IF NOT EXISTS] 'file' [AS name] (READ_ONLY) with a plain path."""
     start = next((number for number, token in enumerate(given) if token.kind == "string"), 0)
     end = next((number for number, token in enumerate(given) if token.text == "("), 0)
     if not 0 < start < end or given[-1].text != ")" or _SCHEME.match(given[start].value):
@@ -84,7 +83,7 @@ def _attaches_to_read(given: Sequence[Token]) -> bool:
 
 
 def _copies_out(given: Sequence[Token]) -> bool:
-    """COPY of a relation or a query that reads TO STDOUT, with plain options."""
+    """Whether this is COPY of a relation, or of a query that reads, TO STDOUT with plain options."""
     depth, to = 0, 0
     for number, token in enumerate(given):
         if token.kind == "sign" and token.text in "()":

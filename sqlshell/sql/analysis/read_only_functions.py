@@ -1,6 +1,6 @@
-"""The functions that are known to read: those of the local service's engine, and what others commonly have.
+"""Functions that are known to only read: those of the local service's engine, and common ones of other engines.
 
-A function that is not here may write, as `nextval` does, for all that a text can tell.
+A function that is not listed may write, as `nextval` does.
 """
 
 from __future__ import annotations
@@ -125,10 +125,10 @@ variant_to_parquet_variant variant_type variant_typeof vector_type version verte
 weekofyear weighted_avg which_secret window_end window_start xmltable xor year yearweek zeroifnull
 """
 KNOWN: Final = frozenset(_KNOWN.split())
-"""In small letters."""
+"""The names in lower case."""
 
 
 def is_read_only_function(name: str) -> bool:
-    """Whether a function of this name, in any case, is known to read."""
+    """Whether the function of this name, in any case, is known to only read."""
     low = name.lower()
     return low in KNOWN or low.startswith(("collate_", "icu_collate_"))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from sqlshell.sql.analysis.lexed import Lexed, Redact, Sql, lexed, once
 from sqlshell.sql.analysis.tokens import Token, tokens
 from sqlshell.sql.identifiers import literal
 from sqlshell.sql.script.blanks import FOREIGN, ambiguous_characters
@@ -20,16 +21,22 @@ NAMES: Final = re.compile(
     r"|auth[_.\- ]?(?:header|code|key|user)|user[_.\- ]?info|sasl[_.\- ]?user|(?<![a-z])identified(?![a-z])|cookie",
     re.I,
 )
-"""Names whose values nobody else may read: `'kafka.sasl.password' = '…'`, `ACCESS_KEY_ID '…'`."""
+"""Names of options with secret values: `'kafka.sasl.password' = '…'`, `ACCESS_KEY_ID '…'`."""
+
+STEMS: Final = (
+    *("auth", "bearer", "connection", "cookie", "credential", "dsn", "identified", "jaas", "key", "pass", "pw", "sas"),
+    *("secret", "token", "user", "webhook"),
+)
+"""Each name that NAMES finds contains one of these. Searching for them is a hundred times faster."""
 
 OPTIONS: Final = re.compile(rf"(?<!\w)with[\s{FOREIGN}]*+(?:\(|--|/\*)", re.I)
-"""How a list of options may begin; a comment may stand before its parenthesis."""
+"""Words that begin a list of options; a comment may precede its parenthesis."""
 
 _BLANK: Final = r" \t\r\n\f\v"
 _LOGIN: Final = re.compile(
     rf"://(?:[^{_BLANK}/@:'\"]{{0,999}}+:[^{_BLANK}@'\"]{{0,999}}+@|[^{_BLANK}/@:'\"?#]{{1,999}}+@)"
 )
-"""A URL with a user's password, or with a token."""
+"""A URL with a password or token."""
 
 _ANY_LOGIN: Final = re.compile(rf"://[^{_BLANK}'\"]{{1,999}}@")
 _USER: Final = re.compile(rf"[{_BLANK}]*+[^{_BLANK}:/@'\"]{{1,200}}+:[^{_BLANK}@'\"]{{1,200}}+@[\w(\[.]")
@@ -43,10 +50,10 @@ _OTHER_KEY: Final = re.compile(
     r"|natural|business|row|record|message|map|json|hash|unique|cell)[_.\- ]?key\Z)"
     r"(?:.*[_.\- ](?i:key)|.*[a-z0-9]Key)\Z"
 )
-"""A further name that ends in key, where it is the name of an option or of a member."""
+"""Other names that end in key, if they are names of options or members."""
 
 _CIPHER: Final = re.compile(r"(?:\w*_)?(?:en|de)crypt(?:_\w*)?|\w*hmac\w*|[bs]?crypt|pbkdf2\w*|jwt_\w+", re.I)
-"""Functions that take a key."""
+"""Functions with a key as an argument."""
 
 _SHAPES: Final = re.compile(
     r"\beyJ[\w-]{5,}+\.eyJ[\w-]{2,}+(?:\.[\w-]*+)?|\bgh[opsur]_\w{4,}+|\bgithub_pat_\w{4,}+|\bglpat-[\w-]{8,}+"
@@ -54,7 +61,27 @@ _SHAPES: Final = re.compile(
     r"|\bhooks\.slack\.com/[^\s'\"]++"
     r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----END)[^'\"])*+(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?"
 )
-"""Tokens and keys that are known by their form."""
+"""Formats of known tokens and keys."""
+
+SHAPE_STEMS: Final = (
+    *(
+        "eyJ",
+        "gho_",
+        "ghp_",
+        "ghs_",
+        "ghu_",
+        "ghr_",
+        "github_pat_",
+        "glpat-",
+        "AKIA",
+        "ASIA",
+        "xox",
+        "k_live_",
+        "k_test_",
+    ),
+    *("AIza", "hooks.slack.com/", "-----BEGIN "),
+)
+"""Each text that _SHAPES finds contains one of these."""
 
 _MAYBE: Final = re.compile(r"crypt|hmac|pbkdf2|jwt_|[a-z0-9_.\- ]key", re.I)
 
@@ -64,13 +91,13 @@ _LOGGED_IN: Final = re.compile(
     r"|clickhouse[\w-]*)\b[^|;&\n]{0,500}?\s-{1,2}[apw](?=\s*+\S)",
     re.I,
 )
-"""Options of programs behind which a password stands."""
+"""Options of programs that are followed by a password."""
 
 _DEEPEST: Final = 4
-"""Texts within texts that are looked into."""
+"""Maximum depth of strings inside strings."""
 
 _GIVEN: Final = re.compile(r"[\w.\-]{0,64}+[\s'\"\\\])]{0,64}+[=:>][\s'\"\\]{0,64}+(?:[^\s'\"%\\]|%(?!\Z|['\"]))")
-"""What stands behind a secret's name in a string that has its value too."""
+"""What follows a secret name inside a string that also contains the value."""
 
 _VALUE: Final = re.compile(r"[=:'\"`$>]|\bis\b", re.I)
 _KEYLIKE: Final = re.compile(r"[\w.\-:/$@\[\]]{1,200}")
@@ -83,13 +110,13 @@ _ENDS: Final = frozenset(
         *("END", "WHEN", "HAVING", "RETURNING", "SET", "LEFT", "RIGHT", "INNER", "CROSS", "QUALIFY", "WINDOW"),
     }
 )
-"""Words that begin something else than the value of a secret."""
+"""Words that begin something other than the value of a secret."""
 
 _FILLING: Final = frozenset({"INSERT", "UPSERT", "MERGE", "VALUES"})
-"""What has values far from the names of their columns."""
+"""Statements in which values are far from the names of their columns."""
 
 _OPTIONS: Final = frozenset({"ATTACH", "COPY", "EXPORT", "PRAGMA", "SET"})
-"""Statements in which `name: value` and `name = value` are options, of any name."""
+"""Statements in which `name: value` and `name = value` are options with any name."""
 
 _COMPARES: Final = frozenset({"=", "<", ">", "!", "~"})
 _COMPARING: Final = frozenset({"LIKE", "ILIKE", "IN", "AS", "FROM", "GLOB", "SIMILAR"})
@@ -97,45 +124,48 @@ _COMPARING: Final = frozenset({"LIKE", "ILIKE", "IN", "AS", "FROM", "GLOB", "SIM
 _OPEN: Final = {"(": ")", "[": "]", "{": "}"}
 
 
-def redactor(more: Sequence[str]) -> Callable[[str], str]:
-    """redacted() that takes these patterns for secrets' names too. Raises re.error for what is no pattern."""
+def redactor(more: Sequence[str]) -> Redact:
+    """A variant of redacted() with additional patterns for secret names. Raises re.error for an invalid pattern."""
     if not more:
         return redacted
     names = re.compile("|".join([NAMES.pattern, *(f"(?:{re.compile(pattern).pattern})" for pattern in more)]), re.I)
     return lambda sql: redacted(sql, names)
 
 
-def redacted(sql: str, names: re.Pattern[str] = NAMES) -> str:
-    """The statement as written without its secrets.
+def redacted(sql: Sql, names: re.Pattern[str] = NAMES) -> str:
+    """The statement as written, without its secrets.
 
-    `'***'` stands in the place of the strings that belong to a secret's name, or that hold such a name with its value
-    or a URL with a password. All that a CREATE SECRET sets is left out, and comments that hold a secret are. Where
-    engines read the text differently it ends at its first string.
+    `'***'` replaces strings that belong to a secret name, or that contain such a name with its value, or a URL with a
+    password. All values of CREATE SECRET, and comments that contain a secret, are removed. If engines read the text
+    differently, it is cut off at its first string.
     """
-    return _redacted(sql, names, 0)
+    statement = lexed(sql)
+    return statement.answer((redacted, names), lambda: _redacted(statement, names, 0), long=True)
 
 
-def redacted_options(sql: str) -> str:
-    """A statement whose text is data, without the secrets of its options: of each `WITH (…)` as redacted() has it.
+def redacted_options(sql: Sql) -> str:
+    """A statement whose text is data, without the secrets in its options: each `WITH (…)` is redacted as in redacted().
 
-    Where a list may begin within what looks like a string, the whole statement is as redacted() has it.
+    If a list might begin inside what looks like a string, the whole statement is redacted.
     """
-    if not OPTIONS.search(sql) or not may_hold_secrets(sql):
-        return sql
-    given = list(tokens(sql))
+    statement = lexed(sql)
+    text = statement.text
+    if not OPTIONS.search(text) or not may_hold_secrets(statement):
+        return text
+    given = statement.tokens
     lists = [*_lists(given)]
-    if _unsure(sql, given) or len(lists) < sum(1 for _ in OPTIONS.finditer(sql)):
-        return redacted(sql)
+    if _unsure(text, given) or len(lists) < sum(1 for _ in OPTIONS.finditer(text)):
+        return redacted(statement)
     cuts = []
     for begun, ended in lists:
-        text = sql[begun : ended or len(sql)]
-        if (shown := redacted(text)) != text:
-            cuts.append((begun, ended or len(sql), shown))
-    return _without(sql, cuts)
+        part = text[begun : ended or len(text)]
+        if (shown := redacted(part)) != part:
+            cuts.append((begun, ended or len(text), shown))
+    return _without(text, cuts)
 
 
 def _lists(given: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """Where each `WITH (…)` begins and ends, 0 for one that is not closed."""
+    """Start and end of each `WITH (…)`; the end is 0 if it is not closed."""
     begun, depth = -1, 0
     for token, after in zip(given, [*given[1:], None], strict=True):
         if begun >= 0:
@@ -150,7 +180,7 @@ def _lists(given: Sequence[Token]) -> Iterator[tuple[int, int]]:
 
 
 def shown_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Options as they are kept and shown: `***` stands in the place of a value that is or holds a secret."""
+    """Options as they are stored and shown: `***` replaces values that are or contain a secret."""
     return {name: "***" if _is_secret_option(name, value) else value for name, value in options.items()}
 
 
@@ -159,17 +189,20 @@ def _is_secret_option(name: str, value: str) -> bool:
     return NAMES.search(name) is not None or redacted(f"WITH ({written})") != f"WITH ({written})"
 
 
-def may_hold_secrets(sql: str) -> bool:
-    """Whether redacted() has to be asked: False where it would leave a statement as it is."""
-    looked_for = (NAMES, _KEY, _MAYBE, _PARAMETER, _SHAPES)
-    return "@" in sql or "\\" in sql or any(pattern.search(sql) for pattern in looked_for)
+@once
+def may_hold_secrets(statement: Lexed) -> bool:
+    """Whether redacted() may change the statement; False if it certainly does not."""
+    sql = statement.text
+    if "@" in sql or "\\" in sql or _has_name(sql, NAMES) or _has(sql, SHAPE_STEMS):
+        return True
+    return any(pattern.search(sql) for pattern in (_KEY, _MAYBE, _PARAMETER))
 
 
-def removed_values(sql: str, shown: str) -> list[str]:
-    """The values that a statement has, and `shown`, which redacted() made of it, has not."""
-    kept = {token.text for token in tokens(shown)}
+def removed_values(sql: Sql, shown: str) -> list[str]:
+    """The values of a statement that its redacted form `shown` does not contain."""
+    kept = {token.text for token in lexed(shown)}
     found: dict[str, None] = {}
-    given = list(tokens(sql))
+    given = lexed(sql).tokens
     for number, token in enumerate(given):
         after = given[number + 1].text if number + 1 < len(given) else ""
         valued = token.kind == "string" or (number and given[number - 1].text == "=" and token.kind != "sign")
@@ -179,8 +212,9 @@ def removed_values(sql: str, shown: str) -> list[str]:
 
 
 def without_values(text: str, values: Sequence[str]) -> str:
-    """A text about a statement, such as its error, without these values of the statement, whole or cut off at their
-    end. An excerpt of the statement goes as it is."""
+    """A text about a statement, such as its error message, without these values, complete or truncated. An excerpt of
+    the statement is removed as a whole.
+    """
     text = text.partition("\nLINE ")[0]
     if len(values) > _MOST_VALUES:
         return UNTOLD
@@ -198,29 +232,32 @@ def without_values(text: str, values: Sequence[str]) -> str:
 UNTOLD: Final = "the statement failed; its error message is not recorded because it may contain secrets"
 _SHORTEST: Final = 4
 _CUT_OFF: Final = 100
-"""Characters of a value that a message may show before it is cut off."""
+"""Minimum number of characters of a truncated value that are recognized."""
 
 _MOST_VALUES: Final = 50
 
 
-def _redacted(sql: str, names: re.Pattern[str], depth: int) -> str:
-    given: list[Token] | None = None
-    sql = _SHAPES.sub("***", sql)
+def _redacted(statement: Lexed, names: re.Pattern[str], depth: int) -> str:
+    sql = statement.text
+    if _has(sql, SHAPE_STEMS):
+        sql = _SHAPES.sub("***", sql)
     if (found := sql.find("\\")) > 0 and (option := _LOGGED_IN.search(sql, found)):
-        # A command stands behind the statement.
+        # A command follows the statement.
         sql = f"{sql[: option.end()]}***"
+    if sql != statement.text:
+        statement = lexed(sql)
     if sql.lstrip().startswith("\\"):
-        return _command(sql, names, depth)
-    if not names.search(sql) and not _KEY.search(sql) and not _MAYBE.search(sql):
+        return _command(statement, names, depth)
+    if not _has_name(sql, names) and not _KEY.search(sql) and not _MAYBE.search(sql):
         if "@" not in sql and not _PARAMETER.search(sql) and names is NAMES:
             return sql
-        given = list(tokens(sql))
-        if not any(_holds(token.value, names) or _names(token, names) for token in given) and not _LOGIN.search(sql):
+        told = any(_holds(token.value, names) or _names(token, names) for token in statement)
+        if not told and not _LOGIN.search(sql):
             return sql
-    given = list(tokens(sql)) if given is None else given
+    given = statement.tokens
     if given and given[0].text == "\\":
-        return _command(sql, names, depth)
-    # Of two that begin at one place the longer has the other in it.
+        return _command(statement, names, depth)
+    # If two begin at the same position, the longer one contains the other.
     unsorted = [*_values(sql, given, names), *_comments(sql, given, names), *_created(given, len(sql))]
     cuts = sorted(unsorted, key=lambda cut: (cut[0], -cut[1]))
     if cuts and _unsure(sql, given):
@@ -230,8 +267,22 @@ def _redacted(sql: str, names: re.Pattern[str], depth: int) -> str:
     return _hidden_logins(_without(sql, cuts))
 
 
+def _has_name(sql: str, names: re.Pattern[str]) -> bool:
+    if names is NAMES and sql.isascii() and not _has(sql.lower(), STEMS):
+        return False
+    return names.search(sql) is not None
+
+
+def _has(text: str, stems: Sequence[str]) -> bool:
+    # A loop: this is asked for each statement, and a generator takes longer than the search.
+    for stem in stems:  # noqa: SIM110
+        if stem in text:
+            return True
+    return False
+
+
 _Cut = tuple[int, int, str]
-"""From which character to which something is taken out, and what stands in its place."""
+"""A range of characters to remove, and the replacement."""
 
 
 def _without(sql: str, cuts: Sequence[_Cut]) -> str:
@@ -260,9 +311,10 @@ def _unsure(sql: str, given: Sequence[Token]) -> bool:
     return bool(ambiguous_characters(sql))
 
 
-def _command(sql: str, names: re.Pattern[str], depth: int) -> str:
-    """A backslash command, of which all goes that stands behind a secret's name, or that holds one."""
-    ends = [_end(sql, list(tokens(sql)), names, depth)]
+def _command(statement: Lexed, names: re.Pattern[str], depth: int) -> str:
+    """The redaction of a backslash command: everything after a secret name, or that contains one, is removed."""
+    sql = statement.text
+    ends = [_end(sql, statement.tokens, names, depth)]
     if "\\'" in sql or '\\"' in sql:
         ends.append(_end(sql, list(tokens(sql, backslash=True)), names, depth))
     if option := _LOGGED_IN.search(sql):
@@ -273,13 +325,13 @@ def _command(sql: str, names: re.Pattern[str], depth: int) -> str:
 
 
 def _end(sql: str, given: Sequence[Token], names: re.Pattern[str], depth: int) -> int:
-    """Up to where a command holds no secret."""
+    """The end of the part of a command that contains no secret."""
     for number, token in enumerate(given):
         if token.kind in {"string", "name"}:
             if _holds(token.value, names):
                 return token.start
             inner = token.value
-            if inner and (depth > _DEEPEST or _redacted(inner, names, depth + 1) != inner):
+            if inner and (depth > _DEEPEST or _redacted(lexed(inner), names, depth + 1) != inner):
                 return token.start
             if token.text[0] == "`" and (named := names.search(inner)) and inner[named.end() :].strip(" '\""):
                 return token.start
@@ -290,7 +342,7 @@ def _end(sql: str, given: Sequence[Token], names: re.Pattern[str], depth: int) -
 
 
 def _fillings(given: Sequence[Token], names: re.Pattern[str]) -> Iterator[bool]:
-    """Of each statement, whether it fills a table or columns that are named for a secret."""
+    """For each statement, whether it fills a table or columns with secret names."""
     fills = named = listed = False
     depth = 0
     for number, token in enumerate(given):
@@ -312,17 +364,17 @@ def _fillings(given: Sequence[Token], names: re.Pattern[str]) -> Iterator[bool]:
 
 
 class _Reading:
-    """What a secret's name has opened: up to where strings are its value."""
+    """The range in which strings are the value of a secret name."""
 
     def __init__(self, depth: int, *, skips: bool, bare: bool) -> None:
         self.depth = depth
         self.skips = skips
-        """Whether the next comma stands between the name and its value."""
+        """Whether the next comma separates the name from its value."""
         self.bare = bare
         self.joined = False
 
     def takes(self, token: Token, before: Token | None) -> bool:
-        """Whether a token that is no string is a value: a number, or a word where values may be words."""
+        """Whether a token other than a string is a value: a number, or a word if words may be values."""
         if token.kind == "number":
             return self.joined or before is None or before.kind != "sign"
         return self.bare and self.joined and token.kind in {"word", "name"}
@@ -366,7 +418,7 @@ def _values(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Iterato
         after = given[number + 1] if number + 1 < len(given) else None
         listed = token.word == "WITH" and after is not None and after.text == "("
         if listed and reading is not None and len(opened) == reading.depth and not reading.joined:
-            # It was the name of what has these options.
+            # It was the name of the object that has these options.
             reading = None
         named = token.kind in {"string", "name", "word"} and _is_secret(token, after, names, opened, first)
         if named:
@@ -387,12 +439,12 @@ def _values(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Iterato
 
 
 def _is_secret(token: Token, after: Token | None, names: re.Pattern[str], opened: Sequence[str], first: str) -> bool:
-    """Whether a token is a secret's name where it stands."""
+    """Whether a token is a secret name at its position."""
     follows = after.text if after is not None else ""
     if opened[-1:] == ["WITH"] and follows == "=" and names.search(token.value):
         return True
     if _names(token, names):
-        # The schema auth, and not a column.
+        # It is the schema auth, not a column.
         return not (follows == "." and token.kind != "string" and token.value.lower() == "auth")
     if token.kind != "string" and follows == "(" and _CIPHER.fullmatch(token.value):
         return True
@@ -402,7 +454,7 @@ def _is_secret(token: Token, after: Token | None, names: re.Pattern[str], opened
 
 
 def _before(sql: str, given: Sequence[Token], number: int) -> Iterator[_Cut]:
-    """The strings that a secret's name is compared with, or that it names, where they stand before it."""
+    """The strings that a secret name is compared with, or that it names, if they precede it."""
     compares = False
     depth = 0
     for at in range(number - 1, max(-1, number - 200), -1):
@@ -426,7 +478,7 @@ _RELATIONS: Final = frozenset(
 
 
 def _variable(sql: str, given: Sequence[Token], number: int) -> bool:
-    """Whether a string is the name of a variable of the shell's, as in `= :'name'`."""
+    """Whether a string is the name of a shell variable, as in `= :'name'`."""
     token = given[number]
     if number < 2 or sql[token.start - 1] != ":" or not token.value.isidentifier():
         return False
@@ -434,7 +486,7 @@ def _variable(sql: str, given: Sequence[Token], number: int) -> bool:
 
 
 def _created(given: Sequence[Token], end: int) -> Iterator[_Cut]:
-    """What stands in the parentheses of CREATE SECRET: any value may be secret, whatever its name."""
+    """The values in the parentheses of CREATE SECRET: each may be secret, whatever its name."""
     begun, depth = 0, 0
     for number, token in enumerate(given):
         if depth:
@@ -448,8 +500,9 @@ def _created(given: Sequence[Token], end: int) -> Iterator[_Cut]:
 
 
 def _creates_secret(given: Sequence[Token], number: int) -> bool:
-    """Whether the parenthesis at `number` opens what a CREATE SECRET sets: `CREATE TEMP SECRET name IN file (`, or an
-    UPDATE SECRET."""
+    """Whether the parenthesis at `number` opens the options of a CREATE SECRET (`CREATE TEMP SECRET name IN file (`) or
+    UPDATE SECRET.
+    """
     words: list[str] = []
     for token in given[max(0, number - 12) : number]:
         words = [] if token.text == ";" else [*words, token.word]
@@ -461,7 +514,9 @@ def _creates_secret(given: Sequence[Token], number: int) -> bool:
 
 
 def _comments(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Iterator[_Cut]:
-    """Comments that hold a secret's name and what may be its value; each goes whole, for nobody knows how it reads."""
+    """Comments that contain a secret name and a possible value. They are removed as a whole, because their syntax is
+    unknown.
+    """
     starts, ends = [0, *(token.end for token in given)], [*(token.start for token in given), len(sql)]
     for start, end in zip(starts, ends, strict=True):
         between = sql[start:end]
@@ -474,7 +529,7 @@ def _comments(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Itera
 
 
 def _holds(value: str, names: re.Pattern[str]) -> bool:
-    """Whether a string has a secret in it: `host=h password=p`, `{"token": "t"}`, `https://user:password@host`."""
+    """Whether a string contains a secret: `host=h password=p`, `{"token": "t"}`, `https://user:password@host`."""
     if "@" in value and (("://" in value and _LOGIN.search(value)) or _USER.match(value)):
         return True
     if not ("=" in value or ":" in value or ">" in value):
@@ -485,7 +540,7 @@ def _holds(value: str, names: re.Pattern[str]) -> bool:
 
 
 def _names(token: Token, names: re.Pattern[str]) -> bool:
-    """Whether a token is the name of a secret, and no text that only speaks of one."""
+    """Whether a token is a secret name, and not a text that only contains one."""
     if len(token.text) > 200:
         return False
     value = token.value

@@ -1,6 +1,8 @@
-"""A statement as its tokens that count: words, strings, quoted names and single signs, without blanks and comments.
+"""The significant tokens of a statement: words, strings, quoted names and single characters, without whitespace and
+comments.
 
-By the scanner's lexical rules, but that DuckDB's blanks are blanks: what runs is what DuckDB reads.
+The rules are those of the scanner, except that whitespace is what DuckDB treats as whitespace: DuckDB runs what it
+reads.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ class Token(Struct, frozen=True):
 
     @property
     def word(self) -> str:
-        """A bare word in capitals, "" for anything else."""
+        """A bare word in capitals, "" for any other token."""
         return self.text.upper() if self.kind == "word" else ""
 
     @property
     def value(self) -> str:
-        """What a string or a quoted name says; of a word its text."""
+        """The value of a string or quoted name; the text of a word."""
         match self.kind:
             case "name":
                 quote = self.text[0]
@@ -59,7 +61,7 @@ _ESCAPED: Final = (
     r"|(?P<string>'(?:[^'\\]++|\\.|'')*+(?:'|\\?\Z))"
     r"""|(?P<name>"(?:[^"\\]++|\\.|"")*+(?:"|\\?\Z)|`[^`]*+(?:``[^`]*+)*+(?:`|\Z))"""
 )
-"""As engines read them in which a backslash hides a quote."""
+"""Strings as they are read by engines in which a backslash escapes a quote."""
 
 
 def _token(strings: str) -> str:
@@ -80,15 +82,15 @@ _MARK: Final = re.compile(r"/\*|\*/")
 
 @functools.cache
 def _compiled(backslash: bool) -> re.Pattern[str]:
-    """Made when it is first needed: many a shell only sends what it is given."""
+    """Compiled on first use: many shells only send what they are given."""
     return re.compile(_token(_ESCAPED if backslash else _STRING), re.DOTALL)
 
 
 def tokens(sql: str, *, backslash: bool = False, nested: bool = True) -> Iterator[Token]:
-    """The tokens in order. Raises nothing, whatever the text.
+    """The tokens in order. Raises nothing for any text.
 
-    With `backslash` it hides a quote in any string, without `nested` the first `*/` ends a comment: some engines read
-    so.
+    With `backslash`, a backslash escapes a quote in any string; without `nested`, the first `*/` ends a comment. Some
+    engines read statements in this way.
     """
     position, match = 0, _compiled(backslash).match
     while position < len(sql):

@@ -1,19 +1,19 @@
-"""Whether a statement's text may write: the one judge for policies, repeated requests and statements sent together.
+"""Whether a statement's text may write. Policies, retries and batches all use this decision.
 
-What is not known may write: functions, common table expressions, settings, characters that one engine takes for blanks
-and another for letters. Where engines read a text differently (a backslash before a quote, a comment in a comment) it
-is read in each of these ways, and writes where it does in one.
+Anything unknown may write: functions, common table expressions, settings, characters that are whitespace to one engine
+and letters to another. If engines read a text differently (a backslash before a quote, a comment in a comment), it is
+read in each of these ways, and may write if one of them does.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Final
 
+from sqlshell.sql.analysis.lexed import Lexed, once
 from sqlshell.sql.analysis.read_only_functions import is_read_only_function
-from sqlshell.sql.analysis.tokens import Token, tokens
+from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.keywords import DROP_OBJECTS, TYPES
 from sqlshell.sql.script.blanks import ambiguous_characters, has_unicode_blanks
 
@@ -32,16 +32,16 @@ _STATEMENTS: Final = _each(
     " REFRESH REINDEX RELEASE RENAME REPLACE RESET RESTART REVOKE ROLLBACK SAVEPOINT SET START STOP TERMINATE"
     " TRUNCATE UNLOAD UNLOCK UPDATE UPSERT USE VACUUM"
 )
-"""What may begin a statement inside of parentheses that does not read."""
+"""Words that begin a statement in parentheses that does not only read."""
 
 _BODIES: Final = READS | {"WITH", "PARTITION", "ORDER", "ROWS", "RANGE", "GROUPS"}
-"""What may follow `AS (` in a query: a common table expression, or a window."""
+"""Words that may follow `AS (` in a query: a common table expression, or a window."""
 
 _GOES_ON: Final = _each(
     "AND AS ASC BETWEEN COLLATE DESC EXCEPT FILTER FROM GLOB GROUP HAVING ILIKE IN INTERSECT IS ISNULL LIKE LIMIT NOT"
     " NOTNULL NULLS OR ORDER OVER SIMILAR UNION WHERE"
 )
-"""What follows a column that is named like a statement."""
+"""Tokens that follow a column that is named like a statement."""
 
 _OPENS: Final = _each(
     "ALL ANALYSE ANALYZE AND ANTI ANY ARRAY AS ASC ASOF BETWEEN BY CASE COLUMNS CUBE CYCLE DESC DESCRIBE DISTINCT ELSE"
@@ -51,7 +51,7 @@ _OPENS: Final = _each(
     " RETURNING ROLLUP SELECT SETS SHOW SIMILAR SOME SUMMARIZE TABLE TABLESAMPLE THEN TO UNION UNPIVOT USING VALUES"
     " VERBOSE WHEN WHERE WINDOW WITH WITHIN WITHOUT"
 )
-"""Words before a parenthesis that call nothing."""
+"""Words that may precede a parenthesis that is not a call."""
 
 _TAKES_NUMBERS: Final = frozenset(TYPES) | _each(
     "BIT CHARACTER DEC DATETIME ENUM FLOAT4 FLOAT8 LIST NCHAR NVARCHAR BPCHAR PRECISION UNION VARYING VECTOR VARIANT"
@@ -62,7 +62,7 @@ _EXPRESSION_NEXT: Final = _OPENS | _each(
     " NEXT OPERATOR OUTER PRECEDING PRIOR QUALIFY RANGE REGEXP RIGHT RLIKE ROWS SEMI SET TRAILING VARIADIC XOR ZONE"
     " ROW START SOUNDS BINARY LAMBDA SAMPLE ONLY CALL"
 )
-"""Words after which a function may be called: a name behind any other word is an alias and its columns."""
+"""Words after which a function may be called: a name after any other word is an alias and its columns."""
 
 _SETTABLE: Final = _each(
     "ARITHABORT ANSI_NULLS BYTEA_OUTPUT CALENDAR CATALOG CLIENT_ENCODING CLIENT_MIN_MESSAGES COLLATION"
@@ -75,7 +75,7 @@ _SETTABLE: Final = _each(
     " STREAMING_BUFFER_SIZE THREADS TIMEZONE TIME_ZONE TIME TRANSACTION WAREHOUSE WORKER_THREADS WORK_MEM"
     " COMPUTE_POOL ORGANIZATION VARIABLE APPLICATION_NAME"
 )
-"""Settings that change how the session reads, and write no file."""
+"""Settings that change how the session reads, and do not write files."""
 
 _ELSEWHERE: Final = frozenset({"GLOBAL", "PERSIST", "PERSIST_ONLY"})
 _IN_TRANSACTION: Final = _each(
@@ -84,36 +84,17 @@ _IN_TRANSACTION: Final = _each(
 )
 _MADE: Final = frozenset(DROP_OBJECTS) | {"VIEW", "SEQUENCE", "TYPE", "MACRO", "MATERIALIZED", "OR", "TEMP", "UNIQUE"}
 SESSION_FUNCTIONS: Final = frozenset({"setseed"})
-"""Functions that change the session alone."""
+"""Functions that change only the session."""
 
-_NESTED: Final = re.compile(r"/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+/\*")
 _OPENING: Final = re.compile(r"['\"`$]|/\*|--")
 
 
-def tokenizations(sql: str) -> list[list[Token]]:
-    """The tokens of a text, in each way in which engines read it."""
-    found = [list(tokens(sql))]
-    if "\\'" in sql or '\\"' in sql:
-        found.append(list(tokens(sql, backslash=True)))
-    if _NESTED.search(sql):
-        found.append(_without_ends(list(tokens(sql, nested=False))))
-        if len(found) > 2:
-            found.append(_without_ends(list(tokens(sql, backslash=True, nested=False))))
-    return found
-
-
-def _without_ends(given: list[Token]) -> list[Token]:
-    """Without each `*/` that is then left over."""
-    ends = {
-        number
-        for number, (star, slash) in enumerate(pairwise(given))
-        if star.text == "*" and slash.text == "/" and star.end == slash.start
-    }
-    return [token for number, token in enumerate(given) if number not in ends and number - 1 not in ends]
-
-
-def ambiguity(sql: str, given: Sequence[Token]) -> str:
-    """Why engines may read a text differently: a character that may end a word, line or comment; "" if none may."""
+@once
+def ambiguity(statement: Lexed) -> str:
+    """Why engines may read a text differently: a character that may end a word, line or comment; ""
+    if there is none.
+    """
+    sql = statement.text
     unknown = ambiguous_characters(sql)
     executed = "/*!" in sql
     mixed = has_unicode_blanks(sql)
@@ -122,7 +103,7 @@ def ambiguity(sql: str, given: Sequence[Token]) -> str:
     if not (unknown or executed or mixed or hashes):
         return ""
     end = 0
-    for token in given:
+    for token in statement:
         between = sql[end : token.start]
         if executed and "/*!" in between:
             return "ambiguous: contains a comment that some engines execute"
@@ -141,7 +122,7 @@ def ambiguity(sql: str, given: Sequence[Token]) -> str:
             if token.kind == "string" or follows in {"'", "&", "$"}:
                 return "ambiguous: contains a string after a space that some engines treat as a letter"
         if hashes and token.text == "#" and token.start > looked:
-            # To some engines the rest of the line is a comment, and what it opens is not open.
+            # For some engines the rest of the line is a comment, and what it opens is not open.
             looked = sql.find("\n", token.end)
             if looked >= 0 and _OPENING.search(sql, token.end, looked):
                 return "ambiguous: contains a # that some engines treat as a comment"
@@ -156,7 +137,7 @@ def ambiguity(sql: str, given: Sequence[Token]) -> str:
 
 
 class Call(str):
-    """A reason that is the call of a function."""
+    """A reason that is a function call."""
 
     __slots__ = ()
 
@@ -199,7 +180,7 @@ def write_reasons(given: Sequence[Token]) -> Iterator[str]:
 
 
 def changes_session_only(said: Sequence[str], given: Sequence[Token]) -> bool:
-    """Whether SET or RESET changes the session alone, and how it reads."""
+    """Whether SET or RESET changes only settings of the session that affect how it reads."""
     words = list(said[1:])
     while words and words[0] in {"SESSION", "LOCAL"}:
         words = words[1:]
@@ -212,7 +193,7 @@ def changes_session_only(said: Sequence[str], given: Sequence[Token]) -> bool:
 
 
 def in_transaction(said: Sequence[str]) -> bool:
-    """Whether BEGIN, COMMIT and their like say nothing more than how."""
+    """Whether BEGIN, COMMIT or a similar statement contains nothing but its options."""
     rest = list(said[1:])
     if "SAVEPOINT" in rest or (said[0] == "ROLLBACK" and "TO" in rest):
         rest = rest[:-1]
@@ -220,7 +201,7 @@ def in_transaction(said: Sequence[str]) -> bool:
 
 
 def _begins(given: Sequence[Token], number: int, first: Token) -> str:
-    """What writes, or is not known, as the first word in the parenthesis at `number`."""
+    """The first word in the parenthesis at `number`, if it writes or is unknown."""
     before = given[number - 1] if number else None
     word = first.word
     if before is not None and before.word in {"AS", "MATERIALIZED"}:
@@ -236,7 +217,7 @@ def _begins(given: Sequence[Token], number: int, first: Token) -> str:
 
 
 def _called(given: Sequence[Token], number: int, closing: dict[int, int]) -> str:
-    """The function that the parenthesis at `number` holds the arguments of, "" where it calls none."""
+    """The function whose arguments are in the parenthesis at `number`, "" if it is not a call."""
     name = given[number - 1]
     before = given[number - 2] if number > 1 else None
     if name.kind not in {"word", "name"}:
@@ -244,7 +225,7 @@ def _called(given: Sequence[Token], number: int, closing: dict[int, int]) -> str
     if name.kind == "word" and (name.word in _OPENS or name.word in _TAKES_NUMBERS):
         return ""
     if before is None:
-        # `LIST (` and their like: what begins a statement is looked at as that.
+        # `LIST (` and similar: words that begin a statement are checked as such.
         return "" if name.word in READS else name.value
     if before.text == ".":
         return name.value
@@ -262,7 +243,7 @@ def _called(given: Sequence[Token], number: int, closing: dict[int, int]) -> str
 
 
 def _plain_list(given: Sequence[Token], number: int) -> bool:
-    """Whether a parenthesis holds names alone, as the columns of an alias do."""
+    """Whether a parenthesis contains only names, such as the columns of an alias."""
     wanted = True
     for token in given[number + 1 : number + 500]:
         if token.text == ")":
@@ -274,7 +255,7 @@ def _plain_list(given: Sequence[Token], number: int) -> bool:
 
 
 def _is_defined(given: Sequence[Token], number: int, closing: dict[int, int]) -> bool:
-    """Whether the names at `number` are the columns of a further common table expression."""
+    """Whether the names at `number` are the columns of another common table expression."""
     end = closing.get(number)
     if end is None or not _plain_list(given, number):
         return False
@@ -291,7 +272,7 @@ def _is_defined(given: Sequence[Token], number: int, closing: dict[int, int]) ->
 
 
 def _closing(given: Sequence[Token]) -> dict[int, int]:
-    """Where each parenthesis is closed."""
+    """The position at which each parenthesis is closed."""
     found: dict[int, int] = {}
     opened: list[int] = []
     for number, token in enumerate(given):
@@ -308,6 +289,6 @@ def _words(given: Sequence[Token], number: int, most: int) -> list[str]:
 
 
 def _names_columns(given: Sequence[Token], number: int) -> bool:
-    """Whether an INTO is that of UNPIVOT … INTO NAME a VALUE b."""
+    """Whether an INTO belongs to UNPIVOT … INTO NAME a VALUE b."""
     words = _words(given, number + 1, 3)
     return len(words) == 3 and words[0] == "NAME" and words[1] != "FROM" and words[2] == "VALUE"

@@ -1,4 +1,4 @@
-"""The names that a service has, as completion needs them: kept by kind, found by prefix or by letters in order."""
+"""The names of a service for completion: stored by kind, found by prefix or by letters in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 MOST = 200
-"""Suggestions of one kind: nobody reads more."""
+"""Maximum suggestions of one kind."""
 
 BLOCK = 1_000
 
@@ -31,14 +31,14 @@ class Column(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Function(msgspec.Struct, frozen=True, array_like=True):
-    """A function; `signature` is its parameters and what it gives, for people."""
+    """A function; `signature` shows its parameters and result."""
 
     name: str
     signature: str = ""
 
 
 class ForeignKey(msgspec.Struct, frozen=True, array_like=True):
-    """`relation` and `target` are keys of relations, their columns in the same order."""
+    """A foreign key: `relation` and `target` are keys of relations, their columns are in the same order."""
 
     relation: str
     columns: list[str]
@@ -47,7 +47,9 @@ class ForeignKey(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Contents(msgspec.Struct):
-    """What is kept on disk. `columns` are by `database.schema.name`; `names` are the other kinds: store, pool, role…"""
+    """The content of the cache on disk. `columns` are by `database.schema.name`; `names` are of the other kinds: store,
+    pool, role…
+    """
 
     relations: list[Relation] = []
     columns: dict[str, list[Column]] = {}
@@ -57,40 +59,41 @@ class Contents(msgspec.Struct):
 
 
 class Names:
-    """Names that are looked through by what is typed, however many they are."""
+    """Names that can be searched quickly, however many they are."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.all = list(dict.fromkeys(names))
         self._blocks = [_Block(number, self.all[number : number + BLOCK]) for number in range(0, len(self.all), BLOCK)]
 
     def matching(self, typed: str) -> Iterator[tuple[int, str]]:
-        """Names with a rank, 0 the best: the same beginning, a word's beginning, inside, the letters in order."""
+        """Matching names with a rank, 0 is the best: same prefix, prefix of a word, substring, letters in order."""
         if not typed:
             for name in self.all[:MOST]:
                 yield 0, name
             return
-        plain = re.escape(typed)
-        apart = r"[^\n]*?".join(re.escape(char) for char in typed)
         found: dict[int, int] = {}
-        for rank, pattern in enumerate((f"^{plain}", rf"(?<=[_.\- ]){plain}", plain, f"^{apart}", apart)):
-            compiled = re.compile(pattern, re.I | re.M)
-            for block in self._blocks:
-                for number in block.lines(compiled):
-                    found.setdefault(number, rank)
-                    if len(found) >= MOST:
-                        break
-                if len(found) >= MOST:
-                    break
-                # Others, such as the one who types, come first.
-                time.sleep(0)
-            if len(found) >= MOST:
+        for number, rank in self._found(typed):
+            found.setdefault(number, rank)
+            if len(found) == MOST:
                 break
         for number, rank in found.items():
             yield rank, self.all[number]
 
+    def _found(self, typed: str) -> Iterator[tuple[int, int]]:
+        """The numbers of matching names with their ranks, the best first; a name may be repeated with a worse one."""
+        plain = re.escape(typed)
+        apart = r"[^\n]*?".join(re.escape(char) for char in typed)
+        for rank, pattern in enumerate((f"^{plain}", rf"(?<=[_.\- ]){plain}", plain, f"^{apart}", apart)):
+            compiled = re.compile(pattern, re.I | re.M)
+            for block in self._blocks:
+                for number in block.lines(compiled):
+                    yield number, rank
+                # Give other tasks, such as the prompt, a turn.
+                time.sleep(0)
+
 
 class _Block:
-    """Some names, one a line, so that one pattern finds all that match."""
+    """Some names, one per line, so that one regular expression finds all that match."""
 
     def __init__(self, first: int, names: Sequence[str]) -> None:
         self._first = first
@@ -105,12 +108,12 @@ class _Block:
 
 
 class Catalog(Struct):
-    """Everything that is known of a service now; `seen` are names of columns in results."""
+    """The names that are known of a service; `seen` are column names of results."""
 
     contents: Contents = field(default_factory=Contents)
     seen: dict[str, None] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
-    """How often a name stood in a statement of this shell."""
+    """How often a name occurred in a statement of this shell."""
     _names: dict[str, Names] = field(default_factory=dict)
     _by_name: dict[str, list[Relation]] = field(default_factory=dict)
 
@@ -126,7 +129,7 @@ class Catalog(Struct):
         return self._names[kind]
 
     def inside(self, qualifier: Sequence[str]) -> list[tuple[str, str]]:
-        """What a qualifier holds, as (name, kind): relations of a schema, schemas of a database."""
+        """The content of a qualifier as (name, kind): relations of a schema, schemas of a database."""
         low = [part.lower() for part in qualifier]
         found: dict[str, str] = {}
         for item in self.contents.relations:
@@ -138,12 +141,12 @@ class Catalog(Struct):
         return list(found.items())
 
     def columns(self, name: Sequence[str], database: str, schema: str) -> list[Column]:
-        """The columns of a relation that is named so in this context."""
+        """The columns of the relation with this name in this context."""
         relation = self.relation(name, database, schema)
         return [] if relation is None else self.contents.columns.get(key(relation), [])
 
     def relation(self, name: Sequence[str], database: str, schema: str) -> Relation | None:
-        """The relation of that name: the context's own first."""
+        """The relation with this name; that of the current schema takes precedence."""
         if not name:
             return None
         if not self._by_name:
@@ -162,7 +165,7 @@ class Catalog(Struct):
         return found[0] if found else None
 
     def note(self, names: Iterable[str]) -> None:
-        """Names of columns that came with a result."""
+        """Add the names of columns of a result."""
         for name in names:
             self.seen.setdefault(name, None)
         while len(self.seen) > 2_000:

@@ -1,4 +1,4 @@
-"""What may stand at a place of a statement, by the clause that it is in: kinds of names, and keywords."""
+"""What is valid at a position of a statement, by the clause that contains it: kinds of names, and keywords."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def kinds_at(root: Group, position: int, before: Sequence[Token]) -> Wanted:
 
 
 def _named_by(before: Sequence[Token], *words: str) -> str:
-    """The relation behind the last of these words (TABLE where none are given), in its parts, one a line."""
+    """The relation after the last of these words (TABLE by default), with its parts on separate lines."""
     starts = [number for number, token in enumerate(before) if token.word in (words or ("TABLE",))]
     previous = "."
     parts: list[str] = []
@@ -74,7 +74,7 @@ def _in_brackets(opened: Sequence[Token], here: Sequence[Token | Group], path: S
         if all(token.text == "," for token in values):
             return ("function",), ("NULL", "DEFAULT", "TRUE", "FALSE", "CAST", "CASE"), ""
     bare = last is None or (not word and last.kind == "sign")
-    if first and (bare or word in {"FROM", "JOIN", "LATERAL", "AS", "IN", "EXISTS", "ALL", "ANY", "MATERIALIZED"}):
+    if first and (bare or word in {"FROM", "JOIN", "LATERAL", "AS", "EXISTS", "ANY", "MATERIALIZED"}):
         inner = () if word in {"FROM", "JOIN", "LATERAL", "AS", "MATERIALIZED", "EXISTS"} else ("column", "function")
         return inner, grammar.QUERY, ""
     if first and word in grammar.OPERAND_AFTER:
@@ -104,7 +104,7 @@ def _queried(here: Sequence[Token | Group]) -> bool:
 
 
 def _definition(here: Sequence[Token | Group]) -> Wanted:
-    """A column's definition: its name, which nobody knows, its type, its constraints."""
+    """The definition of a column: its new name, its type, its constraints."""
     since = 0
     for number, item in enumerate(here):
         if isinstance(item, Token) and item.text == ",":
@@ -120,7 +120,7 @@ def _definition(here: Sequence[Token | Group]) -> Wanted:
 
 
 def object_of(root: Group) -> str:
-    """What a CREATE makes, in capitals."""
+    """The kind of object that a CREATE creates, in capitals."""
     found = [item.word for item in root.items if isinstance(item, Token) and item.word][:5]
     return next((word for word in found[1:] if word in {*keywords.CREATE_OBJECTS, "VIEW"}), "")
 
@@ -175,7 +175,7 @@ def _in_query(here: Sequence[Token | Group]) -> Wanted:
 
 
 def _clause(here: Sequence[Token | Group]) -> str:
-    """The word of the clause that these items end in; CASE where one is open."""
+    """The last keyword that begins a clause; CASE inside an open CASE."""
     open_ends = 0
     for number in range(len(here) - 1, -1, -1):
         item = here[number]
@@ -197,7 +197,7 @@ def _clause(here: Sequence[Token | Group]) -> str:
 
 
 def _created(here: Sequence[Token | Group]) -> tuple[str, ...]:
-    """What may stand in a CREATE, outside of its brackets and its query."""
+    """What is valid in a CREATE, outside of its brackets and its query."""
     said = [item.word if isinstance(item, Token) else "" for item in here]
     if "INDEX" in said:
         return ("ON",) if "ON" not in said and said[-1] not in {"INDEX", "EXISTS"} else ()
@@ -209,7 +209,7 @@ def _created(here: Sequence[Token | Group]) -> tuple[str, ...]:
 
 
 def _joined(here: Sequence[Token | Group]) -> str:
-    """The alias of the relation that the last JOIN joins, "" where the ON is no join's."""
+    """The alias of the relation of the last JOIN, "" if the ON does not belong to a join."""
     joins = [number for number, item in enumerate(here) if isinstance(item, Token) and item.word == "JOIN"]
     sources = list(sources_of(here[joins[-1] :])) if joins else []
     return sources[-1].alias if sources else ""

@@ -1,4 +1,4 @@
-"""What may stand at the cursor: kinds of names, and keywords, by the grammar around it."""
+"""What is valid at the cursor: kinds of names, and keywords, by the grammar around it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from sqlshell.sql.completion.clauses import kinds_at, object_of
 from sqlshell.sql.completion.scopes import Group, Scope, grouped, path_to, scope_at
 
 LONGEST = 60_000
-"""Characters before the cursor, and after it, that are looked at."""
+"""Maximum characters before and after the cursor that are analyzed."""
 
 NOWHERE: Final = Scope()
 
 
 class Expected(Struct, frozen=True):
-    """`kinds` of names and `keywords` that may come; `prefix` is what is typed of it, from `start` on.
+    """The valid `kinds` of names and `keywords`; `prefix` is the part that has been typed, from `start` on.
 
-    `qualifier` are the names before it, as in `schema.`; `within` is what else the kind depends on: the relation whose
-    columns are meant, the command whose argument it is, the object of a WITH list.
+    `qualifier` are the names before it, as in `schema.`; `within` is the context of the kind: the relation whose
+    columns are valid, the command of an argument, the object of a WITH list.
     """
 
     kinds: tuple[str, ...] = ()
@@ -41,8 +41,8 @@ NOTHING: Final = Expected()
 
 
 def expected(text: str, cursor: int) -> Expected:
-    """What may stand at `cursor` (characters from 0) of a buffer. Raises nothing."""
-    # A `;` at a line's end begins a statement, but for those inside strings: then what is expected is a guess.
+    """What is valid at `cursor` (characters from 0) of a buffer. Raises nothing."""
+    # A `;` at the end of a line ends a statement, except inside strings; the result is then a guess.
     begin = max(0, cursor - LONGEST, text.rfind(";\n", 0, max(0, cursor - 1)) + 1)
     text = text[begin : cursor + LONGEST]
     cursor -= begin
@@ -58,7 +58,7 @@ def _expected(text: str, cursor: int) -> Expected:
         return command
     given, partial = _statement(text, cursor)
     if partial is not None and partial.kind == "name" and not _closed(partial):
-        # What follows is not the name's, though no quote says so yet.
+        # The text after the cursor is not part of the name, although the quote is not closed yet.
         given, partial = _statement(f"{text[:cursor]}{partial.text[0]}{text[cursor:]}", cursor)
     if partial is None and _inside(text, cursor, given):
         return NOTHING
@@ -84,7 +84,7 @@ def _expected(text: str, cursor: int) -> Expected:
 
 
 def _statement(text: str, cursor: int) -> tuple[list[Token], Token | None]:
-    """The tokens of the statement around the cursor, and the one that is being typed."""
+    """The tokens of the statement around the cursor, and the token that is being typed."""
     current: list[Token] = []
     partial: Token | None = None
     depth = 0
@@ -111,7 +111,7 @@ def _closed(token: Token) -> bool:
 
 
 def _inside(text: str, cursor: int, given: Sequence[Token]) -> bool:
-    """Whether the cursor is in a comment, or behind a number."""
+    """Whether the cursor is in a comment or after a number."""
     if any(token.kind == "number" and token.start < cursor <= token.end for token in given):
         return True
     line = text.rfind("\n", 0, cursor) + 1
@@ -139,7 +139,7 @@ _VARIABLE: Final = re.compile(r"""(?:^|[\s(,=<>+*/|-]):(['"]?|\{\?)(\w*)\Z""")
 
 
 def _variable(text: str, cursor: int, given: Sequence[Token]) -> Expected | None:
-    """A variable's name behind its colon."""
+    """The name of a variable after its colon."""
     found = _VARIABLE.search(text, max(0, cursor - 100), cursor)
     if found is None or any(token.kind == "string" and token.start < found.start(1) - 1 < token.end for token in given):
         return None
@@ -147,7 +147,7 @@ def _variable(text: str, cursor: int, given: Sequence[Token]) -> Expected | None
 
 
 def _string(partial: Token, given: Sequence[Token], cursor: int) -> Expected:
-    """Inside a string: the keys of a WITH list, and files where one is named."""
+    """Inside a string: the keys of a WITH list, and file names where they are allowed."""
     body = partial.text[1 : cursor - partial.start]
     before = [token for token in given if token.end <= partial.start]
     last = before[-1] if before else None
@@ -163,7 +163,7 @@ def _string(partial: Token, given: Sequence[Token], cursor: int) -> Expected:
 
 
 def _names_file(before: Sequence[Token], path: Sequence[Group]) -> bool:
-    """Whether a string may name a file: in COPY, ATTACH and their like, as a relation, or as a function's argument."""
+    """Whether a string may name a file: in COPY, ATTACH and similar, as a relation, or as an argument of a function."""
     said = [token.word for token in before]
     last = said[-1] if said else ""
     first = said[0] if said else ""
@@ -178,7 +178,7 @@ def _names_file(before: Sequence[Token], path: Sequence[Group]) -> bool:
         return len(said) == 1
     if before and before[-1].text not in {"(", "[", ","}:
         return False
-    # The first argument of a function that reads files, or one of its list.
+    # The first argument of a function that reads files, or an item of its list.
     number = len(before) - 1
     if number < 0:
         return False
@@ -198,7 +198,7 @@ _ARGUMENT: Final = re.compile(r"""(?:'(?:[^'\\]|\\.|'')*+(?:'|\Z)|"(?:[^"]|"")*+
 
 
 def _command(text: str, cursor: int) -> Expected | None:
-    """A command at the cursor: its name, or an argument of it."""
+    """A command at the cursor: its name or an argument."""
     line = text.rfind("\n", 0, cursor) + 1
     typed = text[line:cursor]
     mark = _mark(text, line, typed)
@@ -224,11 +224,13 @@ def _command(text: str, cursor: int) -> Expected | None:
 
 
 STATEMENTS: Final = frozenset({"local"})
-"""Commands whose argument is a statement."""
+"""Commands with a statement as their argument."""
 
 
 def _mark(text: str, line: int, typed: str) -> int:
-    """Where the command begins in its line: at a backslash, or at a `.` or `!` that begins a statement; -1 for none."""
+    """The start of the command in its line: at a backslash, or at a `.` or `!` that begins a statement; -1 if there is
+    none.
+    """
     blank = len(typed) - len(typed.lstrip())
     if typed[blank : blank + 1] in {".", "!"} and typed[blank + 1 : blank + 2].isalpha():
         return blank if not _statement(text[:line], line)[0] else -1

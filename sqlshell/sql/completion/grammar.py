@@ -1,4 +1,4 @@
-"""The grammar that completion goes by: what may follow which words, and the statements that have rules of their own."""
+"""The grammar for completion: what may follow which words, and statements with rules of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from sqlshell.sql import keywords
 
 Wanted = tuple[tuple[str, ...], tuple[str, ...], str]
-"""Kinds of names, keywords, and what else the kinds depend on."""
+"""Kinds of names, keywords, and the context of the kinds."""
 
 OBJECTS: Final = {
     "DATABASE": "database",
@@ -30,10 +30,10 @@ OBJECTS: Final = {
     "QUERY": "query",
     "SEQUENCE": "sequence",
     "INDEX": "index",
-    "TYPE": "own type",
+    "TYPE": "user type",
     "MACRO": "macro",
 }
-"""The kinds of names behind an object's word."""
+"""The kinds of names after the word for an object."""
 
 RELATION_AFTER: Final = frozenset({"FROM", "JOIN", "INTO", "UPDATE", "TABLE", "OVERWRITE"})
 OPERAND_AFTER: Final = frozenset(
@@ -92,19 +92,19 @@ AFTER_CLAUSE: Final = {
     "CASE": ("WHEN", "THEN", "ELSE", "END", *OPERATORS),
     "": (*OPERATORS, "AS", "ORDER BY"),
 }
-"""What may stand behind an operand or a relation, by the clause that it is in."""
+"""What may follow an operand or a relation, by clause."""
 
 OPERANDS: Final = ("CASE", "NOT", "NULL", "TRUE", "FALSE", "EXISTS", "CAST", "INTERVAL")
 QUERY: Final = ("SELECT", "WITH", "VALUES", "FROM")
 WINDOW: Final = ("PARTITION BY", "ORDER BY", "ROWS BETWEEN", "RANGE BETWEEN")
 FILE_STATEMENTS: Final = frozenset({"COPY", "ATTACH", "IMPORT", "EXPORT"})
 FILE_FUNCTIONS: Final = frozenset({"glob", "sniff_csv"})
-"""Functions whose first argument names a file, besides read_… and parquet_…"""
+"""Functions whose first argument is a file name, in addition to read_… and parquet_…"""
 COMPLETE_TYPES: Final = ("column", "function", "relation")
 
 
 def statement_words(said: Sequence[str]) -> Wanted | None:
-    """Statements that have a grammar of their own, by the words before the cursor."""
+    """Statements with a grammar of their own, by the words before the cursor."""
     first, count = said[0], len(said)
     second = said[1] if count > 1 else ""
     last = said[-1]
@@ -261,7 +261,7 @@ def _objects(word: str, wanted: bool, _: int) -> Wanted:
 
 
 def _inside(said: Sequence[str], what: str, behind: tuple[str, ...]) -> Wanted:
-    """Behind a name: the store or database that it is in, and then `behind`."""
+    """After a name: the store or database that contains it, and then `behind`."""
     if said[-1] == "IN":
         return (), (what,), ""
     if said[-1] == what and said[-2] == "IN":

@@ -1,6 +1,6 @@
-"""What a place in a statement can see: the relations of its FROM clauses, their aliases, and common table expressions.
+"""What is visible at a position of a statement: relations in its FROM clauses, their aliases, common table expressions.
 
-Works on text that is not finished: brackets that are not closed end with the text.
+Works on unfinished text: brackets that are not closed end with the text.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ENDS_ALIAS: Final = frozenset(
         "AS",
     ]
 )
-"""Words after a relation that are no alias of it."""
+"""Words after a relation that are not an alias."""
 
 _SETS: Final = frozenset({"UNION", "INTERSECT", "EXCEPT"})
 _CLAUSES: Final = frozenset(
@@ -86,7 +86,7 @@ _CLAUSES: Final = frozenset(
 
 
 class Group(Struct):
-    """The items between a pair of brackets, or of the whole statement: tokens and groups, from `start` to `end`."""
+    """The items between two brackets, or of the whole statement: tokens and groups, from `start` to `end`."""
 
     start: int
     end: int = 1 << 60
@@ -94,7 +94,7 @@ class Group(Struct):
 
 
 class Source(Struct, frozen=True):
-    """One relation in scope: `name` is its parts as written, without quotes; `columns` are known of a subquery."""
+    """A relation in scope: `name` are its parts as written, without quotes; `columns` are known only for a subquery."""
 
     alias: str
     name: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class Source(Struct, frozen=True):
 
 
 class Scope(Struct, frozen=True):
-    """Sources from the innermost SELECT outwards; `ctes` are the common table expressions, by name."""
+    """Sources from the innermost SELECT outward; `ctes` are the common table expressions by name."""
 
     sources: tuple[Source, ...] = ()
     ctes: tuple[Source, ...] = ()
@@ -126,7 +126,7 @@ def grouped(given: Sequence[Token]) -> Group:
 
 
 def path_to(root: Group, position: int) -> list[Group]:
-    """The groups around a position, the whole statement first."""
+    """The groups that contain a position, the whole statement first."""
     path = [root]
     while True:
         inner = next(
@@ -138,7 +138,7 @@ def path_to(root: Group, position: int) -> list[Group]:
 
 
 def scope_at(root: Group, position: int) -> Scope:
-    """What can be seen at a position."""
+    """The names that are visible at a position."""
     sources: list[Source] = []
     ctes: list[Source] = []
     for group in reversed(path_to(root, position)):
@@ -148,7 +148,7 @@ def scope_at(root: Group, position: int) -> Scope:
 
 
 def segment(group: Group, position: int) -> list[Token | Group]:
-    """The items of the SELECT that a position is in, where a group holds several joined by UNION and the like."""
+    """The items of the SELECT that contains a position, if a group has several, joined by UNION and similar."""
     found: list[Token | Group] = []
     for item in group.items:
         if isinstance(item, Token) and (item.word in _SETS or item.text == ";"):
@@ -238,7 +238,7 @@ def _reference(items: Sequence[Token | Group], number: int) -> tuple[list[Source
             and isinstance(items[number], Group)
             and _token(items[number - 1]).end + 1 == _start(items[number])
         ):
-            # A table function: what it gives is not known.
+            # A table function: its columns are unknown.
             columns = ()
             number += 1
         name = tuple(parts)
@@ -263,7 +263,7 @@ def _reference(items: Sequence[Token | Group], number: int) -> tuple[list[Source
 
 
 def outputs(group: Group) -> tuple[str, ...]:
-    """The names of the columns that the query in a group gives, as far as its text tells; `*` stands for itself."""
+    """The column names of the query in a group, as far as its text shows; `*` is kept as it is."""
     items = segment(group, group.start)
     number = 0
     while number < len(items) and _word(items[number]) != "SELECT":

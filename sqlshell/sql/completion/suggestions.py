@@ -1,4 +1,4 @@
-"""Suggestions for the cursor: what may come there, ranked, quoted, in the letter case of the writer."""
+"""Suggestions for the cursor: ranked, quoted, and in the letter case that the user types."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ SETTINGS: Final = (
     "enable_progress_bar",
 )
 ORDER: Final = {"join": -1, "common": 0, "column": 0, "alias": 1, "relation": 2, "function": 4, "keyword": 5}
-"""What comes first where names of several kinds match as well."""
+"""The order of kinds whose names match equally well."""
 
 
 class Suggestion(Struct, frozen=True):
-    """`text` replaces what is typed, `kind` and `detail` stand beside it."""
+    """One suggestion: `text` replaces the typed part; `kind` and `detail` are shown next to it."""
 
     text: str
     kind: str
@@ -61,7 +61,7 @@ class Suggestion(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where the completion is asked for: the context, and what else the shell knows by kind."""
+    """The position of the completion: the context, and other names that the shell knows, by kind."""
 
     catalog: Catalog
     database: str = ""
@@ -71,7 +71,7 @@ class Place(Struct, frozen=True):
 
 
 def suggestions(text: str, cursor: int, place: Place) -> tuple[int, list[Suggestion]]:
-    """Where the typed part begins, and what may replace it, the best first. Raises nothing."""
+    """The start of the typed part, and its possible replacements, the best first. Raises nothing."""
     wanted = expected(text, cursor)
     if not wanted.kinds and not wanted.keywords:
         return cursor, []
@@ -114,7 +114,8 @@ def _candidates(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestio
             case "type":
                 yield from _matched(keywords.TYPES, typed, "type")
                 yield from (
-                    (rank, Suggestion(name, "own type")) for rank, name in place.catalog.of("own type").matching(typed)
+                    (rank, Suggestion(name, "user type"))
+                    for rank, name in place.catalog.of("user type").matching(typed)
                 )
             case "withkey":
                 keys = WITH_KEYS.get(wanted.within, tuple(dict.fromkeys(sum(WITH_KEYS.values(), ()))))
@@ -158,7 +159,7 @@ def _columns(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]
 
 
 def _joins(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
-    """Conditions that join a relation with those before it: by foreign keys, by `x_id` and `x.id`, by equal names."""
+    """Conditions that join a relation with the previous ones: by foreign keys, by `x_id` and `x.id`, by equal names."""
     sources = wanted.scope.sources
     at = next((number for number, item in enumerate(sources) if item.alias == wanted.within), 0)
     before = sources[:at][::-1]
@@ -188,7 +189,7 @@ def _by_keys(left: Source, right: Source, place: Place) -> Iterator[str]:
 def _by_names(left: Source, right: Source, wanted: Expected, place: Place) -> Iterator[str]:
     sides = [[column.name for column in _columns_of(source, wanted, place)] for source in (left, right)]
     for mine, its in ((left, right), (right, left)):
-        # customer_id is the id of customers, or of what is called customer here.
+        # customer_id is the id of customers, or of the alias customer.
         wholes = {name.lower() for name in (its.alias, its.name[-1] if its.name else "")}
         columns, theirs = sides if mine is left else sides[::-1]
         key_names = [name for name in theirs if name.lower() == "id"]
@@ -267,7 +268,7 @@ def _functions(typed: str, place: Place) -> Iterator[tuple[int, Suggestion]]:
 
 
 def _qualified(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
-    """What stands behind `name.`: columns of an alias, relations of a schema, schemas of a database."""
+    """What may follow `name.`: columns of an alias, relations of a schema, schemas of a database."""
     last = wanted.qualifier[-1].lower()
     if "column" in wanted.kinds:
         for source in wanted.scope.sources:
@@ -296,7 +297,7 @@ def _starts(word: str, typed: str) -> bool:
 
 
 def _upper(text: str, wanted: Expected) -> bool:
-    """Whether keywords are written in capitals: as the typed part is, else as most of the buffer's are."""
+    """Whether keywords are in capitals: as in the typed part, otherwise as in most of the buffer."""
     letters = [char for char in wanted.prefix if char.isalpha()]
     if letters:
         return all(char.isupper() for char in letters)
@@ -330,5 +331,5 @@ def _enclosed(name: str, quote: str) -> str:
 
 
 def used_names(text: str) -> Sequence[str]:
-    """The names in a statement, for the ranking."""
+    """The names in a statement, for ranking."""
     return [word.lower() for word in re.findall(r"[A-Za-z_]\w{2,60}", text[:5_000])]

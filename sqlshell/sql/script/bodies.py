@@ -1,8 +1,7 @@
-"""Which statements have semicolons inside: BEGIN APPLICATION …, and functions whose body is BEGIN ATOMIC … END; and
-which one has data behind it: COPY … FROM STDIN.
+"""Statements that contain semicolons: BEGIN APPLICATION …, and functions with the body BEGIN ATOMIC … END; and COPY …
+FROM STDIN, which is followed by data.
 
-As in psql, a function's statement is one by its first words, and BEGIN and CASE in it, outside parentheses, wait for
-their END.
+As in psql, CREATE FUNCTION is recognized by its first words; BEGIN and CASE in it, outside parentheses, require an END.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _HEADS: Final = {
 
 
 class StatementBody:
-    """Follows the words of one statement; `first` is its first character, "" before it has one."""
+    """Follows the words of one statement; `first` is its first character, "" before that."""
 
     def __init__(self, first: str = "") -> None:
         self._kind = _Kind.HEAD if first in ("b", "B", "c", "C") else _Kind.PLAIN
@@ -47,22 +46,22 @@ class StatementBody:
         self._ending = False
         self._from = False
         self.copies_from_stdin = False
-        """Whether the words so far are those of COPY … FROM STDIN."""
+        """Whether the words so far are COPY … FROM STDIN."""
 
     @property
     def watching(self) -> bool:
-        """Whether words matter."""
+        """Whether further words can change the state."""
         return self._kind is not _Kind.PLAIN
 
     @property
     def state(self) -> State | None:
-        """The body that a semicolon would now stand in, None outside of one."""
+        """The kind of body that contains the current position, None outside of one."""
         if self._kind is _Kind.APPLICATION:
             return State.APPLICATION
         return State.ATOMIC if self._kind is _Kind.FUNCTION and self._open else None
 
     def word(self, word: str, depth: int) -> None:
-        """An unquoted word inside of `depth` parentheses."""
+        """Process an unquoted word inside `depth` parentheses."""
         word = word.lower()
         if self._kind is _Kind.HEAD:
             self._head = f"{self._head} {word}".lstrip()
@@ -78,7 +77,7 @@ class StatementBody:
         elif self._kind is _Kind.APPLICATION:
             if self._ending and word == "application":
                 self._kind = _Kind.PLAIN
-            # An END that no CASE waits for: `case … end application` is an expression and its name.
+            # An END without a CASE: `case … end application` is an expression and its name.
             self._ending = word == "end" and not self._open
             if word == "case":
                 self._open += 1
@@ -86,14 +85,14 @@ class StatementBody:
                 self._open -= 1
 
     def other(self) -> None:
-        """Anything that is neither a word nor blank nor a comment."""
+        """Process anything other than a word, whitespace or a comment."""
         self._ending = self._from = False
         if self._kind is _Kind.HEAD:
             self._kind = _Kind.PLAIN
 
 
 def may_have_body(statement: str) -> bool:
-    """Whether a statement may have semicolons in a body, or data after it."""
+    """Whether a statement may contain semicolons in a body, or be followed by data."""
     if statement[0] not in "cC":
         return False
     if lexical_rules.FUNCTION.match(statement):

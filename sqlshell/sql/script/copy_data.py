@@ -1,4 +1,4 @@
-"""The data of COPY … FROM STDIN, which stand in the script behind their statement and are no SQL."""
+"""The data of COPY … FROM STDIN, which follows its statement in the script and is not SQL."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ _LONGEST_END: Final = "\\.\r"
 
 
 class CopyData:
-    """From the line behind a COPY … FROM STDIN to the line that is `\\.` alone, which belongs to the data.
+    """From the line after a COPY … FROM STDIN to the line `\\.`, inclusive.
 
-    Pieces of text may end anywhere: what the current line begins with is kept for as long as it may become the last.
+    Pieces of text may end anywhere: the beginning of the current line is kept as long as it may be the last line.
     """
 
     def __init__(self) -> None:
         self._line: str | None = ""
 
     def skip(self, text: str, position: int) -> tuple[int, bool]:
-        """Where the data end in `text`, and whether they are complete there."""
+        """The end of the data in `text`, and whether the data is complete there."""
         end = text.find("\n", position)
         if end < 0:
             self._note(text, position)
@@ -37,7 +37,7 @@ class CopyData:
         return len(text), False
 
     def _note(self, text: str, position: int, end: int | None = None) -> None:
-        """Add a stretch to the current line; None once that is known to be data."""
+        """Add text to the current line; None once the line is known to be data."""
         if self._line is not None:
             stop = position + len(_LONGEST_END) + 1
             line = self._line + text[position : stop if end is None else min(end, stop)]

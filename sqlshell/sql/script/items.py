@@ -1,16 +1,18 @@
-"""The items of a script, and the states of the scanner that reads them."""
+"""The items of a script, and the states of the scanner."""
 
 from __future__ import annotations
 
 import enum
+from functools import cached_property
 
 from msgspec import Struct
 
 from sqlshell.origin import Foreign, Text
+from sqlshell.sql.analysis.lexed import Lexed
 
 
 class State(enum.Enum):
-    """What a scanner is inside of; the value is a sign for a continuation prompt."""
+    """What the scanner is inside of; the value is the character in a continuation prompt."""
 
     READY = "="
     STATEMENT = "-"
@@ -26,15 +28,16 @@ class State(enum.Enum):
     COPY_DATA = ">"
 
 
-class Statement(Struct, frozen=True):
+class Statement(Struct, frozen=True, dict=True):
     """One SQL statement.
 
-    `text` runs from the first token to the last character before the closing `;` that is not blank, as written, but for
-    `\\;`, `\\:` and `\\\\`, of which it has the second character. `line` (from 1) and `offset` (characters in the whole
-    input) are those of the first token. `terminated` is False for what the end of the input ended, `background` is True
-    for what ended in `;&`. The first `settled` characters have the values of their variables already; `foreign` are the
-    parts that came from a service. `broken` says that a command within it failed. `ending` is its `;` as typed
-    with the blanks before it, "" where a command or the end of the input ended it.
+    `text` runs from the first token to the last character before the closing `;` that is not whitespace, as written,
+    except that `\\;`, `\\:` and `\\\\` become their second character. `line` (from 1) and `offset` (characters in the
+    whole input) are those of the first token. `terminated` is False if the end of the input ended it, `background` is
+    True if `;&` did. In the first `settled` characters variables have been substituted; `foreign` are the parts that
+    came from a service. `broken` says that a command within it failed. `ending` is its `;` as typed with the
+    whitespace before it, "" if a command or the end of the input ended it. `column` (from 1, in characters) is that of
+    the first token, 0 if it is not known.
     """
 
     text: str
@@ -46,18 +49,24 @@ class Statement(Struct, frozen=True):
     foreign: tuple[Foreign, ...] = ()
     broken: bool = False
     ending: str = ""
+    column: int = 0
 
     @property
     def whole(self) -> Text:
-        """The text with where its parts came from."""
+        """The text with the origins of its parts."""
         return Text(self.text, self.foreign)
+
+    @cached_property
+    def lexed(self) -> Lexed:
+        """The text with what has been learned of it since the scanner found it."""
+        return Lexed(self.whole)
 
 
 class BackslashCommand(Struct, frozen=True):
     """One backslash command.
 
-    `name` comes without the backslash, `args` is the rest of its line up to the next command outside quotes, as written
-    and stripped. `line` (from 1) and `offset` (characters in the whole input) are those of the backslash.
+    `name` does not include the backslash. `args` is the rest of the line up to the next command outside quotes, as
+    written and stripped. `line` (from 1) and `offset` (characters in the whole input) are those of the backslash.
     """
 
     name: str
@@ -66,4 +75,15 @@ class BackslashCommand(Struct, frozen=True):
     offset: int
 
 
-Item = Statement | BackslashCommand
+class CopyLines(Struct, frozen=True):
+    """A part of the data of a COPY … FROM STDIN, as written. The `last` part ends the data: by the line `\\.`, which
+    belongs to it, or `cut` off by the end of the script."""
+
+    text: str
+    line: int
+    offset: int
+    last: bool
+    cut: bool = False
+
+
+Item = Statement | BackslashCommand | CopyLines

@@ -1,7 +1,7 @@
-"""The lexical rules of SQL scripts as regular expressions: those of PostgreSQL's psql, and quotes in backticks.
+"""The lexical rules of SQL scripts as regular expressions: those of psql, with quotes in backticks added.
 
-Every repetition is possessive: no pattern ever goes back over text, so that hostile input costs no more than any other.
-Words are what psql takes for words: every character outside ASCII is a letter.
+Every repetition is possessive: no pattern backtracks, so hostile input costs no more than any other. Words are those of
+psql: every character outside ASCII is a letter.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from typing import Final
 
 BLANKS: Final = " \t\n\r\f\v"
-"""What stands between statements."""
+"""Whitespace and semicolons between statements."""
 
 _BLANK: Final = r"[ \t\n\r\f\v]"
-# All but ASCII's other characters: as ranges up to the last character they take milliseconds to compile.
+# All characters except other ASCII characters. Ranges up to the last code point take milliseconds to compile.
 LETTER: Final = r"[^\x00-@\[-^`{-\x7f]"
 IN_TAG: Final = r"[^\x00-/:-@\[-^`{-\x7f]"
 IN_WORD: Final = r"[^\x00-#%-/:-@\[-^`{-\x7f]"
@@ -28,22 +28,23 @@ DOLLAR_TAG: Final = re.compile(rf"{LETTER}{IN_TAG}*+")
 DOLLAR_TAG_REST: Final = re.compile(rf"{IN_TAG}*+")
 ESCAPED_BODY: Final = re.compile(r"(?:[^'\\]++|\\.)*+", re.DOTALL)
 
-# A `-` or `/` that ends the text may yet begin a comment: it is left for the next piece of text.
+# A `-` or `/` at the end of the text may begin a comment: it is left for the next piece of text.
 _OTHER: Final = r"[\x00-!#%&*+,.0-:<-@\[\]^{-\x7f]++|-(?=[^-])|/(?=[^*])"
 BETWEEN_WORDS: Final = re.compile(rf"(?:{_OTHER})*+")
-"""Whatever is neither a word nor a token that matters."""
+"""Everything that is neither a word nor a significant token."""
 UNTIL_TOKEN: Final = re.compile(rf"(?:{_OTHER}|(?![eE]'){LETTER}{IN_WORD}*+(?=.))*+", re.DOTALL)
-"""Whole words too, but for the one that touches the end of the text, which may go on in the next piece."""
+"""Includes whole words, except one that touches the end of the text and may continue in the next piece."""
 
 COMMAND: Final = re.compile(r"\\([?!@]|[A-Za-z0-9_][A-Za-z0-9_+\-]*+)")
 NAMED_COMMAND: Final = re.compile(r"[ \t]+\\(?:[?!@]|[A-Za-z0-9_][A-Za-z0-9_+\-]*+)[ \t\r]*")
-"""A command as an argument of another: `\\? \\x`."""
+"""A command as the argument of another: `\\? \\x`."""
 DOTTED: Final = re.compile(r"[.!][A-Za-z][A-Za-z0-9_]*+(?![^ \t\r\n;])")
-"""A command of another shell (`.tables`, `!quit`), where a statement could begin."""
+"""A command of another shell (`.tables`, `!quit`), where a statement may begin."""
 _ARGUMENT: Final = r"""[^\\'"`\n]++|'[^'\n]*+'|"[^"\n]*+"|`[^`\n]*+`|['"`][^\n]*+|\\(?![?!@A-Za-z0-9_\\])"""
 ARGUMENTS: Final = re.compile(rf"(?:{_ARGUMENT})*+")
-"""The arguments of a backslash command, up to the next command or the line's end. Quotes hide backslashes; one that is
-not closed hides the rest of the line."""
+"""The arguments of a backslash command, up to the next command or the end of the line. Backslashes in quotes are
+ignored; an unterminated quote includes the rest of the line.
+"""
 
 
 def _nested(depth: int) -> str:
@@ -56,7 +57,7 @@ _HIDDEN: Final = (
     rf"|--[^\r\n]*+|-|/(?!\*)|{_nested(2)}"
     r"""|"[^"]*+"|`[^`]*+`"""
     rf"|(?<!{IN_WORD})\$(?:\$(?:[^$]++|\$(?!\$))*+\$\$|[0-9]++(?!{IN_WORD}))"
-    # What follows decides whether such a string goes on; only this shape of it is simple enough.
+    # The following text decides whether such a string continues; only this form is simple enough.
     rf"|(?<!{IN_WORD}[eE])(?<=[eE])'(?:[^'\\]++|\\.|'')*+'(?!{_BLANK}*+(?:'|--))"
 )
 
@@ -67,18 +68,18 @@ def _parentheses(depth: int) -> str:
 
 
 BETWEEN: Final = re.compile(rf"(?:[ \t\n\r\f\v;]++|--[^\r\n]*+(?=[\r\n])|{_nested(2)})*+")
-"""What stands between statements and is complete: gone over once, however many comments there are."""
+"""Complete whitespace and comments between statements, matched in one pass."""
 
 WHOLE_STATEMENT: Final = re.compile(
     rf"(?!(?i:begin)(?:{_BLANK}++(?i:application)|{_BLANK}*+(?:--|/\*)))"
     rf"""((?:[^;()'"`$\\/\-]++|{_HIDDEN}|{_parentheses(3)}|\))++);""",
     re.DOTALL,
 )
-"""As group 1 a statement without anything unusual in it, then its `;`.
+"""Group 1 is a statement without unusual parts; its `;` follows.
 
-The short cut that most statements take. Where it does not match, nothing is said: the statement may be unusual, or end
-in a later piece of text. It never looks past the end of the statement that it stands at. Of a function it may find only
-the beginning, up to a `;` in its body.
+The fast path of most statements. If it does not match, the statement may be unusual, or end in a later piece of text.
+It never matches beyond the end of the statement. For a function it may match only the beginning, up to a `;` in its
+body.
 """
 FUNCTION: Final = re.compile(rf"(?i:create)(?:{_BLANK}++(?i:or|function|procedure)|{_BLANK}*+(?:--|/\*))")
-"""How statements begin that may have such a body."""
+"""The beginnings of statements that may have such a body."""

@@ -1,8 +1,8 @@
-"""Splits scripts into statements and backslash commands, piece by piece, by psql's lexical rules.
+"""Splits scripts into statements and backslash commands, piece by piece, with psql's lexical rules.
 
-Every piece of text is looked at once: what the scanner is inside of is kept from one piece to the next, so that neither
-long statements nor small pieces cost more than their length. Only the unfinished statement is held. A command does not
-end it, and is no part of it: whether it sends it, clears it or leaves it alone is for the reader to say.
+Each piece of text is processed once: the state is kept from one piece to the next, so that long statements and small
+pieces cost no more than their length. Only the unfinished statement is kept. A command neither ends it nor belongs to
+it: the reader decides whether a command sends the statement, clears it, or leaves it unchanged.
 """
 
 from __future__ import annotations
@@ -14,46 +14,49 @@ from typing import Final
 from msgspec.structs import replace
 
 from sqlshell.origin import Text
+from sqlshell.sql.analysis.lexed import Lexed, once
 from sqlshell.sql.script import lexical_rules
 from sqlshell.sql.script.bodies import StatementBody, may_have_body
-from sqlshell.sql.script.items import BackslashCommand, Item, State, Statement
+from sqlshell.sql.script.items import BackslashCommand, CopyLines, Item, State, Statement
 from sqlshell.sql.script.pieces import Pieces
 from sqlshell.sql.script.spans import BlockComment, DollarString, EscapeString, LineComment, Quote, Span
 from sqlshell.sql.script.unfinished import Joint, Unfinished
 
-__all__ = ["BackslashCommand", "Item", "Scanner", "State", "Statement", "copies_from_stdin"]
+__all__ = ["BackslashCommand", "CopyLines", "Item", "Scanner", "State", "Statement", "copies_from_stdin"]
 
 _LONGEST_WORD: Final = len("application") + 1
 _BYTE_ORDER_MARK: Final = "\ufeff"
 
 
 class Scanner:
-    """Takes a script in pieces that may end anywhere, and gives back what is complete.
+    """Accepts a script in pieces that may end anywhere, and returns complete items.
 
-    `line` is the number of the script's first line; without `commands` a backslash is a character like any other.
+    `line` is the number of the script's first line; if `commands` is False, a backslash is an ordinary character.
 
-    After feed() and close(), read() is called until it gives nothing. At a command the reader may take() the statement.
+    After feed() and close(), call read() until it returns None. At a command the reader may take() the statement.
     """
 
-    def __init__(self, *, line: int = 1, commands: bool = True) -> None:
+    def __init__(self, *, line: int = 1, commands: bool = True, keeps_data: bool = False) -> None:
         self._line = line
         self._commands = commands
         self._base = 0  # characters before the text
-        self._pieces = Pieces()  # what has not been looked at
-        self._text = ""  # what is being looked at
-        self._position = 0  # where in the text the next read() begins
-        self._counted = 0  # where in the text the lines are counted up to
+        self._keeps_data = keeps_data
+        self._pieces = Pieces(keeps_data=keeps_data)  # text that has not been processed
+        self._text = ""  # text that is being processed
+        self._position = 0  # position in the text at which the next read() begins
+        self._counted = 0  # position in the text up to which lines are counted
+        self._line_start = 0  # characters before the line
         self._closing = False
-        self._held: list[str] = []  # what only the next piece decides about
-        self._in_command = False  # what is held is a backslash command
+        self._held: list[str] = []  # text whose meaning depends on the next piece
+        self._in_command = False  # the pending text is a backslash command
         self._span: Span | None = None
-        self._word = ""  # the start of a word that the last piece ended in
-        self._last: Statement | None = None  # a statement whose `;` ended the last piece: a `&` may yet follow
+        self._word = ""  # the start of a word that continues from the last piece
+        self._last: Statement | None = None  # a statement whose `;` ended the last piece: a `&` may follow
         self.unfinished = Unfinished()
 
     @property
     def state(self) -> State:
-        """What the text so far ends inside of; READY when nothing is pending but blanks and comments."""
+        """What the end of the text so far is inside of; READY if only whitespace and comments are pending."""
         if self._pieces.in_data:
             return State.COPY_DATA
         if self._in_command:
@@ -66,24 +69,24 @@ class Scanner:
 
     @property
     def pending(self) -> str:
-        """The text of the unfinished statement, "" when there is none."""
+        """The text of the unfinished statement, "" if there is none."""
         self.unfinished.parts[:] = ["".join(self.unfinished.parts)]
         undecided = "" if self._in_command or (self._span and not self.unfinished.started) else "".join(self._held)
         return self.unfinished.parts[0] + undecided
 
     def feed(self, piece: str) -> None:
-        """The next piece of the script."""
+        """Add the next piece of the script."""
         self._pieces.feed(piece)
 
     def close(self) -> None:
-        """The end of the script, which ends its last statement too: that needs no `;`."""
+        """End the script; this also ends its last statement, which does not need a `;`."""
         self._pieces.feed("\n")
         self._closing = True
 
     def read(self) -> list[Item]:
-        """What is complete, in order: up to the next command and with it, or nothing where more text is needed."""
+        """The next complete items: up to and including the next command; nothing if more text is needed."""
         items: list[Item] = []
-        while self._text or self._begin():
+        while self._text or self._begin(items):
             self._scan(items)
             if items and isinstance(items[-1], BackslashCommand):
                 return items
@@ -92,30 +95,37 @@ class Scanner:
             if self.unfinished.started:
                 items.append(self._statement("", terminated=False))
             self._span = None
+            if self._keeps_data:
+                items += [CopyLines("", self._line, self._base, True, cut=True)] * self._pieces.copies
             self._pieces.end()
             self._word = ""
             self._held.clear()
         return items
 
-    def _begin(self) -> bool:
-        """Whether there is text to look at now."""
+    def _begin(self, items: list[Item]) -> bool:
+        """Whether there is text to process."""
         piece = self._pieces.take()
+        for text, last in self._pieces.kept:
+            items.append(CopyLines(text, self._line, self._base, last))
         self._line += self._pieces.lines
         self._base += self._pieces.skipped
+        if self._pieces.lines:
+            self._line_start = self._base
         if self._in_command and "\n" not in piece:
             self._held.append(piece)
             self._pieces.used_up(piece)
-            return bool(piece) and self._begin()
+            return bool(piece) and self._begin(items)
         self._text = "".join([*self._held, piece]) if piece else ""
         if self._text:
             self._held.clear()
             self._in_command = False
             self._counted = self.unfinished.taken = 0
             self._position = 1 if self._base == 0 and self._text.startswith(_BYTE_ORDER_MARK) else 0
+            self._line_start += self._position
         return bool(self._text)
 
     def _scan(self, items: list[Item]) -> None:
-        """Look at the text up to the next command, or up to the end of a COPY whose line has not been told apart."""
+        """Process the text up to the next command, or up to the end of a COPY whose line is not complete."""
         text, position = self._text, self._position
         if self._last is not None:
             items.append(self._last)
@@ -133,7 +143,9 @@ class Scanner:
                     written = text[start:stop].rstrip(lexical_rules.BLANKS)
                     ending = text[start + len(written) : stop + 1]
                     line = self._line_at(start)
-                    items.append(Statement(written, line, self._base + start, True, ending=ending))
+                    offset = self._base + start
+                    column = offset - self._line_start + 1
+                    items.append(Statement(written, line, offset, True, ending=ending, column=column))
                     position = self._terminated(text, stop + 1, items)
                     continue
             gone_to = self._step(text, position, items)
@@ -149,7 +161,7 @@ class Scanner:
         self._used_up(position)
 
     def items(self, piece: str | None) -> Iterator[Item]:
-        """feed(), or close() for None, and all that read() gives, for a reader who takes nothing."""
+        """feed(), or close() for None, and everything that read() returns, for a reader that never calls take()."""
         if piece is None:
             self.close()
         else:
@@ -158,16 +170,16 @@ class Scanner:
             yield from found
 
     def take(self) -> Statement | None:
-        """The statement that a command ends in the place of `;`: it is pending no more. None where there is none."""
+        """Remove and return the unfinished statement, which a command ends instead of `;`. None if there is none."""
         return self._statement("", terminated=True) if self.unfinished.started else None
 
     def back(self, mark: Unfinished) -> None:
-        """Go on with the unfinished statement as it was at an earlier command; `mark` is a copy of it."""
+        """Continue the unfinished statement as it was at an earlier command; `mark` is a copy of it."""
         self.unfinished = mark.copied()
         self.unfinished.taken = self._position
 
     def forget(self) -> None:
-        """Let the text of the unfinished statement go, for a reader who only wants the state."""
+        """Discard the text of the unfinished statement, for a reader that only needs the state."""
         self.unfinished.parts.clear()
 
     def _used_up(self, position: int) -> None:
@@ -179,7 +191,9 @@ class Scanner:
         self._position = self._counted = self.unfinished.taken = 0
 
     def _line_at(self, position: int) -> int:
-        self._line += self._text.count("\n", self._counted, position)
+        if lines := self._text.count("\n", self._counted, position):
+            self._line += lines
+            self._line_start = self._base + self._text.rindex("\n", self._counted, position) + 1
         self._counted = position
         return self._line
 
@@ -188,10 +202,11 @@ class Scanner:
         self.unfinished.taken = position
         self.unfinished.line = self._line_at(position)
         self.unfinished.offset = self._base + position
+        self.unfinished.column = self.unfinished.offset - self._line_start + 1
         self.unfinished.body = StatementBody(self._text[position])
 
     def _terminated(self, text: str, position: int, items: list[Item]) -> int:
-        """Past the `;` of the last item: a `&` right behind it belongs to it."""
+        """Process the text after the `;` of the last item: a `&` directly after it belongs to it."""
         if position == len(text):
             last = items.pop()
             assert isinstance(last, Statement)
@@ -208,15 +223,20 @@ class Scanner:
         text = whole.rstrip(lexical_rules.BLANKS)
         now = self.unfinished
         settled = min(now.settled, len(text))
+        # The command that takes it is no part of it; after one within it, the text is no longer that of the script.
+        taken = terminated and not sign
+        column = 0 if settled or now.escaped or now.left_out > taken else now.column
         foreign = Text(text, now.foreign).part(0, len(text)).foreign if now.foreign else ()
         ending = whole[len(text) :] + sign if sign else ""
-        statement = Statement(text, now.line, now.offset, terminated, False, settled, foreign, now.broken, ending)
+        statement = Statement(
+            text, now.line, now.offset, terminated, False, settled, foreign, now.broken, ending, column
+        )
         self._pieces.copies += now.body.copies_from_stdin and terminated
         self.unfinished = Unfinished()
         return statement
 
     def _step(self, text: str, position: int, items: list[Item]) -> int | None:
-        """Goes on by a token or less; gives back where that ends, and None when it takes more text to say."""
+        """Process at most one token and return the position after it; None if more text is needed."""
         if self._span:
             stop, closed = self._span.skip(text, position)
             if closed:
@@ -252,7 +272,7 @@ class Scanner:
         return self._token(text, start, first, items)
 
     def _before_token(self, text: str, position: int) -> int:
-        """Past everything that cannot matter."""
+        """Skip everything that is not significant."""
         if not self.unfinished.started:
             return _end(lexical_rules.BLANK_OR_SEMICOLON, text, position)
         if self.unfinished.joint is Joint.NONE and not self.unfinished.body.watching:
@@ -291,7 +311,7 @@ class Scanner:
         return start + 1
 
     def _word_on(self, text: str, position: int) -> int:
-        """A word, or the rest of one that an earlier piece began with."""
+        """Process a word, or the rest of one that began in an earlier piece."""
         end = _end(lexical_rules.WORD_REST, text, position)
         word = self._word + text[position : min(end, position + _LONGEST_WORD)]
         if end == len(text):
@@ -326,7 +346,7 @@ class Scanner:
         # Another shell reads the rest of that line, and its backslashes are its own.
         end = line_end if name == "!" else _end(lexical_rules.ARGUMENTS, text, stop)
         if name in {"?", "help"} and lexical_rules.NAMED_COMMAND.fullmatch(text, stop, line_end):
-            # What is asked about may be written as it is typed.
+            # The argument may be written as it is typed.
             end = line_end
         items.append(
             BackslashCommand(name, text[stop:end].strip(lexical_rules.BLANKS), self._line_at(start), self._base + start)
@@ -340,7 +360,7 @@ class Scanner:
         return end + 2 if separated else end
 
     def _dotted(self, text: str, named: re.Match[str], items: list[Item]) -> int:
-        """A command of another shell, which takes the rest of its line."""
+        """A command of another shell, which includes the rest of its line."""
         start, stop = named.span()
         line_end = text.find("\n", stop)
         args = text[stop:line_end].strip(lexical_rules.BLANKS).removesuffix(";").rstrip(lexical_rules.BLANKS)
@@ -353,10 +373,12 @@ def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
     return found.end() if found else position
 
 
-def copies_from_stdin(statement: str) -> bool:
-    """Whether a statement is COPY … FROM STDIN, whose data come from where it was written."""
-    if "stdin" not in statement.lower():
+@once
+def copies_from_stdin(statement: Lexed) -> bool:
+    """Whether a statement is COPY … FROM STDIN, whose data follows it."""
+    first = statement.text[:1]
+    if (first.isalpha() and first not in "cC") or "stdin" not in statement.text.lower():
         return False
     scanner = Scanner(commands=False)
-    _ = [*scanner.items(f"{statement}\n;\n")]
+    _ = [*scanner.items(f"{statement.text}\n;\n")]
     return scanner.state is State.COPY_DATA

@@ -1,7 +1,7 @@
-"""Stretches of a script in which nothing counts but their own end: strings, quoted identifiers, comments.
+"""Parts of a script in which only their own end is significant: strings, quoted identifiers, comments.
 
-A span is asked to skip over pieces of text until it says that it is closed. What it has to remember between two pieces
-it keeps itself; a character that the next piece decides about it leaves, by not going past it.
+A span skips over pieces of text until it is closed. It keeps its state between two pieces; it stops before a character
+whose meaning depends on the next piece.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from sqlshell.sql.script.items import State
 class Span(Protocol):
     @property
     def state(self) -> State | None:
-        """What a prompt shows for it; None when it shows what the span stands in."""
+        """What a prompt shows for it; None for the state around the span."""
 
     def skip(self, text: str, position: int) -> tuple[int, bool]:
-        """Where the span, or what is known of it, ends in `text`, and whether it is closed there."""
+        """The end of the span in `text`, as far as it is known, and whether the span is closed there."""
 
 
 class Quote:
-    """Up to the same quote. A doubled one is read as the end of one span and the start of the next."""
+    """Up to the same quote. A doubled quote is read as the end of one span and the start of the next."""
 
     def __init__(self, quote: str) -> None:
         self._quote = quote
@@ -34,7 +34,7 @@ class Quote:
 
 
 class EscapeString:
-    """E'…', in which a backslash hides the next character."""
+    """E'…', in which a backslash escapes the next character."""
 
     state = State.SINGLE_QUOTE
 
@@ -53,7 +53,7 @@ class LineComment:
 
 
 class BlockComment:
-    """/* … */, which nests."""
+    """/* … */, which can be nested."""
 
     state = State.BLOCK_COMMENT
 
@@ -71,7 +71,7 @@ class BlockComment:
 
 
 class DollarString:
-    """From behind the first `$` of `$tag$ … $tag$`. Without a second `$` it is closed at once: a parameter, say."""
+    """From after the first `$` of `$tag$ … $tag$`. Without a second `$` it is closed at once: it may be a parameter."""
 
     def __init__(self) -> None:
         self.state: State | None = None
@@ -99,7 +99,7 @@ class DollarString:
         closing, end = self._closing, len(text)
         if self._matched:
             wanted = min(len(closing) - self._matched, end - position)
-            # A tag has no `$` in it: where the closing one breaks off, no other can have begun before.
+            # A tag contains no `$`: if the closing tag is incomplete, no other can have begun before.
             if closing.startswith(text[position : position + wanted], self._matched):
                 self._matched += wanted
                 return position + wanted, self._matched == len(closing)

@@ -13,15 +13,15 @@ from sqlshell.sql.script.scanner import Scanner
 
 
 def split(text: str, *, commands: bool = True) -> list[Item]:
-    """Everything in a whole script, in order, as if no command sent a statement."""
+    """All items of a script, in order, as if no command sent a statement."""
     scanner = Scanner(commands=commands)
     return [*scanner.items(text), *scanner.items(None)]
 
 
 def statements(text: Text) -> list[Statement]:
-    """The statements of a text in which no backslash is a command.
+    """The statements of a text in which backslashes are ordinary characters.
 
-    Raises UsageError where what came from a service makes several of one: they would run unseen.
+    Raises UsageError if a value from a service turns one statement into several, which would run unseen.
     """
     found = _statements(text.text)
     if text.foreign:
@@ -30,7 +30,7 @@ def statements(text: Text) -> list[Statement]:
 
 
 def refuse_more(text: Text, count: int, written: int) -> None:
-    """Raise the UsageError of statements() where a text is more statements than the person has `written`."""
+    """Raise the UsageError of statements() if a text has more statements than the user has `written`."""
     if count > max(1, written):
         raise UsageError(
             f"{text.source} came from the service and contains several statements",
@@ -43,9 +43,9 @@ def _statements(text: str) -> list[Statement]:
 
 
 def complete(text: str, after: Scanner | None = None) -> bool:
-    """Whether Enter ends the text, which goes on with what another scanner has read.
+    """Whether Enter ends the text, which continues what another scanner has read.
 
-    So it does where nothing is unfinished, and where the last line has a command, which acts at once.
+    It does if no statement is unfinished, or if the last line contains a command, which takes effect at once.
     """
     scanner = Scanner() if after is None else copy.deepcopy(after)
     last = text.rstrip("\n").count("\n")

@@ -1,4 +1,4 @@
-"""The statement that the scanner is in: its text so far, and what decides where it ends."""
+"""The statement that the scanner is in: its text so far, and the state that determines its end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlshell.sql.script.bodies import StatementBody
 
 
 class Joint(enum.Enum):
-    """What came since an E'' string was closed: a quote goes on with it at once, or on a later line."""
+    """The position after an E'' string: a quote continues it, immediately or on a later line."""
 
     NONE = enum.auto()
     CLOSED = enum.auto()
@@ -20,21 +20,23 @@ class Joint(enum.Enum):
 
 
 class Unfinished:
-    """A statement that has not ended, or none while it is not `started`.
+    """An unfinished statement; none if it is not `started`.
 
-    `line` and `offset` are those of its first token. Its text is `parts`, and then what the scanner has from `taken`
-    on. The first `settled` characters have the values of their variables; `foreign` are the parts of them that came
-    from a service. `escaped` is a text that is not as it was written, because a `\\;` lost its backslash. `broken` says
-    that a command within it failed.
+    `line`, `column` and `offset` are those of its first token, `left_out` is the number of commands within it. Its text
+    is `parts`, followed by the scanner's text from `taken` on. In the first `settled` characters variables have been
+    substituted; `foreign` are their parts that came from a service. `escaped` says that the text differs from what was
+    written, because a `\\;` lost its backslash. `broken` says that a command within it failed.
     """
 
     __slots__ = (
         "body",
         "broken",
+        "column",
         "depth",
         "escaped",
         "foreign",
         "joint",
+        "left_out",
         "line",
         "offset",
         "parts",
@@ -46,10 +48,11 @@ class Unfinished:
     def __init__(self) -> None:
         self.started = False
         self.taken = 0
-        self.line = self.offset = 0
+        self.line = self.offset = self.column = 0
         self.depth = 0
         self.body = StatementBody()
         self.joint = Joint.NONE
+        self.left_out = 0
         self.escaped = False
         self.settled = 0
         self.foreign: tuple[Foreign, ...] = ()
@@ -62,7 +65,7 @@ class Unfinished:
         return not self.escaped and not self.settled
 
     def settle(self, text: Text) -> None:
-        """Let that be the text from now on, with the values that its variables have now."""
+        """Replace the text by the given one, in which variables have been substituted."""
         self.parts[:] = [text.text]
         self.settled = len(text.text)
         self.foreign = text.foreign
@@ -74,11 +77,12 @@ class Unfinished:
         return found
 
     def leave_out(self, before: str, *, separated: bool) -> None:
-        """A command after some text. A line that has nothing but the command is no line of the statement.
+        """Leave out a command after some text. A line with only the command is not a line of the statement.
 
-        The text goes on in the next line, or after the `\\\\` that `separated` the two.
+        The text continues on the next line, or after the `\\\\` that `separated` the two.
         """
         self.parts.append(before)
+        self.left_out += 1
         if separated:
             return
         blank: list[str] = []

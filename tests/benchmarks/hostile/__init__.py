@@ -1,1 +1,1 @@
-"""Attacks on a running service, each beside a client of another organization that only wants to work."""
+"""Attacks on a running service, and their effect on a client of another organization."""

@@ -1,5 +1,6 @@
-"""Somebody who only wants to work: `python -m tests.benchmarks.hostile.bystander URL SECONDS` prints, as JSON, the
-seconds that each statement took and each failure. The token is in SQLSHELL_TOKEN."""
+"""A client that is not part of an attack: `python -m tests.benchmarks.hostile.bystander URL SECONDS` prints, as JSON,
+the seconds that each statement took and each failure. The token is in SQLSHELL_TOKEN.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each attack in a process of its own, and what the client of another organization notices of it."""
+"""Runs each attack in a separate process, and measures its effect on a client of another organization."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def _beside(
     taken = p99(beside["taken"])
     failures = beside["failures"]
     told = f"{taken * 1000:.0f} ms, {len(failures)} errors, {most / MIB:+.0f} MiB, later {after / MIB:+.0f} MiB"
-    said = ", ".join(f"{what}: {number:,}" for what, number in did.items())
+    message = ", ".join(f"{what}: {number:,}" for what, number in did.items())
     if failures:
         sys.stderr.write(f"{name}: {failures[0]}\n")
-    return Row(f"beside: {name} ({said})", told, f"{alone * 1000:.0f} ms (quiet)", taken / alone, TARGET)
+    return Row(f"beside: {name} ({message})", told, f"{alone * 1000:.0f} ms (quiet)", taken / alone, TARGET)
 
 
 def p99(taken: list[float]) -> float:

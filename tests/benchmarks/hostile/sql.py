@@ -1,4 +1,4 @@
-"""Attacks by SQL: texts that take long to read, statements that take all they can get, sessions, streams."""
+"""Attacks by SQL: texts that take long to read, statements that use all resources, sessions, streams."""
 
 from __future__ import annotations
 

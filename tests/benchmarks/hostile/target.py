@@ -1,4 +1,4 @@
-"""What an attack aims at, and how it speaks: bytes on sockets of its own, or plain requests."""
+"""The target of an attack, and its connections: raw bytes on sockets, or plain requests."""
 
 from __future__ import annotations
 

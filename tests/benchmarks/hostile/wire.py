@@ -1,4 +1,4 @@
-"""Attacks below SQL: connections, headers, bodies, readers that do not read."""
+"""Attacks below SQL: connections, headers, bodies, clients that do not read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing of a test's journals stays open behind it."""
+"""Closes the journals of a test."""
 
 from __future__ import annotations
 

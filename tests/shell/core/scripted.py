@@ -1,4 +1,4 @@
-"""A shell whose client is scripted: what the core does, in its order, without a process, a socket or a terminal."""
+"""A shell with a scripted client: tests the core without a process, a socket or a terminal."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ from sqlshell.interface.models import ContextEcho
 from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.result import Batch, Column, Result
+from sqlshell.runtime.streams import Streams
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.connection import Connection
-from sqlshell.shell.front_end import Silent
+from sqlshell.shell.front_end import NoProgress
+from sqlshell.shell.parts import Parts
 from sqlshell.shell.records.journal import Journal
-from sqlshell.shell.results.outlet import Outlet
+from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
 from sqlshell.shell.scripts.front_end import ScriptFrontEnd
+from sqlshell.shell.scripts.modes import ScriptModes
+from sqlshell.shell.scripts.position import Position
 from sqlshell.shell.session import Options, Session, SessionState
 from sqlshell.shell.shell import Shell
+from sqlshell.sql.analysis.lexed import Sql
 from tests.shell.sessions import connection
 
 ECHO = ContextEcho(database_name="d", schema_name="s")
@@ -163,13 +168,13 @@ class WatchedJournal(Journal):
         self.was_closed = False
         self.made.append(self)
 
-    def began(self, statement_id: str, sql: str, context: SessionContext, ago: float) -> None:
+    def record_start(self, statement_id: str, sql: Sql, context: SessionContext, ago: float) -> None:
         self._events.append(f"began {statement_id}")
-        super().began(statement_id, sql, context, ago)
+        super().record_start(statement_id, sql, context, ago)
 
-    def ended(self, statement_id: str, state: str, message: str = "", rows: int | None = None) -> None:
+    def record_end(self, statement_id: str, state: str, message: str = "", rows: int | None = None) -> None:
         self._events.append(f"ended {statement_id} {state} {rows}")
-        super().ended(statement_id, state, message, rows)
+        super().record_end(statement_id, state, message, rows)
 
     def close(self) -> None:
         self.was_closed = True
@@ -220,29 +225,39 @@ class Core:
     """A shell on a scripted client. Used within asyncio.run()."""
 
     def __init__(
-        self, client: ScriptedClient | None = None, *, interactive: bool = False, context: SessionContext | None = None
+        self,
+        client: ScriptedClient | None = None,
+        *,
+        interactive: bool = False,
+        context: SessionContext | None = None,
+        modes: Callable[[Diagnostics], ScriptModes] = lambda _: ScriptModes(),
     ) -> None:
         self.client = client or ScriptedClient()
         self.events = self.client.events
         self.stderr, self.screen = io.StringIO(), Screen(self.events)
         diagnostics = Diagnostics(self.stderr)
-        self.front_end = ScriptFrontEnd(diagnostics, Silent())
+        self.front_end = ScriptFrontEnd(diagnostics, NoProgress())
         self.environment = ScriptedEnvironment()
         self.journal = WatchedJournal(self.events)
         given = connection(self.client, context, journal=self.journal, label="first", own_session="s1")
         options = Options(format="csv", format_chosen=True, timing=False)
         self.session = Session(SessionState.on(given, self.front_end.announce), options, interactive)
-        stdout = io.TextIOWrapper(self.screen, write_through=True)
-        self.outlet = Outlet(self.session, self.front_end, diagnostics, lambda *_: StreamSink(self.screen), stdout)
+        stdout, sink = io.TextIOWrapper(self.screen, write_through=True), StreamSink(self.screen)
+        self.outlet = ResultOutput(self.session, self.front_end, diagnostics, lambda *_: sink, stdout, sink)
         attachments = Attachments((), diagnostics)
         self.shell = Shell(
-            self.session,
-            self.outlet,
-            self.front_end,
-            self.environment,
-            diagnostics,
+            Parts.of(
+                self.session,
+                self.outlet,
+                attachments,
+                self.front_end,
+                self.environment,
+                diagnostics,
+                Position(),
+                Streams(io.StringIO(), stdout, self.stderr),
+                modes(diagnostics),
+            ),
             lambda: table(BUILTIN),
-            attachments,
         )
 
     @property

@@ -1,4 +1,4 @@
-"""Statements in the background, and the results that a shell remembers."""
+"""Background statements, and the results that a shell remembers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_results_are_remembered_by_number_and_fetched_again() -> None:
     async def work() -> None:
         core = Core()
         await core.run("select 1;\nselect 2;\n")
-        past = core.session.state.past
+        past = core.session.state.result_history
         assert (past.key("_"), past.key("_1")) == ("id2", "id1")
         core.events.clear()
         await core.run("\\fetch id1\n")
@@ -62,7 +62,7 @@ def test_a_result_that_the_service_does_not_keep_is_kept_here() -> None:
         client.can_refetch = False
         core = Core(client)
         await core.run("select 1;\n")
-        async with core.session.state.past.opened() as result:
+        async with core.session.state.result_history.open() as result:
             rows = [row async for batch in result.batches for row in batch.rows]
         assert rows == [["1"], ["2"], ["3"]]
         assert not any(event.startswith("fetch") for event in core.events)

@@ -1,4 +1,4 @@
-"""\\c takes effect as a whole or not at all, and what the shell leaves is closed."""
+"""\\c takes effect completely or not at all, and the previous connection is closed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from sqlshell.errors import ConnectionFailed, NotAuthenticated, UsageError
+from sqlshell.origin import Own
 from sqlshell.shell.connection import Connection
-from sqlshell.shell.running.policy import Policy
+from sqlshell.sql.analysis.policy import Policy
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, WatchedJournal
 from tests.shell.sessions import connection
 
@@ -27,13 +28,13 @@ def test_a_failed_connection_changes_nothing(error: Exception) -> None:
         core.environment.targets["b"] = error  # type: ignore[assignment]
         core.session.options.on_error = "continue"
         await core.run("select 1;\n")
-        state, options = core.session.state, core.session.options.color
-        context, past = state.context, state.past.keys()
+        state, options = core.session.state, core.session.options.prompt_color
+        context, past = state.context, state.result_history.keys()
         await core.run("\\c b\n")
         await core.run("select 2;\n")
         assert core.session.state is state
-        assert (state.context, core.session.target, core.session.options.color) == (context, "first", options)
-        assert past <= state.past.keys()
+        assert (state.context, core.session.target, core.session.options.prompt_color) == (context, "first", options)
+        assert past <= state.result_history.keys()
         assert not core.journal.was_closed
         assert [sql for sql, _ in core.client.ran] == ["select 1", "select 2"]
         assert "still connected to first" in core.err
@@ -76,7 +77,9 @@ def test_a_connection_brings_all_that_belongs_to_it() -> None:
             return sql.replace("hunter2", "***")
 
         policy = Policy(read_only=True)
-        found = other(second, policy=policy, redact=redact, color="#ff0000", secret_names=("mine",), own_session="s2")
+        found = other(
+            second, policy=policy, redact=redact, prompt_color="#ff0000", secret_names=("mine",), own_session="s2"
+        )
         core.environment.targets["b"] = found
         await core.run("begin;\nselect 1;\n")
         before = core.session.state
@@ -85,15 +88,15 @@ def test_a_connection_brings_all_that_belongs_to_it() -> None:
         state = core.session.state
         assert state is not before
         assert core.session.connection is found
-        assert (core.session.target, core.session.options.color) == ("second", "#ff0000")
+        assert (core.session.target, core.session.options.prompt_color) == ("second", "#ff0000")
         assert [sql for sql, _ in core.client.ran] == ["begin", "select 1"]
         assert [sql for sql, _ in second.ran] == ["select 'hunter2'"]
         assert "drop table" not in " ".join(second.events)
         assert "second" in core.err
-        assert core.session.keeping.names == ("mine",)
+        assert core.session.secret_filter.names == ("mine",)
         assert core.session.redact("hunter2") == "***"
         assert core.session.transaction.mark == ""
-        assert state.past.keys() == {"b-id1"}
+        assert state.result_history.keys() == {"b-id1"}
         assert core.journal.was_closed
         assert core.client.closed
         assert core.client.left == ["s1"]
@@ -101,6 +104,30 @@ def test_a_connection_brings_all_that_belongs_to_it() -> None:
         await core.shell.aclose()
         assert second.closed
         assert second.left == ["s2"]
+
+    asyncio.run(work())
+
+
+def test_an_open_transaction_is_not_left_without_a_warning() -> None:
+    lost = "warning: the open transaction was not committed and is rolled back\n"
+
+    async def work() -> None:
+        core = Core(interactive=True)
+        core.environment.targets["gone"] = ConnectionFailed("refused")
+        core.environment.targets["b"] = other(ScriptedClient(name="b-"), own_session="s2")
+        assert await core.shell.run(Own("begin;\n\\c gone"))
+        assert lost not in core.err
+        assert await core.shell.run(Own("\\c b"))
+        assert core.err.count(lost) == 1
+        assert core.err.index(lost) < core.err.index("connected to second")
+        core.shell.warn_of_transaction()
+        assert await core.shell.run(Own("begin;\ncommit;"))
+        core.shell.warn_of_transaction()
+        assert core.err.count(lost) == 1
+        assert await core.shell.run(Own("begin;"))
+        core.shell.warn_of_transaction()
+        assert core.err.count(lost) == 2
+        await core.shell.aclose()
 
     asyncio.run(work())
 

@@ -1,4 +1,4 @@
-"""What happens around a statement, in which order, and what is left behind wherever it ends."""
+"""The order of events around a statement, and the state after it ends at any point."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_an_interruption_at_each_await(tmp_path: Path, number: int, presses: int
     assert core.session.transaction.mark == "*"
 
     async def after() -> None:
-        core.shell.interruption.pending = False
+        core.shell.interruption.take_pending()
         await core.run("select 3;\n")
 
     asyncio.run(after())
@@ -131,7 +131,7 @@ def test_an_interruption_at_each_await(tmp_path: Path, number: int, presses: int
 
 
 def test_a_cancelled_shell_leaves_nothing_open() -> None:
-    """The shell's own task is cancelled at the n-th step, as a signal to end the program does."""
+    """The shell's own task is canceled at the n-th step, as a signal to end the program does."""
 
     async def work(number: int) -> tuple[Core, bool]:
         core = Core(ScriptedClient({"select 1": Answer(rows=(("1",), ("2",)))}))
@@ -166,14 +166,13 @@ def test_a_refused_statement_is_not_sent() -> None:
     async def work() -> Core:
         core = Core()
         core.session.options.on_error = "continue"
-        await core.run(
-            "copy t from stdin;\n1\n\\.\nselect :x;\n\\set x 'select 2; select 3'\n:x;\nselect 4 \\g /no/such/x\n"
-        )
+        await core.run("copy t from stdin (nope 1);\n1\n\\.\nselect :x;\n\\set x 'select 2; select 3'\n")
+        await core.run(":x;\nselect 4 \\g /no/such/x\n")
         return core
 
     core = asyncio.run(work())
     assert [sql for sql, _ in core.client.ran] == ["select :x", "select 2", "select 3"]
-    assert "COPY … FROM STDIN is not supported" in core.err
+    assert "COPY: unknown option 'nope'" in core.err
 
 
 def test_the_context_is_dropped_only_where_the_service_had_it() -> None:
@@ -189,7 +188,7 @@ def test_the_context_is_dropped_only_where_the_service_had_it() -> None:
 
     core = asyncio.run(work())
     assert core.session.context.schema == "main"
-    assert core.session.state.lost is gone
+    assert core.session.state.lost_context is gone
     assert " is now " in core.err
 
 

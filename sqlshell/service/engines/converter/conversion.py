@@ -14,9 +14,10 @@ Stamp = tuple[int, int, int]
 
 
 class Order(Struct, frozen=True):
-    """What to copy: `entities` of the folder that descriptor `root` is, and tables `keep` of the copy `before` ("" for
-    none), into the folder `into`. Bounds are bytes and
-    seconds; `parent` is the process that ends this one with itself."""
+    """What to copy: `entities` of the directory with the descriptor `root`, and the tables `keep` of the copy `before`
+    ("" for none), into the directory `into`. Limits are in bytes and seconds; the converter exits with the process
+    `parent`.
+    """
 
     root: int
     into: str
@@ -31,7 +32,7 @@ class Order(Struct, frozen=True):
 
 
 class CopyReport(Struct, frozen=True, omit_defaults=True):
-    """One line of what the process says: it begins with an entity; has copied it, as of `stamp`; or could not."""
+    """A line of the converter's output: it starts copying an entity; has copied it, as of `stamp`; or could not."""
 
     name: str
     stamp: Stamp | None = None

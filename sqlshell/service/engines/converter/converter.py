@@ -1,8 +1,9 @@
 """The process that copies files of a store into a database file, and exits.
 
-It reads data files that anybody may have written, so that it has little to lose: the store's folder to read, a folder
-of its own to write, bounds of memory, file size and time. Files are opened beneath the store's folder without following
-links and read by their descriptors, so that what was opened is what is read, and no name is a pattern.
+It reads files that anybody may have written, so it has few rights: it can read the store's directory, write one
+directory, and has limits on memory, file size and time. Files are opened beneath the store's directory without
+following links, and read by their descriptors, so that the opened file is the one that is read, and no name is a
+pattern.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stam
         except (duckdb.ConversionException, duckdb.InvalidInputException) as error:
             if not messages.is_conversion(str(error)):
                 raise
-            # A later row has another type than the first rows.
+            # A later row has a different type from the first rows.
             os.lseek(file, 0, os.SEEK_SET)
             connection.execute(into + reader(name, path, lines=True, whole=True))
         return stamp(found)

@@ -19,7 +19,7 @@ class Cancellation:
 
     DuckDB reports a BEGIN, COMMIT or ROLLBACK as interrupted whether or not it took effect, so that it would be unknown
     whether a transaction is open. Such statements are not interrupted: the request is stored, and check() raises it at
-    the next point where the user's statement can be cancelled.
+    the next point where the user's statement can be canceled.
 
     request() is for any thread, all other methods for the thread that runs statements.
     """

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -55,19 +56,19 @@ SETTINGS = {"SET", "VARIABLE_SET", "PRAGMA", "CALL"}
 COUNTED = {"INSERT", "UPDATE", "DELETE", "COPY", "MERGE_INTO", "CREATE"}
 
 OBJECT_VERBS = {"create", "drop", "alter"}
-"""First words that are told together with the kind of object."""
+"""First words that are reported together with the kind of object."""
 
 ENDS = {"commit", "end", "rollback", "abort"}
 """First words of statements that end a transaction."""
 
 QUICK = 3
-"""Brief statements one after another from which nobody is told of their progress."""
+"""Consecutive short statements whose progress is not reported."""
 
 
 class DuckdbConnection:
-    """A connection of its own, so that transactions, temporary tables and settings are its own too.
+    """A separate connection, so that its transactions, temporary tables and settings are separate too.
 
-    `known` is what statements are judged by; it is strict where the service is not its user's own.
+    `known` is the state that statements are checked with; it is strict under `serve`.
     """
 
     def __init__(
@@ -87,11 +88,11 @@ class DuckdbConnection:
         self.leaves = False
         """Whether a statement may have created temporary state of this session."""
         self._ends = False
-        """Whether the statement that runs ends a transaction."""
+        """Whether the running statement ends a transaction."""
         self._read_only = False
-        """Whether a transaction that changes nothing is open: a reader's own, or one around a single statement."""
+        """Whether a transaction that changes nothing is open: a reader's BEGIN, or one around a single statement."""
         self._placed = True
-        """Whether database and schema are known to be those of the engine's session."""
+        """Whether database and schema are known to be those of the DuckDB connection."""
         self.database, self.schema, _ = self._place()
 
     def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
@@ -121,8 +122,9 @@ class DuckdbConnection:
 
     @contextlib.contextmanager
     def _statement(self) -> Iterator[None]:
-        """Work on a user's statement, which can be interrupted. Raises Failure for DuckDB's errors, and sees what they
-        left of the transaction."""
+        """Mark a user's statement, which can be interrupted. Translates DuckDB's errors to Failure and updates the
+        state of the transaction.
+        """
         with self._cancellation.statement():
             try:
                 yield
@@ -143,7 +145,9 @@ class DuckdbConnection:
         return outcome
 
     def _translation(self, sql: str, options: Options) -> Translation | None:
-        """A statement in DuckDB's words, None where it is in them: the one place where it becomes that."""
+        """The statement translated into DuckDB's SQL, None if it needs no translation. The only
+        place that translates.
+        """
 
         def mismatch(text: str) -> int | None:
             return self._judge.mismatch(text, options, in_transaction=self._open)
@@ -180,6 +184,31 @@ class DuckdbConnection:
     def in_transaction(self) -> bool:
         return bool(self.transaction)
 
+    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: Options) -> Outcome:
+        # It is no pattern, and no folder of it holds values.
+        source = f"read_parquet({literal(str(path))}, hive_partitioning = false)"
+        listed = f" ({', '.join(map(always_quoted, columns))})" if columns else ""
+        into = f"INSERT INTO {'.'.join(map(always_quoted, names))}{listed}"
+        with self._statement():
+            self._ends = False
+            try:
+                if options.rights is Rights.READ:
+                    # It is refused before anything of the file is read.
+                    self._judge.judge(f"{into} SELECT NULL", options, in_transaction=self._open)
+                width = len(self._connection.execute(f"DESCRIBE FROM {source}").fetchall())
+                if self._judges(options):
+                    # The rows come from a file that the statement does not name: the right that counts is to insert.
+                    values = ", ".join(["NULL"] * width)
+                    self._judge.judge(f"{into} SELECT {values}", options, in_transaction=self._open)
+                self._prepare(into, options)
+                found = self._connection.execute(f"{into} FROM {source}").fetchall()
+            except (duckdb.Error, Failure) as error:
+                told = error if isinstance(error, Failure) else failure(error)
+                # The lines that it quotes are none of the user's statement, and name the file.
+                said = told.message.partition("\n\nLINE ")[0].replace(str(path), "the attachment")
+                raise told.about(said) from error
+        return Outcome(message=f"COPY {found[0][0]}")
+
     def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
         if self.in_transaction:
             raise Failure("25001", "a transaction is already open; COMMIT or ROLLBACK first")
@@ -211,7 +240,7 @@ class DuckdbConnection:
         finally:
             self.transaction = ""
             self._read_only = False
-            # There is none after the COMMIT.
+            # There is no transaction after the COMMIT.
             self._cancellation.roll_back()
 
     def use(self, database: str, schema: str) -> None:
@@ -224,7 +253,7 @@ class DuckdbConnection:
                 raise Failure(sqlstate.NO_DATABASE, f"database {wanted!r} does not exist")
             names = {str(row[0]) for row in known}
             into = schema or ("main" if "main" in names else sorted(names)[0])
-            # The engine ignores case, and a quoted name may be that of another spelling.
+            # The engine ignores case, and a quoted name may differ in case.
             into = into if into in names else next((name for name in names if name.lower() == into.lower()), into)
             if into not in names:
                 raise Failure(sqlstate.NO_SCHEMA, f"schema {into!r} does not exist in database {wanted!r}")
@@ -250,10 +279,10 @@ class DuckdbConnection:
         with self._reading(options):
             if self._parsed(sql).kind != "SELECT":
                 return None
-            # What it gives is read again and again, without a role.
+            # Its rows are read again and again, without a role.
             reading = replace(options, rights=Rights.READ, streams=())
             verdict = self._judge.judge(sql, reading, in_transaction=self._open)
-            # The name of a stream may be that of a common table expression or a temporary table.
+            # A common table expression or temporary table may have the name of a stream.
             reads = {tuple(part.lower() for part in path) for path in verdict.reads}
             read = [item for item in streams if tuple(part.lower() for part in item) in reads]
             return make_feed(self._connection, verdict.sql, read, self.resolve) if read else None
@@ -262,7 +291,8 @@ class DuckdbConnection:
         with self._statement():
             translation = self._translation(sql, options)
             with explained(translation):
-                # A reader's is refused; what others' would run while it is bound is, too.
+                # A reader's statement is refused; for other roles, so are expressions that would be evaluated while
+                # binding.
                 asked = translation.made.sql if translation is not None else sql
                 verdict = self._judge.judge(asked, options, in_transaction=self._open)
                 return planned(self._connection, verdict.sql, verdict.reads)
@@ -280,7 +310,7 @@ class DuckdbConnection:
             self._after_failure(error)
             if self.transaction == "failed" or isinstance(error, duckdb.InterruptException):
                 raise failure(error) from error
-            # A view of what cannot be read now has columns still.
+            # A view of something that cannot be read now still has columns.
             listed = self._connection.execute(columns(relation)).fetchall()
             return [ColumnInfo(str(item[0]), str(item[1]), bool(item[2])) for item in listed]
         named = zip(described, kinds, strict=True)
@@ -316,7 +346,7 @@ class DuckdbConnection:
         self._connection.close()
 
     def lose_transaction(self) -> None:
-        """Go to where a transaction that failed is: only COMMIT and ROLLBACK are taken, and keep nothing."""
+        """Enter the state of a failed transaction: only COMMIT and ROLLBACK are accepted, and nothing is committed."""
         self._cancellation.execute("BEGIN")
         self.transaction = "failed"
         self._cancellation.fail_transaction()
@@ -336,7 +366,7 @@ class DuckdbConnection:
         return bool(self.transaction) or self._read_only
 
     def _judges(self, options: Options) -> bool:
-        """Whether statements are judged: in a service that is its user's own only where there is something to keep."""
+        """Whether statements are checked: in the embedded service only if there is something to protect."""
         return bool(self._strict or options.rights < Rights.OBJECTS or options.streams or options.stores)
 
     @contextlib.contextmanager
@@ -354,8 +384,9 @@ class DuckdbConnection:
             self._leave()
 
     def _leave(self) -> None:
-        """End the transaction around a single statement: never by COMMIT, which fails the instance if binding has
-        advanced a sequence."""
+        """End the transaction around a single statement. Never by COMMIT, which invalidates the instance if binding has
+        advanced a sequence.
+        """
         if self._read_only and not self.transaction:
             self._read_only = False
             self._cancellation.roll_back()
@@ -378,14 +409,14 @@ class DuckdbConnection:
     def _prepare(self, sql: str, options: Options) -> None:
         if self._brief is None:
             self._cancellation.execute("SET enable_progress_bar_print = false")
-        # To watch its progress takes longer than a small statement itself.
+        # Watching the progress of a small statement takes longer than the statement.
         self._brief = min(QUICK, (self._brief or 0) + 1) if brief(sql) else 0
         watched = self._brief < QUICK
         if watched is not self._watched:
             self._cancellation.execute(f"SET enable_progress_bar = {str(watched).lower()}")
             self._watched = watched
         if options.timezone != self._asked:
-            # Only a zone that is asked for anew is set: between two of them the session's own SET TimeZone holds.
+            # The time zone is set only if another one is requested: until then the session's own SET TimeZone applies.
             self._go_to_zone(options.timezone)
             self._first = self._first or options.timezone
             self._asked = options.timezone
@@ -401,7 +432,7 @@ class DuckdbConnection:
         return str(found[0] or "") if found else ""
 
     def _parsed(self, sql: str) -> Verdict:
-        """A statement's type and what it is parsed. Raises Failure for what is not one statement."""
+        """A statement's type and its parsed form. Raises Failure unless it is exactly one statement."""
         found = self._connection.extract_statements(sql)
         if len(found) != 1:
             raise Failure(sqlstate.SYNTAX, f"expected one statement, found {len(found)}")
@@ -414,7 +445,7 @@ class DuckdbConnection:
             check_files(sql, self._profile)
         if not self._judges(options):
             if one_row(sql) and ";" not in sql.rstrip("; \n"):
-                # DuckDB would parse what is a SELECT of constants by its words twice.
+                # DuckDB would parse a SELECT of constants twice.
                 return self._carry_out(Verdict("SELECT", sql, sql), options, sink)
             return self._carry_out(self._parsed(sql), options, sink)
         if (known := self._judge.constant(sql)) is not None:
@@ -431,7 +462,7 @@ class DuckdbConnection:
                 self._judge.remove(verdict.types)
 
     def _without_changes(self, verdict: Verdict, options: Options) -> Verdict:
-        """BEGIN of a reader begins a transaction that changes nothing; such a one is always rolled back."""
+        """A reader's BEGIN starts a transaction that changes nothing and is always rolled back."""
         if verdict.transaction == "BEGIN_TRANSACTION":
             if options.rights > Rights.READ:
                 return verdict
@@ -443,7 +474,7 @@ class DuckdbConnection:
         self._cancellation.check()
         self.leaves = self.leaves or verdict.leaves
         if kind != "TRANSACTION":
-            # Neither setting may fail inside a transaction that is aborted: COMMIT and ROLLBACK go without.
+            # Setting these fails in an aborted transaction: COMMIT and ROLLBACK do not need them.
             self._prepare(sql, options)
         self._ends = kind == "TRANSACTION" and verdict.transaction in {"COMMIT", "ROLLBACK"}
         if kind == "SELECT" and one_row(sql):
@@ -474,7 +505,7 @@ class DuckdbConnection:
                 self._after(setting)
 
     def _elsewhere(self, sql: str) -> bool:
-        """Whether a statement names another database than the current one."""
+        """Whether a statement names a database other than the current one."""
         names = {
             str(row[0]) for row in self._connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()
         }
@@ -492,7 +523,7 @@ class DuckdbConnection:
             return
         before, self.timezone = self.timezone, timezone
         if setting is not None and setting.resets_zone:
-            # The engine goes to the machine's zone, which nobody chose.
+            # The engine would fall back to the machine's time zone, which nobody chose.
             self._go_to_zone(self._first)
         elif timezone != before and not is_zone(timezone):
             self._go_to_zone(before)
@@ -500,8 +531,9 @@ class DuckdbConnection:
             raise Failure("22023", said)
 
     def _look_at_place(self) -> str | None:
-        """See in which database and schema the session is; its time zone, None where an aborted transaction does not
-        tell, which a USE that was interrupted may have left."""
+        """Read the session's database and schema. Its time zone is None if an aborted transaction does not reveal it,
+        which an interrupted USE may leave behind.
+        """
         try:
             self.database, self.schema, timezone = self._place()
         except duckdb.Error:
@@ -511,7 +543,7 @@ class DuckdbConnection:
         return timezone
 
     def _reaches_files(self) -> bool:
-        """Whether the engine can write a file of the service: its user may have taken its access to files away."""
+        """Whether the engine can write a file of the service: the user may have disabled its access to files."""
         if self._strict:
             return True
         found = self._connection.execute(
@@ -536,7 +568,9 @@ class DuckdbConnection:
         return Outcome(message=head + number)
 
     def _whole(self, kind: str, sql: str, head: str, options: Options, sink: CountingSink) -> Outcome:
-        """Run a statement that cannot be a subquery, once, and commit it when its rows are rendered and stored."""
+        """Run a statement that cannot be a subquery, once, and commit it when its rows have been
+        rendered and stored.
+        """
         run = partial(returned, self._connection, kind, sql, head, options, sink, self._reaches_files)
         if self._read_only:
             return run()
@@ -544,7 +578,7 @@ class DuckdbConnection:
             try:
                 return run()
             except BaseException:
-                # What it did cannot be taken back alone: the transaction fails with it.
+                # Its effect cannot be undone separately: the transaction fails with it.
                 self.transaction = "failed"
                 self._cancellation.fail_transaction()
                 raise
@@ -557,7 +591,8 @@ class DuckdbConnection:
         except BaseException as error:
             self._cancellation.roll_back()
             if kind == "CALL" and isinstance(error, duckdb.TransactionException):
-                # It cannot run inside a transaction, and did not: FORCE CHECKPOINT. Such have no rows.
+                # It cannot run inside a transaction, and did not, such as FORCE CHECKPOINT. Such statements return no
+                # rows.
                 self._connection.execute(sql).fetchall()
                 return Outcome(message=head)
             raise

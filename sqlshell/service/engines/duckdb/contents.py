@@ -25,8 +25,9 @@ RESERVED = HIDDEN | {"memory", "main", "pg_catalog", "information_schema"}
 def listing(
     what: str, database: str, schema: str, streams: Collection[Relation], hidden: Collection[str], name: str = ""
 ) -> str:
-    """SQL for databases, schemas, relations, and functions that people made; of all databases and schemas where
-    `database` and `schema` are "", and of relations of any name where `name` is "" too."""
+    """SQL for databases, schemas, relations, and user-defined functions; of all databases and schemas if `database` and
+    `schema` are "", and of all relations if `name` is "" too.
+    """
     unseen = ", ".join(literal(name) for name in sorted(hidden))
 
     def within(column: str) -> str:
@@ -58,7 +59,7 @@ def listing(
                 "SELECT view_name, schema_name, 'view', database_name, '', comment FROM duckdb_views() "
                 f"{place}{view} ORDER BY ALL"
             )
-    # What people made; the engine's own functions are in its catalog.
+    # User-defined functions; the engine's own are in its catalog.
     return (
         "SELECT DISTINCT function_name AS name, function_name || '(' || array_to_string(list_transform(list_zip("
         "parameters, parameter_types), lambda p: trim(p[1] || ' ' || coalesce(p[2], ''))), ', ') || ')' AS signature, "
@@ -68,7 +69,7 @@ def listing(
 
 
 def same(column: str, name: str) -> str:
-    """SQL for whether a column has this name. DuckDB ignores the case of ASCII letters in names, and of no others."""
+    """SQL for whether a column equals this name. In names DuckDB ignores the case of ASCII letters only."""
     plain = name.translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase))
     return f"translate({column}, '{string.ascii_uppercase}', '{string.ascii_lowercase}') = {literal(plain)}"
 
@@ -83,7 +84,7 @@ def columns(relation: Relation) -> str:
 
 
 def inline(rows: Listed) -> str:
-    """SQL of a relation with these rows."""
+    """SQL for a relation with these rows."""
     kinds = {name: _KINDS[kind] for name, kind in rows.columns}
     names = [f"c{number}" for number in range(len(kinds))]
     if not rows.rows:
@@ -92,7 +93,7 @@ def inline(rows: Listed) -> str:
     held = json.dumps([dict(zip(names, row, strict=True)) for row in rows.rows], ensure_ascii=False)
     form = json.dumps([dict.fromkeys(names, "VARCHAR")])
     each = ", ".join(
-        # A time that nobody knows is NULL.
+        # An unknown time is NULL.
         f"nullif(r.{place}, '')::{kind} AS {always_quoted(name)}"
         if kind != "VARCHAR"
         else f"r.{place} AS {always_quoted(name)}"

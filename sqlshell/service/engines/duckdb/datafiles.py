@@ -1,6 +1,6 @@
 """Data files: the SQL that reads a file, and short error messages with place, cause and remedy.
 
-DuckDB says it in 25 lines of which most are the options of its reader, and counts the lines of JSON from two.
+DuckDB's messages have 25 lines, most of which list the options of its reader, and count the lines of JSON from two.
 """
 
 from __future__ import annotations
@@ -34,17 +34,15 @@ READERS = {
 }
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 ENDINGS = (*READERS, *(kind + packed for kind in READERS if kind != ".parquet" for packed in COMPRESSED))
-"""How the name of a data file ends, in any case."""
+"""File extensions of data files, in any case."""
 
 ENCODING = "the file is not valid UTF-8"
-CONVERT = "convert it with iconv -f latin1 -t utf-8"
+CONVERT = "convert it with: iconv -f latin1 -t utf-8 FILE > NEW_FILE"
 LONGEST_LINE = 120
 
 
 def reader(name: str, path: Path, *, lines: bool = False, whole: bool = False) -> str:
-    """SQL that reads the file at `path` and no other, in the form that the ending of `name` tells; with `lines` a name
-    that tells none is that of a file with a JSON record in each line. The types of columns come of the first rows, or
-    of the `whole` file.
+    """SQL that reads the file at `path`, and no other, in the format that the extension of `name` determines.
 
     DuckDB takes a path for a pattern, and NAME=VALUE in it for a column. Raises Failure.
     """
@@ -61,7 +59,7 @@ def reader(name: str, path: Path, *, lines: bool = False, whole: bool = False) -
     text = str(path)
     if _PATTERN.search(text):
         if "\\" in text:
-            # There is no way to write it: a pattern cannot hold a backslash.
+            # It cannot be written: a pattern cannot contain a backslash.
             raise Failure(
                 sqlstate.UNSUPPORTED,
                 f"cannot read {name}: its path contains a backslash and one of *?[; rename the file",
@@ -71,7 +69,7 @@ def reader(name: str, path: Path, *, lines: bool = False, whole: bool = False) -
     if kind != ".parquet":
         options += f", compression = {literal(COMPRESSED.get(packed, 'none'))}"
     if recorded:
-        # Any record may be the first one with another type.
+        # Any record may be the first one with a different type.
         options += ", format = 'newline_delimited', sample_size = -1"
     elif whole and kind != ".parquet":
         options += ", sample_size = -1"
@@ -79,9 +77,9 @@ def reader(name: str, path: Path, *, lines: bool = False, whole: bool = False) -
 
 
 def explained(message: str, *, store: bool = False) -> str:
-    """DuckDB's message about a data file in fewer words; other messages as they are.
+    """DuckDB's message about a data file in fewer words; other messages are not changed.
 
-    Of a file in a `store` nobody chooses how it is read: what is advised is what can be done to the file.
+    In a `store` the user cannot choose how a file is read, so the advice is about the file itself.
     """
     if found := _CSV.match(message):
         named = _FILE.search(message)
@@ -91,7 +89,7 @@ def explained(message: str, *, store: bool = False) -> str:
             return f"{where}: {ENCODING}; {CONVERT}"
         if "unicode" in cause:
             return (
-                f"{where}: {ENCODING}; specify the encoding, for example"
+                f"{where}: {ENCODING}; read it with its encoding, such as"
                 f" from read_csv({literal(file)}, encoding = 'latin-1'), or {CONVERT}"
             )
         if counts := _COLUMNS.match(cause):

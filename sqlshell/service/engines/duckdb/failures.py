@@ -37,7 +37,7 @@ CLASSES: tuple[tuple[type[Exception], str], ...] = (
 )
 
 _LENGTH = 64 << 10
-"""Characters of a message that are kept: a statement can make it of any length."""
+"""Maximum characters of a message: a statement can make it arbitrarily long."""
 
 _LINE = re.compile(r"^LINE (\d+):", re.M)
 
@@ -46,13 +46,15 @@ _SET = re.compile(r'\s*Use "?SET [^\n]*')
 
 
 def followable(message: str) -> str:
-    """DuckDB's message without advice that nobody can follow where extensions and settings are not allowed."""
+    """DuckDB's message without advice that requires extensions or settings that are not allowed."""
     return _SET.sub("", _EXTENSION.sub(" This service does not load extensions.", message[:_LENGTH]))
 
 
 def failure(error: Exception, lines_before: int = 0) -> Failure:
-    """The failure that a DuckDB error is. `lines_before` is how many lines of ours stood before the statement's own."""
-    # The addresses in a trace help nobody who reads a message.
+    """The Failure for an error of DuckDB. `lines_before` is the number of lines that we added before the statement."""
+    if isinstance(error, duckdb.InterruptException):
+        return Failure(sqlstate.CANCELLED, "the statement was canceled")
+    # Memory addresses in a trace are of no use to a reader.
     message = explained(str(error)[:_LENGTH].partition("\n\nStack Trace:")[0])
     if lines_before:
         message = _LINE.sub(lambda found: f"LINE {max(1, int(found[1]) - lines_before)}:", message)

@@ -1,7 +1,7 @@
 """Turns a SELECT on a stream into SQL that the engine evaluates for new rows only.
 
-The statement is taken apart by DuckDB's own parser. Filters and projections pass; what needs state over an endless
-input is refused.
+DuckDB's own parser parses the statement. Filters and projections are supported; operations that need state over
+unbounded input are refused.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def make_feed(
     streams: Collection[Relation],
     resolve: Callable[[Sequence[str]], Relation],
 ) -> Feed | None:
-    """The feed of a SELECT, None if it reads none of `streams`. Raises Failure (0A000) if it is not supported."""
+    """The feed of a SELECT; None if it reads none of `streams`. Raises Failure (0A000) if it is not supported."""
     tree = _parsed(connection, sql)
     if tree is None:
         return None
@@ -74,9 +74,9 @@ def make_feed(
 
 
 def evaluated(connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end: int, seconds: float) -> list[str]:
-    """What a feed gives of its stream's rows from `start` to before `end`; `connection` is closed then.
+    """The output of a feed for the rows of its stream from `start` to before `end`; `connection` is then closed.
 
-    Raises Failure: 57014 after so many seconds (0: never), 54000 where they are more than MOST characters.
+    Raises Failure: 57014 after the time limit in seconds (0: none), 54000 if the rows have more than MOST characters.
     """
     late, over = threading.Event(), threading.Event()
     rows: list[str] = []
@@ -170,7 +170,7 @@ def _check(connection: duckdb.DuckDBPyConnection, node: Any) -> None:
                 f"AND function_name IN ({marks})",
                 sorted(names),
             ).fetchall()
-            # concat, repeat and their like are scalars too, under the same name.
+            # concat, repeat and similar functions are also scalar functions of the same name.
             reason = f"the aggregate {rows[0][0]}" if rows and not _is_scalar(connection, rows[0][0]) else ""
     if reason:
         raise Failure(sqlstate.UNSUPPORTED, f"{reason} is not supported: {NOT_HERE}")

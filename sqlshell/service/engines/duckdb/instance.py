@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 
 from sqlshell.errors import ServiceError, UsageError
+from sqlshell.interface.models import ColumnInfo
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.configuration import SESSION_SETTINGS
@@ -18,6 +19,7 @@ from sqlshell.service.engines.duckdb.contents import FIRST_SCHEMA, HIDDEN, SYSTE
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.feeds import evaluated
+from sqlshell.service.engines.duckdb.results.converted import convert
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.filed import Reader
 from sqlshell.service.engines.duckdb.rights.walk import Known
@@ -26,11 +28,12 @@ from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
 
 class DuckdbEngine:
-    """An instance on a database file, or in memory, with a view for each of `views` (name -> data file). `temporary` is
-    the folder for temporary data of one in memory, None for one that is removed at the end. With `read_only` no
-    statement changes the file, whatever it calls, and no extension is fetched, nor is one without `installs`.
+    """An instance on a database file, or in memory, with a view for each of `views` (name -> data file).
 
-    Raises UsageError for a file that is no database or cannot be read, ServiceError for one that another process holds.
+    `temporary` is the directory for temporary data of an instance in memory, None for one that is removed at the end.
+    With `read_only` no statement can change the file, and no extension is downloaded; neither is one without
+    `installs`. Raises UsageError if the file is not a database or cannot be read, ServiceError if another process has
+    it open.
     """
 
     protections = ""
@@ -55,7 +58,7 @@ class DuckdbEngine:
         self._viewed: dict[tuple[str, str], tuple[str, int, int]] = {}
         self._root = _opened(database, temporary, read_only)
         if read_only or not installs:
-            # They go into a folder of the person's.
+            # They are installed in a directory of the user.
             self._root.execute("SET autoinstall_known_extensions = false")
         self.first_database = str(self._root.execute("SELECT current_database()").fetchall()[0][0])
         self._admin: duckdb.DuckDBPyConnection | None = None
@@ -73,9 +76,10 @@ class DuckdbEngine:
                 raise UsageError(message) from None
 
     def lock(self, folder: Path, databases: Mapping[str, Path], limits: Limits) -> None:
-        """Hold `databases` (name -> file) and nothing else, see no file outside `folder`, and let nobody change that.
+        """Keep `databases` (name -> file) attached, forbid access to files outside `folder`, and lock the
+        configuration.
 
-        The first of the databases that can be opened is where sessions begin; where none can, the service's own.
+        Sessions begin in the first database that can be opened; if none can, in the service's own.
         """
         root = self._root
         if limits.threads:
@@ -98,7 +102,7 @@ class DuckdbEngine:
                     root.execute(f"CREATE SCHEMA {always_quoted(name)}.{FIRST_SCHEMA}")
             except duckdb.Error as error:
                 self.broken[name] = str(error).partition("\n")[0].replace(str(path), path.name)
-        # New connections begin in what was attached first.
+        # New connections begin in the database that was attached first.
         self._system()
         self.first_database = next((name for name in databases if name not in self.broken), SYSTEM)
         root.execute(f"USE {always_quoted(self.first_database)}")
@@ -116,7 +120,7 @@ class DuckdbEngine:
             "autoload_known_extensions = false",
             "enable_external_access = false",
             f"allowed_configs = [{', '.join(literal(name) for name in SESSION_SETTINGS)}]",
-            # What a statement's values took is given back to the system, and not kept until the instance is closed.
+            # Return the memory of a statement to the system instead of keeping it until the instance is closed.
             "allocator_background_threads = true",
             "lock_configuration = true",
         ):
@@ -128,6 +132,14 @@ class DuckdbEngine:
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
         try:
             return self._results.read(path, start, counts)
+        except duckdb.Error as error:
+            raise failure(error) from error
+
+    def convert(
+        self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
+    ) -> None:
+        try:
+            convert(source, ends, columns, instants, target, self._results.threads)
         except duckdb.Error as error:
             raise failure(error) from error
 
@@ -146,7 +158,7 @@ class DuckdbEngine:
 
     def mount(self, store: str, copy: Path) -> None:
         with self._mounting:
-            # Nothing but an older copy of the same store makes way.
+            # Only an older copy of the same store is replaced.
             verb = "ATTACH OR REPLACE" if store in self._stores else "ATTACH"
             self._execute(f"{verb} {literal(str(copy))} AS {always_quoted(store)} (READ_ONLY)")
             self._stores.add(store)
@@ -199,7 +211,7 @@ class DuckdbEngine:
         with self._lock:
             self._system()
             for name, rows in tables.items():
-                # What is as it was stays, so that no verdict on a statement that reads it is forgotten.
+                # Unchanged relations are not replaced, so that verdicts about statements that read them stay valid.
                 if self._shown.get(name) != rows:
                     self._execute(f"CREATE OR REPLACE TABLE {SYSTEM}.sys.{always_quoted(name)} AS {inline(rows)}")
                     self._shown[name] = rows
@@ -210,7 +222,7 @@ class DuckdbEngine:
         return int(found[0][0]) + 1 if found and found[0][0] else least
 
     def rows(self, feed: Feed, start: int, end: int) -> list[str]:
-        # A cursor of its own: what takes long here holds up nobody else.
+        # A separate cursor: a slow statement here blocks no other.
         return evaluated(self._root.cursor(), feed, start, end, self._seconds)
 
     def close(self) -> None:
@@ -237,7 +249,7 @@ class DuckdbEngine:
 
     def _system(self) -> None:
         if not self._published:
-            # READ_WRITE, for the instance may be read only.
+            # READ_WRITE, because the instance may be read-only.
             self._root.execute("ATTACH IF NOT EXISTS ':memory:' AS deltastream (READ_WRITE)")
             self._root.execute("CREATE SCHEMA IF NOT EXISTS deltastream.sys")
             self._published = True
@@ -260,7 +272,7 @@ def _opened(database: Path | None, temporary: Path | None, read_only: bool) -> d
         raise UsageError(f"cannot open {database} as a DuckDB database: {text}") from None
     root.execute("SET python_enable_replacements = false")
     if database is None or read_only:
-        # Its own default is a folder where the person happens to be, or beside the file.
+        # DuckDB's default is the current directory, or the directory of the file.
         root.execute(f"SET temp_directory = {literal(str(temporary or scratch().folder('engine')))}")
     else:
         _tidy(Path(f"{database}.tmp"))
@@ -268,7 +280,7 @@ def _opened(database: Path | None, temporary: Path | None, read_only: bool) -> d
 
 
 def _tidy(temporary: Path) -> None:
-    """Remove what a process that was killed left: who has the database open is alone with its temporary data."""
+    """Remove what a killed process left behind: only the process that has the database open uses this directory."""
     with contextlib.suppress(OSError):
         for file in temporary.glob("duckdb_temp_*"):
             file.unlink()

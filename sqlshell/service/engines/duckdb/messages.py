@@ -1,6 +1,6 @@
-"""What only the words of DuckDB's messages tell: everything that is decided by them is decided here.
+"""Facts that only the text of DuckDB's messages contains. All decisions on such text are made here.
 
-Nothing here imports DuckDB, which the service's own process does not load.
+This module does not import DuckDB, which the service's own process does not load.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from sqlshell.interface import sqlstate
 
 HEAD: Final = 2000
-"""Characters of a message that are looked at: a statement can make it of any length."""
+"""Characters of a message that are examined: a statement can make it arbitrarily long."""
 
 _STATES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"no transaction is active"), "25P01"),
@@ -47,14 +47,15 @@ _NEAR: Final = re.compile(r'syntax error at or near "(\w+)"')
 
 
 def state_of(message: str) -> str:
-    """The sqlState of an error of the catalog, of binding or of a transaction; "" for none that is known."""
+    """The sqlState of an error of the catalog, of binding or of a transaction; "" for an unknown error."""
     line = message.partition("\n")[0][:HEAD]
     return next((state for pattern, state in _STATES if pattern.search(line)), "")
 
 
 def missing_schema(message: str) -> tuple[str, ...]:
-    """The schema that is not there, behind its database where that is named; where the database is not there, DuckDB
-    names it as a schema. Empty for other messages."""
+    """The schema that does not exist, qualified by its database if DuckDB names it. If the database does not exist,
+    DuckDB names it as a schema. Empty for other messages.
+    """
     found = _SCHEMA.search(message.partition("\n")[0][:HEAD])
     if found is None:
         return ()
@@ -62,7 +63,7 @@ def missing_schema(message: str) -> tuple[str, ...]:
 
 
 def near(message: str) -> tuple[str, str]:
-    """The part of a message that names the word at which a syntax error is, and that word; empty without one."""
+    """The part of a message that names the word at a syntax error, and that word; empty if there is none."""
     found = _NEAR.search(message, 0, HEAD)
     return (found[0], found[1]) if found else ("", "")
 
@@ -73,33 +74,33 @@ def is_span(message: str) -> bool:
 
 
 def disk_full(message: str) -> str:
-    """How the system says that a file cannot grow; "" for other messages."""
+    """The system's description of a full disk; "" for other messages."""
     found = _FULL.search(message)
     return found[0] if found else ""
 
 
 def too_large(message: str) -> bool:
-    """Whether a file cannot grow because of a limit on its size, and not of the disk's."""
+    """Whether a file reached a limit on its size, as opposed to a full disk."""
     return disk_full(message) == _TOO_LARGE
 
 
 def is_read_only(message: str) -> bool:
-    """Whether a database was to be changed that is attached read-only."""
+    """Whether a statement tried to change a database that is attached read-only."""
     return "attached in read-only mode" in message[:HEAD]
 
 
 def needs_write(message: str) -> bool:
-    """Whether something was to be changed in a transaction that is read-only."""
+    """Whether a statement tried to change something in a read-only transaction."""
     return "read-only mode" in message
 
 
 def lacks_memory(message: str) -> bool:
-    """Whether an internal error is that memory could not be allocated."""
+    """Whether an internal error means that memory could not be allocated."""
     return "Memory allocation failure" in message[:HEAD]
 
 
 def lacks_threads_or_memory(message: str) -> bool:
-    """Whether a RuntimeError, of C++ or Python, is that memory or a thread's stack could not be allocated."""
+    """Whether a RuntimeError of C++ or Python means that memory or a thread's stack could not be allocated."""
     return lacks_threads(message) or "bad_alloc" in message
 
 
@@ -108,7 +109,7 @@ def lacks_threads(message: str) -> bool:
 
 
 def spill_is_full(message: str) -> bool:
-    """Whether not memory, but the room for what is written meanwhile has come to its end."""
+    """Whether the space for temporary files is used up, and not the memory."""
     return "max_temp_directory_size" in message[:HEAD]
 
 
@@ -123,15 +124,15 @@ def is_locked(message: str) -> bool:
 
 
 def is_open_otherwise(message: str) -> bool:
-    """Whether this process has the database open with other settings."""
+    """Whether this process has the database open with different settings."""
     return "different configuration" in message
 
 
 def is_unresolved(message: str) -> bool:
-    """Whether DuckDB has the plan of a statement only when it is optimized."""
+    """Whether DuckDB has a plan of the statement only after optimization."""
     return message.startswith("Failed to bind column reference")
 
 
 def is_conversion(message: str) -> bool:
-    """Whether a value of a data file is not of its column's type."""
+    """Whether a value of a data file does not have its column's type."""
     return any(word in message for word in ("convert", "Failed to cast"))

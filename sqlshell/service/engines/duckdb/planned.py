@@ -19,7 +19,7 @@ LARGEST = 1 << 20
 
 
 def planned(connection: duckdb.DuckDBPyConnection, sql: str, reads: Collection[tuple[str, ...]]) -> Plan:
-    """The plan of a CREATE or INSERT that is allowed, which reads these relations. Raises duckdb.Error."""
+    """The plan of an allowed CREATE or INSERT that reads these relations. Raises duckdb.Error."""
     found = connection.execute("SELECT json_serialize_plan($1, optimize := false)", [sql]).fetchone()
     plans = json.loads(found[0]).get("plans", []) if found else []
     explained = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()

@@ -1,7 +1,8 @@
 """The process that holds one organization's engine; its argument is the descriptor of its first socket.
 
-The first socket takes orders, which never wait for the engine; each further one that arrives through it takes calls,
-one after another, in a thread of its own. The process ends with the service: when the first socket is closed.
+The first socket receives control messages, which never wait for the engine. Each further socket, which arrives through
+the first one, receives calls, one after another, in a separate thread. The process exits when the service closes the
+first socket.
 """
 
 from __future__ import annotations
@@ -40,10 +41,12 @@ from sqlshell.service.engines.process.frames import (
     Error,
     Frames,
     Interrupt,
+    Memory,
     Open,
     Opened,
     Progress,
     ReplaceSoon,
+    Report,
     Rest,
     Run,
     State,
@@ -65,37 +68,39 @@ LOCKED_SECONDS: Final = 10.0
 """How long to wait for the previous process to release the databases."""
 
 RELIEF_SECONDS: Final = 5.0
-"""How long DuckDB's allocator may take to give back what a statement had, about."""
+"""Approximate time in seconds until DuckDB's allocator has returned the memory of a statement."""
 
 LOOKS: Final = 10
-"""How often that is checked."""
+"""How often to check that."""
 
 THREADS: Final = 12
-"""Threads that take calls and are begun at the start, while there is memory for their stacks. More are begun when they
-are needed, and stay."""
+"""Threads for calls that are started at the beginning, while memory for their stacks is available. More are started
+when needed, and kept.
+"""
 
-CONNECTION: Final = frozenset({"use", "feed", "plan", "resolve", "columns", "run_all", "lose_transaction"})
+CONNECTION: Final = frozenset({"use", "feed", "plan", "resolve", "columns", "load", "run_all", "lose_transaction"})
 ENGINE: Final = frozenset(
-    {"attach", "detach", "mount", "identity", "exists", "read_listing", "publish", "head", "rows", "read"}
+    {"attach", "detach", "mount", "identity", "exists", "read_listing", "publish", "head", "rows", "read", "convert"}
 )
 """The methods that may be called."""
 
 
 class Held:
-    """A connection, and which of its statements runs. Statements have numbers, so that an interrupt that comes late
-    ends no other one."""
+    """A connection, and its running statement. Statements are numbered, so that a late interrupt does not stop another
+    one.
+    """
 
     def __init__(self, connect: Callable[[], DuckdbConnection]) -> None:
         self._connect = connect
         self._connection: DuckdbConnection | None = None
         self._lock = threading.Lock()
         self._first = self._behind = 0
-        """Numbers of what runs: the first one, and that behind the last."""
+        """The numbers of the running statements: the first one, and that after the last."""
         self._unwanted: set[int] = set()
         self._closed = False
 
     def begin(self, first: int, count: int) -> DuckdbConnection:
-        """`count` statements run from now on in what this gives. Raises Failure where the first is not wanted."""
+        """Mark that `count` statements run inside the block. Raises Failure if the first one has been interrupted."""
         if self._connection is None:
             self._connection = self._connect()
         with self._lock:
@@ -147,7 +152,7 @@ class Held:
 
 
 class Host:
-    """The engine with its connections, and the threads that take calls."""
+    """The engine with its connections, and the threads that process calls."""
 
     def __init__(self, orders: socket.socket, engine: DuckdbEngine) -> None:
         self.engine = engine
@@ -165,7 +170,7 @@ class Host:
         for _ in range(THREADS):
             self._add_thread()
 
-    def report(self, message: Opened | Progress | Broken | ReplaceSoon) -> None:
+    def report(self, message: Report) -> None:
         with self._sending, contextlib.suppress(OSError):
             send(self._orders, message)
 
@@ -178,7 +183,7 @@ class Host:
                     more = self._serving > self._threads
                 if more:
                     with contextlib.suppress(RuntimeError):
-                        # Without memory for one more it is served when another one is done.
+                        # Without memory for another thread, the call waits for one that is busy.
                         self._add_thread()
                 self._channels.put(channel)
             case Interrupt():
@@ -186,7 +191,7 @@ class Host:
             case Close():
                 found = self._connections.pop(order.connection, None)
                 if found is not None:
-                    # To roll back may take its time.
+                    # Rolling back may take some time.
                     self._closing.put(found.close)
             case Ask():
                 held = self._connections.get(order.connection)
@@ -203,7 +208,7 @@ class Host:
         while (running := [item for item in held if item.runs]) and time.monotonic() < until:
             time.sleep(0.01)
             for item in running:
-                # An interrupt between two steps of a statement is lost.
+                # An interrupt between two steps of a statement may be lost.
                 item.close()
         self.engine.close()
 
@@ -224,7 +229,7 @@ class Host:
             return found
 
     def _add_thread(self) -> None:
-        """Raises RuntimeError where there is no memory for it."""
+        """Start a thread. Raises RuntimeError if there is no memory for it."""
         threading.Thread(target=self._serve_some, daemon=True).start()
         with self._counting:
             self._threads += 1
@@ -251,12 +256,14 @@ class Host:
                 else:
                     self._call(channel, request)
             except MemoryError as error:
-                # What was asked could not be read, or its answer not be written.
+                # The request could not be read, or the reply not be written.
                 message, request = b"", None
                 send(channel, Answer(self._error(error)))
 
     def _relieve(self) -> None:
-        """After a statement that had too little memory: see that the process has some again, or let it be replaced."""
+        """After a statement that ran out of memory: make sure that the process has some again, or
+        ask to be replaced.
+        """
         while True:
             self._pressed.wait()
             self._pressed.clear()
@@ -269,6 +276,8 @@ class Host:
                 if calm == LOOKS or looks == LOOKS * 6:
                     self.report(ReplaceSoon(USED_UP))
                     break
+            else:
+                self.report(Memory(""))
 
     def _run(self, channel: socket.socket, run: Run) -> None:
         held, alone = self._held(run.connection), len(run.statements) == 1
@@ -332,6 +341,7 @@ class Host:
     def _error(self, error: Exception) -> Error:
         fatal = self._is_broken(error)
         if not fatal and (short := short_of_memory(error)) is not None:
+            self.report(Memory(USED_UP))
             self._pressed.set()
             return Error(short.sql_state, short.message)
         if isinstance(error, Failure):
@@ -345,7 +355,7 @@ class Host:
         seen = set()
         while error is not None and not isinstance(error, duckdb.InternalException | duckdb.FatalException):
             seen.add(error)
-            # One may be its own cause.
+            # An error may be its own cause.
             error = error.__cause__ if error.__cause__ not in seen else None
         if error is None:
             return False
@@ -367,7 +377,7 @@ def _called(target: Any, methods: Collection[str], call: Call) -> Any:
     if call.method not in methods:
         raise Failure(sqlstate.UNSUPPORTED, f"unknown method {call.method} of an engine")
     values = iter(call.given)
-    # Nobody sees the rows of those that are not run by Run.
+    # The rows of calls other than Run are not stored.
     given = [
         Discard() if kind is Sink else converted(next(values), kind) for kind in _kinds(target.__class__, call.method)
     ]
@@ -392,13 +402,13 @@ def opened(asked: Open) -> DuckdbEngine:
 def main() -> NoReturn:
     """Serve the process at the other end of the first socket until it is closed."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        # The service is asked to end, and it asks this process.
+        # The service is asked to stop, and it asks this process.
         signal.signal(number, signal.SIG_IGN)
     orders = socket.socket(fileno=int(sys.argv[1]))
     frames = Frames(orders)
     message = frames.next()
     if not message:
-        # No longer needed.
+        # The socket is no longer needed.
         os._exit(0)
     first = read_order(message)
     assert isinstance(first, Open)
@@ -432,7 +442,7 @@ def main() -> NoReturn:
             data, given, _, _ = socket.recv_fds(orders, READ, 16, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
         descriptors += given
         if not data:
-            # The service is gone: what was committed is in the databases' logs.
+            # The service has exited: committed data is in the write-ahead logs of the databases.
             os._exit(0)
         for message in frames.feed(data):
             order = read_order(message)

@@ -1,7 +1,7 @@
-"""What travels between the service and an engine's process: frames of MessagePack, with large bodies behind them.
+"""The messages between the service and an engine's process: frames of MessagePack, followed by large bodies.
 
-A frame is four bytes of its length, then the message. Bodies follow as they are, their sizes are in the message. What
-the engine's process says is decoded by types and never trusted further than that.
+A frame is its length in four bytes, followed by the message. Bodies follow unchanged; their sizes are in the message.
+Messages from the engine's process are decoded by type and not trusted beyond that.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ MOST: Final = 256 << 20
 _LENGTH: Final = Packed("!I")
 
 _dropped: Final = bytearray(READ)
-"""Where what nobody needs is read to, when there is no memory for more."""
+"""A buffer for data that is read and discarded, for when there is no memory for more."""
 
 
 class Message(Struct, frozen=True, array_like=True, tag=True):
-    """Anything that is sent."""
+    """Base class of all messages."""
 
 
 class Open(Message, frozen=True):
-    """The first message to a process: its folder, the databases (name -> file; sessions begin in the first one), the
-    stores, and the process that it belongs to."""
+    """The first message to a process: its directory, the databases (name -> file; sessions begin in the first one), the
+    stores, and the parent process.
+    """
 
     folder: Path
     databases: dict[str, Path]
@@ -45,7 +46,7 @@ class Open(Message, frozen=True):
 
 
 class Channel(Message, frozen=True):
-    """The socket that comes with this takes calls from now on, one after another."""
+    """The socket that is sent with this message receives calls from now on, one after another."""
 
 
 class Interrupt(Message, frozen=True):
@@ -62,8 +63,9 @@ class Close(Message, frozen=True):
 
 
 class Ask(Message, frozen=True):
-    """How far is what runs in this connection? Answered by Progress. Number 0 is no connection: it only asks whether
-    the process answers."""
+    """Request the progress of a connection's running statement; the reply is Progress. Number 0 is no connection: it
+    only checks whether the process responds.
+    """
 
     connection: int = 0
 
@@ -80,7 +82,9 @@ Order = Open | Channel | Interrupt | Close | Ask | Rest | Stop
 
 
 class Opened(Message, frozen=True):
-    """The databases are open, but for those that are `broken`, and why; `protections` says what the process gave up."""
+    """The databases are open, except those that are `broken`, with the reasons; `protections` describes the
+    restrictions of the process.
+    """
 
     first_database: str
     broken: dict[str, str]
@@ -93,7 +97,13 @@ class Progress(Message, frozen=True):
 
 
 class Broken(Message, frozen=True):
-    """The databases could not be opened, or the instance is of no more use: the process ends."""
+    """The databases could not be opened, or the instance is unusable: the process exits."""
+
+    why: str
+
+
+class Memory(Message, frozen=True):
+    """The process has run short of memory and may crash: the reason to give if it does, or "" once it has recovered."""
 
     why: str
 
@@ -104,12 +114,13 @@ class ReplaceSoon(Message, frozen=True):
     why: str
 
 
-Report = Opened | Progress | Broken | ReplaceSoon
+Report = Opened | Progress | Broken | Memory | ReplaceSoon
 
 
 class Run(Message, frozen=True):
-    """Run statements one after another; the first has number `first`. Rows are kept in `files`, or not at all where
-    that is None."""
+    """Run statements one after another; the first has number `first`. Rows are stored in `files`, or discarded if that
+    is None.
+    """
 
     connection: int
     first: int
@@ -131,12 +142,15 @@ class Call(Message, frozen=True):
 Request = Run | Call
 
 State = tuple[str, str, str, str, bool]
-"""Of a connection: database, schema, transaction, time zone, and whether it has what is gone with its process."""
+"""The state of a connection: database, schema, transaction, time zone, and whether it has state that is lost with its
+process.
+"""
 
 
 class Error(Struct, frozen=True, array_like=True):
-    """What was raised: a Failure, or for `code` other than 0 the OSError of that number. `fatal` says that the instance
-    is of no more use."""
+    """An exception: a Failure or, if `code` is not 0, the OSError with that number. `fatal` says that the instance is
+    unusable.
+    """
 
     sql_state: str
     message: str
@@ -146,8 +160,10 @@ class Error(Struct, frozen=True, array_like=True):
 
 
 class Answer(Struct, frozen=True, array_like=True):
-    """What came of a call, or of one statement of a run; `more` says that another one of it begins now. `size` is the
-    bytes of the result, `body` the rows of a small one, `bodies` the sizes of what follows the frame."""
+    """The result of a call, or of one statement of a run; `more` says that the next statement of the run begins. `size`
+    is the size of the result in bytes, `body` the rows of a small one, `bodies` the sizes of the bodies after the
+    frame.
+    """
 
     error: Error | None = None
     state: State | None = None
@@ -187,7 +203,7 @@ def frame(message: Struct) -> bytes:
 
 
 def converted(value: Any, kind: Any) -> Any:
-    """A decoded value as a type has it. Raises msgspec.ValidationError."""
+    """Convert a decoded value to a type. Raises msgspec.ValidationError."""
     return msgspec.convert(value, kind, dec_hook=_made)
 
 
@@ -199,15 +215,16 @@ def send(to: socket.socket, message: Struct, bodies: Sequence[bytes] = ()) -> No
 
 
 class Frames:
-    """Reads frames from a socket that blocks."""
+    """Reads frames from a blocking socket."""
 
     def __init__(self, source: socket.socket) -> None:
         self._source = source
         self._held = b""
 
     def next(self, *, exact: bool = False) -> bytes:
-        """The next message; b"" when the other side has closed. `exact` reads nothing of what follows it, so that a
-        body is received where it stays. Raises OSError; MemoryError for a message that was read and dropped."""
+        """The next message; b"" if the other side has closed the socket. `exact` reads nothing after it, so that a body
+        is received into its final buffer. Raises OSError; MemoryError for a message that was read and discarded.
+        """
         if len(self._held) < _LENGTH.size and not self._more(_LENGTH.size, exact=exact):
             return b""
         length = _LENGTH.unpack_from(self._held)[0]
@@ -223,12 +240,12 @@ class Frames:
 
     @property
     def whole(self) -> bool:
-        """Whether next() finds a message without waiting."""
+        """Whether next() returns a message without waiting."""
         held = self._held
         return len(held) >= _LENGTH.size and len(held) >= _LENGTH.size + _LENGTH.unpack_from(held)[0]
 
     def body(self, size: int) -> bytes:
-        """So many bytes as they are. Raises OSError, EOFError."""
+        """The next bytes, unchanged. Raises OSError, EOFError."""
         if not self._held:
             found = self._source.recv(size, socket.MSG_WAITALL) if size else b""
             if len(found) == size:
@@ -240,7 +257,7 @@ class Frames:
         return found
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The messages that are whole with some more data that somebody else read."""
+        """The messages that are complete after adding data that another reader received."""
         self._held += data
         found = []
         while len(self._held) >= _LENGTH.size:
@@ -256,7 +273,7 @@ class Frames:
         try:
             return self._read(parts, have, size, exact=exact)
         except MemoryError:
-            # The next message is to be found behind this one.
+            # The next message begins after this one.
             have = sum(map(len, parts))
             parts.clear()
             self._held = b""

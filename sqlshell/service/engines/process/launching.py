@@ -1,4 +1,4 @@
-"""Processes of the service's own: this Python, one module, no environment, no descriptor that is not given."""
+"""Starts processes of the service: this Python, one module, no environment, and only the given descriptors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ MEMORY: Final = {
     "MALLOC_MMAP_THRESHOLD_": "1048576",
     "MALLOC_TRIM_THRESHOLD_": "1048576",
 }
-"""How DuckDB's and the C library's allocators behave: addresses of what was given back would count against the bound of
-memory, and glibc keeps them once it has freed something large, unless its thresholds are set."""
+"""Settings of DuckDB's and the C library's allocators: addresses of freed memory would count against the memory limit,
+and glibc keeps them after it has freed a large block, unless its thresholds are set.
+"""
 
 
 def begin(
@@ -28,12 +29,12 @@ def begin(
     stdout: int | IO[bytes] = subprocess.DEVNULL,
     stderr: int | IO[bytes] = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
-    """Begin `main()` of a module, whose result is the exit code, in a process that has `descriptors` by their numbers,
-    `arguments` in sys.argv, and its temporary files in `temporary`.
+    """Start `main()` of a module in a process; its result is the exit code. The process has `descriptors` by their
+    numbers, `arguments` in sys.argv, and its temporary files in `temporary`.
 
-    What is imported there comes from where it comes from here. Raises OSError.
+    Its imports come from the same directories as here. Raises OSError.
     """
-    # The folder that this process is in may belong to anybody.
+    # Anybody may own the current directory.
     path = [item for item in sys.path if item and Path(item).is_absolute()]
     code = f"import sys; sys.path[:] = {path!r}; from {module} import main; sys.exit(main())"
     environment = {"LC_ALL": "C.UTF-8", **MEMORY}

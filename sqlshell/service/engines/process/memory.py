@@ -13,7 +13,7 @@ from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.engine import Failure
 
 LEAST: Final = 512 << 20
-"""An idle process should have at least this many bytes left of its limit, which includes 1.5 GiB beside DuckDB's."""
+"""Minimum memory in bytes that an idle process should have left of its limit, which is 1.5 GiB more than DuckDB's."""
 
 USED_UP: Final = "the engine's process ran out of memory (limit set by sqlshell serve --memory)"
 

@@ -30,6 +30,7 @@ from sqlshell.service.engines.process.frames import (
     Channel,
     Close,
     Frames,
+    Memory,
     Open,
     Opened,
     Order,
@@ -44,7 +45,7 @@ ASKED_SECONDS: Final = 5.0
 """How often a busy process is asked whether it is alive."""
 
 SILENT_SECONDS: Final = 30.0
-"""How long it may take to answer."""
+"""How long it may take to respond."""
 
 STOPPED_SECONDS: Final = 30.0
 """How long it may take to write its databases when it stops."""
@@ -76,7 +77,7 @@ class Ended(Exception):
 
 
 class Process:
-    """The process of one engine. opened() waits until it is ready; each call uses a channel of its own."""
+    """The process of one engine. opened() waits until it is ready; each call uses a separate channel."""
 
     def __init__(self, opening: Opening, number: int) -> None:
         self.number = number
@@ -88,6 +89,7 @@ class Process:
         self._broken = ""
         self._spent = ""
         """Why it should be replaced as soon as it is idle, or ""."""
+        self._short_of_memory = ""
         self._ready = threading.Event()
         self._gone = threading.Event()
         self._sending = threading.Lock()
@@ -121,22 +123,22 @@ class Process:
         return self._why or self._broken or "the engine's process exited"
 
     def order(self, order: Order) -> bool:
-        """Send an order without waiting; returns whether it was sent.
+        """Send a control message without waiting; returns whether it was sent.
 
-        If the process does not read, Close and Stop are sent later; other orders are dropped.
+        If the process does not read, Close and Stop are sent later; other messages are dropped.
         """
         if self._gone.is_set() or self._child is None:
             return False
         with self._sending:
             if not self._flush() and not isinstance(order, Close | Stop):
-                # Interrupts and questions are repeated by their senders.
+                # Interrupts and progress requests are repeated by their senders.
                 return False
             self._unsent.append(frame(order))
             return self._flush()
 
     @contextlib.contextmanager
     def channel(self) -> Iterator[tuple[socket.socket, Frames]]:
-        """An exclusive channel; it is closed after an error, because its answer may be unread. Raises Ended."""
+        """An exclusive channel; it is closed after an error, because its reply may be unread. Raises Ended."""
         with self._counting:
             if not self.alive:
                 raise Ended(begun=False)
@@ -186,7 +188,7 @@ class Process:
 
     def stop(self) -> None:
         """Ask the process to shut down. Never waits."""
-        self._why = self._why or "the service was stopped"
+        self._why = self._why or "the service was shut down"
         if not self.order(Stop()):
             self.kill(self._why)
 
@@ -247,7 +249,7 @@ class Process:
             self.kill(f"{what}: {error}")
         finally:
             code = self._child.wait() if self._child is not None else 0
-            self._why = self._why or self._broken or _ended(code)
+            self._why = self._why or self._broken or self._ended(code)
             self._gone.set()
             self._ready.set()
             if self._child is not None:
@@ -304,9 +306,19 @@ class Process:
                             self.progress[report.connection] = report.share
                     case Broken():
                         self._broken = report.why
+                    case Memory():
+                        self._short_of_memory = report.why
                     case ReplaceSoon():
                         self._spent = report.why
                         self._retire()
+
+    def _ended(self, code: int) -> str:
+        if code < 0 and self._short_of_memory:
+            return self._short_of_memory
+        if code < 0:
+            with contextlib.suppress(ValueError):
+                return f"the engine's process was killed by {signal.Signals(-code).name}"
+        return f"the engine's process exited with code {code}"
 
 
 def begin_early() -> None:
@@ -352,10 +364,3 @@ def _begin() -> tuple[subprocess.Popen[bytes], socket.socket]:
             ours.close()
             raise
     return child, ours
-
-
-def _ended(code: int) -> str:
-    if code < 0:
-        with contextlib.suppress(ValueError):
-            return f"the engine's process was killed by {signal.Signals(-code).name}"
-    return f"the engine's process exited with code {code}"

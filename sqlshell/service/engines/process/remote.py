@@ -1,8 +1,8 @@
 """The Engine protocol over sockets: the engine of an organization runs in its own process.
 
-A process that dies, hangs or fails for good is replaced when it is next needed: what ran in it fails with XX000, its
-sessions are told once that they were restarted, and whoever reads asks again. Nothing here that the event loop calls
-waits for the process: places, transactions and progress are copies of what its answers told.
+A process that exits, hangs or fails permanently is replaced when it is next needed: its running statements fail with
+XX000, its sessions report once that they were restarted, and readers repeat their requests. No method that the event
+loop calls waits for the process: database, schema, transaction and progress are taken from its replies.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ LONGEST: Final = 30.0
 """The maximum number of seconds between two attempts to open the databases."""
 
 PAUSE_SECONDS: Final = 0.005
-"""How long answers to statements that run together are collected."""
+"""How long replies to statements that run together are collected."""
 
 ASKED_SECONDS: Final = 0.2
 """The minimum interval between requests for the progress of a statement."""
 
 RESTARTED: Final = "the session was restarted because {why}"
 GONE: Final = "temporary tables, settings and variables were lost"
-UNRUN: Final = "the statement was not run; send it again"
+UNRUN: Final = "the statement was not run; run it again"
 LOST: Final = "the open transaction was lost because {why}; run ROLLBACK to end it"
 
 
@@ -93,7 +93,7 @@ class RemoteEngine:
             if found is not None and found.alive:
                 return found
             if self._closed:
-                raise Failure(sqlstate.INTERNAL, "the service is stopping")
+                raise Failure(sqlstate.INTERNAL, "the service is shutting down")
             if found is not None:
                 found.wait()
             left = self._not_before - time.monotonic()
@@ -123,6 +123,11 @@ class RemoteEngine:
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
         found: list[bytes] = self._again(lambda process: _read(process, path, start, counts))
         return found
+
+    def convert(
+        self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
+    ) -> None:
+        self._ask("convert", None, source, ends, columns, instants, target)
 
     def rest(self) -> None:
         if self._process is not None:
@@ -262,6 +267,16 @@ class RemoteConnection:
         except Ended as end:
             raise self._lost(process, end) from None
 
+    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: Options) -> Outcome:
+        process = self._bound()
+        try:
+            outcome: Outcome = self._called(process, "load", Outcome, list(names), list(columns), path, options)
+        except Ended as end:
+            raise self._lost(process, end) from None
+        except Failure as error:
+            raise self._told(error) from error
+        return self._with_warning(outcome)
+
     def use(self, database: str, schema: str) -> None:
         self._ask("use", None, database, schema)
 
@@ -279,7 +294,7 @@ class RemoteConnection:
 
     def resolve(self, names: Sequence[str]) -> Relation:
         if len(names) == 2:
-            # The first may be a schema or a database.
+            # The first part may be a schema or a database.
             found: Relation = self._ask("resolve", Relation, list(names))
             return found
         return names[-3] if len(names) > 2 else self.database, names[-2] if len(names) > 1 else self.schema, names[-1]
@@ -330,7 +345,7 @@ class RemoteConnection:
                 with _channel(process) as (channel, frames):
                     send(channel, message)
                     while (answer := _answer(frames.next())).more or not number:
-                        # The last answer to several statements is none of a statement.
+                        # The last reply to several statements belongs to no statement.
                         result = self._result(answer, runs[number][1], process)
                         ended(number, result, answer.seconds)
                         number += 1
@@ -359,6 +374,10 @@ class RemoteConnection:
             raise msgspec.ValidationError("an answer without an outcome")
         if isinstance(sink, Spool) and answer.layout is not None:
             sink.adopt(answer.layout, answer.body, answer.size)
+        return self._with_warning(outcome)
+
+    def _with_warning(self, outcome: Outcome) -> Outcome:
+        """An outcome, with the warning about the session."""
         told, self._anew = self._anew, ""
         if told:
             said = f"{outcome.message}; {told}" if sqlstate.warns(outcome.sql_state) else told
@@ -447,7 +466,7 @@ def _answer(message: bytes) -> Answer:
 
 
 def _check(answer: Answer, process: Process) -> None:
-    """Raise the error of an answer."""
+    """Raise the error in a reply."""
     error = answer.error
     if error is None:
         return
@@ -467,7 +486,7 @@ def _channel(process: Process) -> Any:
         with process.channel() as found:
             yield found
     except (BrokenPipeError, ConnectionResetError):
-        # What was sent was not read.
+        # The process did not read what was sent.
         raise Ended(begun=False) from None
     except EOFError:
         raise Ended(begun=True) from None

@@ -1,4 +1,4 @@
-"""Opens files in an open folder without following links."""
+"""Opens files beneath an open directory without following links."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def folder_of(root: int, name: str) -> Iterator[tuple[int, str]]:
-    """A descriptor of the folder that `name`, a path beneath the folder `root`, is in, and the path's last part.
+    """A descriptor of the directory that contains `name`, a path beneath the directory `root`, and the last part of the
+    path.
 
     Raises OSError.
     """
@@ -31,9 +32,9 @@ def folder_of(root: int, name: str) -> Iterator[tuple[int, str]]:
 
 @contextmanager
 def opened(root: int, name: str, flags: int = os.O_RDONLY) -> Iterator[int]:
-    """A descriptor of the regular file `name`, a path beneath the folder `root`. Raises OSError."""
+    """A descriptor of the regular file `name`, a path beneath the directory `root`. Raises OSError."""
     with folder_of(root, name) as (place, file):
-        # A pipe would wait for somebody at its other end.
+        # Opening a pipe would wait for its other end.
         found = os.open(file, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600, dir_fd=place)
     try:
         if not stat.S_ISREG(os.fstat(found).st_mode):

@@ -1,6 +1,6 @@
-"""Landlock: a Linux process permanently gives up the files, ports and signals that it does not need.
+"""Landlock: a Linux process permanently gives up access to files, ports and signals that it does not need.
 
-The numbers are those of include/uapi/linux/landlock.h and are the same on every architecture.
+The constants are those of include/uapi/linux/landlock.h; they are the same on every architecture.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REFER: Final = 1 << 13
 _TRUNCATE: Final = 1 << 14
 
 _FILES: Final = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
-"""The rights on files that each version took over from the system's, from that version on."""
+"""The file access rights that each version of Landlock adds."""
 
 _NETWORK: Final = 4
 _SCOPES: Final = 6
@@ -54,7 +54,9 @@ class _Beneath(ctypes.Structure):
 
 
 def version() -> int:
-    """The version that the kernel has, 0 for none: another system, a kernel without it, a container that forbids it."""
+    """The kernel's version of Landlock, 0 for none: another system, a kernel without it, or a container that forbids
+    it.
+    """
     if not sys.platform.startswith("linux"):
         return 0
     return max(0, int(_libc().syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_ASK_VERSION))))
@@ -71,17 +73,17 @@ def signals(found: int) -> bool:
 
 
 def confine(allowed: Iterable[tuple[Path | int, int]], found: int) -> list[int]:
-    """Give up everything but `allowed`: paths or descriptors, each with READ, WRITE or LIST; folders with what is in
-    them. What is not there is left out. TCP, signals to others and abstract unix sockets go too where `found`, the
-    version, has that.
+    """Give up access to everything except `allowed`: paths or descriptors, each with READ, WRITE or LIST; directories
+    include their contents, and missing paths are ignored. If the version `found` supports it, TCP, signals to other
+    processes and abstract unix sockets are given up too.
 
-    It binds this thread and those that it begins later. Gives descriptors that have to stay open: a file of /proc is
-    another one when the kernel has forgotten it. Raises OSError; nothing is given up then.
+    Applies to this thread and the threads that it starts later. Returns descriptors that must stay open: a file of
+    /proc is a different one once the kernel has dropped it. Raises OSError; then nothing is given up.
     """
     libc = _libc()
     files = _FILES[max(known for known in _FILES if known <= found)]
     rules = _Ruleset(files, _TCP if network(found) else 0, _SIGNALS_AND_ABSTRACT_SOCKETS if signals(found) else 0)
-    # Older versions take a larger structure when the rest of it is zero.
+    # Older versions accept a larger structure if its rest is zero.
     ruleset = int(libc.syscall(_CREATE, ctypes.byref(rules), ctypes.c_size_t(ctypes.sizeof(rules)), ctypes.c_uint32(0)))
     if ruleset < 0:
         raise _failure("landlock_create_ruleset")

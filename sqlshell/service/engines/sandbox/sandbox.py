@@ -1,9 +1,9 @@
 """Restricts a process of the service before it handles users' data.
 
-An engine's process reads and writes its organization's folders, reads what DuckDB and Python need of the system, and
-nothing else: no other file, no network, no other program or process. Its memory, its open files and their size are
-bounded, and it ends with the service. Which of these a system has is told as a value, for the person who starts the
-service.
+An engine's process can read and write its organization's directories, and read the files of the system that DuckDB and
+Python need. It has access to no other files, no network, no other programs and processes. Its memory, its open files
+and their size are limited, and it exits with the service. The result says which of these the system supports, so that
+`serve` can report it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ from typing import Final
 
 from msgspec import Struct
 
-import sqlshell
 from sqlshell.service.engines.sandbox import landlock, syscalls
 
 BEYOND: Final = 3 << 29
-"""Bytes that DuckDB takes beside what it counts against its memory limit, and Python: 1.5 GiB."""
+"""Bytes that DuckDB needs in addition to its memory limit, and Python: 1.5 GiB."""
 
 THREAD: Final = 16 << 20
-"""Bytes for each thread's stack and what malloc keeps for it."""
+"""Bytes for the stack of each thread, and for memory that malloc keeps for it."""
 
 OPEN_FILES: Final = 8192
 
@@ -39,14 +38,14 @@ SYSTEM: Final = (
     "/proc/meminfo", "/proc/stat", "/proc/cpuinfo", "/sys/fs/cgroup", "/sys/devices/system/cpu",
     "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/etc/localtime",
 )  # fmt: skip
-"""What DuckDB and libc read of the machine: without the first of them DuckDB aborts the process."""
+"""Files of the system that DuckDB and libc read: without the first one DuckDB aborts the process."""
 
 _ARENAS: Final = -8
-"""mallopt()'s M_ARENA_MAX."""
+"""M_ARENA_MAX of mallopt()."""
 
 
 class Bounds(Struct, frozen=True):
-    """The most that the process may take: bytes of memory and of one file (0: not bounded), open files."""
+    """Limits of the process: bytes of memory and of one file (0: no limit), open files."""
 
     memory: int = 0
     file_size: int = 0
@@ -75,14 +74,15 @@ _held: list[int] = []
 
 
 def restrict(read: Sequence[Path | int], write: Sequence[Path], bounds: Bounds, *, parent: int = 0) -> Protections:
-    """Give up what an engine does not need, for good. `read` (folders, files or open descriptors) is what may be read
-    beside what Python and DuckDB need, `write` the folders in which files may be read, made and removed.
+    """Permanently give up what an engine does not need. `read` (directories, files or open descriptors) is what it may
+    read in addition to the files of Python and DuckDB, `write` the directories in which it may read, create and remove
+    files.
 
-    To be called before there is a second thread, and so before DuckDB is connected to: threads that run already would
-    keep their rights. What is imported later has to be of the standard library or of sqlshell. `parent` is the process
-    that began this one, from the main thread or one that lasts: this one gets SIGKILL when that thread ends.
+    Call it before a second thread exists, and so before the first connection of DuckDB: running threads would keep
+    their rights. Later imports must be from the standard library or from sqlshell. `parent` is the process that started
+    this one, from its main thread or another permanent one: this process gets SIGKILL when that thread ends.
 
-    Raises RuntimeError where there are other threads, ProcessLookupError where the parent has ended already.
+    Raises RuntimeError if there are other threads, ProcessLookupError if the parent has exited.
     """
     if _threads() > 1:
         raise RuntimeError("a process must be restricted before it starts a second thread")
@@ -93,14 +93,14 @@ def restrict(read: Sequence[Path | int], write: Sequence[Path], bounds: Bounds, 
         (given if there else missing).append(what)
 
     version = landlock.version()
-    # What is bounded first is not needed to bound the rest.
+    # The first restrictions are not needed to apply the following ones.
     os.umask(0o077)
     ends = bool(parent) and syscalls.end_with_parent(signal.SIGKILL, parent)
     syscalls.not_dumpable()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _bound(resource.RLIMIT_NOFILE, bounds.open_files)
     if bounds.file_size:
-        # A write beyond the bound is an error and no signal.
+        # A write beyond the limit is an error, not a signal.
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         _bound(resource.RLIMIT_FSIZE, bounds.file_size)
     _end_first()
@@ -125,13 +125,15 @@ def restrict(read: Sequence[Path | int], write: Sequence[Path], bounds: Bounds, 
 
 
 def memory_bound(limit: str, threads: int) -> int:
-    """The bytes for an engine's process with this memory limit ("" is DuckDB's own) and threads (0: one per core)."""
+    """Maximum bytes for an engine's process with this memory limit ("" is DuckDB's default) and threads (0: one per
+    core).
+    """
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return (size(limit, machine) or machine * 8 // 10) + BEYOND + (threads or os.cpu_count() or 1) * THREAD
 
 
 def size(text: str, machine: int) -> int:
-    """The bytes of a size as DuckDB reads it, such as 2GB, 512MiB or 50% of `machine`; 0 for ""."""
+    """The bytes of a size in DuckDB's syntax, such as 2GB, 512MiB or 50% of `machine`; 0 for ""."""
     text = text.strip().lower()
     number = text.rstrip("%kmgtib ")
     if not number:
@@ -144,7 +146,7 @@ def size(text: str, machine: int) -> int:
 
 
 def file_bound(folder: Path) -> int:
-    """The bytes that one file in a folder may come to: nearly what is free there, beside what the largest one has."""
+    """Maximum bytes of one file in a directory: nearly all of the free space, plus the size of the largest file."""
     largest = 0
     for place, _, files in os.walk(folder):
         for file in files:
@@ -155,11 +157,11 @@ def file_bound(folder: Path) -> int:
 
 
 def _needed() -> Iterator[Path]:
-    """What Python and DuckDB read of the system while they run."""
+    """Files of the system that Python and DuckDB read while they run."""
     yield from map(Path, SYSTEM)
     yield from map(Path, zoneinfo.TZPATH)
-    yield Path(sqlshell.__file__).parent
-    # Other packages may be in the folder of the standard library, and nobody needs those.
+    yield Path(__file__).parents[3]
+    # The directory of the standard library may contain other packages, which are not needed.
     with contextlib.suppress(OSError):
         for entry in Path(sysconfig.get_path("stdlib")).iterdir():
             if entry.name not in {"site-packages", "dist-packages"} and not entry.is_symlink():
@@ -174,18 +176,18 @@ def _bound(what: int, most: int) -> None:
 
 
 def _bound_memory(most: int) -> bool:
-    """What is only reserved (malloc's arenas) does not count, what may be written to does."""
+    """Limit the memory that may be written to. Memory that is only reserved (malloc's arenas) does not count."""
     if not most or not sys.platform.startswith("linux"):
         return False
     with contextlib.suppress(AttributeError):
-        # Only glibc has it, and only glibc has arenas.
+        # Only glibc has this function, and only glibc has arenas.
         ctypes.CDLL(None).mallopt(_ARENAS, 4)
     _bound(resource.RLIMIT_DATA, most)
     return True
 
 
 def _end_first() -> None:
-    """Where the machine has no memory left, this process is ended rather than another."""
+    """If the machine runs out of memory, the kernel kills this process first."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("800")
 

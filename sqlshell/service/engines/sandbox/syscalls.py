@@ -1,7 +1,7 @@
-"""System calls that a process permanently gives up, by a seccomp filter.
+"""A seccomp filter of system calls that a process permanently gives up.
 
-Landlock keeps a process from files and TCP. This keeps it from what Landlock does not know: other programs and
-processes, sockets of any kind, owners and modes of files, and corners of the kernel that an engine has no use for.
+Landlock restricts files and TCP. The filter forbids what Landlock does not cover: other programs and processes, sockets
+of any kind, owners and modes of files, and parts of the kernel that an engine does not need.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _THREAD: Final = 0x00010000
 
 _CLONE3: Final = 435
 _SAME_EVERYWHERE: Final = (
-    425, 426, 427,  # io_uring, which opens files and sockets by itself
-    428, 429, 430, 431, 432, 442,  # the newer calls that mount
+    425, 426, 427,  # io_uring, which can open files and sockets
+    428, 429, 430, 431, 432, 442,  # the newer mount calls
     434, 438, 440,  # pidfd_open, pidfd_getfd, process_madvise
     452, 463, 466,  # fchmodat2, setxattrat, removexattrat
 )  # fmt: skip
@@ -52,7 +52,7 @@ _ARCHITECTURES: Final = {
             188, 189, 190, 197, 198, 199,  # setxattr and removexattr
             133, 259,  # mknod
             155, 161, 165, 166, 272, 308,  # pivot_root, chroot, mount, umount2, unshare, setns
-            303, 304,  # name_to_handle_at, open_by_handle_at: files by their numbers
+            303, 304,  # name_to_handle_at, open_by_handle_at: files by handle
             321, 323, 135, 172, 173,  # bpf, userfaultfd, personality, iopl, ioperm
             248, 249, 250,  # keys of the kernel
             167, 168, 169, 175, 313, 246, 320,  # swapon, swapoff, reboot, modules, kexec
@@ -75,7 +75,7 @@ _ARCHITECTURES: Final = {
         ),
     ),
 }  # fmt: skip
-"""Architecture: its number, that of clone, and those of the calls that fail, in the order of the first."""
+"""By architecture: its number, the number of clone, and the numbers of the forbidden calls, in the order of CALLS."""
 
 
 class _Program(ctypes.Structure):
@@ -83,10 +83,10 @@ class _Program(ctypes.Structure):
 
 
 def forbid() -> bool:
-    """Forbid these calls; they fail with EPERM from now on. Threads can still be started.
+    """Forbid these calls: from now on they fail with EPERM. Threads can still be started.
 
-    It binds this thread and those that it begins later. False where the system has no such filter or the architecture
-    is not known here. The process must not be able to gain privileges any more.
+    Applies to this thread and the threads that it starts later. Returns False if the system has no such filter or the
+    architecture is unknown. The process must have given up gaining privileges before.
     """
     known = _ARCHITECTURES.get(platform.machine()) if sys.platform.startswith("linux") else None
     if known is None or struct.calcsize("P") != 8:
@@ -106,10 +106,10 @@ def _program(architecture: int, clone: int, refused: tuple[int, ...]) -> bytes:
         _step(_EQUAL, architecture, yes=1),
         fail,
         _step(_LOAD, _NUMBER_AT),
-        # The numbers of x32 mean other calls.
+        # The numbers of the x32 ABI mean other calls.
         _step(_AT_LEAST, _X32, no=1),
         fail,
-        # glibc begins threads by clone where there is no clone3, whose flags a filter cannot see.
+        # Without clone3, whose flags a filter cannot see, glibc starts threads with clone.
         _step(_EQUAL, _CLONE3, no=1),
         _step(_RETURN, _FAIL | errno.ENOSYS),
     ]
@@ -126,7 +126,7 @@ def _program(architecture: int, clone: int, refused: tuple[int, ...]) -> bytes:
 
 
 def _step(code: int, value: int, *, yes: int = 0, no: int = 0) -> bytes:
-    """One instruction; `yes` and `no` are how many of the next ones are left out."""
+    """One instruction; `yes` and `no` are the numbers of following instructions to skip."""
     return struct.pack("=HBBI", code, yes, no, value)
 
 
@@ -141,9 +141,10 @@ def not_dumpable() -> bool:
 
 
 def end_with_parent(signal: int, parent: int) -> bool:
-    """Whether this process gets `signal` when the thread that began it ends; `parent` is the process of that thread.
+    """Send this process `signal` when the thread that started it ends; `parent` is the process of that thread. Returns
+    whether that worked.
 
-    Raises ProcessLookupError where the parent has ended already.
+    Raises ProcessLookupError if the parent has exited.
     """
     if not _control(1, signal):
         return False

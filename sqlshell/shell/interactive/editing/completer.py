@@ -1,4 +1,4 @@
-"""prompt_toolkit's side of completion: asks sql/suggest.py, shows kind and type beside each name."""
+"""Completion in prompt_toolkit: asks sql/completion for suggestions, and shows kind and type next to each."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from sqlshell.sql.completion.suggestions import Place, Suggestion, suggestions
 LONGEST_DETAIL = 60
 
 Arguments = Callable[[str, str, Sequence[str]], Iterable[Suggestion]]
-"""The suggestions for an argument of a command: its name, what is typed of the argument, and the arguments before."""
+"""The suggestions for an argument of a command, given its name, the typed part, and the previous arguments."""
 
 
 class ShellCompleter(Completer):
-    """`commands` gives the commands that begin with what is typed."""
+    """`commands` returns the commands that begin with the typed text."""
 
     def __init__(
         self,
@@ -40,9 +40,9 @@ class ShellCompleter(Completer):
         self._arguments = arguments
         self._history = history
         self.searching = False
-        """Whether the history is looked through, and what is typed are letters of an entry."""
+        """Whether the history is being searched, so that the typed text are letters of an entry."""
         self.began_with = ""
-        """What had been typed when the search began."""
+        """The text before the search began."""
 
     def stop_searching(self) -> None:
         self.searching = False
@@ -60,7 +60,7 @@ class ShellCompleter(Completer):
         start, found = suggestions(document.text, document.cursor_position, place)
         typed = document.text[start : document.cursor_position]
         for item in found[:SHOWN]:
-            # A name with a line's end in it would begin a line of its own, and a command may stand there.
+            # A name with a line break would begin a new line, which could be a command.
             if item.text == typed or is_unsafe(item.text):
                 continue
             detail = printable(f"{item.kind} {item.detail}".strip())[:LONGEST_DETAIL]
@@ -76,9 +76,9 @@ class ShellCompleter(Completer):
 
     def _other(self, wanted: Expected) -> Iterable[Suggestion]:
         if "path" in wanted.kinds:
-            # Inside a string: a quote of the name's own is doubled.
+            # Inside a string, quotes in a name are doubled.
             found = files(wanted.prefix.replace("''", "'"))
-            return [Suggestion(name.replace("'", "''"), "folder" if inside else "file") for name, inside in found]
+            return [Suggestion(name.replace("'", "''"), "directory" if inside else "file") for name, inside in found]
         if "variable" in wanted.kinds:
             return self._arguments("unset", wanted.prefix, ())
         if "command" in wanted.kinds:
@@ -87,6 +87,6 @@ class ShellCompleter(Completer):
 
 
 def _worth_it(document: Document) -> bool:
-    """Whether a menu is wanted while typing: in a word, behind a dot or a backslash."""
+    """Whether to show the menu while typing: in a word, after a dot or a backslash."""
     before = document.char_before_cursor
     return bool(before) and (before.isalnum() or before in '_.\\"@$/:')

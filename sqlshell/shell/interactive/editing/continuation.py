@@ -1,4 +1,4 @@
-"""What each line of a text that is being edited is inside of, kept from one key to the next."""
+"""The scanner's state at each line of the text that is being edited, kept from one key to the next."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import copy
 from sqlshell.sql.script.scanner import Scanner, State
 
 STEP = 16
-"""Lines between two scanners that are kept."""
+"""Number of lines between two stored scanners."""
 
 
 class Continuations:
-    """The scanner's state before each line; after a change the lines from shortly before it are looked at again."""
+    """The scanner's state before each line; after a change, scanning resumes shortly before it."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -20,7 +20,7 @@ class Continuations:
         self._marks: list[tuple[int, Scanner]] = [(0, Scanner())]
 
     def before(self, text: str, line: int) -> State:
-        """What the line of that number (from 0) begins inside of."""
+        """The state at the start of the line with that number (from 0)."""
         if text != self._text:
             self._scan(text)
         return self._states[min(line, len(self._states) - 1)]

@@ -1,4 +1,4 @@
-"""A script laid out anew, where nothing of it is lost by that."""
+"""Formats a script, if nothing is lost by it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ WAITING = frozenset(
     | {"INNER", "INTERSECT", "INTO", "IS", "JOIN", "LEFT", "LIKE", "LIMIT", "NATURAL", "NOT", "ON", "OR", "ORDER"}
     | {"OVER", "PARTITION", "RIGHT", "SELECT", "SET", "UNION", "USING", "VALUES", "WHEN", "WHERE", "WITH"}
 )
-"""Words that no statement ends with."""
+"""Words that cannot end a statement."""
 NOISE = frozenset({"TRANSACTION", "WORK"})
-"""Words that say nothing, and are left out."""
+"""Optional keywords, which are ignored."""
 
 
 def formatted(text: str) -> tuple[str, str]:
-    """A script laid out anew, or why it was left as it is."""
+    """The formatted script, or the reason why it was not formatted."""
     try:
         import sqlglot
         from sqlglot.errors import SqlglotError
     except ImportError:
         return text, "formatting requires sqlglot (extra: format); run: pip install sqlglot"
-    # What it cannot lay out it would say on stderr, over the prompt.
+    # sqlglot logs unsupported syntax to stderr, over the prompt.
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
         if any(unfinished(item.text) for item in split(text, commands=False) if isinstance(item, Statement)):
@@ -40,9 +40,10 @@ def formatted(text: str) -> tuple[str, str]:
 
 
 def unfinished(sql: str) -> bool:
-    """Whether more is to come behind a statement, so that laying it out would lose its last words.
+    """Whether a statement is incomplete, so that formatting would lose its last words.
 
-    The parser passes over some words that wait for others: without them it reads the same. Raises what it raises.
+    The parser ignores some words that require a continuation: if it reads the statement in the same way without them,
+    the statement is incomplete. Raises the parser's errors.
     """
     import sqlglot
 
@@ -53,7 +54,7 @@ def unfinished(sql: str) -> bool:
         return True
     whole = sqlglot.transpile(sql, read="duckdb", write="duckdb")
     for last in given[-2:]:
-        # What stands before it may not be a statement at all.
+        # The text before it may not be a statement.
         with contextlib.suppress(sqlglot.errors.SqlglotError):
             before = sql[: last.start].strip()
             if before and last.word not in NOISE and sqlglot.transpile(before, read="duckdb", write="duckdb") == whole:

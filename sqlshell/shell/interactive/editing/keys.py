@@ -1,9 +1,9 @@
-"""Keys: Enter ends a complete text and otherwise breaks the line; F2 to F4 switch; the editor; the formatter."""
+"""Keys: Enter sends a complete text and otherwise inserts a line break; F2 to F5; editor; formatter; examples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
@@ -19,33 +19,39 @@ from sqlshell.sql.script.splitting import complete
 INDENT = "  "
 
 ALT_ENTER = Keys.F24
-"""A key that no keyboard has, in the place of the two that Alt-Enter arrives as: see with_alt_enter()."""
+"""A key that no keyboard has, in place of the two keys that Alt-Enter sends: see with_alt_enter()."""
 
 _ALT_ENTER_TYPED = frozenset({"\x1b\r", "\x1b\n"})
 _ALT_ENTER_KEY = "\x1b[24;2~"
 
 
 class Search(Protocol):
-    """What looks through the history while `searching`; `began_with` is the text that stood there before."""
+    """A search of the history while `searching`; `began_with` is the text before it."""
 
     searching: bool
     began_with: str
 
 
-class Sending:
-    """Whether the person `chose` to send the text as it is, without a `;`."""
+class SendRequest:
+    """Whether the user `chose` to send the text without a `;`."""
 
-    chosen = False
+    requested = False
 
 
 def bindings(
     options: Options,
     search: Search,
-    sending: Sending,
+    send_request: SendRequest,
     say: Callable[[str], None],
-    whole: Callable[[str], bool] = complete,
+    is_complete: Callable[[str], bool] = complete,
+    browse: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    examples: Callable[[], Sequence[str]] = tuple,
 ) -> KeyBindings:
-    """The shell's own keys beside prompt_toolkit's. `say` tells of what cannot be done; `whole` text Enter ends."""
+    """The shell's key bindings in addition to prompt_toolkit's.
+
+    `say` prints messages; `is_complete` returns whether Enter sends a text; `browse` shows the last result in full
+    screen; `examples` are those of the help.
+    """
     keys = KeyBindings()
     searching = Condition(lambda: search.searching)
 
@@ -76,7 +82,7 @@ def bindings(
 
     @keys.add("<bracketed-paste>", filter=searching, eager=True)
     def paste(event: KeyPressEvent) -> None:
-        # What is pasted is text, not letters of an entry.
+        # Pasted text is inserted, and not used as letters of an entry.
         put_back(event.current_buffer)
         event.current_buffer.insert_text(event.data.replace("\r\n", "\n").replace("\r", "\n"))
 
@@ -108,22 +114,22 @@ def bindings(
     def enter(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
-            # A completion that was walked to is taken, not sent.
+            # A selected completion is accepted, not sent.
             buffer.complete_state = None
-        elif not options.multiline or whole(buffer.text):
-            sending.chosen = not options.multiline
+        elif not options.multiline or is_complete(buffer.text):
+            send_request.requested = not options.multiline
             buffer.validate_and_handle()
         else:
             buffer.insert_text("\n" + _indent(buffer.document.current_line_before_cursor))
 
     @keys.add("escape", "enter", filter=Condition(lambda: not options.vi) & ~searching)
     def enter_after_escape(event: KeyPressEvent) -> None:
-        # Two keys one after the other are not Alt-Enter, however soon.
+        # Two keys in succession are not Alt-Enter, however quickly they follow each other.
         enter(event)
 
     @keys.add(ALT_ENTER)
     def submit(event: KeyPressEvent) -> None:
-        sending.chosen = True
+        send_request.requested = True
         event.current_buffer.validate_and_handle()
 
     @keys.add("f2")
@@ -139,6 +145,11 @@ def bindings(
         options.vi = not options.vi
         event.app.editing_mode = EditingMode.VI if options.vi else EditingMode.EMACS
 
+    @keys.add("f5", filter=~searching)
+    def explorer(event: KeyPressEvent) -> None:
+        if browse is not None:
+            event.app.create_background_task(browse())
+
     @keys.add("c-x", "c-e")
     def editor(event: KeyPressEvent) -> None:
         event.current_buffer.open_in_editor()
@@ -151,6 +162,16 @@ def bindings(
         elif text != event.current_buffer.text:
             event.current_buffer.text = text
             event.current_buffer.cursor_position = len(text)
+
+    def insert_example(event: KeyPressEvent) -> None:
+        found, number = examples(), int(event.key_sequence[-1].key)
+        if number > len(found):
+            say(f"there is no example {number}; \\? COMMAND shows those of a command")
+        else:
+            event.current_buffer.document = Document(found[number - 1])
+
+    for digit in "123456789":
+        keys.add("c-x", digit)(insert_example)
 
     @Condition
     def suggested() -> bool:
@@ -169,16 +190,16 @@ def bindings(
 
 
 def with_alt_enter(typed: str) -> str:
-    """What arrived from the terminal in one piece, with Alt-Enter as a key of its own.
+    """Keys that arrived from the terminal together, with Alt-Enter as a single key.
 
-    A terminal sends it as Escape and Enter at once; a person who presses Escape and then Enter sends two pieces, and
-    with other keys in one piece it was typed ahead, where nobody can tell the two apart.
+    A terminal sends it as Escape and Enter together; a user who presses Escape and then Enter sends two pieces. In a
+    piece with other keys it was typed ahead, and the two cannot be distinguished.
     """
     return _ALT_ENTER_KEY if typed in _ALT_ENTER_TYPED else typed
 
 
 def _indent(line: str) -> str:
-    """The blanks that the next line begins with: those of this one, and more behind an open bracket."""
+    """The indentation of the next line: that of this line, and more after an open bracket."""
     blanks = line[: len(line) - len(line.lstrip(" "))]
     return blanks + INDENT if line.rstrip().endswith(("(", "[", "{")) else blanks
 

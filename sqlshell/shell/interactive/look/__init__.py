@@ -1,1 +1,1 @@
-"""How the prompt looks: themes, highlighting, toolbar, spinner."""
+"""How the prompt looks: themes, highlighting, toolbar, the line that shows progress."""

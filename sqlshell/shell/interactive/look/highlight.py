@@ -1,4 +1,4 @@
-"""Colors for the text that is being edited, line by line: a key costs the line that it changed, not the whole text."""
+"""Highlights the text that is being edited line by line, so that a key costs one line and not the whole text."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ BEGINNINGS = frozenset(
         "ABORT",
     )
 )
-"""Words that statements begin with."""
+"""First words of statements."""
 
 FURTHEST = 200
-"""Lines that are gone back for the beginning of what a line is inside of."""
+"""Maximum lines to go back for the beginning of a string or comment."""
 
 _QUOTES = frozenset({State.SINGLE_QUOTE, State.DOUBLE_QUOTE, State.BACK_QUOTE, State.DOLLAR_QUOTE})
 _INSIDE = _QUOTES | {State.BLOCK_COMMENT}
 
 
 class LineLexer(Lexer):
-    """Lexes lines apart, those that begin inside a string or comment together with the lines from its beginning."""
+    """Lexes lines separately; a line that begins inside a string or comment is lexed from its beginning."""
 
     def __init__(self, lines: Continuations) -> None:
         self._lines = lines
@@ -70,7 +70,7 @@ class LineLexer(Lexer):
         return line
 
     def _unclosed(self, text: str, given: list[str]) -> tuple[int, int] | None:
-        """The line and the column of the quote that the text ends inside of."""
+        """The line and column of the quote that is not closed at the end of the text."""
         if self._lines.before(text, len(given)) not in _QUOTES:
             return None
         first = len(given) - 1
@@ -96,7 +96,7 @@ class LineLexer(Lexer):
 
 
 def _marked(fragments: StyleAndTextTuples, column: int) -> StyleAndTextTuples:
-    """The same, the character at a column shown as a mistake."""
+    """The same line with the character at a column marked as an error."""
     found: StyleAndTextTuples = []
     for fragment in fragments:
         style, part = fragment[0], fragment[1]
@@ -109,7 +109,7 @@ def _marked(fragments: StyleAndTextTuples, column: int) -> StyleAndTextTuples:
 
 
 def _doubted(fragments: StyleAndTextTuples) -> StyleAndTextTuples:
-    """The same, the first word marked where no statement begins with it and it is no longer being typed."""
+    """The same line with its first word marked if no statement begins with it and it is no longer being typed."""
     for number, fragment in enumerate(fragments):
         style, part = fragment[0], fragment[1]
         if part.isspace() or "comment" in style:

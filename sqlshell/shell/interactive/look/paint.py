@@ -1,11 +1,11 @@
-"""A theme's styles as escape sequences, for what is written outside of prompt_toolkit: tables and previews."""
+"""A theme's styles as escape sequences, for output outside of prompt_toolkit: tables and previews."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 if TYPE_CHECKING:
     from prompt_toolkit.output import ColorDepth
@@ -16,11 +16,13 @@ from sqlshell.shell.interactive.look.themes import TOKENS, Theme, load, names
 SAMPLE = "select name, count(*) as n from \"Orders\" where total > 12.5 and note = 'paid' -- each customer"
 RESET = "\x1b[0m"
 _ATTRIBUTES = {"bold": "1", "italic": "3", "underline": "4"}
+_INSTEAD = {"dim": "continuation", "border": "continuation", "digits": "continuation", "warning": "search"}
+"""The part whose color is used if a theme has none for a part."""
 _LEVELS = (0, 95, 135, 175, 215, 255)
 
 
 def depth(environ: Mapping[str, str]) -> int:
-    """How many colors the terminal has: 0, 16, 256 or 1 << 24. NO_COLOR and a dumb terminal have none."""
+    """The number of colors of the terminal: 0, 16, 256 or 1 << 24. With NO_COLOR or a dumb terminal it is 0."""
     term = environ.get("TERM", "dumb")
     if environ.get("NO_COLOR") or term == "dumb":
         return 0
@@ -30,7 +32,7 @@ def depth(environ: Mapping[str, str]) -> int:
 
 
 def sgr(style: str, colors: int) -> str:
-    """The escape sequence of a style such as `#ffcc00 bg:#003355 bold`; "" where nothing is drawn in color."""
+    """The escape sequence of a style such as `#ffcc00 bg:#003355 bold`; "" without colors."""
     codes = []
     for part in style.split():
         if part in _ATTRIBUTES:
@@ -42,8 +44,10 @@ def sgr(style: str, colors: int) -> str:
 
 
 def painter(theme: Theme, colors: int) -> Callable[[str, Role], str] | None:
-    """Paints the cells of tables; None where there are no colors."""
-    looks = {name: sgr(theme.ui.get(name, ""), colors) for name in ("header", "null")}
+    """A function that colors tables and messages; None without colors."""
+    looks = {
+        name: sgr(theme.ui.get(name) or theme.ui.get(_INSTEAD.get(name, ""), ""), colors) for name in get_args(Role)
+    }
     if not any(looks.values()):
         return None
     looks["changed"] = "\x1b[7m"
@@ -55,8 +59,18 @@ def painter(theme: Theme, colors: int) -> Callable[[str, Role], str] | None:
     return paint
 
 
+def part_painter(theme: Theme, colors: int) -> Callable[[str, str], str]:
+    """A function that colors a text like a part of the screen, a key of [ui]; without colors it changes nothing."""
+
+    def paint(text: str, part: str) -> str:
+        look = sgr(theme.ui.get(part) or theme.ui.get(_INSTEAD.get(part, ""), ""), colors)
+        return f"{look}{text}{RESET}" if look else text
+
+    return paint
+
+
 def preview(theme: Theme, colors: int) -> str:
-    """A statement in the colors of a theme, on the background that it is made for."""
+    """A sample statement in the colors of a theme, on its background."""
     from sqlshell.sql.lexer import SqlshellLexer
 
     canvas = sgr(f"bg:{theme.canvas}", colors)
@@ -76,21 +90,21 @@ def preview(theme: Theme, colors: int) -> str:
 
 
 def previews(own: Path | None, colors: int) -> Iterator[str]:
-    """A line for each theme. Raises UsageError for a broken one."""
+    """A line for each theme. Raises UsageError for a broken theme file."""
     for name in names(own):
         theme = load(name, own)
         yield f"{name.ljust(12)} {theme.background.ljust(6)} {preview(theme, colors)}"
 
 
-def here() -> int:
+def color_depth() -> int:
     return depth(os.environ)
 
 
 def screen_depth() -> ColorDepth | None:
-    """What prompt_toolkit is told of the terminal's colors; None leaves it to what it finds out."""
+    """The color depth for prompt_toolkit; None to let it detect the depth."""
     from prompt_toolkit.output import ColorDepth
 
-    return ColorDepth.from_env() or (ColorDepth.TRUE_COLOR if here() > 256 else None)
+    return ColorDepth.from_env() or (ColorDepth.TRUE_COLOR if color_depth() > 256 else None)
 
 
 def _color(text: str, ground: int, colors: int) -> str:
@@ -108,6 +122,6 @@ def _color(text: str, ground: int, colors: int) -> str:
 
 
 def _nearest(part: int) -> int:
-    """The step of the 6 × 6 × 6 color cube that is nearest to a part of a color."""
+    """The component of the 6 × 6 × 6 color cube that is nearest to a component of a color."""
     distances = [abs(level - part) for level in _LEVELS]
     return distances.index(min(distances))

@@ -1,4 +1,4 @@
-"""Whether the terminal is dark or light, asked once: OSC 11 tells its background's color."""
+"""Detects whether the terminal is dark or light: OSC 11 requests its background color."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sqlshell.runtime.streams import Streams
 
-ASKED_SECONDS = 0.1
+QUERY_SECONDS = 0.1
 KEPT_SECONDS = 30 * 86_400.0
 
 _ANSWERED = re.compile(rb"\x1b\[\?[0-9;]*c")
@@ -20,9 +20,9 @@ _REPLY = re.compile(rb"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-
 
 
 def background(cache: Path, streams: Streams) -> tuple[str, bytes]:
-    """Either "dark" or "light", or "" where the terminal does not say; the answer is kept in the file `cache`.
+    """Either "dark" or "light", or "" if the terminal does not respond; the response is cached in the file `cache`.
 
-    The second value is what the person typed while the terminal was asked.
+    The second value is text that the user typed meanwhile.
     """
     name = "-".join(os.environ.get(part, "") for part in ("TERM_PROGRAM", "TERM", "COLORTERM", "COLORFGBG"))
     with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -31,15 +31,15 @@ def background(cache: Path, streams: Streams) -> tuple[str, bytes]:
             if known == name and found in {"dark", "light", ""}:
                 return found, b""
     typed = b""
-    if not (found := _told_by_variable()):
-        found, typed = _asked(streams)
+    if not (found := _from_environment()):
+        found, typed = _query_terminal(streams)
     with contextlib.suppress(OSError):
         cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         cache.write_text(f"{name}\t{found}\n")
     return found, typed
 
 
-def _told_by_variable() -> str:
+def _from_environment() -> str:
     """COLORFGBG of rxvt and others: `foreground;background`, 0 to 6 and 8 are dark."""
     last = os.environ.get("COLORFGBG", "").rpartition(";")[2]
     if not last.isdecimal():
@@ -47,7 +47,7 @@ def _told_by_variable() -> str:
     return "dark" if int(last) in {0, 1, 2, 3, 4, 5, 6, 8} else "light"
 
 
-def _asked(streams: Streams) -> tuple[str, bytes]:
+def _query_terminal(streams: Streams) -> tuple[str, bytes]:
     if (
         os.name != "posix"
         or not (streams.stdin.isatty() and streams.stdout.isatty())
@@ -62,9 +62,9 @@ def _asked(streams: Streams) -> tuple[str, bytes]:
     reply = b""
     try:
         tty.setcbreak(descriptor, termios.TCSANOW)
-        # The second question is answered by every terminal: its answer says that the first will not be.
+        # Every terminal responds to the second request: its response means that there will be none to the first.
         os.write(streams.stdout.fileno(), b"\x1b]11;?\x1b\\\x1b[c")
-        until = time.monotonic() + ASKED_SECONDS
+        until = time.monotonic() + QUERY_SECONDS
         while (left := until - time.monotonic()) > 0 and not _ANSWERED.search(reply):
             if select.select([descriptor], [], [], left)[0]:
                 reply += os.read(descriptor, 256)

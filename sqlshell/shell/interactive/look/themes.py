@@ -1,4 +1,4 @@
-"""Themes: TOML files in `themes/` of a checkout or a wheel, and in the person's config folder."""
+"""Themes: TOML files in `themes/` of a checkout or a wheel, and in the user's config directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "default"
 LIGHT = "paper"
-"""What a light terminal gets where no theme is chosen."""
+"""The theme for a light terminal if none is selected."""
 TOKENS = {
     "keyword": ("Keyword", "Keyword.Constant", "Operator.Word"),
     "type": ("Keyword.Type",),
@@ -46,6 +46,15 @@ UI = {
     "menu_current": "completion-menu.completion.current",
     "menu_meta": "completion-menu.meta.completion",
     "match": "matching-bracket.cursor",
+    "border": "border",
+    "dim": "dim",
+    "digits": "digits",
+    "negative": "negative",
+    "boolean": "boolean",
+    "date": "date",
+    "id": "id",
+    "warning": "warning",
+    "help": "help",
 }
 _LOOK = r"(?:(?:bg:)?#[0-9a-fA-F]{6}|bold|italic|underline)"
 _STYLE = re.compile(rf"{_LOOK}(?: {_LOOK})*")
@@ -61,7 +70,7 @@ class Theme(Struct, frozen=True):
     ui: Mapping[str, str]
 
     def style(self) -> BaseStyle:
-        """The theme as prompt_toolkit takes it."""
+        """The theme as a style of prompt_toolkit."""
         from prompt_toolkit.styles import Style
 
         rules = {f"pygments.{kind.lower()}": look for name, look in self.tokens.items() for kind in TOKENS[name]} | {
@@ -79,7 +88,7 @@ class Theme(Struct, frozen=True):
 
 
 def folders(own: Path | None) -> Sequence[Path]:
-    """Where themes are looked for: the person's own first, then the wheel's, then the checkout's."""
+    """The directories with themes: the user's own first, then the wheel's, then the checkout's."""
     package = Path(__file__).parents[3]
     shipped = package / "themes"
     checkout = package.parent / "themes"
@@ -87,22 +96,22 @@ def folders(own: Path | None) -> Sequence[Path]:
 
 
 def names(own: Path | None = None) -> list[str]:
-    """The themes that can be loaded."""
+    """The names of the available themes."""
     return sorted({path.stem for folder in folders(own) for path in folder.glob("*.toml")})
 
 
 def load(name: str, own: Path | None = None) -> Theme:
-    """The theme of that name. Raises UsageError that names the nearest, or the file and key that are wrong."""
+    """The theme with that name. Raises UsageError with similar names, or the file and key of an error."""
     for folder in folders(own):
         path = folder / f"{name}.toml"
         if path.parent == folder and path.is_file():
             return read(path)
     known = names(own)
-    raise UsageError(f"unknown theme {name!r}", did_you_mean(name, known, f"themes: {', '.join(known)}"))
+    raise UsageError(f"unknown theme {name!r}", did_you_mean(name, known, f"themes: {', '.join(known)}", cutoff=0.7))
 
 
 def read(path: Path) -> Theme:
-    """A theme's file. Raises UsageError that names the file and the line or key."""
+    """Read a theme file. Raises UsageError that names the file and the line or key."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

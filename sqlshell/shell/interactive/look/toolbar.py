@@ -1,59 +1,81 @@
-"""The prompt and the toolbar under it, made from the session; what a service named is made safe to print."""
+"""The line at the bottom of the screen: what is not in the prompt, and what keys do now."""
 
 from __future__ import annotations
 
+from enum import Enum
+
 from sqlshell.output.text.cells import cells
 from sqlshell.shell.interactive.look.templates import fragments, short
-from sqlshell.shell.results.humanize import duration
 from sqlshell.shell.session import Session
-from sqlshell.sql.script.scanner import State
+from sqlshell.sql.analysis.transaction import FAILED, OPEN
+
+Fragments = list[tuple[str, str]]
 
 
-def prompt_text(session: Session) -> list[tuple[str, str]]:
-    """The profile's template, else `database.schema/store> ` of what is set; `sqlshell> ` where nothing is. `*> `
-    is for an open transaction, `!> ` for one that failed, `@> ` where what is entered is passed over."""
-    if session.options.prompt:
-        return fragments(session.options.prompt, session)
-    context = session.context
-    text = ".".join(short(part) for part in (context.database, context.schema) if part)
-    if context.store:
-        text += f"/{short(context.store)}"
-    return [("", f"{text or 'sqlshell'}{'@' if session.skipping else session.transaction.mark}> ")]
+class Typing(Enum):
+    """What the prompt has: it decides what keys do."""
+
+    NOTHING = "nothing"
+    UNFINISHED = "an unfinished statement"
+    COMPLETE = "a text that Enter runs"
+    SUGGESTED = "a text with a suggestion behind it"
+    MENU = "an open completion menu"
+    SEARCH = "a search of the history"
 
 
-def continuation_text(state: State, width: int) -> str:
-    """What stands before the next lines: what the text is inside of, as psql shows it."""
-    sign = {State.READY: "-", State.STATEMENT: "-", State.COMMAND: "-"}.get(state, state.value)
-    return f"{sign}> ".rjust(width)
+_KEYS = {
+    Typing.SEARCH: (("^R", "older"), ("Enter", "takes it"), ("Esc", "cancels")),
+    Typing.MENU: (("Tab", "next"), ("Enter", "takes it"), ("F2", "no menu")),
+    Typing.SUGGESTED: (("→", "takes the suggestion"), ("Ctrl-→", "one word")),
+    Typing.UNFINISHED: (("Enter", "new line"), ("Alt-Enter", "sends"), ("^C", "discards")),
+    Typing.COMPLETE: (("Enter", "runs"), ("^X ^F", "formats"), ("^X ^E", "editor")),
+}
+_AT_REST = (("\\?", "help"), ("^R", "history"), ("F5", "browses the result"), ("F4", "vi"), ("^D", "exits"))
 
 
-def toolbar_text(session: Session, columns: int) -> list[tuple[str, str]]:
-    """The whole context, the target and the last elapsed time; the least important parts go when it is too wide."""
+def toolbar_text(session: Session, columns: int, typing: Typing, vi: str = "") -> Fragments:
+    """What is not in the prompt, then keys as far as they fit; `vi` is the mode of the vi keys, "" without them."""
     if session.options.toolbar:
         return [("", " "), *fragments(session.options.toolbar, session)]
-    context = session.context
-    running = session.state.background.running
+    parts: list[Fragments] = [[("bold", vi)]] if vi else []
+    parts += [[("", text)] for text in _context(session)]
+    parts += [[("bold", key), ("", f" {does}")] for key, does in _keys(session, typing, vi=bool(vi))]
+    shown: Fragments = []
+    left = columns - 2
+    for part in parts:
+        width = sum(cells(text) for _, text in part) + (3 if shown else 0)
+        if width > left:
+            break
+        left -= width
+        shown += [*([("", " │ ")] if shown else []), *part]
+    return [("", " "), *shown, ("", " ")]
+
+
+def _context(session: Session) -> list[str]:
+    """The parts of the context that the prompt does not show: those of a remote service, and what has changed."""
+    context, changed = session.context, session.state.changed_parts
+    running = session.state.background.running_count
+    remote = not session.embedded
     parts = [
-        ("running", str(running) if running else ""),
-        ("target", session.target),
-        ("database", context.database),
-        ("schema", context.schema),
-        ("store", context.store),
-        ("role", context.role),
-        ("pool", context.compute_pool),
-        ("org", context.organization),
-        ("tz", context.timezone),
-        ("session", context.session_id[:8]),
+        ("pool", "compute_pool", context.compute_pool, remote),
+        ("org", "organization", context.organization, remote),
+        ("tz", "timezone", context.timezone, False),
     ]
-    named = {"pool": "compute_pool", "org": "organization", "tz": "timezone", "session": "session_id"}
-    # What the last statement changed is marked until the next.
-    marks = {name: "*" if named.get(name, name) in session.state.changed else "" for name, _ in parts}
-    shown = [f"{name} {short(value)}{marks[name]}" for name, value in parts if value]
-    last = [duration(session.elapsed)] if session.elapsed is not None else []
-    while shown and cells(_joined(shown, last)) > columns:
-        shown.pop()
-    return [("", _joined(shown, last))]
+    found = [f"{running:,} running in the background"] if running else []
+    # What the last statement has changed is marked until the next.
+    return found + [
+        f"{title} {short(value)}{'*' if name in changed else ''}"
+        for title, name, value, always in parts
+        if value and (always or name in changed)
+    ]
 
 
-def _joined(shown: list[str], last: list[str]) -> str:
-    return " " + " │ ".join([*shown, *last]) + " "
+def _keys(session: Session, typing: Typing, *, vi: bool) -> list[tuple[str, str]]:
+    if typing is not Typing.NOTHING:
+        return [*_KEYS[typing]]
+    ends = {
+        OPEN: [("COMMIT", "or ROLLBACK ends the transaction")],
+        FAILED: [("ROLLBACK", "ends the failed transaction")],
+    }.get(session.transaction.state, [])
+    kept = [item for item in _AT_REST if not (vi and item[0] == "F4")]
+    return [*ends, *kept]

@@ -1,7 +1,7 @@
 """COPY to and from the process's own descriptors: TO STDOUT returns rows, all others are refused.
 
-The engine opens files by their names, and `/dev/stdout` is one: it would write into the output of the program around
-it, and begin with truncating the file that this is redirected to.
+The engine opens files by name, and `/dev/stdout` is a name: it would truncate the file that our output is redirected
+to, and write into it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LOOK: Final = re.compile(
 )
 _MAGIC: Final = re.compile(r"[*?\[]")
 MATCHES: Final = 1000
-"""Files that a pattern is looked at for."""
+"""Maximum files that are checked for a pattern."""
 _ESCAPE: Final = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-7]{1,3})|(.))|''", re.S)
 _NAMED_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 OPTIONS_UNUSED = "the options of COPY are ignored: the rows are returned as a result, and the client sets its format"
@@ -54,16 +54,18 @@ class Copied(Struct, frozen=True):
 
 
 class _Token(Struct, frozen=True):
-    """`text` as written; `word` is a keyword or name without quotes in lower case, a sign, or "'" for a string."""
+    """`text` is as written; `word` is a keyword or unquoted name in lower case, a punctuation character, or "'" for a
+    string.
+    """
 
     text: str
     word: str
     start: int
-    """Where it begins, in bytes of the statement as UTF-8."""
+    """Its start in bytes of the statement as UTF-8."""
 
 
 def copied_out(sql: str, *, paths: bool) -> Copied | None:
-    """What a COPY … TO STDOUT selects, None for every other statement; with `paths` by a path to descriptor 1 too."""
+    """The SELECT of a COPY … TO STDOUT; None for all other statements. With `paths` also for a path to descriptor 1."""
     found = _copied(sql)
     if found is None:
         return None
@@ -96,10 +98,10 @@ def _copied(sql: str) -> tuple[str, _Token, list[_Token]] | None:
 
 
 def check_files(sql: str, profile: Callable[[], str]) -> None:
-    """Refuse a statement that names a descriptor where a file may stand, or has the engine print. Raises Failure.
+    """Refuse a statement that uses a descriptor as a file, or makes the engine print. Raises Failure.
 
-    Names that the statement computes are not known here. `profile` gives the file that profiles are written to, ""
-    where they are printed.
+    Names that the statement computes are not known here. `profile` returns the file that profiles are written to, "" if
+    they are printed.
     """
     if not _LOOK.search(sql):
         return

@@ -17,7 +17,7 @@ WATCH_SECONDS = 0.02
 
 
 class DiskSpace:
-    """The disk space for all results of one engine that are being written. For any thread."""
+    """The disk space for all results that an engine is writing. Thread-safe."""
 
     def __init__(self, size: int = WITHOUT) -> None:
         self.size = size
@@ -28,7 +28,7 @@ class DiskSpace:
         self._begun = False
 
     def begin(self) -> None:
-        """Start the thread of watch() in advance, while there is memory for it. Raises RuntimeError."""
+        """Start the thread of watch() in advance, while memory for it is available. Raises RuntimeError."""
         with self._lock:
             if not self._begun:
                 threading.Thread(target=self._look, name="room", daemon=True).start()
@@ -48,9 +48,9 @@ class DiskSpace:
 
     @contextlib.contextmanager
     def watch(self, path: Path, interrupt: Callable[[], None]) -> Iterator[None]:
-        """Count the file at `path` while the engine writes it; `interrupt` ends that where there is no room left.
+        """Count the size of the file at `path` while the engine writes it; call `interrupt` when the space is used up.
 
-        Raises Failure then, and the file is gone.
+        In that case raises Failure, and removes the file.
         """
         if self.size >= WITHOUT:
             yield
@@ -102,7 +102,7 @@ class CountingSink:
         return self._sink.file()
 
     def counted(self, path: Path, interrupt: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
-        """Counts what file() gave while it is written. Raises as DiskSpace.watch()."""
+        """Count the size of a file while it is written. Raises as DiskSpace.watch()."""
         return self._room.watch(path, interrupt)
 
     def close(self) -> None:
@@ -127,11 +127,11 @@ class _Watch:
             if self.failure is None:
                 self._count()
             if self.failure is not None:
-                # Again and again: one may come between two steps of a statement and be lost.
+                # Repeatedly: an interrupt between two steps of a statement may be lost.
                 self._interrupt()
 
     def end(self) -> None:
-        """Count what there is at the end; look() does nothing from now on."""
+        """Count the final size; look() does nothing afterwards."""
         with self._lock:
             self._over = True
             if self.failure is None:

@@ -16,7 +16,7 @@ FETCHED = 1 << 20
 
 
 def fetched(connection: duckdb.DuckDBPyConnection, turn: Callable[[Any], str]) -> Iterator[list[str]]:
-    """The rows of what `connection` executed, each turned into its text. Raises what fetching raises."""
+    """Yields the rows of the executed statement, each converted to text. Raises the errors of fetching."""
     count = FIRST
     while rows := connection.fetchmany(count):
         texts = [turn(row) for row in rows]

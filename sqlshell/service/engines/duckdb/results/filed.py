@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import msgspec
 
-from sqlshell.service.engines.duckdb.results.render import PLAIN, finished, row, stored, type_id
+from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
+from sqlshell.service.engines.duckdb.results.render import PLAIN, finished, instants, row, stored, type_id
 from sqlshell.service.engines.engine import Options
 from sqlshell.sql.identifiers import always_quoted, literal
 
@@ -36,9 +38,17 @@ WIDTH = "width"
 
 
 def write(
-    connection: duckdb.DuckDBPyConnection, sql: str, kinds: Sequence[Any], path: Path, options: Options
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    columns: Sequence[ColumnInfo],
+    kinds: Sequence[Any],
+    path: Path,
+    options: Options,
 ) -> list[tuple[int, int]]:
-    """Write the rows of a SELECT; returns the rows and approximate bytes of each partition. Raises duckdb.Error."""
+    """Write the rows of a SELECT, and its `columns` as metadata of the file.
+
+    Returns the rows and approximate bytes of each partition. Raises duckdb.Error.
+    """
     names = [f"c{number}" for number in range(len(kinds))]
     values = ", ".join(f"{stored(kind, name)} AS {name}" for kind, name in zip(kinds, names, strict=True))
     inner = f"SELECT {values} FROM (\n{sql}\n) t({', '.join(names)})"
@@ -46,13 +56,10 @@ def write(
     if varying:
         inner = f"SELECT *, {fixed} + {varying} AS {WIDTH} FROM ({inner})"
         if reads_wide(connection, sql):
-            # DuckDB copies a table 122,880 rows at a time and thread. With a source that has no such batches it copies
-            # row by row, in one thread.
+            # DuckDB copies 122,880 rows of a table at a time in each thread. From a source without such batches it
+            # copies row by row, in one thread.
             inner += f" UNION ALL SELECT {', '.join(['NULL'] * (len(kinds) + 1))} FROM range(0)"
-    connection.execute(
-        f"COPY ({inner}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION snappy, "
-        f"ROW_GROUP_SIZE {ROW_GROUP}, ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES})"
-    )
+    connection.execute(f"COPY ({inner}) {to_file(path, columns, [number for number, _ in instants(kinds)])}")
     found = connection.fetchone()
     return _partitions(connection, path, int(found[0]) if found else 0, options, 0 if varying else fixed)
 
@@ -60,6 +67,7 @@ def write(
 def write_relation(
     connection: duckdb.DuckDBPyConnection,
     relation: duckdb.DuckDBPyRelation,
+    columns: Sequence[ColumnInfo],
     kinds: Sequence[Any],
     path: Path,
     options: Options,
@@ -71,13 +79,25 @@ def write_relation(
     made = relation.project(values)
     if varying:
         made = made.project(f"*, {fixed} + {varying} AS {WIDTH}")
-    made.write_parquet(str(path), compression="snappy", row_group_size=ROW_GROUP, row_group_size_bytes=ROW_GROUP_BYTES)
-    number = relation.aggregate("count(*)").fetchall()[0][0]
+    copied = made.query("made", f"COPY (FROM made) {to_file(path, columns, [number for number, _ in instants(kinds)])}")
+    number = copied.fetchall()[0][0] if copied is not None else 0
     return _partitions(connection, path, number, options, 0 if varying else fixed)
 
 
+def to_file(path: Path, columns: Sequence[ColumnInfo], zoned: Sequence[int]) -> str:
+    """The end of a COPY to a file whose metadata has the names, types and nullability of `columns`, and the numbers of
+    those with instants."""
+    metadata = {COLUMNS_KEY: columns, INSTANTS_KEY: zoned}
+    told = ", ".join(f"{key}: {literal(msgspec.json.encode(value).decode())}" for key, value in metadata.items())
+    return (
+        f"TO {literal(str(path))} (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION snappy, ROW_GROUP_SIZE {ROW_GROUP}, "
+        f"ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES}, "
+        f"KV_METADATA {{{told}}})"
+    )
+
+
 def reads_wide(connection: duckdb.DuckDBPyConnection, sql: str) -> bool:
-    """Whether a SELECT reads a table whose rows are wide, as far as some of them tell."""
+    """Whether a SELECT reads a table with wide rows, judging by a sample."""
     plan = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
     for node in _scans(json.loads(plan[1])) if plan is not None else ():
         told = node["Projections"]
@@ -100,7 +120,7 @@ def _scans(nodes: Sequence[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
-    """The bytes that all rows have as JSON, and SQL for those that they differ in, "" for none."""
+    """The size in bytes of the constant part of a row as JSON, and SQL for the variable part, "" if there is none."""
     fixed = 2 + 3 * len(kinds)
     sums: list[str] = []
     for kind, name in zip(kinds, names, strict=True):
@@ -111,7 +131,7 @@ def _width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
         else:
             sums.append(f"coalesce(strlen({name}), 4)")
     while len(sums) > 1:
-        # A balanced tree: DuckDB bounds how deep an expression may be.
+        # A balanced tree, because DuckDB limits the depth of expressions.
         rest = sums[-1:] if len(sums) % 2 else []
         sums = [f"({one} + {other})" for one, other in zip(sums[::2], sums[1::2], strict=False)] + rest
     return fixed, "".join(sums)
@@ -120,8 +140,9 @@ def _width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
 def _partitions(
     connection: duckdb.DuckDBPyConnection, path: Path, rows: int, options: Options, width: int
 ) -> list[tuple[int, int]]:
-    """Partitions that have neither too many rows nor, but for single rows, too many bytes; `width` is the bytes of each
-    row, 0 where the file has them."""
+    """Partitions with a limited number of rows and, except for single rows, of bytes; `width` is the bytes of each row,
+    0 if the file contains them.
+    """
     most, limit = options.partition_rows, options.partition_bytes
     if width:
         most = max(1, min(most, limit // width))
@@ -144,7 +165,7 @@ def _source(path: Path) -> str:
 
 
 class Reader:
-    """Renders partitions, in an instance of its own: what that holds is no other statement's, and goes with it."""
+    """Renders partitions in a separate instance, whose memory is freed with it."""
 
     def __init__(self) -> None:
         self.threads = 0
@@ -153,7 +174,7 @@ class Reader:
         self._active = 0
 
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
-        """Partitions of `counts` rows from row `start` on, rows with commas between them. Raises duckdb.Error."""
+        """Render partitions of `counts` rows from row `start` on; rows are separated by commas. Raises duckdb.Error."""
         source = _source(path)
         with self._cursor() as cursor:
             described = cursor.execute(f"DESCRIBE FROM {source}").fetchall()
@@ -199,6 +220,7 @@ def _opened(threads: int) -> duckdb.DuckDBPyConnection:
     root = duckdb.connect(":memory:")
     for setting in (
         "temp_directory = ''",
+        "enable_progress_bar = false",
         "enable_external_file_cache = false",
         "autoinstall_known_extensions = false",
     ):

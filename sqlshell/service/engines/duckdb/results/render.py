@@ -1,4 +1,4 @@
-"""DuckDB's types in the interface's names, and the SQL that renders their values as the interface's strings."""
+"""The interface's names of DuckDB's types, and SQL that renders their values as the interface's strings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.interface.strings import NATIVE, ZONED, string_of
 from sqlshell.sql.identifiers import always_quoted, literal
 
 NAMES = {
@@ -33,15 +35,27 @@ NAMES = {
     "timestamptz_ns": "TIMESTAMP_LTZ(9)",
     "blob": "VARBINARY",
 }
-"""Scalar types by DuckDB's id. What is not here (VARCHAR, JSON, UUID, ENUM, INTERVAL, UNION, …) is VARCHAR."""
+"""Scalar types by DuckDB's ID. All others (VARCHAR, JSON, UUID, ENUM, INTERVAL, UNION, …) are VARCHAR."""
+
+ENGINE = {
+    "bignum": "BIGNUM",
+    "bit": "BIT",
+    "enum": "ENUM",
+    "hugeint": "HUGEINT",
+    "interval": "INTERVAL",
+    "time with time zone": "TIMETZ",
+    "ubigint": "UBIGINT",
+    "uhugeint": "UHUGEINT",
+    "uuid": "UUID",
+}
+"""Types, by DuckDB's ID, that the interface has no name for."""
 
 EXACT_IN_DOUBLE = 15
-"""Decimal digits that a double, and so DuckDB's JSON numbers, keep."""
+"""Decimal digits that a double keeps, and so DuckDB's JSON numbers."""
 
-ZONED = "timestamp with time zone"
 INSTANTS = frozenset({ZONED, "timestamptz_ns"})
 TEXTS = frozenset({"varchar", "enum", "union", "variant"})
-"""Types whose text may be anything, an instant's too."""
+"""Types whose text may be anything, including that of an instant."""
 
 AS_JSON = frozenset(
     {
@@ -50,44 +64,58 @@ AS_JSON = frozenset(
         "uuid", "enum", "interval", "bit", "geometry", "time with time zone",
     }
 )  # fmt: skip
-"""Scalar types that DuckDB's to_json() writes as the interface has them."""
+"""Scalar types that DuckDB's to_json() renders as the interface does."""
 
 AS_KEYS = AS_JSON - {"double"} | {"hugeint", "uhugeint", "bignum"}
-"""Types whose cast to VARCHAR, which to_json() makes of a map's keys, is the interface's string."""
+"""Types whose cast to VARCHAR, which to_json() uses for map keys, is the interface's string."""
 
 NULL = '"\\N"'
-"""Stands for NULL in rows that are not finished."""
+"""Marks NULL in rows that are not finished."""
 
 _MARK = "'\\N'"
 _WORD = re.compile(r"[^\W\d]\w*")
 _CONTROL = re.compile("[\x00-\x1f]")
 
 
-def type_name(kind: Any) -> str:
-    """The interface's name of a DuckDBPyType."""
+def column(name: str, kind: Any, nullable: bool) -> ColumnInfo:
+    """A column of a result."""
+    named = type_name(kind)
+    exact = type_name(kind, exact=True)
+    return ColumnInfo(name, named, nullable, engine_type=exact if exact != named else None)
+
+
+def type_name(kind: Any, *, exact: bool = False) -> str:
+    """The interface's name of a DuckDBPyType; `exact` gives DuckDB's name for a type that the interface does not have,
+    also inside of nested types.
+    """
     match type_id(kind):
         case "decimal":
             return str(kind).replace(" ", "")
         case "list" | "array":
-            return f"ARRAY<{type_name(_children(kind)['child'])}>"
+            return f"ARRAY<{type_name(_children(kind)['child'], exact=exact)}>"
         case "map":
             parts = _children(kind)
-            return f"MAP<{type_name(parts['key'])}, {type_name(parts['value'])}>"
+            return f"MAP<{type_name(parts['key'], exact=exact)}, {type_name(parts['value'], exact=exact)}>"
         case "struct":
-            return f"STRUCT<{', '.join(f'{field_name(name)} {type_name(part)}' for name, part in kind.children)}>"
+            fields = (f"{field_name(name)} {type_name(part, exact=exact)}" for name, part in kind.children)
+            return f"STRUCT<{', '.join(fields)}>"
         case "tuple":
-            return f"STRUCT<{', '.join(type_name(part) for _, part in kind.children)}>"
+            return f"STRUCT<{', '.join(type_name(part, exact=exact) for _, part in kind.children)}>"
+        case "varchar" if exact and str(kind) == "JSON":
+            return "JSON"
+        case other if exact and other in ENGINE:
+            return ENGINE[other]
         case other:
             return NAMES.get(other, "VARCHAR")
 
 
 def field_name(name: str) -> str:
-    """A field's name in a type; in quotes where it is not a word, so that the type can be read back."""
+    """The name of a field in a type; quoted if it is not a word, so that the type can be parsed again."""
     return name if _WORD.fullmatch(name) else always_quoted(name)
 
 
 def type_id(kind: Any) -> str:
-    """The id of a type; "state" for the state of an aggregate, whose own is that of what it is made of."""
+    """The ID of a type; "state" for the state of an aggregate, whose ID would be that of its components."""
     return "state" if str(kind).startswith("AGGREGATE_STATE") else str(kind.id)
 
 
@@ -96,26 +124,16 @@ def is_text(kind: Any) -> bool:
 
 
 def value(kind: Any, name: str) -> str:
-    """SQL for the string of the value `name`, NULL staying NULL."""
+    """SQL for the string of the value `name`; NULL stays NULL."""
     match type_id(kind):
-        case "blob":
-            return f"base64({name})"
-        case "float" | "double":
-            return (
-                f"CASE WHEN isfinite({name}) THEN {name}::VARCHAR WHEN isnan({name}) THEN 'NaN' "
-                f"WHEN {name} > 0 THEN 'Infinity' WHEN {name} < 0 THEN '-Infinity' END"
-            )
-        case "timestamp with time zone":
-            return (
-                f"CASE WHEN isfinite({name}) THEN make_timestamp(epoch_us({name}))::VARCHAR || 'Z' "
-                f"ELSE {name}::VARCHAR END"
-            )
+        case native if native in NATIVE:
+            return string_of(native, name)
         case "timestamptz_ns":
             return f"coalesce(make_timestamp_ns(epoch_ns({name}))::VARCHAR || 'Z', {name}::VARCHAR)"
         case "list" | "array" | "map" | "struct" | "tuple":
             return f"to_json({_nested(kind, name, 0)})::VARCHAR"
         case "union":
-            # The text of the member that the value holds, by that member's own rule.
+            # The text of the active member, by the rule for its type.
             members = [(member, part) for member, part in kind.children if member]
             cases = "".join(
                 f" WHEN {literal(member)} THEN {value(part, f'union_extract({name}, {literal(member)})')}"
@@ -133,7 +151,7 @@ def value(kind: Any, name: str) -> str:
 
 
 class _Scalar:
-    """A scalar type by its id alone."""
+    """A scalar type that has only an ID."""
 
     def __init__(self, name: str) -> None:
         self.id = name
@@ -144,12 +162,12 @@ class _Scalar:
 
 
 def _nested(kind: Any, name: str, depth: int) -> str:
-    """SQL for a value inside a nested one, in a form that DuckDB's JSON keeps exactly."""
+    """SQL for a value inside a nested value, in a form that DuckDB's JSON keeps exactly."""
     match type_id(kind):
         case "decimal" if int(str(kind).partition("(")[2].partition(",")[0]) > EXACT_IN_DOUBLE:
             return f"{name}::VARCHAR"
         case "float" | "double":
-            # By way of its text, for to_json() writes a FLOAT with the digits of a DOUBLE.
+            # Converted by its text, because to_json() writes a FLOAT with the digits of a DOUBLE.
             return f"CASE WHEN isfinite({name}) THEN {name}::VARCHAR::JSON ELSE to_json({value(kind, name)}) END"
         case "list" | "array":
             child = _children(kind)["child"]
@@ -168,7 +186,7 @@ def _nested(kind: Any, name: str, depth: int) -> str:
             if key == f"{entry}.key" and inner == f"{entry}.value":
                 return name
             if type_id(parts["key"]) in {"union", "variant"}:
-                # Two keys may have the same text, which a map cannot hold.
+                # Two keys may have the same text, which a map cannot contain.
                 pair = f"to_json({key})::VARCHAR || ':' || coalesce(to_json({inner})::VARCHAR, 'null')"
                 pairs = f"list_transform(map_entries({name}), lambda {entry}: {pair})"
                 return f"('{{' || array_to_string({pairs}, ',') || '}}')::JSON"
@@ -192,7 +210,9 @@ def _nested(kind: Any, name: str, depth: int) -> str:
 
 
 def instants(kinds: Sequence[Any]) -> tuple[tuple[int, Any], ...]:
-    """The columns that hold instants, and where in their values: True for the whole, or what is in the nested one."""
+    """The columns that contain instants, and where in their values: True for the whole value, or the parts of a nested
+    one.
+    """
     found = ((number, _where(kind)) for number, kind in enumerate(kinds))
     return tuple((number, where) for number, where in found if where)
 
@@ -212,7 +232,7 @@ def _where(kind: Any) -> Any:
             places = [_where(part) for _, part in kind.children]
             return {"parts": places} if any(places) else False
         case "union":
-            # Its text does not tell the member, so that none of the others may look like an instant.
+            # The text does not show the member, so no other member may look like an instant.
             members = [part for member, part in kind.children if member]
             whole = [part for part in members if type_id(part) in INSTANTS]
             return bool(whole) and not any(type_id(part) in TEXTS for part in members)
@@ -223,17 +243,8 @@ def _children(kind: Any) -> dict[str, Any]:
     return dict(kind.children)
 
 
-NATIVE = frozenset(
-    {
-        "bigint", "blob", "boolean", "date", "decimal", "double", "float", "integer", "smallint", "timestamp",
-        "tinyint", "ubigint", "uinteger", "usmallint", "utinyint",
-    }
-) | {ZONED}  # fmt: skip
-"""Types whose values come back from a file of the engine's own as they went in."""
-
-
 def stored(kind: Any, name: str) -> str:
-    """SQL for a value as it is written to a file: itself, or its string where the file has no such type."""
+    """SQL for a value as it is written to a file: the value, or its string if the file does not support its type."""
     return name if type_id(kind) in NATIVE or is_text(kind) else value(kind, name)
 
 
@@ -241,14 +252,14 @@ PLAIN = NATIVE | {
     *("hugeint", "uhugeint", "uuid", "interval"),
     *("time", "time_ns", "timestamp_s", "timestamp_ms", "timestamp_ns"),
 }
-"""Types whose strings have nothing in them that JSON escapes."""
+"""Types whose strings contain nothing that JSON escapes."""
 
 
 def row(kinds: Sequence[Any], names: Sequence[str]) -> str:
-    """SQL for a row as the text of a JSON array of strings and nulls, once finished() has seen it.
+    """SQL for a row as the text of a JSON array of strings and nulls, which finished() completes.
 
-    DuckDB holds 2,048 rows of each expression at a time, so that a result of thousands of columns is rendered with as
-    few of them as can be: to_json() of each text would take several times the memory of the texts themselves.
+    DuckDB holds 2,048 rows of each expression at a time, so a result of thousands of columns is rendered with as few
+    expressions as possible: to_json() of each text would take several times the memory of the texts.
     """
     parts = ["["]
     made: list[str] = []
@@ -260,14 +271,16 @@ def row(kinds: Sequence[Any], names: Sequence[str]) -> str:
 
 
 def finished(rows: str) -> str:
-    """Rows of row() as JSON. In an escaped text no backslash stands before an N, so that none is taken for NULL."""
+    """Complete the rows of row() as JSON. In an escaped text no backslash precedes an N, so nothing is mistaken for
+    NULL.
+    """
     if NULL in rows:
         rows = rows.replace(NULL, "null")
     return rows if rows.isprintable() else _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", rows)
 
 
 def _quoted(kind: Any, name: str) -> tuple[str, str, str]:
-    """SQL for a value, and the quotes before and behind it that are not in it."""
+    """SQL for a value, and the quotes before and after it that it does not include."""
     if type_id(kind) in PLAIN:
         return '"', f"coalesce({value(kind, name)}, {_MARK})", '"'
     if is_text(kind):

@@ -14,11 +14,10 @@ from typing import Any
 
 import duckdb
 
-from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
 from sqlshell.service.engines.duckdb.results.fetch import fetched
 from sqlshell.service.engines.duckdb.results.filed import LARGE, write_relation
-from sqlshell.service.engines.duckdb.results.render import finished, instants, row, type_name
+from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row
 from sqlshell.service.engines.duckdb.results.selected import check_columns
 from sqlshell.service.engines.duckdb.results.simple import Write, brief, line, writers
 from sqlshell.service.engines.engine import Options, Outcome
@@ -27,7 +26,7 @@ BATCH = 256
 """The number of rows that are fetched from DuckDB at once."""
 
 FORESEEN = {"INSERT", "UPDATE", "DELETE", "EXECUTE", "EXPLAIN"}
-"""Types of statements whose columns DuckDB tells before it runs them: there is no public way to ask for them."""
+"""Types of statements whose columns DuckDB knows before it runs them. There is no public way to ask."""
 
 _NUMBERED = re.compile(r"(.+)_\d+", re.S)
 
@@ -41,13 +40,13 @@ def returned(
     sink: CountingSink,
     reaches_files: Callable[[], bool],
 ) -> Outcome:
-    """Run a statement of the type `kind` and hand its rows to `sink`; `head` is the message of one that has none.
+    """Run a statement of type `kind` and pass its rows to `sink`; `head` is the message of a statement without rows.
 
-    Raises duckdb.Error, and OSError of the sink. The caller takes the statement back then.
+    Raises duckdb.Error, and OSError of the sink; the caller must then roll the statement back.
     """
     if kind in FORESEEN and (writes := _foreseen(connection, sql)):
         connection.execute(sql)
-        columns = [ColumnInfo(str(item[0]), type_name(item[1]), True) for item in connection.description or []]
+        columns = [column(str(item[0]), item[1], True) for item in connection.description or []]
         for texts in fetched(connection, partial(line, writes=writes)):
             sink.keep(texts)
         return Outcome(columns)
@@ -56,18 +55,18 @@ def returned(
         return Outcome(message=head)
     kinds = list(relation.types)
     check_columns(len(kinds), options)
-    # One that reads nothing returns no more rows than its text has values.
+    # A statement that reads nothing returns at most as many rows as its text has values.
     told = relation.columns == ["Success"] and str(kinds[0]) == "BOOLEAN"
     number = 0 if brief(sql) and len(sql) < LARGE and not told else relation.aggregate("count(*)").fetchall()[0][0]
     if told and not number:
         return Outcome(message=head)
     named = zip(_original_names(connection, sql, relation.columns), kinds, strict=True)
-    columns = [ColumnInfo(name, type_name(kind), True) for name, kind in named]
+    columns = [column(name, kind, True) for name, kind in named]
     names = [f"c{at}" for at in range(len(kinds))]
     values = relation.project(", ".join(f"#{at} AS {name}" for at, name in enumerate(names, 1)))
     if number >= LARGE and reaches_files() and (path := sink.file()) is not None:
         with sink.counted(path, connection.interrupt):
-            filed = write_relation(connection, values, kinds, path, options)
+            filed = write_relation(connection, values, columns, kinds, path, options)
         return Outcome(columns, instants(kinds), filed=filed)
     for rows in _batches(values.project(row(kinds, names))):
         sink.keep([finished(text) for (text,) in rows])
@@ -75,7 +74,7 @@ def returned(
 
 
 def _foreseen(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Write] | None:
-    """What writes the values that a statement will return; None where they are not all simple."""
+    """The writers for the values that a statement will return; None if they are not all simple."""
     with contextlib.suppress(AttributeError, TypeError):
         return writers(connection._bind(sql)[1])
     return None
@@ -88,7 +87,7 @@ def _batches(relation: duckdb.DuckDBPyRelation) -> Iterator[Sequence[tuple[str]]
 
 
 def _original_names(connection: duckdb.DuckDBPyConnection, sql: str, names: Sequence[str]) -> list[str]:
-    """The statement's own names: a relation numbers those that occur twice."""
+    """The column names of the statement: a relation renames duplicates."""
     known = {name.lower() for name in names}
     if any(found and found[1].lower() in known for found in map(_NUMBERED.fullmatch, names)):
         with contextlib.suppress(AttributeError, TypeError, duckdb.Error):
@@ -99,7 +98,7 @@ def _original_names(connection: duckdb.DuckDBPyConnection, sql: str, names: Sequ
 
 
 def kind_of(parsed: Any, sql: str) -> str:
-    """The type of a statement; its first words for one that the Python package has no name for."""
+    """The type of a statement; its first words if the Python package has no name for the type."""
     try:
         return str(parsed.type.name)
     except ValueError:
@@ -111,5 +110,5 @@ def gives_rows(parsed: Any) -> bool:
     try:
         return "QUERY_RESULT" in {item.name for item in parsed.expected_result_type}
     except duckdb.Error:
-        # A statement that the Python package has no name for: DuckDB says when it runs.
+        # A statement that the Python package has no name for: known only after it has run.
         return True

@@ -11,12 +11,11 @@ from typing import Any
 import duckdb
 
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.bounds import met
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
 from sqlshell.service.engines.duckdb.results.fetch import fetched
 from sqlshell.service.engines.duckdb.results.filed import LARGE, write
-from sqlshell.service.engines.duckdb.results.render import finished, instants, row, type_name
+from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row
 from sqlshell.service.engines.duckdb.results.simple import SMALL, line, writers
 from sqlshell.service.engines.engine import Failure, Options, Outcome
 
@@ -36,17 +35,17 @@ def selected(
     try:
         kinds = [connection.type(item[1]) for item in described]
     except duckdb.Error:
-        # Types that can only be had from a value, such as the state of an aggregate, have names that do not parse.
+        # Some types exist only as those of a value, such as the state of an aggregate: their names cannot be parsed.
         kinds = list(connection.query(sql).types)
     named = zip(described, kinds, strict=True)
-    columns = [ColumnInfo(str(item[0]), type_name(kind), item[2] != "NO") for item, kind in named]
+    columns = [column(str(item[0]), kind, item[2] != "NO") for item, kind in named]
     names = [f"c{number}" for number in range(len(kinds))]
     zoned = instants(kinds)
     limit = options.row_limit
     estimate = _estimate(connection, sql) if limit is None else SMALL + 1
     if estimate >= LARGE and reaches_files() and (path := sink.file()) is not None:
         with sink.counted(path, connection.interrupt):
-            return Outcome(columns, zoned, filed=write(connection, sql, kinds, path, options))
+            return Outcome(columns, zoned, filed=write(connection, sql, columns, kinds, path, options))
     writes = writers(kinds) if estimate <= SMALL else None
     if writes is not None:
         connection.execute(f"\n{sql}")
@@ -76,7 +75,7 @@ def selected_constants(
     check_columns(len(described), options)
     if found := connection.fetchall():
         sink.keep([line(item, writes) for item in found])
-    return Outcome([ColumnInfo(str(item[0]), type_name(item[1]), True) for item in described])
+    return Outcome([column(str(item[0]), item[1], True) for item in described])
 
 
 def check_columns(number: int, options: Options) -> None:
@@ -92,7 +91,7 @@ def _estimate(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
     try:
         plan = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
     except duckdb.ParserException:
-        # SHOW and its like cannot be explained.
+        # SHOW and similar statements cannot be explained.
         return SMALL + 1
     return _root(plan[1]) if plan is not None else SMALL + 1
 

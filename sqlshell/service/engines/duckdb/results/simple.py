@@ -2,7 +2,7 @@
 
 For a single row, planning the SQL that renders it takes DuckDB several times as long as the statement itself.
 
-What is written here is what render.py's SQL gives; tests hold the two equal.
+The output equals that of the SQL in render.py; tests compare the two.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _fixed(value: Any) -> str:
 
 
 def _fraction(value: Any) -> str:
-    """A decimal whose type has no digit before the point; nor does DuckDB write one."""
+    """Decimals whose type has no digit before the point: DuckDB does not write one either."""
     return format(value, "f").replace("0.", ".", 1)
 
 
@@ -53,8 +53,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 def one_row(sql: str) -> bool:
-    """Whether a SELECT is a row of constants and operators, which may be run twice: it reads nothing and calls no
-    function, as far as its words tell."""
+    """Whether a SELECT is a row of constants and operators, which may be run twice: as far as its words show, it reads
+    nothing and calls no function.
+    """
     return _SELECT.match(sql) is not None and _MORE.search(sql) is None
 
 
@@ -64,7 +65,7 @@ def brief(sql: str) -> bool:
 
 
 def writers(kinds: Sequence[Any]) -> list[Write] | None:
-    """What makes the strings of values of these DuckDBPyTypes; None where DuckDB itself has to."""
+    """Functions that render the values of these DuckDBPyTypes; None if only DuckDB can render them."""
     found = [_write(kind) for kind in kinds]
     return None if None in found else [write for write in found if write is not None]
 

@@ -1,10 +1,10 @@
 """The functions that SQL may call under `serve`, by their effects. All other functions are refused.
 
-current_query tells how the service asks for a statement's rows, and not the statement.
+current_query shows how the service requests a statement's rows, not the statement itself.
 
-A function that reads files, runs SQL from a string, tells settings or places on the machine, or writes outside the
-databases is left out on purpose: current_setting, getenv, write_log, query, query_table, json_serialize_plan (which
-binds, and so runs, what it is given), read_csv and its like.
+Functions that read files, run SQL from a string, reveal settings or paths of the machine, or write outside the
+databases are omitted intentionally: current_setting, getenv, write_log, query, query_table, json_serialize_plan (which
+binds, and so evaluates, its argument), read_csv and similar.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ VALUES: Final = names("""
     variant_normalize variant_to_parquet_variant variant_type variant_typeof vector_type vertex_extract wavg
     week weekday weekofyear weighted_avg xor year yearweek
     """)
-"""Scalar functions and macros that read nothing but their arguments."""
+"""Scalar functions and macros that read only their arguments."""
 
 SESSION: Final = names("""
     age ago col_description current_catalog current_connection_id current_database current_date
@@ -105,13 +105,13 @@ SESSION: Final = names("""
 """Scalar functions and macros that read the clock, the session, its random numbers or the catalog."""
 
 CLOCKS: Final = frozenset({"current_time", "current_timestamp", "localtime", "localtimestamp"})
-"""Words without parentheses that stand for functions that read the clock, besides those of SESSION."""
+"""Keywords without parentheses that read the clock, in addition to SESSION."""
 
 SEQUENCES: Final = frozenset({"nextval", "setval"})
 """Scalar functions that change a sequence."""
 
 SEEDS: Final = frozenset({"setseed"})
-"""Scalar functions that change the session that calls them."""
+"""Scalar functions that change the calling session."""
 
 COLLATIONS: Final = ("collate_", "icu_collate_")
 """The prefix of the names of collation functions."""
@@ -136,7 +136,7 @@ TABLES: Final = names("""
     generate_series histogram histogram_values json_each json_tree range repeat repeat_row summary test_all_types
     test_vector_types unnest
     """)
-"""Table functions that read nothing but their arguments, or the relation that those name."""
+"""Table functions that read only their arguments, or the relation that these name."""
 
 BY_NAME: Final = frozenset({"histogram", "histogram_values"})
 """Table functions whose first argument is the name of a relation."""

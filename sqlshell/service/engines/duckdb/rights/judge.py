@@ -1,8 +1,8 @@
 """Checks what a statement may do under `serve`: DuckDB parses and binds it, and the tree and the plan are checked.
 
-The order matters. The parsed tree is judged before anything is bound, since DuckDB runs the arguments of table
-functions and opens files while it binds. The plan is judged after it, for it alone tells what views, macros and DEFAULT
-are made of. Nothing is decided by the statement's text.
+The order matters. The parse tree is checked before anything is bound, because DuckDB evaluates the arguments of table
+functions and opens files while it binds. Then the plan is checked, because only the plan contains the definitions of
+views, macros and defaults. No decision depends on the statement's text.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PLANNED: Final = frozenset(
 """Types of statements that have a plan. EXPLAIN and MULTI are split into parts; all others are refused."""
 
 _WRITTEN: Final = frozenset({"CALL", "DROP", "LOAD", "PRAGMA", "VACUUM"})
-"""Types that several verbs have: CHECKPOINT, DEALLOCATE, INSTALL, IMPORT and ANALYZE too."""
+"""Types that several statements share: CHECKPOINT, DEALLOCATE, INSTALL, IMPORT and ANALYZE too."""
 
 _SHOW_SCHEMAS: Final = re.compile(r"\s*+show\s++schemas\s*+;?\s*+", re.I)
 _SCHEMAS: Final = """
@@ -46,30 +46,30 @@ SELECT database_name, schema_name, database_name = current_database() AND schema
 FROM system.main.duckdb_schemas()
 WHERE database_name IN (SELECT database_name FROM system.main.duckdb_databases() WHERE NOT internal) ORDER BY ALL
 """
-"""SHOW SCHEMAS without the columns of duckdb_databases() that it reads and does not show."""
+"""SHOW SCHEMAS without the columns of duckdb_databases() that it reads but does not show."""
 
 _SETS: Final = frozenset({"SET", "VARIABLE_SET"})
 
 _WRAPPED: Final = frozenset({"DELETE", "INSERT", "UPDATE"})
-"""Types that DuckDB parses as the body of a common table expression too, which shows their trees."""
+"""Types that DuckDB also parses as the body of a common table expression, which shows their trees."""
 
 _NATIVE: Final = frozenset({"CREATE", "DELETE", "INSERT", "MERGE_INTO", "SELECT", "UPDATE"})
-"""Types that EXPLAIN binds, which gives DuckDB's own words for what is wrong."""
+"""Types that EXPLAIN binds, which returns DuckDB's own error message."""
 
 _PLAN: Final = "system.main.json_serialize_plan($1, optimize := false)"
 _OPTIMIZED: Final = "system.main.json_serialize_plan($1, optimize := true)"
 _TREE: Final = "system.main.json_serialize_sql($1)"
 _TOLD: Final = frozenset({"binder", "catalog", "parser", "syntax", "not implemented", "dependency", "constraint"})
-"""Types of errors whose messages contain nothing of a file's content."""
+"""Types of errors whose messages contain no file content."""
 
 _KEEPING: Final = frozenset({"DELETE", "INSERT", "MERGE_INTO", "SELECT", "UPDATE"})
 """Types that change no objects; EXPLAIN ANALYZE of CREATE does."""
 
 _READ: Final = frozenset({"SELECT", "SET", "TRANSACTION", "VARIABLE_SET"})
-"""Types that a reader may run, besides EXPLAIN and PIVOT."""
+"""Types that a reader may run, in addition to EXPLAIN and PIVOT."""
 
 _UNREAL: Final = re.compile(r'("(?:[^"\\]|\\.)*+")|-?(?:nan|inf(?:inity)?)', re.I | re.S)
-"""A string of JSON, or a number that is none in JSON: DuckDB writes NAN and Infinity."""
+"""A string in JSON, or a number that JSON does not allow: DuckDB writes NAN and Infinity."""
 
 _COPYING: Final = frozenset({"COPY_DATABASE", "EXPORT", "PRAGMA"})
 """Types of statements that copy whole databases."""
@@ -79,13 +79,13 @@ _LASTING: Final = frozenset({"DELETE", "INSERT", "SELECT", "UPDATE"})
 
 _KEPT: Final = 64
 _SHORT: Final = 200
-"""Verdicts that are remembered of each kind, and characters of a statement whose verdict is remembered."""
+"""Maximum number of remembered verdicts of each kind, and maximum length of their statements in characters."""
 
 _UNFIT: Final = frozenset({"NO_MATCHING_FUNCTION", "COLUMN_NOT_FOUND", "MISSING_ENTRY"})
 """Error types of a statement that calls a function with wrong arguments."""
 
 _MANY: Final = 9
-"""No macro is expected to have this many arguments."""
+"""More arguments than any macro is expected to have."""
 
 LARGEST: Final = 64 << 20
 """The maximum size of a plan in characters."""
@@ -106,11 +106,11 @@ class Verdict(Struct, frozen=True):
     types: tuple[str, ...] = ()
     """Temporary types that were created for a PIVOT."""
     leaves: bool = False
-    """Whether it may create state of its session: temporary objects, settings, variables, a seed."""
+    """Whether it may create session state: temporary objects, settings, variables, a seed."""
     again: str = ""
-    """What the DEFAULT of ADD COLUMN calls, and has another value when it is evaluated again after a crash."""
+    """The function in the DEFAULT of ADD COLUMN that returns another value when it is evaluated again after a crash."""
     reads: frozenset[Path] = frozenset()
-    """The relations that a SELECT reads, as DuckDB bound their names."""
+    """The relations that a SELECT reads, with the names that DuckDB bound."""
 
 
 class Judge:
@@ -123,22 +123,24 @@ class Judge:
         self._known = known
         self._prepared: dict[str, str] = {}
         self._constants: dict[str, Verdict] = {}
-        self._inserts: dict[tuple[str, Rights], int] = {}
-        """INSERTs of literals by what stands before these, with the version of the objects they were judged for."""
+        self._inserts: dict[tuple[str, frozenset[str], Rights], int] = {}
+        """Allowed INSERTs of literals, by the text around the literals, with the version of the
+        objects at the check.
+        """
         self._verdicts: dict[tuple[Any, ...], tuple[int, Verdict]] = {}
-        """Verdicts by the statement and all of its options that they rest on, with the same."""
+        """Verdicts by the statement and all options that affect them, with the version of the objects."""
         self._functions: dict[str, tuple[int, bool]] = {}
-        """Whether there are functions of these names, with the same version."""
+        """Whether functions of these names exist, with the version of the objects."""
         self._lasting = True
-        """Whether the verdict that is made rests on nothing but objects."""
+        """Whether the current verdict depends only on objects."""
 
     def constant(self, sql: str) -> Verdict | None:
-        """The verdict on a SELECT of literals that was judged before: it holds for everybody at any time."""
+        """The verdict on a SELECT of literals that was checked before: it is valid for every role at any time."""
         return self._constants.get(sql)
 
     @contextlib.contextmanager
     def running(self, verdict: Verdict) -> Iterator[None]:
-        """A statement runs within."""
+        """Mark that a statement is running."""
         if verdict.kind in _KEEPING:
             yield
         elif verdict.kind in _SETS:
@@ -151,18 +153,18 @@ class Judge:
                 yield
 
     def forget(self) -> None:
-        """The session is in another place, or has other settings."""
+        """Forget verdicts that depend on the session's database, schema or settings."""
         self._inserts.clear()
         self._verdicts.clear()
         self._functions.clear()
 
     def has_function(self, name: str) -> bool:
-        """Whether there is a scalar function or macro of this name for the session."""
+        """Whether a scalar function or macro of this name exists for the session."""
         version, known = self._known.settled, self._functions.get(name)
         if known is not None and known[0] == version and self._known.strict:
             return known[1]
         try:
-            # So many arguments match no macro: nothing of one is run.
+            # No macro has this many arguments, so none is evaluated.
             plan = self._asked(_PLAN, f"SELECT {always_quoted(name)}({', '.join('1' * _MANY)})")
         except duckdb.Error:
             return True
@@ -172,10 +174,10 @@ class Judge:
         return found
 
     def mismatch(self, sql: str, options: Options, *, in_transaction: bool) -> int | None:
-        """Where in a statement a function does not take its arguments: characters; None where all do, where something
-        else is wrong, and where only a statement that is judged may be bound. A transaction goes on afterwards.
+        """The position in a statement, in characters, of a function that does not accept its arguments.
 
-        Raises Failure for what is not allowed.
+        None if all do, if there is another error, or if only a checked statement may be bound. An open transaction is
+        not affected. Raises Failure for what is not allowed.
         """
         try:
             found = self._connection.extract_statements(sql)
@@ -198,8 +200,8 @@ class Judge:
     def judge(self, sql: str, options: Options, *, in_transaction: bool) -> Verdict:
         """Check a statement. Raises Failure, and duckdb.Error if DuckDB cannot parse or bind it.
 
-        A verdict is remembered for the same statement until an object of the engine changes, is about to, or the
-        session goes elsewhere: until then DuckDB binds the same to the same.
+        A verdict is remembered for the same statement until an object of the engine changes or is about to, or the
+        session's database or schema changes: until then DuckDB binds the statement in the same way.
         """
         version = self._known.settled
         key = (sql, options.rights, options.streams, options.stores)
@@ -224,7 +226,7 @@ class Judge:
             kind = str(statement.type.name)
         except ValueError:
             kind = "EXTENSION"
-        # What DuckDB takes for blanks is a blank in it.
+        # DuckDB's whitespace characters count as whitespace.
         text = str(statement.query)
         if kind == "MULTI" and parts.tokens(text)[0].word == "explain":
             kind = "EXPLAIN"
@@ -247,14 +249,14 @@ class Judge:
                 self._check_endless(kind, text, options, in_transaction)
             return Verdict(kind_of(statement, sql), sql, statement, Rights.OBJECTS)
         if options.rights is Rights.READ and kind not in _READ:
-            # What binding it would run is not for a reader either.
+            # A reader may not evaluate what binding would evaluate either.
             changes = Found(strict=False)
             changes.needs(Rights.DATA if kind in _WRAPPED | {"MERGE_INTO"} else Rights.OBJECTS, _spoken(kind, text))
             _may(changes, options)
         plain = parts.plain_insert(text) if kind == "INSERT" else None
         if plain is not None:
-            # Its literals decide nothing, and there may be very many.
-            self._inserted(*plain, options, in_transaction)
+            # Its literals do not matter, and there may be very many.
+            self._inserted(plain, options, in_transaction)
             return Verdict(kind, text, statement, Rights.DATA)
         seen = self._seen(kind, text, options, in_transaction)
         reads = frozenset(seen.reads)
@@ -266,7 +268,7 @@ class Judge:
         return verdict
 
     def _check_endless(self, kind: str, sql: str, options: Options, in_transaction: bool) -> None:
-        """Refuse what a statement without a plan of its own would do to a stream: read it to its end, or change it."""
+        """Refuse a statement without a plan of its own that would read a stream to its end, or change it."""
         name = parts.copied_database(sql) if kind in _COPYING else None
         if name is not None:
             name = name or str(self._connection.execute("SELECT current_database()").fetchall()[0][0])
@@ -277,20 +279,21 @@ class Judge:
             try:
                 self._judged(parts.prepared(sql), options, in_transaction)
             except (duckdb.Error, Failure) as error:
-                # DuckDB tells what is wrong with it otherwise: here its parameters have no types.
+                # DuckDB reports other errors in it: here its parameters have no types.
                 if isinstance(error, Failure) and error.sql_state == sqlstate.UNSUPPORTED:
                     raise
         elif read := _read_whole(kind, sql):
             self._judged(read, options, in_transaction)
 
-    def _inserted(self, head: str, row: str, options: Options, in_transaction: bool) -> None:
-        key, version = (head, options.rights), self._known.settled
+    def _inserted(self, inserted: parts.Inserted, options: Options, in_transaction: bool) -> None:
+        key, version = (inserted.head, inserted.shapes, options.rights), self._known.settled
+        if version is None or self._inserts.get(key) != version or options.rights < Rights.DATA:
+            self._lasting = True
+            self._seen("INSERT", f"{inserted.head} {inserted.rows}", options, in_transaction)
+            if self._lasting and version is not None and version == self._known.settled:
+                _keep(self._inserts, key, version)
         # Its text has other values the next time.
         self._lasting = False
-        if version is None or self._inserts.get(key) != version or options.rights < Rights.DATA:
-            self._seen("INSERT", f"{head} {row}", options, in_transaction)
-            if version is not None and version == self._known.settled:
-                _keep(self._inserts, key, version)
 
     def _explained(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
         head, inner, runs = parts.explained(sql)
@@ -307,8 +310,11 @@ class Judge:
         return Verdict("EXPLAIN", text, found[0], verdict.least, types=verdict.types, leaves=verdict.leaves)
 
     def _added(self, once: str, sql: str, statement: Any, options: Options, in_transaction: bool) -> Verdict:
-        """ADD COLUMN with an expression as DEFAULT, which DuckDB runs as ADD COLUMN, UPDATE and SET DEFAULT. `once` is
-        the same as one statement, which shows what all three do; it would be evaluated again after a crash."""
+        """ADD COLUMN with an expression as DEFAULT, which DuckDB runs as ADD COLUMN, UPDATE and SET DEFAULT.
+
+        `once` is the same as one statement, which shows the effects of all three; DuckDB would evaluate its expression
+        again after a crash.
+        """
         try:
             verdict = self._judged(once, options, in_transaction)
         except duckdb.NotImplementedException as error:
@@ -321,7 +327,7 @@ class Judge:
         return replace(verdict, sql=sql, parsed=statement, again="")
 
     def _pivoted(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
-        """A PIVOT whose columns come of its data, with types for them, as DuckDB itself does it."""
+        """A PIVOT whose columns depend on its data, with types that provide them, as in DuckDB's own implementation."""
         taken = parts.pivot(sql, "__pivoted_")
         if taken is None:
             said = "PIVOT requires its values here: PIVOT t ON column IN (value, …) USING …"
@@ -349,7 +355,7 @@ class Judge:
 
     def _seen(self, kind: str, sql: str, options: Options, in_transaction: bool) -> Found:
         if kind == "TRANSACTION":
-            # It binds nothing, and has to be understood in a transaction that is aborted too.
+            # It binds nothing, and must work in an aborted transaction too.
             if self._beside is None:
                 self._beside = self._connection.cursor()
             found = Found(strict=self._known.strict)
@@ -373,7 +379,7 @@ class Judge:
             selected = 0
             own = not self._known.strict and options.rights == Rights.OBJECTS
             if kind == "CREATE" and tree is not None:
-                # The plan of CREATE VIEW shows what is selected as it was parsed, and so without what it reads.
+                # The plan of CREATE VIEW contains its SELECT only in parsed form, and not what it reads.
                 walk(self._plan("SELECT", text, tells, own=own), self._known, found)
                 selected, found.described = found.described, 0
             plan = self._plan(kind, sql, tells, own=own)
@@ -386,9 +392,9 @@ class Judge:
         return found
 
     def _walked(self, kind: str, tree: Any, options: Options) -> Found:
-        """What a parsed tree does, which may be bound then. Raises Failure for what is not allowed."""
+        """The effects of a parse tree, which may then be bound. Raises Failure for what is not allowed."""
         seen = Found(strict=self._known.strict)
-        # The value of a setting is run while it is bound.
+        # The value of a setting is evaluated while it is bound.
         walk(tree, self._known, seen, "argument" if kind in _SETS else "")
         _may(seen, options)
         if self._known.strict:
@@ -397,8 +403,9 @@ class Judge:
 
     @contextlib.contextmanager
     def _reading(self, in_transaction: bool) -> Iterator[None]:
-        """Bind in a transaction that changes nothing; in the session's own where there is one, for it may have made
-        what a statement names."""
+        """Bind in a transaction that changes nothing, or in the session's open transaction, which may have created an
+        object that the statement names.
+        """
         if in_transaction:
             yield
             return
@@ -407,12 +414,12 @@ class Judge:
             self._cancellation.check()
             yield
         finally:
-            # A COMMIT would fail the whole instance where binding advanced a sequence.
+            # A COMMIT would invalidate the instance if binding advanced a sequence.
             self._cancellation.roll_back()
 
     @contextlib.contextmanager
     def _failing(self, sql: str, in_transaction: bool) -> Iterator[None]:
-        """Fail the open transaction where binding has advanced a sequence: its COMMIT would fail the whole instance."""
+        """Fail the open transaction if binding has advanced a sequence: its COMMIT would invalidate the instance."""
         low = sql.lower()
         advances = any(name in low for name in SEQUENCES)
         self._lasting = self._lasting and not advances
@@ -435,7 +442,7 @@ class Judge:
 
     @staticmethod
     def _showing(kind: str, sql: str) -> str:
-        """A SELECT that shows the parsed tree of a statement, "" where there is none."""
+        """A SELECT that shows the parse tree of a statement, "" if there is none."""
         if kind in _WRAPPED:
             return f"WITH wrapped AS (\n{parts.bare(sql)}\n) SELECT 1"
         if kind == "CREATE":
@@ -445,24 +452,25 @@ class Judge:
         return parts.bare(sql) if kind == "SELECT" else ""
 
     def _tree(self, text: str) -> Any:
-        """The parsed tree of a SELECT; None where DuckDB does not show it."""
+        """The parse tree of a SELECT; None if DuckDB does not show it."""
         if not text:
             return None
         tree = self._asked(_TREE, text)
         return None if tree["error"] else tree
 
     def _plan(self, kind: str, sql: str, tells: bool, *, own: bool = False) -> Any:
-        """The bound plan; an empty one where DuckDB does not show it and the service is its user's own, who may do
-        anything. Raises Failure or duckdb.Error with DuckDB's words where there is none."""
+        """The bound plan. It is empty if DuckDB does not show it and the service is embedded, whose user has all
+        rights. Raises Failure, or duckdb.Error with DuckDB's message, if there is none.
+        """
         plan = self._asked(_PLAN, sql)
         if plan["error"] and messages.is_unresolved(str(plan["error_message"])):
-            # What is optimized away for the data that are there now may be back for others.
+            # What is optimized away for the current data may be needed for other data.
             self._lasting = False
             plan = self._asked(_OPTIMIZED, sql)
         if not plan["error"]:
             return plan
         if self._known.strict and not tells and plan["error_type"] not in _TOLD:
-            # DuckDB's words may hold the content of a file.
+            # DuckDB's message may contain data of a file.
             said = "the statement failed, or reads a file that is not allowed on this service"
             raise Failure(
                 sqlstate.PRIVILEGE, f"{said}; the details are hidden because they could contain data of a file"
@@ -471,7 +479,8 @@ class Judge:
             try:
                 self._connection.execute(f"EXPLAIN\n{sql}")
             except duckdb.Error as error:
-                # What changes something may not be bound where nothing is changed: nothing is wrong with it.
+                # A statement that changes something cannot be bound in a read-only transaction; it is not wrong
+                # otherwise.
                 if not isinstance(error, duckdb.TransactionException) or not messages.needs_write(str(error)):
                     raise failure(error, lines_before=1) from error
             if own:
@@ -481,7 +490,7 @@ class Judge:
         raise failure(_error(str(plan["error_type"]), str(plan["error_message"])))
 
     def _asked(self, function: str, sql: str) -> Any:
-        """What a function says of a statement. It is prepared once, which takes half the time of asking anew."""
+        """The result of a function about a statement. It is prepared once, which takes half the time of a new query."""
         name = self._prepared.get(function)
         if name is None:
             name = f"judged_{len(self._prepared)}"
@@ -500,8 +509,9 @@ class Judge:
                 raise Failure(sqlstate.PRIVILEGE, said)
 
     def _there(self, path: Sequence[str]) -> bool:
-        """Whether a relation exists. It is looked for by its name: to list all of them would fail in a transaction that
-        has read an older copy of a store."""
+        """Whether a relation exists. Looked up by name: listing all relations would fail in a transaction that has read
+        an older copy of a store.
+        """
         name = qualified(*path)
         try:
             self._connection.execute("SELECT 1 FROM pragma_table_info($1) LIMIT 1", [name]).fetchall()
@@ -534,14 +544,16 @@ class Judge:
 
 
 def _keep(known: dict[Any, Any], key: Any, value: Any) -> None:
-    """Remember something in place of what was remembered first, where that is much."""
+    """Remember an entry; the oldest one is removed if there are too many."""
     if len(known) >= _KEPT:
         known.pop(next(iter(known)))
     known[key] = value
 
 
 def _read_whole(kind: str, sql: str) -> str:
-    """What a statement without a plan of its own reads to its end, which a stream has not; "" for others."""
+    """The relation that a statement without a plan of its own reads to its end, which a stream does not have; "" for
+    other statements.
+    """
     if kind == "COPY":
         return copied(sql)
     if kind == "EXPLAIN":
@@ -564,7 +576,8 @@ def _may(found: Found, options: Options) -> None:
     if found.least > options.rights:
         changed = {Rights.DATA: "changes data", Rights.OBJECTS: "changes objects"}[found.least]
         raise Failure(
-            sqlstate.PRIVILEGE, f"permission denied for role {options.rights.role!r}: {found.because} {changed}"
+            sqlstate.PRIVILEGE,
+            f"permission denied: role {options.rights.role!r} cannot run {found.because}, which {changed}",
         )
 
 

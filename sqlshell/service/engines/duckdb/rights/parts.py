@@ -1,6 +1,6 @@
 """Splits statements that DuckDB cannot plan as a whole, so that their parts can be checked.
 
-Nothing here decides what is allowed: what is put together again is what is judged, and what runs.
+Nothing here decides what is allowed: the reassembled statement is checked, and it is what runs.
 """
 
 from __future__ import annotations
@@ -22,17 +22,54 @@ _SELECTING = frozenset({"select", "from", "with", "values"})
 _ENDS = frozenset({"using", "group", "order", "limit", "union", "except", "intersect", "offset", ";"})
 
 
-_LITERAL = r"(?:-?[0-9]++(?:\.[0-9]++)?|'(?:[^'\0]|'')*+'|null|true|false)(?![\w.'])"
+_NUMBER = r"-?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:e[-+]?[0-9]++)?"
+_STRING = r"'[^'\0]*+(?:''[^'\0]*+)*+'"
+_LITERAL = rf"(?:{_NUMBER}|{_STRING}|null|true|false)(?![\w.'\"])"
 _ROW = rf"\(\s*+{_LITERAL}\s*+(?:,\s*+{_LITERAL}\s*+)*+\)"
-_INSERT = re.compile(
-    r"\s*+(insert\s++into\s++[a-z_]\w*+(?:\.[a-z_]\w*+){0,2}\s*+(?:\(\s*+[a-z_]\w*+\s*+(?:,\s*+[a-z_]\w*+\s*+)*+\)\s*+)?values)"
-    rf"\s*+({_ROW})\s*+(?:,\s*+{_ROW}\s*+)*+;?\s*+",
+_NAME = r'(?:[a-z_]\w*+|"[^"\0]++(?:""[^"\0]*+)*+")'
+_HEAD = (
+    rf"\s*+(insert\s++into\s++{_NAME}(?:\.{_NAME}){{0,2}}\s*+"
+    rf"(?:\(\s*+{_NAME}\s*+(?:,\s*+{_NAME}\s*+)*+\)\s*+)?values)\s*+"
+)
+_INSERT = re.compile(rf"{_HEAD}({_ROW})\s*+(?:,\s*+{_ROW}\s*+)*+;?\s*+", re.I | re.A)
+
+_TYPES = "|".join(
+    (
+        *("bigint", "blob", "bool", "boolean", "bytea", "char", "date", "decimal", "double", "float", "hugeint", "int"),
+        *("integer", "interval", "json", "numeric", "real", "smallint", "string", "text", "time", "timestamp"),
+        *("timestamp_ms", "timestamp_ns", "timestamp_s", "timestamptz", "timetz", "tinyint", "ubigint", "uhugeint"),
+        *("uinteger", "usmallint", "utinyint", "uuid", "varbinary", "varchar"),
+    )
+)
+_PIECES = re.compile(rf"(?:\s++|{_LITERAL}|[a-z_]\w*+(?![.'\"])|[](){{}}[,:])*+;?\s*+", re.I | re.A)
+_WITHIN = r"[^()']++|'[^']*+'"
+_NESTED_ROW = rf"\((?:{_WITHIN}|\((?:{_WITHIN}|\((?:{_WITHIN})*+\))*+\))*+\)"
+"""A row whose parentheses are at most three deep; '' in a string reads as two strings."""
+
+_NESTED_ROWS = re.compile(rf"{_NESTED_ROW}\s*+(?:,\s*+{_NESTED_ROW}\s*+)*+;?\s*+")
+_BEGINNING = re.compile(_HEAD, re.I | re.A)
+_ONE_ROW = re.compile(_NESTED_ROW)
+_TYPE = (
+    rf"(?:{_TYPES})(?!\w)(?:\s++(?:with(?:out)?\s++time\s++zone|precision))?+"
+    r"(?:\s*+\(\s*+0\s*+(?:,\s*+0\s*+)?\))?+"
+)
+_ONE_LITERAL = re.compile(rf"(?<!\w){_LITERAL}", re.I | re.A)
+_CONVERTED = re.compile(
+    rf"(?<!\w)(?:(?:try_)?cast\(\s*+0\s*+as\s++{_TYPE}\s*+\)|(?:{_TYPES})\s++0)(?!\w)|0\s*+::\s*+{_TYPE}(?!\s*+[\w(\[])"
+    r"|(?<=[(,])\s*+\(\s*+0\s*+\)",
     re.I | re.A,
 )
+"""A literal that is converted to a type or in parentheses, in a row that has 0 for each literal. Nothing of it looks
+like a call, because a macro may have the name of any function, and of a type: date('a').
+"""
+
+_ZEROS = re.compile(r"\(\s*+0\s*+(?:,\s*+0\s*+)*+\)")
+_ADJACENT = re.compile(r"0\s*+0")
+_MOST_SHAPES = 32
 
 
 class Token(Struct, frozen=True):
-    """`word` is in lower case, "" for a comment; `start` and `end` are its place in characters."""
+    """`word` is in lower case, "" for a comment; `start` and `end` are its position in characters."""
 
     word: str
     start: int
@@ -41,14 +78,27 @@ class Token(Struct, frozen=True):
 
 
 class Pivot(Struct, frozen=True):
-    """A PIVOT whose columns come of its data: `sql` has them from types, each made of what `values` selects."""
+    """A PIVOT whose columns depend on its data: `sql` takes them from types, each created from the
+    result of `values`.
+    """
 
     sql: str
     values: Sequence[tuple[str, str]]
 
 
+class Inserted(Struct, frozen=True):
+    """An INSERT of rows that differ only in their literals from `rows`, which are some of them.
+
+    `head` is the text up to VALUES; `shapes` are the rows without their literals, none if each value is a literal.
+    """
+
+    head: str
+    rows: str
+    shapes: frozenset[str] = frozenset()
+
+
 def tokens(sql: str) -> list[Token]:
-    """The words and signs of a statement without comments, from DuckDB's tokenizer."""
+    """The words and punctuation of a statement without comments, from DuckDB's tokenizer."""
     return list(_tokens(sql))
 
 
@@ -71,16 +121,25 @@ def _tokens(sql: str) -> Iterator[Token]:
 
 def bare(sql: str) -> str:
     """A statement without trailing semicolons and comments."""
-    found = tokens(sql)
-    while found and found[-1].word == ";":
-        found.pop()
+    return _written(sql, _without_end(tokens(sql)))
+
+
+def _without_end(found: Sequence[Token]) -> Sequence[Token]:
+    """Without trailing semicolons."""
+    end = len(found)
+    while end and found[end - 1].word == ";":
+        end -= 1
+    return found[:end]
+
+
+def _written(sql: str, found: Sequence[Token]) -> str:
     return sql[found[0].start : found[-1].end] if found else ""
 
 
 def explained(sql: str) -> tuple[str, str, bool]:
-    """EXPLAIN with its options, the statement that it is about, and whether the options have it run (ANALYZE).
+    """EXPLAIN with its options, the explained statement, and whether the options run it (ANALYZE).
 
-    Raises Failure for options that are not known.
+    Raises Failure for unknown options.
     """
     found = tokens(sql)[1:]
     head = ["EXPLAIN"]
@@ -112,7 +171,9 @@ def prepared(sql: str) -> str:
 
 
 def copied_database(sql: str) -> str | None:
-    """The database whose rows EXPORT DATABASE or COPY FROM DATABASE reads, "" for the present one; None for others."""
+    """The database whose rows EXPORT DATABASE or COPY FROM DATABASE reads, "" for the current one; None for other
+    statements.
+    """
     words = [token.word for token in tokens(sql)]
     if words[:2] == ["export", "database"]:
         name = 2
@@ -127,33 +188,54 @@ def copied_database(sql: str) -> str | None:
     return words[name].removeprefix('"').removesuffix('"').replace('""', '"')
 
 
-def plain_insert(sql: str) -> tuple[str, str] | None:
-    """INSERT INTO name (columns) VALUES, and the first row, of an INSERT that has nothing but literals behind that;
-    None for every other statement, and for one of these that is written in an unusual way."""
-    found = _INSERT.fullmatch(sql)
-    return (found[1], found[2]) if found else None
+def inserts_literals(sql: str) -> bool:
+    """Whether a statement is an INSERT whose values are all plain literals, in the usual form."""
+    return _INSERT.fullmatch(sql) is not None
+
+
+def plain_insert(sql: str) -> Inserted | None:
+    """The rows that stand for all rows of an INSERT … VALUES of literals and conversions of literals; None for all
+    other statements, and for unusual forms of such an INSERT. `sql` is one statement that DuckDB can parse.
+    """
+    if found := _INSERT.fullmatch(sql):
+        return Inserted(found[1], found[2])
+    begun = _BEGINNING.match(sql)
+    if begun is None or not _PIECES.fullmatch(sql, begun.end()) or not _NESTED_ROWS.fullmatch(sql, begun.end()):
+        return None
+    shapes: dict[str, str] = {}
+    for row in _ONE_ROW.finditer(sql, begun.end()):
+        shapes.setdefault(_ONE_LITERAL.sub("0", row[0]), row[0])
+    rows: dict[str, str] = {}
+    for shape, written in shapes.items():
+        # In 1 -2 the sign is an operator.
+        if _ADJACENT.search(shape):
+            return None
+        before, plain = "", shape
+        while plain != before:
+            before, plain = plain, _CONVERTED.sub("0", plain)
+        if not _ZEROS.fullmatch(plain):
+            return None
+        rows.setdefault(plain, written)
+    return Inserted(begun[1], ", ".join(rows.values()), frozenset(rows)) if len(rows) <= _MOST_SHAPES else None
 
 
 def selected(sql: str) -> str:
-    """What stands behind the AS of CREATE TABLE … AS or CREATE VIEW … AS, "" where there is no such thing."""
+    """The text after the AS of CREATE TABLE … AS or CREATE VIEW … AS, "" for other statements."""
     found = tokens(sql)
     if not {"table", "view"} & {token.word for token in found[:8]}:
         return ""
-    behind = next((token.end for token in found if token.word == "as" and not token.depth), None)
+    behind = next((number for number, token in enumerate(found) if token.word == "as" and not token.depth), None)
     if behind is None:
         return ""
-    rest = bare(sql[behind:])
-    words = tokens(rest)
-    if [token.word for token in words[-2:]] == ["no", "data"] or [token.word for token in words[-2:]] == [
-        "with",
-        "data",
-    ]:
-        rest = rest[: next(token.start for token in reversed(words) if token.word == "with")].rstrip()
-    return rest
+    rest = _without_end(found[behind + 1 :])
+    for end in (["with", "no", "data"], ["with", "data"]):
+        if [token.word for token in rest[-len(end) :]] == end:
+            return _written(sql, rest[: -len(end)])
+    return _written(sql, rest)
 
 
 def added(sql: str) -> str:
-    """ALTER TABLE … ADD COLUMN with IF NOT EXISTS, "" for another statement."""
+    """ALTER TABLE … ADD COLUMN with IF NOT EXISTS added, "" for another statement."""
     found = tokens(sql)
     if not found or found[0].word != "alter":
         return ""
@@ -165,23 +247,23 @@ def added(sql: str) -> str:
 
 
 def value(sql: str) -> str:
-    """The value of a SET, as a SELECT of it; "" for one that is a single word or a string.
+    """The value of a SET, as a SELECT; "" if it is a single word or a string.
 
-    Raises Failure for a value that cannot be told from the rest.
+    Raises Failure if the value cannot be separated from the rest.
     """
-    found = tokens(bare(sql))
+    found = _without_end(tokens(sql))
     behind = next((number for number, token in enumerate(found) if token.word in {"=", "to"} and not token.depth), None)
     if behind is None or len(found) == behind + 2:
         if any(token.word == "(" for token in found):
             raise Failure(sqlstate.SYNTAX, "expected SET name = value or SET VARIABLE name = value")
         return ""
-    return f"SELECT (\n{bare(sql)[found[behind].end :]}\n)"
+    return f"SELECT (\n{sql[found[behind].end : found[-1].end]}\n)"
 
 
 def pivot(sql: str, prefix: str) -> Pivot | None:
-    """The PIVOTs of a statement with the names of types in place of the columns that their data decides.
+    """The PIVOTs of a statement, with type names in place of the columns that depend on its data.
 
-    `prefix` begins the names of the types. None where there is none that could be taken apart.
+    `prefix` begins the names of the types. None if the statement has none that can be taken apart.
     """
     found = tokens(sql)
     changed: list[tuple[int, int, str]] = []
@@ -220,13 +302,13 @@ def _at(token: Token, word: str, depth: int) -> bool:
 
 
 def _common(sql: str, before: Sequence[Token], depth: int) -> str:
-    """The common table expressions in front of a PIVOT, as text that may begin a SELECT."""
+    """The common table expressions before a PIVOT, as the beginning of a SELECT."""
     starts = [token for token in before if _at(token, "with", depth)]
     return sql[starts[-1].start : before[-1].end] + "\n" if starts else ""
 
 
 def _listed(entry: Sequence[Token], depth: int) -> Sequence[Token]:
-    """What stands behind the IN of an entry; nothing where IN is part of its expression."""
+    """The text after the IN of an entry; nothing if IN is part of its expression."""
     for at, item in enumerate(entry):
         listed = entry[at + 1 :]
         if not listed or not _at(item, "in", depth):
@@ -237,7 +319,7 @@ def _listed(entry: Sequence[Token], depth: int) -> Sequence[Token]:
 
 
 def _entries(found: Sequence[Token], depth: int) -> Iterator[Sequence[Token]]:
-    """What stands behind ON, cut at its commas."""
+    """The text after ON, split at its commas."""
     entry: list[Token] = []
     for token in found:
         if token.depth < depth or (token.depth == depth and token.word in _ENDS):

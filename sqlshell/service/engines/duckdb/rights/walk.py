@@ -1,7 +1,8 @@
 """Walks the JSON of DuckDB's parse tree and of its bound plan, and refuses unknown nodes.
 
-Both are trees of objects; `type`, `class`, `expression_class` and `info_type` say what an object is. An object that
-says it is something unknown is refused, whatever field it stands in, so that a later DuckDB adds refusals and no holes.
+Both are trees of objects; `type`, `class`, `expression_class` and `info_type` say what an object is. An object of an
+unknown kind is refused, whatever field contains it, so that a later version of DuckDB leads to refusals instead of
+holes.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from sqlshell.service.engines.duckdb.rights.functions import (
 from sqlshell.service.engines.engine import Failure, Rights
 
 Path = tuple[str, ...]
-"""A qualified name: database, schema, name; fewer parts where DuckDB found no such object."""
+"""A qualified name: database, schema, name; fewer parts if DuckDB found no such object."""
 
 READING: Final = frozenset(
     f"LOGICAL_{name}"
@@ -40,7 +41,7 @@ READING: Final = frozenset(
     UNNEST WINDOW
     """)
 )
-"""Operators of a plan that change at most the session."""
+"""Operators of a plan that change nothing outside the session."""
 
 CHANGING: Final = frozenset({"LOGICAL_DELETE", "LOGICAL_INSERT", "LOGICAL_MERGE_INTO", "LOGICAL_UPDATE"})
 """Operators that change rows of the relation that `table_info` names."""
@@ -86,19 +87,19 @@ _TYPES: Final = (
         CHECK FOREIGN_KEY NOT_NULL UNIQUE SCALAR_MACRO TABLE_MACRO
         """)
 ) - {"TRIGGER_ENTRY"}
-"""What the `type` of an object may be that is neither an operator nor an expression."""
+"""Values of `type` other than operators and expressions."""
 
 _UNREAD: Final = {
     "LOGICAL_CHUNK_GET": ("collection",),
     **dict.fromkeys(_DROPPED | {"TRIGGER_ENTRY"}, ("dependencies", "tags")),
 }
-"""Fields of objects that hold constants of a person's, or name what was judged when it was made."""
+"""Fields that contain constants of the user, or names that were checked when the object was created."""
 
 _NESTED: Final = frozenset({dict, list})
-"""What the values of a decoded tree are that have others in them."""
+"""Types of values in a decoded tree that contain other values."""
 
 _PLAIN: Final = frozenset({"type", "select_list", "from_table", "aggregate_handling"})
-"""Fields of a SELECT that is one row of literals; the others are empty."""
+"""Fields of a SELECT that is one row of literals; all others are empty."""
 
 _PATHS: Final = ("/", "\\", "*", "?", "[", "://")
 _ENDINGS: Final = (
@@ -111,7 +112,8 @@ class Known:
     """State shared by all statements of an engine.
 
     Before restrict() everything is allowed that the role may do. `functions`, `views` and `types` are the names of
-    DuckDB's own, `settings` those of its settings, `read_only` databases that no statement changes; all in lower case.
+    DuckDB's own objects, `settings` those of its settings, `read_only` databases that no statement changes; all in
+    lower case.
     """
 
     def __init__(self) -> None:
@@ -122,13 +124,13 @@ class Known:
         self.settings: frozenset[str] = frozenset()
         self.read_only = {"deltastream", "system"}
         self.version = 0
-        """How often objects have changed, or may have: counted before and after each change."""
+        """How often objects have changed, or may have: incremented before and after each change."""
         self._changing = 0
         self._counting = threading.Lock()
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
-        """What runs within may change objects: nothing that was found out about them before or meanwhile holds."""
+        """Mark that objects may change: verdicts from before and during the block become invalid."""
         with self._counting:
             self._changing += 1
             self.version += 1
@@ -148,7 +150,7 @@ class Known:
     def restrict(
         self, functions: Collection[str], settings: Collection[str], views: Collection[str], types: Collection[str]
     ) -> None:
-        """Allow nothing any more that is not known to be harmless."""
+        """From now on allow only what is known to be harmless."""
         self.strict = True
         self.functions = frozenset(functions)
         self.settings = frozenset(settings)
@@ -168,35 +170,34 @@ class Found:
         self.writes: list[tuple[str, Path]] = []
         """Operators without LOGICAL_, and the object that each changes."""
         self.describes = 0
-        """DESCRIBEs in the parsed tree, and below the results of such in the plan."""
+        """DESCRIBEs in the parse tree, and those below the results of such in the plan."""
         self.described = 0
         self.files: list[Path] = []
-        """Relations of the parsed tree whose names DuckDB may take for those of files."""
+        """Relations of the parse tree whose names DuckDB may read as file names."""
         self.constant = False
         """Whether it is a SELECT of literals."""
         self.transaction = ""
         """BEGIN_TRANSACTION, COMMIT or ROLLBACK."""
         self.leaves = False
-        """Whether it may leave what only its session has."""
+        """Whether it may leave state in its session."""
         self.again = ""
-        """What the DEFAULT of a column that is added calls, and has another value when it is evaluated again."""
+        """The function in the DEFAULT of an added column that returns another value when it is evaluated again."""
 
     def needs(self, least: Rights, because: str) -> None:
         if least > self.least:
             self.least, self.because = least, because
 
     def refuse(self, what: str, advice: str = "") -> None:
-        """Refuse something that no role may do; in the embedded service, require the greatest rights instead."""
+        """Refuse something that no role may do; in the embedded service, require the highest role instead."""
         if self._strict:
             raise refused(what, advice)
         self.needs(Rights.OBJECTS, what)
 
 
 def walk(tree: Any, known: Known, found: Found, place: str = "") -> None:
-    """Note in `found` what a parsed tree or a plan does. Raises Failure (42501) for what is not allowed to anybody.
+    """Add the effects of a parse tree or plan to `found`. Raises Failure (42501) for anything that no role may do.
 
-    `place` says where it stands: "", as an "argument" that is run while it is bound, or in the "body" of a view or
-    macro.
+    `place` is its position: "", an "argument" that is evaluated while it is bound, or the "body" of a view or macro.
     """
     waiting: list[tuple[Any, str]] = [(tree, place)]
     named = _common(tree)
@@ -206,7 +207,7 @@ def walk(tree: Any, known: Known, found: Found, place: str = "") -> None:
             waiting += [(item, place) for item in node if item.__class__ in _NESTED]
             continue
         if "is_null" in node and node.keys() <= {"is_null", "type", "value"}:
-            # A constant: what is in it comes from a person, and is neither a function nor a relation.
+            # A constant: its content comes from the user, and is neither a function nor a relation.
             continue
         within = _node(node, place, known, found, named)
         unread = _UNREAD.get(str(node.get("type")), ())
@@ -216,7 +217,7 @@ def walk(tree: Any, known: Known, found: Found, place: str = "") -> None:
 
 
 def is_constant(tree: Any) -> bool:
-    """Whether a parsed SELECT is one row of literals, for which nothing else has to be known."""
+    """Whether a parsed SELECT is one row of literals, which needs no further checks."""
     node = tree["statements"][0]["node"]
     return (
         len(tree["statements"]) == 1
@@ -244,7 +245,7 @@ def _common(tree: Any) -> frozenset[str]:
 
 
 def _node(node: dict[str, Any], place: str, known: Known, found: Found, named: Collection[str]) -> str:
-    """Judge one object; where the objects inside it stand."""
+    """Check one object; returns the place of the objects inside it."""
     if "expression_class" in node:
         _bound(node, found)
         return place
@@ -269,7 +270,7 @@ def _node(node: dict[str, Any], place: str, known: Known, found: Found, named: C
         return "body" if place == "body" else "argument"
     elif kind == "BASE_TABLE":
         _table(_path(node), found, named)
-        # AT (… => value) is run while it is bound, and so are the values of a PIVOT.
+        # AT (… => value) is evaluated while it is bound, and so are the values of a PIVOT.
         return place or "argument"
     elif kind == "PIVOT":
         return place or "argument"
@@ -288,11 +289,11 @@ def _parsed(node: dict[str, Any], place: str, known: Known, found: Found) -> str
     name = str(node["function_name"]).lower()
     if name in SEQUENCES:
         if place and known.strict:
-            where = "a view or macro" if place == "body" else "what is run before the statement begins"
+            where = "a view or macro" if place == "body" else "expressions that are evaluated before the statement runs"
             raise Failure(sqlstate.PRIVILEGE, f"{name} is not allowed in {where}")
         found.needs(Rights.DATA, name)
     elif name not in known.functions:
-        # A macro of the user's, or nothing at all. What it is made of stands in the plan.
+        # A macro of the user, or an unknown function. The plan contains the definition of a macro.
         return place or "argument"
     elif not (is_scalar(name) or is_table(name) or name in AGGREGATES or name in WINDOWS):
         found.refuse(f"function {name}")
@@ -324,7 +325,7 @@ def _bound(node: dict[str, Any], found: Found) -> None:
 
 
 def _function(node: dict[str, Any], found: Found) -> str:
-    """The name of the function of a plan's object; a name of the user's own has no place in a plan."""
+    """The name of a function in a plan; the name of a user's function cannot occur in a plan."""
     path = [str(part) for part in node["qname"]["path"]]
     if len(path) > 1 and path[0] != "system":
         found.refuse(f"function {'.'.join(path)}")
@@ -361,7 +362,7 @@ def _operator(kind: str, node: dict[str, Any], known: Known, found: Found) -> No
 
 
 def _own(kind: str, path: Path, info: dict[str, Any], known: Known, found: Found) -> None:
-    """Refuse an object that would take the place of DuckDB's own in what the service itself asks."""
+    """Refuse an object that would replace an object of DuckDB in the service's own queries."""
     name = path[-1] if path else ""
     made, what, taken = {
         "LOGICAL_CREATE_MACRO": ("macro", "function", known.functions),
@@ -377,8 +378,9 @@ def _own(kind: str, path: Path, info: dict[str, Any], known: Known, found: Found
 
 
 def _check_using(expression: Any, known: Known) -> None:
-    """Refuse USING with a name that means something in the present database alone: DuckDB writes the expression to its
-    log as it is, and reads the log where no database is the present one. It would not open this one again."""
+    """Refuse USING with a name that depends on the current database. DuckDB writes the expression to its log unchanged,
+    and replays the log without a current database, so it could not open the database again.
+    """
     waiting = [expression]
     while waiting:
         node = waiting.pop()
@@ -400,8 +402,9 @@ def _check_using(expression: Any, known: Known) -> None:
 
 
 def _not_lasting(expression: Any, functions: Collection[str] = ()) -> str:
-    """The first function of an expression that has another value when DuckDB reads its log after a crash and evaluates
-    the expression again, "" for none. Where `functions` are given, whatever is none of these has: a macro."""
+    """The first function of an expression that may return another value when DuckDB replays its log after a crash, ""
+    if there is none. If `functions` are given, every function that is not among them counts, such as a macro.
+    """
     waiting = [expression]
     while waiting:
         node = waiting.pop()
@@ -434,7 +437,7 @@ def _get(node: dict[str, Any], found: Found) -> None:
 
 def _setting(node: dict[str, Any], found: Found) -> None:
     name = str(node["name"]).lower()
-    # Where the session is can be told to another process.
+    # The session's database and schema may be in another process.
     found.leaves = found.leaves or node["scope"] == "VARIABLE" or name != "schema"
     if node["scope"] == "VARIABLE":
         return
@@ -453,7 +456,7 @@ def _info(node: dict[str, Any], found: Found) -> None:
 
 
 def _named(function: dict[str, Any], found: Found, named: Collection[str]) -> None:
-    """See which relation a table function takes by its name."""
+    """Note the relation that a table function takes by its name."""
     if str(function.get("function_name", "")).lower() not in BY_NAME:
         return
     for argument in function.get("arguments", ())[:1]:

@@ -1,4 +1,4 @@
-"""Errors about a statement in DuckDB's words, told about the statement as it was typed."""
+"""Errors about a translated statement, with positions in the statement as it was typed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlshell.service.engines.engine import Failure
 
 @contextlib.contextmanager
 def explained(translation: Translation | None) -> Iterator[None]:
-    """What fails within raises Failure with the place in what was typed."""
+    """Errors inside the block are raised as Failure with the position in the typed statement."""
     try:
         yield
     except (duckdb.Error, Failure) as error:
@@ -28,7 +28,7 @@ def explained(translation: Translation | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def placed(typed: str, before: str, part: str, behind: str = "") -> Iterator[None]:
-    """What fails within about `before + part + behind` is told about what was typed, which has the `part`."""
+    """Errors inside the block about `before + part + behind` refer to the typed statement, which contains `part`."""
     try:
         yield
     except Failure as error:

@@ -1,4 +1,4 @@
-"""`s->field` on a struct, where DuckDB's arrow is that of JSON and of lambdas."""
+"""`s->field` of a struct, in a syntax in which DuckDB's arrow belongs to JSON and lambdas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NOT_VALUES: Final = frozenset(
         ),
     )
 )
-"""Words that no value ends with."""
+"""Words that cannot end a value."""
 
 _NOT_FIELDS: Final = frozenset(
     (
@@ -37,7 +37,7 @@ _NOT_FIELDS: Final = frozenset(
         *("SELECT", "TIMESTAMP", "TRUE", "TRY_CAST"),
     )
 )
-"""Words that begin an expression, which is what a lambda has behind its arrow."""
+"""Words that begin an expression, such as the body of a lambda after its arrow."""
 
 
 _TAKES_LAMBDA: Final = frozenset(
@@ -46,15 +46,16 @@ _TAKES_LAMBDA: Final = frozenset(
         *("list_filter", "list_reduce", "list_transform", "reduce"),
     )
 )
-"""Functions of a list and a lambda."""
+"""Functions with a list and a lambda as arguments."""
 
 _BEGINS_WITH_LAMBDA: Final = frozenset({"columns", "invoke"})
-"""What has a lambda as its first argument."""
+"""Functions whose first argument is a lambda."""
 
 
 def is_lambda(text: Typed, at: int, opening: int) -> bool:
-    """Whether an arrow at a place is that of a lambda, whatever its names stand for; `opening` is the parenthesis
-    around it."""
+    """Whether the arrow at a token is that of a lambda, whatever its names mean; `opening` is the parenthesis around
+    it.
+    """
     start = at - 1
     if text.sign(start) == ")":
         start = text.opening.get(start, -1)
@@ -70,8 +71,8 @@ def is_lambda(text: Typed, at: int, opening: int) -> bool:
 
 
 def arrow(text: Typed, at: int, known: Mapping[int, int]) -> tuple[int, int] | None:
-    """The value in front of an arrow at a place and the field behind it, each by its first token; None for an arrow
-    that is something else's, as far as its place tells. `known` has the values of the arrows before, by their fields.
+    """The value before an arrow and the field after it, each by its first token; None for other arrows, as far as the
+    position shows. `known` has the values of earlier arrows by their fields.
     """
     if not text.joined(at, "->") or text.joined(at, "->>") or not text.is_name(at + 2):
         return None
@@ -82,15 +83,16 @@ def arrow(text: Typed, at: int, known: Mapping[int, int]) -> tuple[int, int] | N
 
 
 def write(text: Typed, start: int, field: int, edits: Edits) -> None:
-    """The field of the struct that begins at a token."""
+    """The text of the field name that begins at a token."""
     edits.insert(start, "struct_extract(")
     edits.drop(field - 2, field)
     edits.replace(field, f", {literal(text.tokens[field].value)})")
 
 
 def _value(text: Typed, last: int, known: Mapping[int, int]) -> int:
-    """The first token of the value that ends at a place: a column, a call, what stands in parentheses, each with
-    subscripts, fields and arrows behind it; -1 where there is none."""
+    """The first token of the value that ends at a token: a column, a call, an expression in parentheses, each followed
+    by any subscripts, fields and arrows; -1 if there is none.
+    """
     at = last
     while at not in known:
         if text.sign(at) in _CLOSING:

@@ -1,7 +1,7 @@
 """Functions of the dialect that DuckDB lacks, as equivalent expressions.
 
-They are written into the statement. Macros of a database of the service's own would not do: DuckDB binds what a table
-keeps (DEFAULT, CHECK, indexes) while it opens a database, which would fail without that other one.
+They replace the call in the statement. Macros in a database of the service would not work: DuckDB binds stored
+expressions (DEFAULT, CHECK, indexes) while it opens a database, which would fail without that other database.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LEAST: Final = "-9223372036854775808"
 
 
 def _each(argument: str, expression: str) -> str:
-    """An expression that has its argument, _v, more than once."""
+    """An expression that uses its argument, _v, more than once."""
     return f"list_transform([{argument}], lambda _v: {expression})[1]"
 
 
@@ -37,7 +37,7 @@ def _unix(pattern: str) -> str:
 _INSTANT: Final = "make_timestamptz(CAST(trunc({0}) AS BIGINT) * %s)"
 _LOCAL: Final = f"CAST({_INSTANT % 1_000_000} AS TIMESTAMP)"
 _INITIALS: Final = "list_transform(regexp_extract_all({0}, '[A-Za-z0-9]+|[^A-Za-z0-9]+|^$'), lambda _w: {1})"
-"""Also of an empty text there is one part."""
+"""An empty text has one part, too."""
 
 MADE: Final[Mapping[str, Mapping[int, str]]] = {
     "array_join": {2: "array_to_string({0}, {1})"},
@@ -51,7 +51,8 @@ MADE: Final[Mapping[str, Mapping[int, str]]] = {
     "element": {1: _each("{0}", "CASE WHEN len(_v) > 1 THEN error('the array has more than one item') ELSE _v[1] END")},
     "from_unixtime": {1: f"strftime({_LOCAL}, '{SECONDS}')", 2: f"strftime({_LOCAL}, {{1:pattern}})"},
     "initcap": {
-        # DuckDB's array_to_string() is a macro that has its argument twice: calls inside one another would double it.
+        # DuckDB's array_to_string() is a macro that evaluates its argument twice, so nested calls would double the cost
+        # at each level.
         1: f"list_aggregate({_INITIALS.replace('{1}', 'upper(_w[1]) || lower(_w[2:])')}, 'string_agg', '')",
     },
     "is_alpha": {1: r"regexp_full_match({0}, '\p{{L}}+')"},
@@ -87,8 +88,9 @@ MADE: Final[Mapping[str, Mapping[int, str]]] = {
         2: _each("{0}", _unix("{1:pattern}").replace("{}", "_v")),
     },
 }
-"""By name in lower case and number of arguments, each of which stands in its expression once and in order: {N}, or
-{N:kind} for one that is a literal and is written in another way."""
+"""Replacements by name in lower case and number of arguments. Each argument occurs once and in order: {N}, or {N:kind}
+for a literal that is converted.
+"""
 
 MADE_OF_TEXT: Final[Mapping[str, Mapping[int, str]]] = {
     "to_timestamp": {1: "TRY_CAST({0} AS TIMESTAMP_MS)"},
@@ -98,7 +100,7 @@ MADE_OF_TEXT: Final[Mapping[str, Mapping[int, str]]] = {
         3: "CAST(try_strptime({0}, {1:pattern}) AS TIMESTAMP) AT TIME ZONE ({2})",
     },
 }
-"""What stands for a call whose first argument is a text, where that makes a difference."""
+"""Replacements of calls whose first argument is a text, if that makes a difference."""
 
 REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("proctime", "current_watermark"), f"{CONTINUOUS}"),
@@ -119,17 +121,17 @@ _PLACE: Final = re.compile(r"\{(\d)(?::(\w+))?\}|\{\{|\}\}")
 
 
 def variants(text: Typed, arguments: Sequence[tuple[int, int]], name: str) -> list[str | None]:
-    """What may stand for a call, in the order in which it is tried; None is the call as it is.
+    """The possible replacements of a call, in the order in which they are tried; None is the call itself.
 
-    Raises Failure for a function of the dialect that DuckDB can do nothing for (0A000), and for arguments that it does
-    not take (42883).
+    Raises Failure for a function of the dialect without an equivalent in DuckDB (0A000), and for wrong arguments
+    (42883).
     """
     if name in REFUSED:
         raise Failure(sqlstate.UNSUPPORTED, f"{name.upper()} is not supported: {REFUSED[name]}")
     count = len(arguments)
     made, of_text = MADE[name].get(count), MADE_OF_TEXT.get(name, {}).get(count)
     if name == "to_timestamp":
-        # DuckDB has one of a number of seconds.
+        # DuckDB has a function of this name for a number of seconds.
         of_text = of_text or made
         if of_text is None or (count == 1 and _is_number(text, *arguments[0])):
             return [None]
@@ -155,7 +157,7 @@ def _is_string(text: Typed, start: int, behind: int) -> bool:
 
 
 def _is_number(text: Typed, start: int, behind: int) -> bool:
-    """Whether DuckDB takes an argument for a number: a string may be one."""
+    """Whether DuckDB would read an argument as a number: a string may be one."""
     if not _is_string(text, start, behind):
         return behind == start + 1 and text.tokens[start].kind == "number"
     try:
@@ -166,7 +168,7 @@ def _is_number(text: Typed, start: int, behind: int) -> bool:
 
 
 def write(text: Typed, at: int, expression: str, edits: Edits) -> None:
-    """Put an expression in the place of the call that begins at a token. Raises Failure (0A000)."""
+    """Replace the call that begins at a token by an expression. Raises Failure (0A000)."""
     arguments = text.arguments(at + 1)
     end = text.closing[at + 1]
     edits.drop(at, at + 2)
@@ -183,7 +185,7 @@ def write(text: Typed, at: int, expression: str, edits: Edits) -> None:
             part += _LITERALS[found[2]](text, start, behind)
             edits.drop(start, behind)
         edits.replace(place, part)
-        # Behind an argument stands the comma or the parenthesis that ends it.
+        # An argument is followed by the comma or parenthesis that ends it.
         place, part = behind, ""
     edits.replace(place, part + expression[taken:])
 
@@ -200,7 +202,7 @@ def _pattern(text: Typed, start: int, behind: int) -> str:
 
 
 def path(text: Typed, start: int, behind: int) -> str:
-    """A path of JSON as a string, without the word of its mode. Raises Failure (0A000)."""
+    """A JSON path as a string, without its mode. Raises Failure (0A000)."""
     said = _string(text, start, behind, "a path")
     mode, _, rest = said.partition(" ")
     return literal(rest if mode.lower() in {"lax", "strict"} else said)

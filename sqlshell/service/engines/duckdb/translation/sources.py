@@ -13,9 +13,9 @@ _POSITION: Final = "starting.position"
 
 
 def options(text: Typed, at: int, edits: Edits) -> dict[str, str]:
-    """The options of WITH ('key' = value, …) at a place, which is taken out; {} where something else stands there.
+    """Remove WITH ('key' = value, …) at a token and return its options; {} if something else is there.
 
-    Raises Failure for a starting position that cannot be had.
+    Raises Failure for a starting position that is not supported.
     """
     if text.sign(at + 1) != "(" or text.sign(at + 3) != "=" or text.tokens[at + 2].kind not in {"string", "name"}:
         return {}
@@ -27,7 +27,7 @@ def options(text: Typed, at: int, edits: Edits) -> dict[str, str]:
     position = found.get(_POSITION, "latest")
     if position.lower() not in {"earliest", "latest"}:
         raise Failure(sqlstate.UNSUPPORTED, f"'{_POSITION}': expected 'earliest' or 'latest', not {position[:60]!r}")
-    # QUERY WITH (…) names the query that a streaming engine would run.
+    # QUERY WITH (…) names the query of a streaming engine.
     edits.drop(at - (text.word(at - 1) == "QUERY"), text.closing[at + 1] + 1)
     return found
 
@@ -47,6 +47,6 @@ def matches() -> Failure:
 
 
 def check_within(text: Typed, at: int) -> None:
-    """Raises Failure (0A000) for a join of streams that is bounded in time: WITHIN 5 MINUTES ON."""
+    """Raises Failure (0A000) for a join of streams with a time limit: WITHIN 5 MINUTES ON."""
     if at + 2 < len(text) and text.tokens[at + 1].kind == "number" and text.word(at + 2):
         raise Failure(sqlstate.UNSUPPORTED, f"JOIN … WITHIN is not supported: {CONTINUOUS}")

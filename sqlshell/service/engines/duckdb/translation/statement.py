@@ -1,4 +1,4 @@
-"""A statement in the dialect's words, in DuckDB's: one pass over its tokens."""
+"""Translates a statement from the dialect to DuckDB's SQL, in one pass over its tokens."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb.rights.parts import inserts_literals
 from sqlshell.service.engines.duckdb.translation import fields, functions, sources
 from sqlshell.service.engines.duckdb.translation.text import Edits, Made, Typed
 from sqlshell.service.engines.duckdb.translation.types import read_type
@@ -50,14 +51,14 @@ _STEMS: Final = (
         "match_",
     ),
 )
-"""What is in every statement that has any of the forms: the first look, at very long statements too."""
+"""Every statement with one of the forms contains one of these: the first check, also of very long statements."""
 
 _CALLS: Final = "|".join(sorted(functions.NAMES | {"floor", "ceil"}, key=lambda name: (-len(name), name)))
 _FORMS: Final = re.compile(
     rf"(?:array|map|struct|row)\s*+<|(?<!\w)map\s*+\[|->(?!>)|timestamp_l?tz|(?<!\w)time(?:stamp)?\s*+[(w]|(?<!\w)bytes|binary\s*+\(|"
     rf"(?:decimal|numeric)\s*+\(\s*+39|with\s*+\(|json_(?:value|object)\s*+\(|\sis\s++(?:not\s++)?json|within|match_recognize|(?:tumble|hop|cumulate)\s*+\(|(?<!\w)(?:{_CALLS})\s*+\("
 )
-"""The second look, in lower case; the tokens decide."""
+"""The second check, in lower case; the tokens decide."""
 
 _BEFORE_KIND: Final = frozenset(
     ("OR", "REPLACE", "TEMP", "TEMPORARY", "LOCAL", "GLOBAL", "UNLOGGED", "PERSISTENT", "RECURSIVE", "UNIQUE")
@@ -67,7 +68,7 @@ _NAMED: Final = _MACROS | {
     *("ANALYZE", "CHANGELOG", "COPY", "EXISTS", "FROM", "INDEX", "INTO", "JOIN", "RECURSIVE", "REFERENCES", "STREAM"),
     *("TABLE", "TYPE", "UPDATE", "VACUUM", "VIEW"),
 }
-"""Words behind which a name with parentheses is no call."""
+"""Words after which a name with parentheses is not a call."""
 
 _ENDS: Final = frozenset(
     (
@@ -75,38 +76,39 @@ _ENDS: Final = frozenset(
         *("QUALIFY", "ON", "VALUES"),
     )
 )
-"""Words behind a list of columns."""
+"""Words that may follow a list of columns."""
 
 _MANY_COLUMNS: Final = frozenset({"COLUMNS", "UNNEST"})
-"""Calls that may be several columns, whose names are not ours."""
+"""Calls that may return several columns, whose names are not ours."""
 
 _LONGEST_NAME: Final = 1000
-"""Characters of a column's text that are its name."""
+"""Maximum characters of a column's text that are used as its name."""
 
 _OPERATORS: Final = frozenset("+-*/%=<>|&^~")
 _END_VALUES: Final = frozenset({"END", "FALSE", "NULL", "TRUE"})
 _BEFORE_VALUES: Final = frozenset({"AND", "LIKE", "NOT", "OR"})
-"""Words that are no names, and what comes behind words that are none."""
+"""Words that are not names, and after which a value begins."""
 
 LONGEST: Final = 1 << 20
-"""Characters; a longer statement is DuckDB's as it is. Its words would take some 70 bytes for each of them."""
+"""Maximum characters; longer statements are not translated. Their tokens would take some 70 bytes each."""
 
 _MOST_SITES: Final = 1000
 _TRIES: Final = 64
-"""How often a statement is bound to find out what its values are."""
+"""Maximum number of attempts to bind a statement to find out the types of its values."""
 
 
 class Translation(Struct, frozen=True):
-    """A statement in DuckDB's words; `from_earliest` where the stream that it reads is read from its first row."""
+    """A translated statement; `from_earliest` if its stream is read from the first row."""
 
     made: Made
     from_earliest: bool = False
 
 
 class Site(Struct, frozen=True):
-    """A form whose meaning depends on a value's type: what may stand for it, in the order in which that is tried.
+    """A form whose meaning depends on a value's type, with its possible replacements in the order in which they are
+    tried.
 
-    `start` is its first token; what has the same `about` has the same meaning.
+    `start` is its first token; sites with the same `about` have the same meaning.
     """
 
     start: int
@@ -115,7 +117,7 @@ class Site(Struct, frozen=True):
 
 
 class Name(Struct, frozen=True):
-    """The name of a column as it was typed, behind its last token: where any of these sites has another text."""
+    """The name of a column as it was typed, to be added after its last token if one of these sites changes the text."""
 
     last: int
     name: str
@@ -123,11 +125,11 @@ class Name(Struct, frozen=True):
 
 
 class _Frame(Struct):
-    """Open parentheses: what they belong to, whether a FROM has begun in them, and where the present column of a SELECT
+    """Open parentheses: what they belong to, whether they contain a FROM, and where the current column of a SELECT
     begins, -1 outside of its list.
 
-    `changed` says that the column has another text now, and so would have another name, `sites` which ones may give it
-    that, `keeps` that its name is kept.
+    `changed` says that the column's text has changed, which would change its name, `sites` which sites may change it,
+    `keeps` that its name is kept.
     """
 
     opening: int = -1
@@ -138,18 +140,19 @@ class _Frame(Struct):
     keeps: bool = False
     sites: list[int] = field(default_factory=list)
     within: list[int] = field(default_factory=list)
-    """The sites of the columns before."""
+    """The sites of the previous columns."""
     brackets: int = 0
     """Brackets and braces that are open in them."""
     changes: bool = False
-    """Whether one of the columns before has another text."""
+    """Whether the text of a previous column has changed."""
 
 
 def translated(sql: str, is_own: Callable[[str], bool], mismatch: Callable[[str], int | None]) -> Translation | None:
-    """The statement in DuckDB's words, None where they are its own or it is longer than LONGEST.
+    """The statement translated into DuckDB's SQL; None if there is nothing to translate, or if it is longer than
+    LONGEST.
 
-    `is_own` says whether a function of a name is there without us; `mismatch` where in a statement a function does not
-    take its arguments, None where all do. Raises Failure for what DuckDB cannot do.
+    `is_own` says whether a function exists without translation; `mismatch` returns the position of a function that does
+    not accept its arguments, None if all do. Raises Failure for what DuckDB does not support.
     """
     if len(sql) > LONGEST or not _may_have_forms(sql):
         return None
@@ -166,12 +169,13 @@ def _may_have_forms(sql: str) -> bool:
         return False
     for stem in _STEMS:
         if stem in low:
-            return _FORMS.search(low) is not None
+            # The search of many literals would take longer.
+            return not inserts_literals(sql) and _FORMS.search(low) is not None
     return False
 
 
 def _settled(reader: _Reader, mismatch: Callable[[str], int | None]) -> Made:
-    """The statement with the first variant of each site for which it can be bound."""
+    """The statement with the first variant of each site that can be bound."""
     text = reader.text
     chosen = [0] * len(reader.sites)
     for _ in range(_TRIES):
@@ -197,7 +201,7 @@ def _settled(reader: _Reader, mismatch: Callable[[str], int | None]) -> Made:
 
 
 class _Reader:
-    """Goes over the tokens once, and notes what stands for them."""
+    """Reads the tokens once and records their replacements."""
 
     def __init__(self, sql: str, is_own: Callable[[str], bool]) -> None:
         self.text = Typed(sql)
@@ -209,12 +213,12 @@ class _Reader:
         self._own: dict[str, bool] = {}
         self._values: dict[int, int] = {}
         self._abouts: dict[int, str] = {}
-        """Where the value of each field of an arrow begins, and what stands there."""
+        """For the field of each arrow, the start of its value and the text there."""
         self._frames = [_Frame()]
         self._kind = ""
         self._columns = -1
         self._default = False
-        """Whether a DEFAULT has stood."""
+        """Whether a DEFAULT has been read."""
         self._place = 0
 
     def read(self) -> None:
@@ -231,7 +235,7 @@ class _Reader:
         self._end_column(len(text))
 
     def _head(self) -> int:
-        """The place from which a statement is read on: its first words say where types stand."""
+        """The position after the beginning of a statement, whose words say where types may occur."""
         text, at = self.text, 0
         while text.word(at) in {"EXPLAIN", "ANALYZE"}:
             at += 1
@@ -259,7 +263,7 @@ class _Reader:
         return at
 
     def _type(self, at: int) -> None:
-        """A type stands at a place: go on behind it."""
+        """Translate the type at a token and continue after it."""
         self._place = max(at, read_type(self.text, at, self.edits))
 
     def _column(self, at: int) -> None:
@@ -285,14 +289,14 @@ class _Reader:
             case "," if frame.kind == "columns":
                 self._column(at + 1)
             case "," if self._kind in _MACROS and len(self._frames) == 1 and text.sign(at + 1) == "(":
-                # One more form of the macro, with parameters of its own.
+                # Another form of the macro, with its own parameters.
                 if text.word(text.closing.get(at + 1, at) + 1) == "AS":
                     self._columns = at + 1
             case ":" if text.joined(at, "::"):
                 self._type(at + 2)
             case "-" if self._kind not in _MACROS and text.joined(at, "->"):
                 if fields.is_lambda(text, at, frame.opening):
-                    # What is in front of it belongs to no value behind it.
+                    # The text before it does not belong to the value after it.
                     self._values[at + 2] = at + 2
                 elif (found := fields.arrow(text, at, self._values)) is not None:
                     self._arrow(at, *found)
@@ -302,7 +306,7 @@ class _Reader:
         fields.write(self.text, start, last, edits)
         self._named(start, last, self.text.tokens[last].value, edits)
         self._values[last] = start
-        # All arrows of a chain are about the value that it begins with.
+        # All arrows of a chain refer to the value that it begins with.
         about = self._abouts.setdefault(start, self.text.written(start, at))
         self._add(Site(start, about, (edits, Edits())))
 
@@ -329,11 +333,11 @@ class _Reader:
             self._column(at + 1)
 
     def _close(self, frame: _Frame) -> None:
-        """What stood in parentheses is a part of what is around them."""
+        """Process a closing parenthesis: its content is part of the surrounding expression."""
         around = self._frames[-1]
         around.changed |= frame.changed or frame.changes
         for sites in (frame.within, frame.sites):
-            # There may be very many parentheses around the same.
+            # Very many parentheses may enclose the same text.
             around.sites = [*around.sites, *sites] if around.sites and sites else around.sites or sites
 
     def _word(self, at: int, word: str) -> None:
@@ -382,7 +386,7 @@ class _Reader:
                 self._call(at, word.lower())
 
     def _map(self, at: int) -> None:
-        """MAP[key, value, …]; a subscript has no commas."""
+        """MAP[key, value, …]; a subscript contains no commas."""
         commas = self.text.commas[at]
         if len(commas) % 2 == 0:
             raise Failure(sqlstate.SYNTAX, "MAP[key, value, …] contains a key without a value")
@@ -393,7 +397,7 @@ class _Reader:
         self._frames[-1].changed = True
 
     def _added(self, at: int) -> None:
-        """ALTER TABLE … ADD [COLUMN] [IF NOT EXISTS] name, which may be a field's, and its type."""
+        """ALTER TABLE … ADD [COLUMN] [IF NOT EXISTS] name type; the name may be that of a field."""
         text = self.text
         at += text.word(at) == "COLUMN"
         if text.word(at) == "IF":
@@ -403,7 +407,7 @@ class _Reader:
         self._column(at)
 
     def _returning(self, at: int, frame: _Frame) -> None:
-        """JSON_VALUE(…, path RETURNING type); what cannot be had in this type is NULL."""
+        """JSON_VALUE(…, path RETURNING type); a value that cannot be converted to the type is NULL."""
         end = self.text.closing.get(frame.opening)
         commas = self.text.commas[frame.opening]
         self._type(at + 1)
@@ -415,7 +419,7 @@ class _Reader:
         path = at - 1
         if self.text.tokens[path].kind == "string":
             self.edits.replace(path, functions.path(self.text, path, at))
-        # A text that is no JSON is an error of these functions.
+        # These functions fail for a text that is not JSON.
         call, behind = ("json_value", " ->> '$'") if frame.kind == "JSON_VALUE" else ("json_extract", "")
         self.edits.replace(frame.opening - 1, "TRY_CAST((list_transform")
         self.edits.replace(frame.opening, "([")
@@ -467,7 +471,7 @@ class _Reader:
         self._add(Site(at, text.written(at, end + 1), written))
 
     def _named(self, start: int, last: int, name: str, edits: Edits) -> None:
-        """Keep the name of a column that is nothing but what stands between two tokens."""
+        """Keep the name of a column that consists only of the text between two tokens."""
         behind, text = last + 1, self.text
         ended = behind == len(text) or text.sign(behind) in {",", ")", ";"} or text.word(behind) in _ENDS
         if self._frames[-1].column == start and ended:
@@ -475,13 +479,12 @@ class _Reader:
             self._frames[-1].keeps = True
 
     def _change(self, edits: Edits) -> None:
-        """Something of a column has another text, whatever its values are."""
+        """Note that the text of the current column changes, whatever the types of its values are."""
         self.edits.add(edits)
         self._frames[-1].changed = True
 
     def _end_column(self, behind: int, following: int = -1) -> None:
-        """A column ends before a place: it keeps its name where it has none of its own. The next one begins at
-        `following`."""
+        """End a column before a token: it keeps its name if it has no alias. The next column begins at `following`."""
         text, frame = self.text, self._frames[-1]
         start, changed, sites = frame.column, frame.changed, frame.sites
         if start < 0:
@@ -500,14 +503,14 @@ class _Reader:
                 self.names.append(Name(behind - 1, f" AS {always_quoted(words)}", sites))
 
     def _ends_unnamed(self, last: int) -> bool:
-        """Whether what ends with a token is a value without a name behind it, as far as that is certain."""
+        """Whether the text that ends with a token is a value without an alias, as far as that is certain."""
         token = self.text.tokens[last]
         if token.kind in {"number", "sign", "string"} or token.word in _END_VALUES:
             return True
         return self.text.sign(last - 1) in _OPERATORS or self.text.word(last - 1) in _BEFORE_VALUES
 
     def _in_definition(self, at: int) -> bool:
-        """Whether a place is in what a table keeps of its columns: defaults, rules, what is computed."""
+        """Whether a token is in an expression that a table stores: DEFAULT, CHECK, a generated column."""
         if self._kind == "ALTER":
             return self._default
         return self._kind not in _MACROS and self._columns < at < self.text.closing.get(self._columns, 0)

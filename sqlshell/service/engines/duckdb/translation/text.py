@@ -1,4 +1,4 @@
-"""A statement as tokens that can be replaced, and the way back from what was made of it to what was typed."""
+"""A statement as tokens that can be replaced, and the mapping from the result back to the typed statement."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Final
 from sqlshell.sql.analysis.tokens import Token, tokens
 
 _SHOWN: Final = 60
-"""Characters of a line that a message shows before an error, and behind it."""
+"""Characters of a line that a message shows before and after an error."""
 
 _LONGEST: Final = 64 << 10
-"""Characters of a message in which a place is looked for."""
+"""Characters of a message in which a position is searched."""
 
 _PLACE: Final = re.compile(r"^LINE (\d+): (.*)\n( *)(\^+)", re.M)
 _CUT: Final = "..."
@@ -24,7 +24,7 @@ _CLOSING: Final = frozenset(_OPENING.values())
 
 
 class Typed:
-    """A statement's tokens; `closing` has the closing bracket of each opening one, `commas` those right inside it."""
+    """The tokens of a statement; `closing` maps opening to closing brackets, `commas` to the commas directly inside."""
 
     def __init__(self, sql: str) -> None:
         self.sql = sql
@@ -49,28 +49,28 @@ class Typed:
         return len(self.tokens)
 
     def word(self, at: int) -> str:
-        """The bare word at a place in capitals, "" for anything else and outside of the statement."""
+        """The bare word at a token in capitals, "" for anything else and outside of the statement."""
         return self.tokens[at].word if 0 <= at < len(self.tokens) else ""
 
     def sign(self, at: int) -> str:
-        """The sign at a place, "" for anything else."""
+        """The punctuation character at a token, "" for anything else."""
         if not 0 <= at < len(self.tokens):
             return ""
         token = self.tokens[at]
         return token.text if token.kind == "sign" else ""
 
     def is_name(self, at: int) -> bool:
-        """Whether a bare word or a quoted name stands at a place."""
+        """Whether a token is a bare word or a quoted name."""
         return 0 <= at < len(self.tokens) and self.tokens[at].kind in {"word", "name"}
 
     def joined(self, at: int, signs: str) -> bool:
-        """Whether these signs stand at a place with nothing between them."""
+        """Whether the token begins these characters, with nothing between them."""
         return all(self.sign(at + number) == sign for number, sign in enumerate(signs)) and all(
             self.tokens[left].end == self.tokens[right].start for left, right in pairwise(range(at, at + len(signs)))
         )
 
     def arguments(self, at: int) -> list[tuple[int, int]]:
-        """The first token of each argument in the parentheses at a place, and that behind its last one."""
+        """The first token of each argument in the parentheses at a token, and the token after the last argument."""
         end = self.closing.get(at)
         if end is None:
             return []
@@ -79,12 +79,12 @@ class Typed:
         return [] if found == [(at + 1, at + 1)] else found
 
     def written(self, first: int, behind: int) -> str:
-        """What stands from one token to before another one."""
+        """The text from one token to before another one."""
         return self.sql[self.tokens[first].start : self.tokens[behind - 1].end] if first < behind else ""
 
 
 class Edits:
-    """What stands in the place of tokens, in front of them, and behind them."""
+    """Replacements of tokens, and insertions before and after them."""
 
     def __init__(self) -> None:
         self.instead: dict[int, str] = {}
@@ -102,11 +102,11 @@ class Edits:
             self.instead[at] = ""
 
     def insert(self, at: int, text: str) -> None:
-        """Put something in front of a token."""
+        """Insert text before a token."""
         self.before.setdefault(at, []).append(text)
 
     def append(self, at: int, text: str) -> None:
-        """Put something behind a token."""
+        """Insert text after a token."""
         self.behind[at] = text
 
     def add(self, others: Edits) -> None:
@@ -116,7 +116,7 @@ class Edits:
             self.before.setdefault(at, []).extend(texts)
 
     def made(self, text: Typed) -> Made:
-        """The statement with all of it. Lines stay what they are, for nothing between two tokens changes."""
+        """The statement with all edits. Line numbers do not change, because the text between tokens is not edited."""
         sql, taken = text.sql, 0
         pieces: list[tuple[str, int, bool]] = []
         for at in sorted(self.instead.keys() | self.before.keys() | self.behind.keys()):
@@ -131,14 +131,15 @@ class Edits:
 
 
 def without_place(message: str) -> str:
-    """A message of DuckDB's without the line and the marks of a text that nobody typed."""
+    """A message of DuckDB without the line and marks of a text that the user did not type."""
     found = _PLACE.search(message, 0, _LONGEST)
     return message[: found.start()].rstrip() + message[found.end() :] if found else message
 
 
 def told_of(message: str, typed: str, before: str, part: str, behind: str) -> str:
-    """A message about the statement `before + part + behind`, or about the `part` alone, as one about what was typed,
-    of which the part is the end, or else stands where it comes first."""
+    """Convert a message about the statement `before + part + behind`, or about `part` alone, to one about the typed
+    statement, which ends with the part, or contains it at its first occurrence.
+    """
     start = typed.rfind(part) if typed.rstrip("; \n\t").endswith(part) else typed.find(part)
     if start < 0:
         return without_place(message)
@@ -148,8 +149,9 @@ def told_of(message: str, typed: str, before: str, part: str, behind: str) -> st
 
 
 class Made:
-    """What became of a statement: its pieces, where in the statement as typed each comes from, and whether it was
-    taken from there as it is."""
+    """A translated statement: its pieces, the position of each in the typed statement, and whether it was copied
+    unchanged.
+    """
 
     def __init__(self, typed: str, pieces: Sequence[tuple[str, int, bool]]) -> None:
         self.typed = typed
@@ -163,18 +165,18 @@ class Made:
         self._starts = [place[0] for place in self._places]
 
     def place(self, offset: int) -> int:
-        """Where in the statement as typed a character of this one comes from."""
+        """The position in the typed statement of a character of the translated one."""
         if not self._places:
             return 0
         made, typed, kept = self._places[max(0, bisect.bisect_right(self._starts, offset) - 1)]
         return min(len(self.typed), typed + (offset - made if kept else 0))
 
     def explained(self, message: str) -> str:
-        """A message of DuckDB's about this statement as one about what was typed."""
+        """Convert a message of DuckDB about this statement to one about the typed statement."""
         return message if self.sql == self.typed else self.located(message) or message
 
     def located(self, message: str) -> str | None:
-        """The same; None for a message whose place is not in this statement."""
+        """As explained(); None for a message without a position in this statement."""
         found = _PLACE.search(message, 0, _LONGEST)
         span = self._span(found) if found else None
         if found is None or span is None:
@@ -184,7 +186,7 @@ class Made:
         return message[: found.start()] + _excerpt(self.typed, start, end) + message[found.end() :]
 
     def _span(self, found: re.Match[str]) -> tuple[int, int] | None:
-        """What a message points at: offsets in this statement."""
+        """The range that a message points at, as offsets in this statement."""
         lines = self.sql.split("\n")
         number = int(found[1])
         if not 0 < number <= len(lines):
@@ -212,7 +214,7 @@ def _wide(sign: str) -> int:
 
 
 def _characters(text: str, cells: int) -> int:
-    """How many characters of a text are in its first cells."""
+    """The number of characters of a text in its first cells."""
     taken = 0
     for number, sign in enumerate(text):
         if taken >= cells:
@@ -222,7 +224,7 @@ def _characters(text: str, cells: int) -> int:
 
 
 def _excerpt(sql: str, start: int, end: int) -> str:
-    """The line of a place with marks under it, as DuckDB writes it."""
+    """The line of an error with marks below it, as DuckDB writes it."""
     line_start = sql.rfind("\n", 0, start) + 1
     line_end = sql.find("\n", start)
     line_end = len(sql) if line_end < 0 else line_end

@@ -12,19 +12,19 @@ from sqlshell.sql.identifiers import always_quoted
 MOST_DIGITS: Final = 9
 _DEEPEST: Final = 100
 _WIDEST_DECIMAL: Final = ("39", "0")
-"""The type that 128 bits have in the interface."""
+"""The interface's type for 128-bit integers."""
 
 _BYTES: Final = frozenset({"BYTES", "VARBINARY", "BINARY"})
 _MORE: Final = frozenset({"NOT", "NULL", "PRECISION", "VARYING", "WITH", "WITHOUT"})
-"""Words behind the first one of a type."""
+"""Words that may follow the first word of a type."""
 
 _INSTANTS: Final = frozenset({"TIMESTAMP_LTZ", "TIMESTAMP_TZ"})
 
 
 def read_type(text: Typed, at: int, edits: Edits) -> int:
-    """Translate the type at a place; the place behind it, -1 for none or one that is not understood.
+    """Translate the type at a token and return the token after it, -1 if there is none or it is not understood.
 
-    Raises Failure for a type that DuckDB would not keep.
+    Raises Failure for a type that DuckDB cannot store.
     """
     mine = Edits()
     behind = _Reader(text, mine).type(at)
@@ -34,7 +34,7 @@ def read_type(text: Typed, at: int, edits: Edits) -> int:
 
 
 class _Reader:
-    """Reads one type. A method gives the place behind what it read, -1 where that is not there."""
+    """Reads one type. Each method returns the token after what it read, -1 if that is not there."""
 
     def __init__(self, text: Typed, edits: Edits) -> None:
         self._text = text
@@ -93,7 +93,7 @@ class _Reader:
         return self._arguments(at)
 
     def _part(self, at: int) -> int:
-        """A type inside another one. That it is never NULL is nothing that DuckDB could keep."""
+        """A type inside another one. DuckDB cannot store that it is NOT NULL."""
         at = self.type(at)
         words = self._text.word(at), self._text.word(at + 1)
         if at < 0 or words[0] not in {"NOT", "NULL"}:
@@ -109,7 +109,7 @@ class _Reader:
         return at + 1
 
     def _fields(self, struct: int, at: int) -> int:
-        """The fields of a STRUCT up to its `>`; types alone make it a TUPLE."""
+        """The fields of a STRUCT up to its `>`; types without names make it a TUPLE."""
         named: set[bool] = set()
         while True:
             named.add(self._text.sign(at + 1) == ":" or self._begins_type(at + 1))
@@ -124,14 +124,14 @@ class _Reader:
             at += 1
 
     def _begins_type(self, at: int) -> bool:
-        """Whether a type stands at a place behind a name, and not more of a type that the name is."""
+        """Whether a type begins at a token after a name, rather than the name being the first word of the type."""
         return self._text.is_name(at) and self._text.word(at) not in _MORE
 
     def _field(self, at: int) -> int:
         if not self._text.is_name(at):
             return -1
         token = self._text.tokens[at]
-        # A word may be one of DuckDB's own.
+        # A word may be one of DuckDB's own types.
         self._edits.replace(at, always_quoted(token.value))
         at += 1
         if self._text.sign(at) == ":":
@@ -140,7 +140,7 @@ class _Reader:
         return self._part(at)
 
     def _parentheses(self, at: int, *, named: bool) -> int:
-        """Types in parentheses, as DuckDB itself has them, of which parts may be the interface's."""
+        """Types in parentheses, in DuckDB's syntax, whose parts may be types of the interface."""
         for start, behind in self._text.arguments(at):
             if self._part(start + named) != behind:
                 return -1
@@ -160,7 +160,7 @@ class _Reader:
         end, zone = self._zone(behind)
         if word == "TIME":
             if zone:
-                # DuckDB takes no precision there, and keeps six digits.
+                # DuckDB accepts no precision there, and stores six digits.
                 self._edits.drop(at + 1, behind)
                 return end
             self._edits.replace(at, "TIME_NS" if digits > 6 else "TIME")
@@ -171,7 +171,7 @@ class _Reader:
         return end
 
     def _zone(self, at: int) -> tuple[int, bool]:
-        """WITH, WITH LOCAL or WITHOUT TIME ZONE: the place behind it, and whether there is one."""
+        """WITH, WITH LOCAL or WITHOUT TIME ZONE: the token after it, and whether the type has a time zone."""
         with_ = self._text.word(at)
         time = at + (2 if with_ == "WITH" and self._text.word(at + 1) == "LOCAL" else 1)
         if with_ in {"WITH", "WITHOUT"} and (self._text.word(time), self._text.word(time + 1)) == ("TIME", "ZONE"):
@@ -179,11 +179,11 @@ class _Reader:
         return at, False
 
     def _arguments(self, at: int) -> int:
-        """Behind the parentheses at a place, where there are some."""
+        """The token after the parentheses at a token, if there are any."""
         return self._text.closing[at] + 1 if self._text.sign(at) == "(" and at in self._text.closing else at
 
     def _numbers(self, at: int) -> tuple[str, ...] | None:
-        """The numbers in the parentheses at a place; None where there is something else."""
+        """The numbers in the parentheses at a token; None if there is something else."""
         if self._text.sign(at) != "(":
             return None
         found = self._text.arguments(at)

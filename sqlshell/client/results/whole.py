@@ -1,0 +1,532 @@
+"""A large result as a file: fetched whole, checked, and turned into text by DuckDB.
+
+The file comes from a service, which may be hostile. DuckDB opens it in an instance of its own that may read nothing
+else and loads no extensions, and what the file says of itself has to agree with the result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sqlshell.client.http.retries import Retries
+from sqlshell.client.http.transport import Transport
+from sqlshell.client.results.partitions import PartitionReader
+from sqlshell.client.results.result_table import ResultTable, opened
+from sqlshell.client.results.zones import in_zone
+from sqlshell.errors import ConnectionBroken, ProtocolError, ShellError, Where
+from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, PARQUET, ColumnInfo
+from sqlshell.interface.strings import NATIVE, ZONED, literal, string_of
+from sqlshell.result import Batch, Column, LineSql, Rows, StoredColumn
+from sqlshell.runtime.scratch import scratch
+
+STRETCH_BYTES = 4 << 20
+"""The approximate uncompressed bytes of the rows that are turned into text together."""
+
+SLACK = 64 << 20
+"""A file may be larger than the JSON of its rows by this many bytes."""
+
+_STORED = {
+    "BOOLEAN": {"boolean"},
+    "TINYINT": {"tinyint"},
+    "SMALLINT": {"smallint", "utinyint"},
+    "INTEGER": {"integer", "usmallint"},
+    "BIGINT": {"bigint", "uinteger"},
+    "DECIMAL(20,0)": {"ubigint", "decimal"},
+    "FLOAT": {"float"},
+    "DOUBLE": {"double"},
+    "DATE": {"date"},
+    "TIMESTAMP(6)": {"timestamp"},
+    "TIMESTAMP_LTZ(6)": {ZONED},
+    "VARBINARY": {"blob"},
+}
+"""Ids of the DuckDB types that a column of an interface type may have in the file, besides VARCHAR."""
+
+_FORMATS = {
+    "boolean": "b",
+    "tinyint": "b",
+    "utinyint": "B",
+    "smallint": "h",
+    "usmallint": "H",
+    "integer": "i",
+    "uinteger": "I",
+    "bigint": "q",
+    "ubigint": "Q",
+    "float": "d",
+    "double": "d",
+    "blob": "bytes",
+}
+"""The form of the values of types that are not read as strings."""
+
+_COLUMNS = msgspec.json.Decoder(list[ColumnInfo])
+_NUMBERS = msgspec.json.Decoder(list[int])
+_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
+
+
+class Unavailable(Exception):
+    """The result is not available as a file, only as partitions."""
+
+
+class ResultFile(Struct):
+    """Where the file of a result is, and what is known of the result: `rows` and, approximately, `size` in bytes of
+    JSON. `zone` is the time zone of its instants, "" if it is not known."""
+
+    transport: Callable[[], Transport]
+    path: str
+    statement_id: str
+    columns: Sequence[Column]
+    rows: int
+    size: int
+    zone: str
+    tag: str = ""
+    """The ETag of a file of which only the beginning has been received."""
+
+    async def fetch(self, place: Path) -> None:
+        """Download the file to `place`. Raises Unavailable."""
+        tries = Retries(self.transport().network, idempotent=True, known=True)
+        descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        with FileIO(descriptor, "w") as file:
+            while True:
+                try:
+                    return await self._attempt(file)
+                except ShellError as error:
+                    wait = tries.after_error(error)
+                    if wait is None:
+                        raise Unavailable from error
+                    await asyncio.sleep(wait)
+                except OSError as error:
+                    raise Unavailable from error
+
+    async def _attempt(self, file: FileIO) -> None:
+        """Download the file, or the rest of it. Raises Unavailable, OSError and what the transport raises."""
+        transport = self.transport()
+        had = file.tell() if self.tag else 0
+        headers = {"Accept": f"{PARQUET}, application/json;q=0.5", "Accept-Encoding": "identity"}
+        if had:
+            headers |= {"Range": f"bytes={had}-", "If-Range": self.tag}
+        async with transport.opened(self.path, headers) as response:
+            if response.status_code in {408, 429, 500, 502, 503, 504}:
+                raise ConnectionBroken(f"{transport.target.name} responded with {response.status_code}")
+            told = response.headers
+            if response.status_code not in {200, 206} or told.get("content-type", "") != PARQUET:
+                raise Unavailable
+            begun = _RANGE.fullmatch(told.get("content-range", "")) if response.status_code == 206 else None
+            if response.status_code == 200:
+                had = 0
+                file.seek(0)
+                file.truncate()
+            elif begun is None or int(begun[1]) != had:
+                raise Unavailable
+            length = told.get("content-length", "")
+            if not length.isdecimal() or told.get("content-encoding", "identity") != "identity":
+                raise Unavailable
+            left = int(length[:18])
+            disk = os.fstatvfs(file.fileno())
+            if had + left > self.size * 2 + SLACK or left > disk.f_bavail * disk.f_frsize:
+                raise Unavailable
+            tag = told.get("etag", "")
+            self.tag = tag if tag.startswith('"') else ""
+            async for piece in response.aiter_raw():
+                left -= len(piece)
+                if left < 0:
+                    raise Unavailable
+                file.write(piece)
+            if left:
+                raise ConnectionBroken(f"{transport.target.name} closed the connection in the middle of a result")
+
+
+class FileReader:
+    """Turns the rows of a file into text, in stretches of row groups. Methods are called from one thread at a time.
+
+    Raises ProtocolError if the file is not that of the result, and Unavailable if its values cannot be written in SQL.
+    """
+
+    def __init__(self, place: Path, told: ResultFile, of: LineSql, skip: int) -> None:
+        import duckdb
+
+        self._told = told
+        self._source = f"read_parquet({literal(str(place))}, file_row_number = true)"
+        self._root = opened(place, large=True)
+        try:
+            self.stored = self._checked(place)
+            line = of(self.stored)
+            if line is None:
+                raise Unavailable
+            self._line = line
+            self.stretches = self._stretched(place, skip)
+        except duckdb.Error as error:
+            self.close()
+            raise self._wrong(f"cannot be read: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def text(self, start: int, count: int) -> bytes | None:
+        """The lines of some rows; None if SQL cannot write one of them."""
+        import duckdb
+
+        from sqlshell.client.results.arrow import ArrowError, strings
+
+        pieces: list[bytes] = []
+        rows = 0
+        whole = True
+        try:
+            for number, text in strings(self._root.sql(self._query(self._line, start, count))):
+                rows += number
+                whole = whole and text is not None
+                pieces.append(text or b"")
+        except (duckdb.Error, ArrowError) as error:
+            raise self._wrong(f"cannot be read: {error}") from error
+        if rows != count:
+            raise self._wrong(f"has {rows:,} rows instead of {count:,}")
+        return bytes(self._told.transport().redacted(b"".join(pieces))) if whole else None
+
+    def rows(self, start: int, count: int) -> Rows:
+        """Some rows as the service would send them."""
+        import duckdb
+
+        values = ", ".join(column.string for column in self.stored)
+        try:
+            found = self._root.sql(self._query(f"[{values}]", start, count)).fetchall()
+        except duckdb.Error as error:
+            raise self._wrong(f"cannot be read: {error}") from error
+        body = msgspec.json.encode([row for (row,) in found])
+        return msgspec.json.decode(self._told.transport().redacted(body), type=Rows)
+
+    def values(self, start: int, count: int) -> list[list[Any]] | None:
+        """Some rows by column, as Batch.values() describes them; None if they contain a secret."""
+        import duckdb
+
+        from sqlshell.client.results.arrow import TEXT, ArrowError, columns
+
+        formats = [_FORMATS.get(column.type_id, TEXT) for column in self.stored]
+        chosen = ", ".join(map(_value, self.stored))
+        found: list[list[Any]] = [[] for _ in formats]
+        transport = self._told.transport()
+        secrets: list[bytes] = []
+
+        def seen(text: bytes) -> None:
+            if transport.redacted(text) != text:
+                secrets.append(text)
+
+        try:
+            for arrays in columns(self._root.sql(self._query(chosen, start, count)), formats, seen):
+                for whole, part in zip(found, arrays, strict=True):
+                    whole += part
+        except (duckdb.Error, ArrowError, UnicodeDecodeError) as error:
+            raise self._wrong(f"cannot be read: {error}") from error
+        if any(len(whole) != count for whole in found):
+            raise self._wrong(f"has {len(found[0]):,} rows instead of {count:,}")
+        return None if secrets else found
+
+    def contains(self, texts: Sequence[str]) -> bool:
+        """Whether a string of the file contains one of these texts."""
+        import duckdb
+
+        names = [column.name for column in self.stored if column.is_text]
+        found = [f"contains({name}, {literal(text)})" for name in names for text in texts]
+        if not found:
+            return False
+        try:
+            query = f"SELECT true FROM {self._source} WHERE {' OR '.join(found)} LIMIT 1"
+            return bool(self._root.execute(query).fetchall())
+        except duckdb.Error as error:
+            raise self._wrong(f"cannot be read: {error}") from error
+
+    def interrupt(self) -> None:
+        self._root.interrupt()
+
+    def close(self) -> None:
+        self._root.close()
+
+    def _query(self, what: str, start: int, count: int) -> str:
+        return f"SELECT {what} FROM {self._source} WHERE file_row_number BETWEEN {start} AND {start + count - 1}"
+
+    def _wrong(self, what: str) -> ProtocolError:
+        name = self._told.transport().target.name
+        return ProtocolError(f"the result file from {name} {what}", where=Where(statement_id=self._told.statement_id))
+
+    def _checked(self, place: Path) -> list[StoredColumn]:
+        """The columns of the file, after a look at all that it claims."""
+        told, columns = self._told, self._told.columns
+        file = literal(str(place))
+        known = {
+            bytes(key): bytes(value)
+            for key, value in self._root.execute(f"SELECT key, value FROM parquet_kv_metadata({file})").fetchall()
+        }
+        try:
+            named = _COLUMNS.decode(known[COLUMNS_KEY.encode()])
+            instants = set(_NUMBERS.decode(known[INSTANTS_KEY.encode()]))
+        except (KeyError, msgspec.DecodeError, UnicodeDecodeError):
+            raise self._wrong("does not name its columns") from None
+        if [(item.name, item.type) for item in named] != [(column.name, column.type) for column in columns]:
+            raise self._wrong("does not have the columns of the result")
+        counted = self._root.execute(f"SELECT num_rows FROM parquet_file_metadata({file})").fetchone()
+        if counted is None or counted[0] != told.rows:
+            raise self._wrong("does not have the number of rows of the result")
+        described = self._root.execute(f"DESCRIBE FROM {self._source}").fetchall()
+        stored: list[StoredColumn] = []
+        for number, column in enumerate(columns):
+            name = f"c{number}"
+            if number >= len(described) or described[number][0] != name:
+                raise self._wrong("does not have the columns of the result")
+            kind = str(described[number][1])
+            type_id = kind.partition("(")[0].lower()
+            fits = type_id in _STORED.get(column.type, ()) or (type_id == "decimal" and kind == column.type)
+            if kind != "VARCHAR" and not (fits and type_id in NATIVE):
+                raise self._wrong(f"has the type {kind[:100]} for {column.type[:100]}")
+            string = f"({string_of(type_id, name)})"
+            if number in instants and told.zone != "UTC":
+                string = self._zoned(type_id, name)
+            stored.append(StoredColumn(column, name, type_id, string))
+        return stored
+
+    def _zoned(self, type_id: str, name: str) -> str:
+        if type_id != ZONED or not self._told.zone:
+            raise Unavailable
+        found = self._root.execute(
+            f"SELECT min(epoch_us({name})), max(epoch_us({name})) FROM {self._source} WHERE isfinite({name})"
+        ).fetchone()
+        least, most = found or (None, None)
+        string = in_zone(name, self._told.zone, least or 0, most or 0)
+        if string is None:
+            raise Unavailable
+        return string
+
+    def _stretched(self, place: Path, skip: int) -> list[tuple[int, int]]:
+        """The first row and the number of rows of each stretch, without the first `skip` rows."""
+        groups = self._root.execute(
+            "SELECT any_value(row_group_num_rows), sum(total_uncompressed_size)::BIGINT "
+            f"FROM parquet_metadata({literal(str(place))}) GROUP BY row_group_id ORDER BY row_group_id"
+        ).fetchall()
+        if sum(rows for rows, _ in groups) != self._told.rows or any(rows < 0 for rows, _ in groups):
+            raise self._wrong("does not have the number of rows of the result")
+        made: list[tuple[int, int]] = []
+        start, count, size = skip, 0, 0
+        at = 0
+        for rows, bytes_ in groups:
+            at += rows
+            size += bytes_
+            count = at - start
+            if count > 0 and size >= STRETCH_BYTES:
+                made.append((start, count))
+                start, count, size = at, 0, 0
+        return [*made, (start, count)] if count > 0 else made
+
+
+Found = bytes | list[list[Any]] | None
+"""Rows of a file in the form that was asked for: their text, or their values by column."""
+
+
+class FileBatch(Batch):
+    """Rows of a file, in the form that was asked for."""
+
+    __slots__ = ("_found", "_of", "_read")
+
+    def __init__(self, width: int, count: int, of: LineSql, found: Found, read: Callable[[], Rows]) -> None:
+        super().__init__(width, count=count)
+        self.size = len(found) if isinstance(found, bytes) else 0
+        self._of = of
+        self._found = found
+        self._read = read
+
+    def lines(self, of: LineSql) -> bytes | None:
+        return self._found if of == self._of and isinstance(self._found, bytes) else None
+
+    def values(self) -> list[list[Any]] | None:
+        return self._found if isinstance(self._found, list) else None
+
+    @property
+    def rows(self) -> Rows:
+        if self._rows is None:
+            self._rows = self._read()
+        return self._rows
+
+
+class WholeReader:
+    """The batches of a result: its first partition, then either the others or, after choose(), those of its file.
+
+    Partitions are read as PartitionReader does. After an error the next step tries the same rows again.
+    """
+
+    def __init__(self, partitions: PartitionReader, file: ResultFile, first: int, *, large: bool = True) -> None:
+        self._partitions = partitions
+        self._file = file
+        self._first = first
+        self._large = large
+        self._of: LineSql | None = None
+        self._by_column = False
+        self._given = 0
+        self._reader: FileReader | None = None
+        self._threads: ThreadPoolExecutor | None = None
+        self._coming: asyncio.Future[Found] | None = None
+        self._folder: Path | None = None
+        self._next = 0
+
+    def choose(self, of: LineSql) -> None:
+        if not self._given and self._large:
+            self._of, self._by_column = of, False
+
+    def choose_values(self) -> None:
+        if not self._given and self._large:
+            self._of, self._by_column = _no_line, True
+
+    async def fetch(self, place: Path) -> list[StoredColumn] | None:
+        if _is_pattern(place):
+            return None
+        try:
+            await self._file.fetch(place)
+            # The instants keep their type; no string of them is needed.
+            return await asyncio.to_thread(self._checked, place, replace(self._file, zone="UTC"))
+        except (Unavailable, OSError):
+            return None
+
+    async def table(self) -> ResultTable | None:
+        folder: Path | None = None
+        table: ResultTable | None = None
+        try:
+            folder = scratch().folder("result")
+            place = folder / "result.parquet"
+            if not _is_pattern(place):
+                await self._file.fetch(place)
+                columns = await asyncio.to_thread(self._columns, place, self._file)
+                table = ResultTable(folder, place, columns, self._redacted)
+        except (Unavailable, OSError):
+            pass
+        finally:
+            if table is None and folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+        return table
+
+    def _redacted(self, body: bytes) -> bytes:
+        return bytes(self._file.transport().redacted(body))
+
+    @staticmethod
+    def _checked(place: Path, file: ResultFile) -> list[StoredColumn]:
+        """As _columns(). Raises Unavailable for a file with a secret, which is removed only from partitions."""
+        reader = FileReader(place, file, _no_line, 0)
+        try:
+            if reader.contains(file.transport().secrets_in_rows()):
+                raise Unavailable
+        finally:
+            reader.close()
+        return reader.stored
+
+    @staticmethod
+    def _columns(place: Path, file: ResultFile) -> list[StoredColumn]:
+        reader = FileReader(place, file, _no_line, 0)
+        reader.close()
+        return reader.stored
+
+    def __aiter__(self) -> WholeReader:
+        return self
+
+    async def __anext__(self) -> Batch:
+        self._given += 1
+        if self._given == 1 and self._of is not None:
+            return self._partitions.take_first()
+        if self._of is not None and self._reader is None:
+            try:
+                await self._open(self._of)
+            except Unavailable:
+                self._of = None
+                await self._leave()
+        if self._reader is None or self._of is None:
+            return await anext(self._partitions)
+        return await self._stretch(self._reader, self._of)
+
+    async def aclose(self) -> None:
+        self._of = None
+        await self._partitions.aclose()
+        await self._leave()
+
+    async def _open(self, of: LineSql) -> None:
+        try:
+            folder = self._folder = scratch().folder("result")
+        except OSError as error:
+            raise Unavailable from error
+        place = folder / "result.parquet"
+        if _is_pattern(place):
+            raise Unavailable
+        self._threads = ThreadPoolExecutor(1, "result")
+        # Takes as long as fetching the file.
+        self._threads.submit(import_module, "duckdb")
+        await self._file.fetch(place)
+        opening = self._threads.submit(FileReader, place, self._file, of, self._first)
+        self._reader = await asyncio.shield(asyncio.wrap_future(opening))
+
+    async def _stretch(self, reader: FileReader, of: LineSql) -> Batch:
+        if self._next >= len(reader.stretches):
+            raise StopAsyncIteration
+        start, count = reader.stretches[self._next]
+        coming = self._coming or self._begin(reader, self._next)
+        try:
+            found = await asyncio.shield(coming)
+        finally:
+            if coming.done():
+                self._coming = None
+        self._next += 1
+        if self._next < len(reader.stretches) and not self._by_column:
+            # Making Python objects ahead would only compete with the reader for the GIL.
+            self._coming = self._begin(reader, self._next)
+        return FileBatch(len(self._file.columns), count, of, found, lambda: self._rows(reader, start, count))
+
+    def _begin(self, reader: FileReader, number: int) -> asyncio.Future[Found]:
+        assert self._threads is not None
+        read: Callable[[int, int], Found] = reader.values if self._by_column else reader.text
+        return asyncio.wrap_future(self._threads.submit(read, *reader.stretches[number]))
+
+    def _rows(self, reader: FileReader, start: int, count: int) -> Rows:
+        assert self._threads is not None
+        return self._threads.submit(reader.rows, start, count).result()
+
+    async def _leave(self) -> None:
+        """Nothing of the file remains."""
+        reader, self._reader = self._reader, None
+        threads, self._threads = self._threads, None
+        coming, self._coming = self._coming, None
+        folder, self._folder = self._folder, None
+        if reader is not None:
+            reader.interrupt()
+        if coming is not None:
+            with contextlib.suppress(Exception):
+                await asyncio.wait([coming])
+                coming.exception()
+        if threads is not None:
+            if reader is not None:
+                threads.submit(reader.close)
+            threads.shutdown(wait=True, cancel_futures=False)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _no_line(columns: Sequence[StoredColumn]) -> str:
+    return "''"
+
+
+def _value(column: StoredColumn) -> str:
+    """SQL for a value in the form that Batch.values() describes."""
+    if column.type_id == "boolean":
+        return f"{column.name}::TINYINT"
+    if column.type_id == "float":
+        # The DOUBLE with the digits of its text.
+        return f"{column.name}::VARCHAR::DOUBLE"
+    return column.name if column.type_id in _FORMATS else column.string
+
+
+def _is_pattern(place: Path) -> bool:
+    """Whether DuckDB would take a path for a pattern."""
+    return any(char in str(place) for char in "*?[")

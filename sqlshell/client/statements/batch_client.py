@@ -1,0 +1,300 @@
+"""Batches of statements, for a service that announces the extension `batch`.
+
+The service runs the statements in order and returns the result of each; the caller reads the results one by one.
+Statements that did not run are sent again with the following ones, so that the caller does not see where a batch ends.
+The next batch is sent while the results of the previous one are read, if it is certain that its statements should run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from itertools import islice
+from typing import Protocol
+
+from sqlshell.client.http.transport import Response
+from sqlshell.client.statements.client import Observer, Submission, UnreadOutcome, mark_uncertain
+from sqlshell.client.statements.protocol import Done, Fail, Poll, poll_wait, read_batch
+from sqlshell.context import SessionContext
+from sqlshell.errors import ConnectionBroken, ShellError
+from sqlshell.interface import sqlstate
+from sqlshell.result import Result
+
+REFUSED = frozenset({400, 413, 415})
+"""Responses that mean that the service does not accept these statements together; none of them ran."""
+
+MOST = 500
+"""Maximum statements of a batch."""
+
+SIZE = 64 << 10
+"""Maximum characters of a batch, unless its first statement has more."""
+
+LOOK_SECONDS = 0.02
+"""Minimum interval of lookups of a running batch, in seconds: a lookup takes time from its statements."""
+
+LEAVING_SECONDS = 0.002
+"""How long to wait, in seconds, until a batch that is sent ahead has left, before results that have arrived occupy the
+event loop.
+"""
+
+ENDING_SECONDS = 10.0
+"""How long to wait, in seconds, for the end of a batch whose results are no longer read."""
+
+
+_ROWS = b'"data":'
+"""Occurs in a response that contains rows; cannot occur inside a JSON string."""
+
+
+class Sender(Protocol):
+    """The part of the statements client that batches use."""
+
+    supports_batches: bool | None
+
+    @property
+    def base(self) -> str: ...
+
+    def run(
+        self, submission: Submission, context: SessionContext, observer: Observer | None = None
+    ) -> AsyncGenerator[Result, None]: ...
+
+    async def result(self, done: Done, context: SessionContext, observer: Observer) -> Result: ...
+
+    async def terminate(self, query_id: str, context: SessionContext) -> None: ...
+
+    async def submit_batch(
+        self,
+        statements: Sequence[str],
+        context: SessionContext,
+        stop: bool,
+        read: Callable[[Response], bool],
+        *,
+        idempotent: bool,
+    ) -> bool: ...
+
+    async def look_up_batch(
+        self, statement_id: str, start: int, context: SessionContext, read: Callable[[Response], None]
+    ) -> None: ...
+
+    def uncertain(self, status: int) -> bool: ...
+
+
+class _SendSeparately(Exception):
+    """The next statement must be sent separately."""
+
+
+class BatchRunner:
+    """Sends the statements `asked`; run() returns the results of each, in order.
+
+    `stop` says that a failure ends the batch, `apart` that the service is another process, which works while results
+    are read here.
+    """
+
+    def __init__(self, client: Sender, submission: Sequence[Submission], *, stop: bool, apart: bool) -> None:
+        self._client = client
+        self._stop = stop
+        self._apart = apart
+        self._left = deque(submission)
+        self._taken: deque[Done | Fail] = deque()
+        """The outcomes of the next statements, from the responses."""
+        self._running: Poll | None = None
+        self._over = True
+        """Whether nothing of the last batch will run any more."""
+        self._first = ""
+        self._count = self._listed = 0
+        """The statements of the last batch, and how many of them have an outcome."""
+        self._fresh: list[Done | Fail] = []
+        """The content of the last response, until the next batch is planned."""
+        self._closed = False
+        self._sending: asyncio.Task[None] | None = None
+        """Sends the next batch while results are read."""
+
+    @property
+    def at_hand(self) -> bool:
+        # A batch ends after a result that is not small: only the last one may take long to read.
+        return len(self._taken) > 1
+
+    @property
+    def unread(self) -> int:
+        return len(self._left)
+
+    async def run(
+        self, submission: Submission, context: SessionContext, observer: Observer | None = None
+    ) -> AsyncGenerator[Result, None]:
+        """The result of the next statement, which must be `asked`. Raises as Statements.run()."""
+        observer = observer or Observer()
+        assert self._left[0] is submission
+        try:
+            step = await self._next(context, observer)
+        except _SendSeparately:
+            step = None
+        self._left.popleft()
+        if step is None or (isinstance(step, Fail) and sqlstate.not_ready(step.error.where.sql_state)):
+            # A statement that failed because something was not ready did not run: it is retried like any statement.
+            async for result in self._client.run(submission, context, observer):
+                yield result
+        elif isinstance(step, Fail):
+            observer.statement_id(step.error.where.statement_id)
+            observer.context(step.context)
+            raise step.error
+        else:
+            observer.statement_id(step.head.statement_id or "")
+            yield await self._client.result(step, context, observer)
+
+    async def aclose(self, context: SessionContext, *, patient: bool = True) -> list[UnreadOutcome]:
+        """Stop the batch, and return the outcomes of statements that have run, as far as they are known. Raises
+        nothing.
+
+        If `patient` is not set, the service is not asked.
+        """
+        try:
+            # Statements that have not been sent are not sent any more.
+            self._closed = True
+            async with asyncio.timeout(ENDING_SECONDS):
+                await self._sent_ahead(patient=patient)
+                while patient and not self._over:
+                    if self._running is not None:
+                        await self._client.terminate(self._running.statement_id, context)
+                    await self._look(context)
+                    await asyncio.sleep(0 if self._over else poll_wait(0))
+        except (TimeoutError, ShellError, _SendSeparately):
+            pass
+        self._over = True
+        return [_behind(submission.sql, step) for submission, step in zip(self._left, self._taken, strict=False)]
+
+    async def _next(self, context: SessionContext, observer: Observer) -> Done | Fail:
+        began = time.monotonic()
+        while not self._taken:
+            if self._sending is not None:
+                await self._sent_ahead()
+                continue
+            if self._over:
+                await self._submit(context)
+                continue
+            if self._running is not None:
+                observer.statement_id(self._running.statement_id)
+                observer.progress(self._running.share, self._running.message)
+            await asyncio.sleep(max(LOOK_SECONDS, poll_wait(time.monotonic() - began)))
+            await self._look(context)
+        fresh, self._fresh = self._fresh, []
+        if fresh and self._may_send_ahead(fresh, context):
+            self._sending = asyncio.ensure_future(self._send_ahead(context))
+            await asyncio.wait([self._sending], timeout=LEAVING_SECONDS)
+        return self._taken.popleft()
+
+    def _may_send_ahead(self, told: Sequence[Done | Fail], context: SessionContext) -> bool:
+        """Whether the next statements can be sent before the results at hand, which end with `told`, have been read.
+
+        They cannot after a failure, if the context has changed, or if a result has not arrived completely, because
+        reading it may fail.
+        """
+        if not self._apart or not self._over or self._listed < self._count or len(self._next_ones()) < 2:
+            return False
+        for step in told:
+            metadata = step.head.metadata if isinstance(step, Done) else None
+            if metadata is None or metadata.dataplane_request is not None:
+                return False
+            if context.adopt(metadata.context) != context:
+                return False
+        last = told[-1]
+        return isinstance(last, Done) and (_ROWS in last.body or not _columns(last))
+
+    async def _send_ahead(self, context: SessionContext) -> None:
+        if not self._closed:
+            await self._submit(context)
+
+    async def _sent_ahead(self, *, patient: bool = True) -> None:
+        """Wait for the response to the batch that was sent ahead, or discard it. Raises as _submit()."""
+        sending, self._sending = self._sending, None
+        if sending is None:
+            return
+        try:
+            if patient:
+                await sending
+        finally:
+            sending.cancel()
+
+    def _next_ones(self) -> list[Submission]:
+        """The next statements without an outcome, as many as a batch may contain."""
+        found: list[Submission] = []
+        size = 0
+        for item in islice(self._left, len(self._taken), len(self._taken) + MOST):
+            size += len(item.sql)
+            if found and size > SIZE:
+                break
+            found.append(item)
+        return found
+
+    async def _submit(self, context: SessionContext) -> None:
+        """Send the next statements. Raises _SendSeparately if they cannot be sent together, or if none of the previous
+        batch ran.
+        """
+        ran = self._listed or not self._count
+        left = self._next_ones()
+        if len(left) < 2 or not ran or not self._client.supports_batches:
+            raise _SendSeparately
+        idempotent = all(item.reads_only for item in left)
+
+        def read(answer: Response) -> bool:
+            if answer.status in REFUSED:
+                return False
+            self._count, self._listed = len(left), 0
+            error = self._take(answer)
+            if error is not None:
+                if not idempotent and (answer.status in {200, 202} or self._client.uncertain(answer.status)):
+                    mark_uncertain(error, len(left) - 1)
+                raise error
+            return True
+
+        try:
+            taken = await self._client.submit_batch(
+                [item.text for item in left], context, self._stop, read, idempotent=idempotent
+            )
+        except ConnectionBroken as error:
+            if not idempotent:
+                mark_uncertain(error, len(left) - 1)
+            raise
+        if not taken:
+            self._client.supports_batches = False
+            raise _SendSeparately
+
+    async def _look(self, context: SessionContext) -> None:
+        """Look the batch up: what has been done since the last response."""
+
+        def read(answer: Response) -> None:
+            error = self._take(answer)
+            if error is not None:
+                raise error
+
+        try:
+            await self._client.look_up_batch(self._first, self._listed, context, read)
+        except ShellError as error:
+            # The outcome of these statements is unknown.
+            self._over = True
+            mark_uncertain(error, self._count - self._listed - 1)
+            raise
+
+    def _take(self, answer: Response) -> ShellError | None:
+        """Store the outcomes in a response; raises its error if it is not a response to a batch."""
+        found = read_batch(answer.status, answer.headers, answer.body, self._client.base, self._count - self._listed)
+        if isinstance(found, Fail):
+            return found.error
+        self._first = self._first if self._listed else found.statement_id
+        self._listed += len(found.ended)
+        self._taken.extend(found.ended)
+        self._fresh = found.ended
+        self._running, self._over = found.running, found.over
+        return None
+
+
+def _columns(done: Done) -> bool:
+    return bool(done.head.metadata is not None and done.head.metadata.columns)
+
+
+def _behind(sql: str, step: Done | Fail) -> UnreadOutcome:
+    if isinstance(step, Fail):
+        where = step.error.where
+        return UnreadOutcome(sql, where.statement_id, where.sql_state, step.error.message)
+    head = step.head
+    return UnreadOutcome(sql, head.statement_id or "", head.sql_state or sqlstate.DONE, head.message or "")

@@ -1,0 +1,164 @@
+"""Connections and cursors for asyncio: those of PEP 249, with coroutines for the methods that wait."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from sqlshell.dbapi.binding import Parameters
+from sqlshell.dbapi.connection_state import ConnectionState
+from sqlshell.dbapi.cursors import Attachments, CursorState
+from sqlshell.dbapi.exceptions import translated
+from sqlshell.dbapi.opening import opened, reporting
+from sqlshell.dbapi.values.typed_rows import Row
+
+if TYPE_CHECKING:
+    from sqlshell.dbapi.arrow import ArrowResult
+
+
+async def aconnect(target: str | os.PathLike[str] = "", *, autocommit: bool = False, **options: Any) -> AsyncConnection:
+    """Connect as connect() does, on the running event loop. Raises the same exceptions."""
+    with reporting() as warn, translated():
+        return AsyncConnection(await opened(target, options, warn, autocommit=autocommit))
+
+
+class AsyncConnection(ConnectionState):
+    """A session at a service. Tasks can share it; their statements run one after another.
+
+    `async with` commits at the end, or rolls back after an exception, and closes the connection. If a task is canceled
+    while it waits for a statement, the service cancels the statement.
+    """
+
+    def cursor(self) -> AsyncCursor:
+        """Raises InterfaceError if the connection is closed."""
+        self._session.check()
+        return AsyncCursor(self)
+
+    async def execute(
+        self, sql: str, parameters: Parameters | None = None, *, attachments: Attachments | None = None
+    ) -> AsyncCursor:
+        """Execute a statement with a new cursor, and return the cursor. Raises the exceptions of Cursor.execute()."""
+        return await self.cursor().execute(sql, parameters, attachments=attachments)
+
+    async def commit(self) -> None:
+        """Commit the open transaction, if any. Raises InternalError if it had failed; it is then rolled back."""
+        with translated():
+            await self._session.commit()
+
+    async def rollback(self) -> None:
+        """Roll back the open transaction, if any."""
+        with translated():
+            await self._session.rollback()
+
+    async def cancel(self) -> None:
+        """Cancel the running statement, from another task. The statement then fails with sqlState 57000."""
+        with translated():
+            self._session.check()
+            await self._session.cancel()
+
+    async def close(self) -> None:
+        """Roll back the open transaction and end the session. Does nothing if the connection is closed."""
+        with translated():
+            await self._session.aclose()
+
+    async def __aenter__(self) -> AsyncConnection:
+        self._session.check()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if not self.closed and kind is None:
+                await self.commit()
+        finally:
+            await self.close()
+
+
+class AsyncCursor(CursorState):
+    """Executes statements and fetches their rows, which are streamed. Only one task can use it at a time."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        super().__init__(connection._session)
+        self.connection = connection
+
+    async def execute(
+        self, sql: str, parameters: Parameters | None = None, *, attachments: Attachments | None = None
+    ) -> AsyncCursor:
+        """Execute one statement or several, as Cursor.execute() does, and return this cursor."""
+        with translated():
+            await self._execute(sql, parameters, attachments)
+        return self
+
+    async def executemany(self, sql: str, rows: Iterable[Parameters]) -> AsyncCursor:
+        """Execute a statement once for each row of parameters, as Cursor.executemany() does."""
+        with translated():
+            await self._leave()
+        for group in self._groups(sql, rows):
+            with translated():
+                await self._run_group(group)
+        return self
+
+    async def fetchone(self) -> Row | None:
+        """The next row, or None after the last one. Raises ProgrammingError if there is no result, and DataError."""
+        with translated():
+            found = await self._many(1)
+        return found[0] if found else None
+
+    async def fetchmany(self, size: int | None = None) -> list[Row]:
+        """The next `size` rows (by default `arraysize`), or fewer at the end. Raises as fetchone()."""
+        with translated():
+            return await self._many(self.arraysize if size is None else size)
+
+    async def fetchall(self) -> list[Row]:
+        """All remaining rows. Raises as fetchone()."""
+        with translated():
+            return await self._all()
+
+    async def fetch_arrow(self) -> ArrowResult:
+        """The remaining rows as an object with the Arrow PyCapsule interface. Raises as fetchone()."""
+        with translated():
+            return await self._arrow()
+
+    async def fetch_df(self, library: str = "") -> Any:
+        """The remaining rows as a DataFrame of `library`, "pandas" or "polars"; without it, of the first one installed.
+
+        Raises NotSupportedError if the library is not installed, and the exceptions of fetch_arrow().
+        """
+        from sqlshell.dbapi.arrow import frame_of
+
+        return frame_of(await self.fetch_arrow(), library)
+
+    async def nextset(self) -> bool | None:
+        """Go to the result of the next statement. Returns None if there is none."""
+        with translated():
+            return await self._next_set() or None
+
+    async def cancel(self) -> None:
+        """Cancel the running statement, from another task."""
+        await self.connection.cancel()
+
+    async def close(self) -> None:
+        """Discard the remaining rows. Does nothing if the cursor is closed."""
+        with translated():
+            await self._close()
+
+    def __aiter__(self) -> AsyncIterator[Row]:
+        return self
+
+    async def __anext__(self) -> Row:
+        row = await self.fetchone()
+        if row is None:
+            raise StopAsyncIteration
+        return row
+
+    async def __aenter__(self) -> AsyncCursor:
+        self._check()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,188 @@
+"""The rows that a cursor has not fetched yet as an Arrow stream or a data frame, typed by DuckDB."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import shutil
+import warnings
+import weakref
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlshell.dbapi.exceptions import DataError, NotSupportedError, ProgrammingError
+from sqlshell.interface.types import Kind, base, kind, size_of
+from sqlshell.origin import Own
+from sqlshell.output.csv_file import write_csv_file
+from sqlshell.output.writers.column_names import distinct_names
+from sqlshell.result import Column, Result, StoredColumn
+from sqlshell.runtime.scratch import scratch
+from sqlshell.sql.duckdb_csv import PADDING, distinct_for_duckdb, select_from_csv
+from sqlshell.sql.duckdb_types import BYTES, TEXT, duckdb_type, is_nested
+from sqlshell.sql.identifiers import always_quoted, literal
+
+if TYPE_CHECKING:
+    import duckdb
+
+DISK_BYTES: Final = 16 << 30
+"""The maximum size of a result as text."""
+
+SMALL: Final = 8 << 20
+"""A result with at most this many bytes of text is kept in memory."""
+
+_NANOSECONDS: Final = {"TIME": "TIME_NS", "TIMESTAMP": "TIMESTAMP_NS", "TIMESTAMP_LTZ": "TIMESTAMPTZ_NS"}
+
+
+class ArrowResult:
+    """A result for consumers of the Arrow PyCapsule interface, such as pyarrow, polars and DuckDB.
+
+    The rows are in a temporary file. Each stream reads it from the beginning, a few thousand rows at a time.
+    """
+
+    def __init__(self, root: duckdb.DuckDBPyConnection, query: str, columns: Sequence[Column], folder: Path) -> None:
+        self._root = root
+        self._query = query
+        self._columns = columns
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        # A connection has one open stream at a time.
+        return self._root.cursor().sql(self._query).__arrow_c_stream__(requested_schema)
+
+    @property
+    def relation(self) -> duckdb.DuckDBPyRelation:
+        """The rows as a relation of DuckDB's Python module, which this object has to outlive."""
+        return self._root.sql(self._query)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame; decimals are objects of the class Decimal. Raises DataError."""
+        import duckdb
+
+        exact = [
+            name
+            for name, column in zip(self.relation.columns, self._columns, strict=True)
+            if column.kind is Kind.DECIMAL
+        ]
+        texts = ", ".join(f"{always_quoted(name)}::VARCHAR AS {always_quoted(name)}" for name in exact)
+        try:
+            with warnings.catch_warnings():
+                # DuckDB calls methods that pandas 3.1 has deprecated.
+                warnings.simplefilter("ignore")
+                frame = self.relation.project(f"* REPLACE ({texts})" if exact else "*").df()
+        except duckdb.Error as error:
+            raise _unfit(error) from None
+        for name in exact:
+            # pandas has no type for decimals.
+            values = [Decimal(value) if isinstance(value, str) else None for value in frame[name]]
+            frame[name] = frame[name].astype(object)
+            frame[name] = type(frame[name])(values, dtype=object)
+        return frame
+
+
+async def arrow_of(result: Result) -> ArrowResult:
+    """The rows of a result. Raises DataError if Arrow has no type for a value, and what reading the result raises."""
+    folder = scratch().folder("arrow")
+    names = distinct_for_duckdb(distinct_names(result.columns))
+    types = [arrow_type(column.type) for column in result.columns]
+    try:
+        place = folder / "rows.parquet"
+        stored = await result.whole.fetch(place) if result.whole is not None else None
+        if stored is not None:
+            await result.batches.aclose()
+            root, query = await asyncio.to_thread(_from_file, place, stored, names, types)
+        else:
+            place.unlink(missing_ok=True)
+            rows = folder / "rows.csv"
+            await write_csv_file(result, Own(str(rows)), DISK_BYTES, PADDING)
+            root, query = await asyncio.to_thread(_loaded, rows, select_from_csv(str(rows), names, types))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return ArrowResult(root, query, result.columns, folder)
+
+
+def arrow_type(text: str) -> str:
+    """The type of DuckDB whose Arrow type holds the values of a type of the interface."""
+    name, sizes = base(text), size_of(text)
+    if kind(text) is Kind.DECIMAL and sizes and sizes[0] > 38:
+        # DuckDB would give a decimal of 38 digits whatever the digits of a HUGEINT.
+        return "DECIMAL(38,0)"
+    return _NANOSECONDS[name] if name in _NANOSECONDS and sizes and sizes[0] > 6 else duckdb_type(text)
+
+
+def _from_file(
+    place: Path, stored: Sequence[StoredColumn], names: Sequence[str], types: Sequence[str]
+) -> tuple[duckdb.DuckDBPyConnection, str]:
+    import duckdb
+
+    from sqlshell.client.results.result_table import opened
+
+    source = f"read_parquet({literal(str(place))})"
+    values = [_value(column, kind) for column, kind in zip(stored, types, strict=True)]
+    chosen = ", ".join(f"{value} AS {always_quoted(name)}" for value, name in zip(values, names, strict=True))
+    root = opened(place)
+    try:
+        # What may fail does so here, not in the consumer of the stream.
+        casts = [
+            f"count({value})"
+            for column, kind, value in zip(stored, types, values, strict=True)
+            if column.is_text and kind != TEXT
+        ]
+        if casts:
+            root.execute(f"SELECT {', '.join(casts)} FROM {source}").fetchall()
+    except duckdb.Error as error:
+        root.close()
+        raise _unfit(error) from None
+    return root, f"SELECT {chosen} FROM {source}"
+
+
+def _value(column: StoredColumn, kind: str) -> str:
+    """SQL for a value of a file as a type of DuckDB."""
+    if column.is_text and kind == BYTES:
+        return f"from_base64({column.name})"
+    if column.is_text and is_nested(kind):
+        return f"CAST(json({column.name}) AS {kind})"
+    return f"CAST({column.name} AS {kind})"
+
+
+def _loaded(rows: Path, query: str) -> tuple[duckdb.DuckDBPyConnection, str]:
+    import duckdb
+
+    small = rows.stat().st_size <= SMALL
+    connection = duckdb.connect(
+        ":memory:" if small else str(rows.with_suffix(".duckdb")), config={"autoinstall_known_extensions": "false"}
+    )
+    try:
+        connection.execute("SET TimeZone = 'UTC'")
+        # In an interactive Python DuckDB prints progress to stdout.
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute(f"CREATE TABLE result AS {query}")
+    except duckdb.Error as error:
+        connection.close()
+        raise _unfit(error) from None
+    rows.unlink()
+    return connection, "FROM result"
+
+
+def _unfit(error: Exception) -> DataError:
+    return DataError(f"Arrow has no value for this: {str(error).splitlines()[0]}", hint="cast the column to VARCHAR")
+
+
+def frame_of(rows: ArrowResult, library: str = "") -> Any:
+    """A DataFrame of `library`, pandas or polars; without it that of pandas, or of polars if pandas is not installed.
+
+    Raises ProgrammingError for another library, NotSupportedError if the library is not installed, and DataError.
+    """
+    if library not in {"", "pandas", "polars"}:
+        raise ProgrammingError(f"unknown library {library!r}: use pandas or polars")
+    wanted = [library] if library else ["pandas", "polars"]
+    found = next((name for name in wanted if importlib.util.find_spec(name) is not None), "")
+    if found == "pandas":
+        return rows.to_pandas()
+    if found == "polars":
+        import polars
+
+        return polars.DataFrame(rows)
+    raise NotSupportedError(f"fetch_df() requires {' or '.join(wanted)}", hint=f"run: pip install {wanted[0]}")

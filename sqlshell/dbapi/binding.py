@@ -1,0 +1,182 @@
+"""Parameters: where a statement has placeholders, and the statement with literals in their places.
+
+A sequence fills `?`, a mapping fills `:name`. Text in strings, quoted names, comments and dollar quotes is not a
+placeholder. If engines disagree on where the strings of a statement end, the statement is refused with parameters,
+because a literal could end up inside a string.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from sqlshell.dbapi.exceptions import ProgrammingError
+from sqlshell.dbapi.values.literals import literal_of
+from sqlshell.sql.analysis.lexed import lexed
+from sqlshell.sql.analysis.tokens import Token
+from sqlshell.sql.variables import references
+
+Parameters = Sequence[Any] | Mapping[str, Any]
+
+BATCH_CHARACTERS: Final = 256 << 10
+BATCH_ROWS: Final = 2_000
+"""The maximum size of one INSERT of executemany(), unless a single row is larger."""
+
+_SAFE: Final = frozenset(["", *" \t\n(),[]{};=<>+*:"])
+"""The characters next to which a literal can stand without a space."""
+
+_NAMED: Final = re.compile(r":(\w+)")
+
+
+class Template(Struct, frozen=True):
+    """A statement in pieces: literals stand between them. `names` is empty for `?`."""
+
+    pieces: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+    def filled(self, literals: Sequence[str]) -> str:
+        made = [self.pieces[0]]
+        for text, piece in zip(literals, self.pieces[1:], strict=True):
+            made += (text, piece)
+        return "".join(made)
+
+    def literals(self, parameters: Parameters) -> list[str]:
+        """The literals for the placeholders. Raises ProgrammingError, DataError."""
+        count = len(self.pieces) - 1
+        if isinstance(parameters, Mapping):
+            try:
+                return [literal_of(parameters[name]) for name in self.names]
+            except KeyError as error:
+                raise ProgrammingError(f"no value for the placeholder :{error.args[0]}") from None
+        if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence):
+            raise ProgrammingError(
+                f"parameters are a sequence or a mapping, not {type(parameters).__name__}", hint="write (value,)"
+            )
+        if len(parameters) != count:
+            given = len(parameters)
+            raise ProgrammingError(
+                f"the statement has {count} placeholder{'' if count == 1 else 's'}, but {given}"
+                f" value{' was' if given == 1 else 's were'} given"
+            )
+        return list(map(literal_of, parameters))
+
+
+def bound(sql: str, parameters: Parameters | None) -> str:
+    """The statement with its parameters; unchanged if there are none (None). Raises ProgrammingError, DataError."""
+    if not isinstance(sql, str):
+        raise ProgrammingError(f"a statement is a str, not {type(sql).__name__}")
+    if parameters is None:
+        return sql
+    template = template_of(sql, named=isinstance(parameters, Mapping))
+    return template.filled(template.literals(parameters))
+
+
+@functools.lru_cache(maxsize=128)
+def template_of(sql: str, *, named: bool) -> Template:
+    """The statement split at its placeholders. Raises ProgrammingError if engines disagree on where they are."""
+    readings = _readings(sql)
+    if named:
+        spans = [(start, end) for start, end in references(sql) if _NAMED.fullmatch(sql, start, end)]
+    else:
+        spans = [(token.start, token.end) for token in readings[0] if token.text == "?"]
+    ends = {token.end for token in readings[0] if token.kind == "string"}
+    pieces, done = [], 0
+    for start, end in spans:
+        if len(sql[:start].rstrip()) in ends:
+            raise ProgrammingError("a placeholder directly follows a string: the two would be read as one")
+        # A literal never touches a word: behind an `e` its quote would begin a string with escapes.
+        before = "" if sql[start - 1 : start] in _SAFE else " "
+        pieces.append(f"{sql[done:start]}{before}")
+        done = end
+    names = tuple(sql[start + 1 : end] for start, end in spans) if named else ()
+    pieces.append(sql[done:])
+    return Template((pieces[0], *(piece if piece[:1] in _SAFE else f" {piece}" for piece in pieces[1:])), names)
+
+
+def _readings(sql: str) -> Sequence[Sequence[Token]]:
+    """The tokens of a statement. Raises ProgrammingError if engines disagree on them."""
+    readings = lexed(sql).readings
+    found = [{token.start: token.end for token in each if _matters(token)} for each in readings]
+    if any(each != found[0] for each in found):
+        raise ProgrammingError(
+            "it depends on the engine where the strings or comments of this statement end",
+            hint="write no backslash before a quote and no comment inside a comment, or pass the text as a parameter",
+        )
+    return readings
+
+
+def _matters(token: Token) -> bool:
+    return token.kind in {"string", "name"} or token.text in {"?", ":"}
+
+
+class RowInsert(Struct, frozen=True):
+    """An INSERT … VALUES (…): `head` ends before the row, `row` is the row with its placeholders, `tail` follows it."""
+
+    head: str
+    row: Template
+    tail: str
+
+    def statements(self, rows: Iterable[Parameters]) -> Iterator[tuple[str, int]]:
+        """INSERTs of many rows each, with their numbers of rows.
+
+        Rows whose values have other types go into another INSERT: engines find one type for each column of VALUES, and
+        would make floats of the decimals beside one. Raises ProgrammingError, DataError.
+        """
+        made: list[str] = []
+        size = 0
+        types: list[type] = []
+        for row in rows:
+            text = self.row.filled(self.row.literals(row))
+            values = [row[name] for name in self.row.names] if isinstance(row, Mapping) else row
+            given = [type(value) for value in values]
+            full = len(made) >= BATCH_ROWS or size + len(text) > BATCH_CHARACTERS
+            if made and (full or not _alike(types, given)):
+                yield self._statement(made), len(made)
+                made, size = [], 0
+            if not made:
+                types = given
+            types = [new if old is type(None) else old for old, new in zip(types, given, strict=True)]
+            made.append(text)
+            size += len(text)
+        if made:
+            yield self._statement(made), len(made)
+
+    def _statement(self, rows: Sequence[str]) -> str:
+        return f"{self.head}{', '.join(rows)}{self.tail}"
+
+
+def _alike(types: Sequence[type], others: Sequence[type]) -> bool:
+    none = type(None)
+    return all(one is other or one is none or other is none for one, other in zip(types, others, strict=True))
+
+
+def row_insert(sql: str, *, named: bool) -> RowInsert | None:
+    """The statement as an INSERT of one row, all of whose placeholders are in its VALUES; None for any other.
+
+    Raises ProgrammingError as template_of() does.
+    """
+    given = _readings(sql)[0]
+    if not given or given[0].word != "INSERT":
+        return None
+    values = next((at for at, token in enumerate(given) if token.word == "VALUES"), len(given))
+    if values + 1 >= len(given) or given[values + 1].text != "(":
+        return None
+    depth = 0
+    for token in given[values + 1 :]:
+        depth += (token.text in "([{") - (token.text in ")]}") if token.kind == "sign" else 0
+        if not depth:
+            break
+    else:
+        return None
+    start, end = given[values + 1].start, token.end
+    tail = [each for each in given if each.start >= end]
+    if any(each.text == ";" for each in tail[:-1]) or (tail and tail[0].text == ","):
+        return None
+    whole, row = template_of(sql, named=named), template_of(sql[start:end], named=named)
+    if len(whole.pieces) != len(row.pieces):
+        return None
+    return RowInsert(sql[:start], row, sql[end:])

@@ -1,0 +1,310 @@
+"""What both kinds of cursors have in common: the attributes of PEP 249, executing statements, and reading rows."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sqlshell.client.http.upload import Attachment, attachment, checked_name
+from sqlshell.dbapi.binding import Parameters, RowInsert, bound, row_insert, template_of
+from sqlshell.dbapi.bulk import copy_statement, parts, written
+from sqlshell.dbapi.exceptions import InterfaceError, ProgrammingError
+from sqlshell.dbapi.session import Running, Session
+from sqlshell.dbapi.values.typed_rows import Row, RowDecoder
+from sqlshell.interface.types import Kind, size_of
+from sqlshell.origin import Own
+from sqlshell.result import Batch, Column, Partitions, Result
+from sqlshell.runtime.scratch import scratch
+
+if TYPE_CHECKING:
+    from sqlshell.dbapi.arrow import ArrowResult
+
+Attachments = Mapping[str, str | os.PathLike[str] | bytes]
+"""Files for a statement, by the names that the SQL uses: paths, or their contents as bytes."""
+
+TOGETHER = 500
+"""The number of statements of executemany() that are sent together."""
+
+
+class Description(NamedTuple):
+    """A column of a result, as PEP 249 describes one. `type_code` is the interface's type, such as `DECIMAL(10,2)`."""
+
+    name: str
+    type_code: str
+    display_size: int | None
+    internal_size: int | None
+    precision: int | None
+    scale: int | None
+    null_ok: bool | None
+
+
+class Group(Struct, frozen=True):
+    """Statements that are sent together, or one with a file; `rows` is how many rows they insert, None if unknown."""
+
+    statements: list[str]
+    rows: int | None = None
+    file: Path | None = None
+
+
+class CursorState:
+    """The attributes of a cursor. The coroutines do the work of the methods that wait."""
+
+    def __init__(self, session: Session) -> None:
+        self.arraysize = 1
+        self.description: list[Description] | None = None
+        self.rowcount = -1
+        self.sqlstate = ""
+        self.statusmessage = ""
+        self.closed = False
+        self._session = session
+        self._running = Running()
+        self._results: list[Result] = []
+        self._result: Result | None = None
+        self._decoder = RowDecoder(())
+        self._rows: list[Row] = []
+        self._at = 0
+        self._read = 0
+        self._batch: Batch | None = None
+
+    @property
+    def statement_id(self) -> str:
+        """The ID that the service assigned to the statement, also while it runs; "" before that."""
+        return self._running.statement_id
+
+    @property
+    def rownumber(self) -> int | None:
+        """The index of the next row in the result, starting at 0; None without a result."""
+        return None if self.description is None else self._read
+
+    def setinputsizes(self, sizes: Sequence[object]) -> None:
+        """Does nothing, because each value determines its type."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Does nothing, because the length of values is not limited."""
+
+    async def _execute(self, sql: str, parameters: Parameters | None, attachments: Attachments | None) -> None:
+        await self._leave()
+        text = bound(sql, parameters)
+        folder: list[Path] = []
+        try:
+            files = self._files(attachments or {}, folder)
+            results = await self._session.execute(text, files, self._running)
+        finally:
+            for path in folder:
+                shutil.rmtree(path, ignore_errors=True)
+        self._results = results
+        self._next()
+
+    def _groups(self, sql: str, rows: Iterable[Parameters]) -> Iterator[Group]:
+        """The statements of executemany(). Raises what iterating `rows` and Template.literals() raise."""
+        each = iter(rows)
+        first = next(each, None)
+        if first is None:
+            return
+        named = isinstance(first, Mapping)
+        each = itertools.chain([first], each)
+        insert = row_insert(sql, named=named)
+        if insert is not None:
+            yield from self._inserts(insert, each)
+            return
+        template = template_of(sql, named=named)
+        while texts := [template.filled(template.literals(row)) for row in islice(each, TOGETHER)]:
+            yield Group(texts)
+
+    def _inserts(self, insert: RowInsert, rows: Iterator[Parameters]) -> Iterator[Group]:
+        copy = copy_statement(insert) if self._session.loads_files else None
+        if copy is None:
+            for text, count in insert.statements(rows):
+                yield Group([text], count)
+            return
+        for part in parts(rows):
+            file = written(part, insert.row.names, len(insert.row.pieces) - 1)
+            if file is not None:
+                yield Group([copy], len(part), file)
+            else:
+                yield from (Group([text], count) for text, count in insert.statements(part))
+
+    async def _run_group(self, group: Group) -> None:
+        if group.file is not None:
+            await self._load(group, group.file)
+            return
+        changed = max(self.rowcount, 0)
+        known = True
+        async for result in self._session.execute_each(group.statements, self._running):
+            await result.batches.aclose()
+            self._tell(result)
+            # If the service reports no number, an INSERT of n rows has inserted n.
+            number = result.changed_rows if result.changed_rows is not None else group.rows
+            known = known and number is not None
+            changed += number or 0
+        self.rowcount = changed if known else -1
+
+    async def _load(self, group: Group, file: Path) -> None:
+        try:
+            given = attachment(Own(str(file)), self._session.upload_limit)
+            for result in await self._session.execute(group.statements[0], [given], self._running):
+                await result.batches.aclose()
+                self._tell(result)
+            self.rowcount = max(self.rowcount, 0) + (group.rows or 0)
+        finally:
+            shutil.rmtree(file.parent, ignore_errors=True)
+
+    async def _more(self) -> bool:
+        """Read the next rows; False at the end. Raises ProgrammingError if there is no result."""
+        self._check()
+        if self._result is None or self.description is None:
+            raise ProgrammingError("there are no rows: no statement was executed, or it returns none")
+        async for batch in self._result.batches:
+            self._rows, self._at, self._batch = self._decoder.rows(batch), 0, batch
+            if self._rows:
+                return True
+        self._rows, self._at, self._batch = [], 0, None
+        return False
+
+    async def _all(self) -> list[Row]:
+        self._check()
+        found = self._rest()
+        while await self._more():
+            found += self._rest()
+        return found
+
+    async def _many(self, size: int) -> list[Row]:
+        self._check()
+        found = self._taken(size)
+        while len(found) < size and await self._more():
+            found += self._taken(size - len(found))
+        return found
+
+    async def _arrow(self) -> ArrowResult:
+        """The remaining rows of the result, which is read to its end."""
+        from sqlshell.dbapi.arrow import arrow_of
+
+        self._check()
+        result = self._result
+        if result is None or self.description is None:
+            raise ProgrammingError("there are no rows: no statement was executed, or it returns none")
+        if self._read:
+            result = replace(result, batches=_Remaining(self._batch, self._at, result.batches), whole=None)
+        self._rows, self._at, self._batch = [], 0, None
+        return await arrow_of(result)
+
+    async def _next_set(self) -> bool:
+        self._check()
+        if not self._results:
+            return False
+        await self._abandon()
+        self._next()
+        return True
+
+    async def _leave(self) -> None:
+        """Discard the current results."""
+        self._check()
+        while self._result is not None:
+            await self._abandon()
+            self._result = self._results.pop(0) if self._results else None
+        self.description, self.rowcount = None, -1
+        self._running.statement_id = self.sqlstate = self.statusmessage = ""
+
+    async def _abandon(self) -> None:
+        result, self._result = self._result, None
+        self._rows, self._at, self._batch = [], 0, None
+        if result is not None:
+            await result.batches.aclose()
+            if result.endless is not None and not result.endless.ended and result.endless.query_id:
+                await self._session.terminate(result.endless.query_id)
+
+    async def _close(self) -> None:
+        if not self.closed:
+            if not self._session.closed:
+                await self._leave()
+            self.closed = True
+
+    def _check(self) -> None:
+        if self.closed:
+            raise InterfaceError("the cursor is closed")
+        self._session.check()
+
+    def _taken(self, size: int) -> list[Row]:
+        """Up to `size` of the rows in memory."""
+        found = self._rows[self._at : self._at + size]
+        self._at += len(found)
+        self._read += len(found)
+        return found
+
+    def _rest(self) -> list[Row]:
+        found = self._rows[self._at :] if self._at else self._rows
+        self._read += len(found)
+        self._rows, self._at, self._batch = [], 0, None
+        return found
+
+    def _next(self) -> None:
+        """Start reading the next result."""
+        result = self._results.pop(0)
+        self._tell(result)
+        self._read = 0
+        if result.columns:
+            self._result = result
+            if result.whole is not None:
+                result.whole.choose_values()
+            self._decoder = RowDecoder(result.columns)
+            self.description = [_described(column) for column in result.columns]
+            self.rowcount = -1 if result.row_count is None or result.endless is not None else result.row_count
+        else:
+            self._result, self.description = result, None
+            self.rowcount = -1 if result.changed_rows is None else result.changed_rows
+
+    def _tell(self, result: Result) -> None:
+        self._running.statement_id = result.statement_id
+        self.sqlstate, self.statusmessage = result.sql_state, result.message
+
+    def _files(self, attachments: Attachments, folder: list[Path]) -> list[Attachment]:
+        """The files of a statement. Contents given as bytes are written to a new folder, appended to `folder`."""
+        found: list[Attachment] = []
+        for name, given in attachments.items():
+            if isinstance(given, bytes):
+                if not folder:
+                    folder.append(scratch().folder("attachments"))
+                path = folder[0] / str(len(found))
+                path.write_bytes(given)
+            else:
+                path = Path(given)
+            file = attachment(Own(str(path)), self._session.upload_limit)
+            found.append(replace(file, name=checked_name(name)))
+        return found
+
+
+class _Remaining:
+    """The rows of a batch that were not fetched, and the following batches."""
+
+    def __init__(self, batch: Batch | None, at: int, batches: Partitions) -> None:
+        self._batch = batch
+        self._at = at
+        self._batches = batches
+
+    def __aiter__(self) -> _Remaining:
+        return self
+
+    async def __anext__(self) -> Batch:
+        batch, self._batch = self._batch, None
+        if batch is not None and self._at < len(batch.rows):
+            return Batch(batch.width, rows=batch.rows[self._at :])
+        return await anext(self._batches)
+
+    async def aclose(self) -> None:
+        await self._batches.aclose()
+
+
+def _described(column: Column) -> Description:
+    sizes = size_of(column.type)
+    code = column.exact_type
+    precision, scale = (*sizes, 0)[:2] if sizes and column.kind is Kind.DECIMAL else (None, None)
+    internal = sizes[0] if sizes and column.kind in {Kind.TEXT, Kind.BYTES} else None
+    return Description(column.name, code, None, internal, precision, scale, column.nullable)

@@ -1,0 +1,272 @@
+"""A session at a service: its context, its transaction and its statements. Both kinds of connections use it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from msgspec.structs import replace
+
+from sqlshell.client.http.upload import Attachment
+from sqlshell.client.service import Service
+from sqlshell.client.statements.client import Observer, Submission
+from sqlshell.context import SessionContext
+from sqlshell.dbapi.bulk import EXTENSION, MOST_BYTES
+from sqlshell.dbapi.exceptions import InterfaceError, InternalError, NotSupportedError, ProgrammingError
+from sqlshell.errors import ShellError, StatementError
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ContextEcho
+from sqlshell.launch.destination import known_zone
+from sqlshell.result import Result
+from sqlshell.sql.analysis.error_places import span_of
+from sqlshell.sql.analysis.kinds import reads_only
+from sqlshell.sql.analysis.lexed import Lexed, lexed
+from sqlshell.sql.analysis.policy import Policy
+from sqlshell.sql.analysis.transaction import FAILED, Transaction
+
+ENDING_SECONDS = 10.0
+"""How long to wait for the end of a query that is no longer read, in seconds."""
+
+_OF_TRANSACTIONS = frozenset({"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"})
+
+_LEAVES = {"organization": ("database", "schema", "store", "compute_pool"), "database": ("schema",)}
+"""Parts of the context that belong to another part."""
+
+
+class Running:
+    """A running statement. `statement_id` is "" until the service has assigned one."""
+
+    def __init__(self) -> None:
+        self.statement_id = ""
+        self.canceled = False
+
+
+class Session:
+    """Runs statements one after another. All coroutines run on one event loop.
+
+    `own_session` is the ID of the session that ends with this connection, "" if the caller joined an existing one.
+    `release` stops an embedded service and waits for it.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        context: SessionContext,
+        policy: Policy,
+        release: Callable[[], None],
+        *,
+        own_session: str = "",
+        embedded: bool = False,
+        upload_limit: int = 0,
+        autocommit: bool = False,
+    ) -> None:
+        self.context = context
+        self.release = release
+        self.upload_limit = upload_limit
+        self.closed = False
+        self._autocommit = autocommit
+        self._service = service
+        self._client = service.statements
+        self._policy = policy
+        self._own_session = own_session
+        self._embedded = embedded
+        self._transaction = Transaction()
+        self._turn = asyncio.Lock()
+        self._running: Running | None = None
+
+    @property
+    def autocommit(self) -> bool:
+        return self._autocommit
+
+    @autocommit.setter
+    def autocommit(self, value: bool) -> None:
+        if self._transaction.state and value != self._autocommit:
+            raise ProgrammingError("autocommit cannot be changed in a transaction", hint="commit or roll back first")
+        self._autocommit = value
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, or has failed and not been rolled back."""
+        return bool(self._transaction.state)
+
+    @property
+    def loads_files(self) -> bool:
+        """Whether rows can be sent as a file: the service announced that, and a policy cannot tell it from INSERT."""
+        allowed = not self._policy.read_only and not self._policy.confirm
+        fits = not 0 < self.upload_limit < 4 * MOST_BYTES
+        return allowed and fits and EXTENSION in self._service.transport.extensions
+
+    def change(self, name: str, value: str) -> None:
+        """Change a part of the context for the following statements. Raises UsageError for an unknown time zone."""
+        self.check()
+        if name == "timezone":
+            known_zone(value)
+        self.context = replace(self.context, **dict.fromkeys(_LEAVES.get(name, ()), ""), **{name: value})
+
+    def check(self) -> None:
+        """Raises InterfaceError if the connection is closed."""
+        if self.closed:
+            raise InterfaceError("the connection is closed")
+
+    async def execute(self, text: str, files: Sequence[Attachment], running: Running) -> list[Result]:
+        """The results of a text with one or more statements. Raises StatementError for the first one that fails."""
+        async with self._turn:
+            self.check()
+            sql = lexed(text)
+            if not sql.first(1):
+                raise ProgrammingError("the statement is empty")
+            await self._policy.check(sql, None)
+            await self._begin(sql)
+            reads = not self._embedded and not files and reads_only(sql)
+            return await self._ran(Submission(text, files, reads_only=reads), running)
+
+    async def execute_each(self, statements: Sequence[str], running: Running) -> AsyncIterator[Result]:
+        """The result of each statement. After a failure no more statements run.
+
+        They are sent together if the service supports batches.
+        """
+        async with self._turn:
+            self.check()
+            for sql in statements:
+                await self._policy.check(sql, None)
+            await self._begin(lexed(statements[0]))
+            submissions = [Submission(sql) for sql in statements]
+            batch = self._client.begin_batch(submissions, stop=True) if len(submissions) > 1 else None
+            if batch is None:
+                for submission in submissions:
+                    for result in await self._ran(submission, running):
+                        yield result
+                return
+            try:
+                for submission in submissions:
+                    async with self._watched(submission.sql, running) as observer:
+                        results = batch.run(submission, self.context, observer)
+                        async with contextlib.aclosing(results):
+                            async for result in results:
+                                yield result
+            finally:
+                await batch.aclose(self.context)
+
+    async def commit(self) -> None:
+        """Raises InternalError if the transaction had failed; the service has then rolled it back."""
+        async with self._turn:
+            self.check()
+            failed = self._transaction.state == FAILED
+            if self._transaction.state:
+                await self._end("COMMIT")
+            if failed:
+                raise InternalError("the transaction failed, and was rolled back", sqlstate="25P02")
+
+    async def rollback(self) -> None:
+        async with self._turn:
+            self.check()
+            if self._transaction.state:
+                await self._end("ROLLBACK")
+
+    async def cancel(self) -> None:
+        """Cancel the running statement, if any. Raises ShellError."""
+        running = self._running
+        if running is None or running.canceled:
+            return
+        running.canceled = True
+        if running.statement_id:
+            await self._client.terminate(running.statement_id, self.context)
+
+    async def terminate(self, query_id: str) -> None:
+        """Terminate a continuous query that is no longer read. Raises nothing."""
+        with contextlib.suppress(ShellError, TimeoutError):
+            async with asyncio.timeout(ENDING_SECONDS):
+                await self._client.terminate(query_id, self.context)
+
+    async def disconnect(self) -> None:
+        """Close the network connections without a request to the service."""
+        self.closed = True
+        await self._service.aclose()
+
+    async def aclose(self) -> None:
+        """Roll back, end the session and close the network connections. Does nothing if the session is closed."""
+        if self.closed:
+            return
+        self.closed = True
+        try:
+            with contextlib.suppress(ShellError):
+                if self._transaction.state:
+                    await self._end("ROLLBACK")
+                if self._own_session:
+                    await self._client.end_sessions([self._own_session])
+        finally:
+            await self._service.aclose()
+            await asyncio.to_thread(self.release)
+
+    async def _begin(self, sql: Lexed) -> None:
+        """Begin a transaction, unless one is open or the statement itself begins or ends one."""
+        if self._autocommit or self._transaction.state:
+            return
+        first = next((token.word for token in sql.first(1)), "")
+        if not first or first in _OF_TRANSACTIONS:
+            return
+        try:
+            await self._end("BEGIN")
+        except StatementError as error:
+            if error.where.sql_state[:2] in {"0A", "42"}:
+                raise NotSupportedError(
+                    f"the service does not support transactions: {error.message}",
+                    sqlstate=error.where.sql_state,
+                    statement_id=error.where.statement_id,
+                    hint="connect with autocommit=True",
+                ) from None
+            raise
+
+    async def _end(self, sql: str) -> None:
+        for result in await self._ran(Submission(sql), Running()):
+            await result.batches.aclose()
+
+    async def _ran(self, submission: Submission, running: Running) -> list[Result]:
+        found: list[Result] = []
+        async with self._watched(submission.sql, running) as observer:
+            try:
+                async for result in self._client.run(submission, self.context, observer):
+                    found.append(result)
+            except BaseException:
+                for result in found:
+                    await result.batches.aclose()
+                raise
+        return found
+
+    @contextlib.asynccontextmanager
+    async def _watched(self, sql: str, running: Running) -> AsyncIterator[Observer]:
+        """Tracks one statement: its ID, its cancellation, and the context and transaction after it."""
+        running.statement_id, running.canceled = "", False
+        ending: list[asyncio.Task[None]] = []
+
+        def named(statement_id: str) -> None:
+            running.statement_id = statement_id
+            if running.canceled and not ending:
+                ending.append(asyncio.ensure_future(self.terminate(statement_id)))
+
+        observer = Observer(statement_id=named, context=self._adopt)
+        self._running = running
+        failed: StatementError | None = None
+        try:
+            yield observer
+        except StatementError as error:
+            failed = error
+            if (span := span_of(lexed(sql), error)) is not None:
+                error.where = replace(error.where, offset=span[0])
+            raise
+        except asyncio.CancelledError:
+            if running.statement_id:
+                await asyncio.shield(self.terminate(running.statement_id))
+            raise
+        finally:
+            self._running = None
+            self._transaction.statement_ended(sql, failed)
+            if failed is not None and failed.where.sql_state == sqlstate.SESSION_LOST:
+                self._transaction = Transaction()
+            for task in ending:
+                await task
+
+    def _adopt(self, echo: ContextEcho | None) -> None:
+        self.context = self.context.adopt(echo)
+        self._transaction.adopt(echo)

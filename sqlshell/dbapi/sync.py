@@ -1,0 +1,225 @@
+"""Connection and Cursor of PEP 249. Each connection has a thread with an event loop, on which its session runs."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlshell.dbapi.binding import Parameters
+from sqlshell.dbapi.connection_state import ConnectionState
+from sqlshell.dbapi.cursors import Attachments, CursorState
+from sqlshell.dbapi.exceptions import InterfaceError, translated
+from sqlshell.dbapi.opening import opened, reporting
+from sqlshell.dbapi.session import Session
+from sqlshell.dbapi.values.typed_rows import Row
+from sqlshell.runtime.loop_thread import LoopThread
+
+if TYPE_CHECKING:
+    from sqlshell.dbapi.arrow import ArrowResult
+
+Given = TypeVar("Given")
+
+
+def connect(target: str | os.PathLike[str] = "", *, autocommit: bool = False, **options: Any) -> Connection:
+    """Connect to the service that `target` names: a URL, a profile, a database or data file, or ":memory:".
+
+    Without a target, the rules of the shell apply: SQLSHELL_URL, SQLSHELL_PROFILE, the profile `default`, otherwise a
+    database in memory. `options` are settings of a profile (`token`, `profile`, `database`, `wait`, `read_only`, …).
+    Unless `autocommit` is set, the first statement begins a transaction, which lasts until commit() or rollback().
+
+    Raises ProgrammingError for an invalid target or option, and OperationalError if the service cannot be reached or
+    rejects the token.
+    """
+    loop = LoopThread("sqlshell connection")
+    try:
+        with reporting() as warn, translated():
+            session = loop.run(opened(target, options, warn, autocommit=autocommit))
+    except BaseException:
+        loop.close()
+        raise
+    return Connection(session, loop)
+
+
+class Connection(ConnectionState):
+    """A session at a service. Threads can share it; their statements run one after another.
+
+    As a context manager it commits at the end, or rolls back after an exception, and closes itself. A process that was
+    forked cannot use the connections of its parent.
+    """
+
+    def __init__(self, session: Session, loop: LoopThread) -> None:
+        super().__init__(session)
+        self._loop = loop
+        self._finalizer = weakref.finalize(self, _abandon, loop, session)
+
+    def cursor(self) -> Cursor:
+        """Raises InterfaceError if the connection is closed."""
+        self._session.check()
+        return Cursor(self)
+
+    def execute(
+        self, sql: str, parameters: Parameters | None = None, *, attachments: Attachments | None = None
+    ) -> Cursor:
+        """Execute a statement with a new cursor, and return the cursor. Raises the exceptions of Cursor.execute()."""
+        return self.cursor().execute(sql, parameters, attachments=attachments)
+
+    def commit(self) -> None:
+        """Commit the open transaction, if any. Raises InternalError if it had failed; it is then rolled back."""
+        self._run(self._session.commit)
+
+    def rollback(self) -> None:
+        """Roll back the open transaction, if any."""
+        self._run(self._session.rollback)
+
+    def cancel(self) -> None:
+        """Cancel the running statement, from another thread. The statement then fails with sqlState 57000."""
+        self._run(self._session.cancel)
+
+    def close(self) -> None:
+        """Roll back the open transaction and end the session. Does nothing if the connection is closed."""
+        if self._finalizer.detach() is not None and not self._loop.inherited:
+            try:
+                with translated():
+                    self._loop.run(self._session.aclose())
+            finally:
+                self._loop.close()
+
+    def __enter__(self) -> Connection:
+        self._session.check()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if not self.closed and kind is None:
+                self.commit()
+        finally:
+            self.close()
+
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        finalizer = getattr(self, "_finalizer", None)
+        if finalizer is not None and finalizer.alive and not self._loop.inherited:
+            warn("a connection was not closed", ResourceWarning, source=self, stacklevel=2)
+
+    def _run(self, work: Callable[..., Coroutine[Any, Any, Given]], *given: Any) -> Given:
+        """Run a coroutine function on the connection's event loop. Raises the exceptions of PEP 249."""
+        self._session.check()
+        if self._loop.inherited:
+            raise InterfaceError("the connection belongs to the parent process", hint="connect again after the fork")
+        with translated():
+            return self._loop.run(work(*given))
+
+
+class Cursor(CursorState):
+    """Executes statements and fetches their rows, which are streamed. Only one thread can use it at a time."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection._session)
+        self.connection = connection
+        self._run = connection._run
+
+    def execute(
+        self, sql: str, parameters: Parameters | None = None, *, attachments: Attachments | None = None
+    ) -> Cursor:
+        """Execute one statement or several, and return this cursor; nextset() goes to the result of the next statement.
+
+        `parameters` is a sequence for `?` or a mapping for `:name`. `attachments` are files that the service gets with
+        the statement. Raises the exceptions of PEP 249.
+        """
+        self._run(self._execute, sql, parameters, attachments)
+        return self
+
+    def executemany(self, sql: str, rows: Iterable[Parameters]) -> Cursor:
+        """Execute a statement once for each row of parameters, and return this cursor, which has no rows.
+
+        INSERT … VALUES (…) is sent with many rows per statement. Raises the exceptions of PEP 249.
+        """
+        self._run(self._leave)
+        for group in self._groups(sql, rows):
+            self._run(self._run_group, group)
+        return self
+
+    def fetchone(self) -> Row | None:
+        """The next row, or None after the last one. Raises ProgrammingError if there is no result, and DataError."""
+        self._check()
+        if self._at >= len(self._rows) and not self._run(self._more):
+            return None
+        return self._taken(1)[0]
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        """The next `size` rows (by default `arraysize`), or fewer at the end. Raises as fetchone()."""
+        return self._run(self._many, self.arraysize if size is None else size)
+
+    def fetchall(self) -> list[Row]:
+        """All remaining rows. Raises as fetchone()."""
+        return self._run(self._all)
+
+    def fetch_arrow(self) -> ArrowResult:
+        """The remaining rows as an object with the Arrow PyCapsule interface. Raises as fetchone()."""
+        return self._run(self._arrow)
+
+    def fetch_df(self, library: str = "") -> Any:
+        """The remaining rows as a DataFrame of `library`, "pandas" or "polars"; without it, of the first one installed.
+
+        Raises NotSupportedError if the library is not installed, and the exceptions of fetch_arrow().
+        """
+        from sqlshell.dbapi.arrow import frame_of
+
+        return frame_of(self.fetch_arrow(), library)
+
+    def nextset(self) -> bool | None:
+        """Go to the result of the next statement. Returns None if there is none."""
+        return self._run(self._next_set) or None
+
+    def cancel(self) -> None:
+        """Cancel the running statement, from another thread."""
+        self.connection.cancel()
+
+    def close(self) -> None:
+        """Discard the remaining rows. Does nothing if the cursor is closed."""
+        if not self.closed and not self._session.closed:
+            self._run(self._close)
+        self.closed = True
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
+
+    def __enter__(self) -> Cursor:
+        self._check()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _abandon(loop: LoopThread, session: Session) -> None:
+    """End the threads of a connection that was not closed; called at the end of the process as well."""
+    if loop.inherited:
+        return
+
+    def end() -> None:
+        try:
+            loop.run(session.disconnect())
+        finally:
+            loop.close()
+            session.release()
+
+    if loop.here or threading.current_thread() is not threading.main_thread():
+        # The garbage collector may run in one of the threads that end.
+        threading.Thread(target=end, daemon=True).start()
+    else:
+        end()

@@ -1,0 +1,1 @@
+"""Values of the interface as Python objects, and Python objects as SQL literals."""

@@ -1,0 +1,334 @@
+"""Rows of the interface, which are strings and nulls, as tuples of Python objects.
+
+| type | Python |
+|---|---|
+| BOOLEAN | bool |
+| TINYINT … BIGINT, UBIGINT, HUGEINT, UHUGEINT, BIGNUM | int |
+| DECIMAL | Decimal |
+| FLOAT, DOUBLE | float |
+| DATE, TIME, TIMETZ | date, time, time with its offset |
+| TIMESTAMP | datetime without a zone |
+| TIMESTAMP_LTZ, TIMESTAMP_TZ | datetime with the offset of the answer |
+| BYTES, VARBINARY | bytes |
+| ARRAY, MAP, STRUCT | list, dict, dict; a tuple where the fields have no names |
+| UUID | UUID |
+| JSON | what json.loads() makes of it |
+| INTERVAL | timedelta |
+| any other | str |
+
+There are three ways, which give the same values. msgspec decodes a partition's JSON straight into typed tuples where
+Python's type can hold every value. Where it cannot (digits beyond microseconds, integers with an exponent, nested
+values) columns are converted from their strings. Rows of a file arrive by column, numbers and bytes as Python objects.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import functools
+import json
+import re
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Context, Decimal
+from typing import Any, Final
+
+import msgspec
+
+from sqlshell.dbapi.exceptions import DataError
+from sqlshell.interface.types import Kind, base, field_of, is_named, kind, parts_of, size_of
+from sqlshell.result import Batch, Column
+
+Row = tuple[Any, ...]
+Convert = Callable[[Any], Any]
+
+_BOOLEANS: Final = {"true": True, "false": False, "TRUE": True, "FALSE": False, "t": True, "f": False}
+_FLAWS: Final = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError)
+"""What conversions raise for a text that is not a value of the type. msgspec's errors are ValueErrors."""
+
+FINEST: Final = 6
+"""The digits of a second that Python keeps."""
+
+DEEPEST: Final = 50
+"""Values of types that are nested more deeply remain text."""
+
+
+class RowDecoder:
+    """Decodes the batches of one result."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        types = tuple(column.exact_type for column in columns)
+        self._fast, self._left = _decoder(types)
+
+    def rows(self, batch: Batch) -> list[Row]:
+        """The rows of a batch. Raises DataError for a value that Python's type cannot hold, and ProtocolError."""
+        if not self._columns:
+            return []
+        if (given := batch.values()) is not None:
+            try:
+                return list(zip(*map(_of_values, self._columns, given), strict=True))
+            except _FLAWS:
+                return self.converted(batch)
+        if batch.body:
+            try:
+                rows = self._fast.decode(batch.body).data or []
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                return self.converted(batch)
+            return self._with(rows, self._left) if self._left and rows else rows
+        return self.converted(batch)
+
+    def converted(self, batch: Batch) -> list[Row]:
+        """As rows(), column by column from the strings."""
+        return self._with(batch.rows, range(len(self._columns)))
+
+    def _with(self, rows: Sequence[Sequence[Any]], chosen: Iterable[int]) -> list[Row]:
+        if not rows:
+            return []
+        columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
+        for number in chosen:
+            columns[number] = _column(self._columns[number], columns[number])
+        return list(zip(*columns, strict=True))
+
+
+def _of_values(column: Column, values: Sequence[Any]) -> Sequence[Any]:
+    """The values of a column of Batch.values(). Raises _FLAWS."""
+    first = next((value for value in values if value is not None), None)
+    if isinstance(first, str):
+        convert = converter(column.exact_type)
+        return values if convert is None else _converted(convert, values)
+    found = kind(column.exact_type)
+    if found is Kind.BOOLEAN:
+        return _converted(bool, values)
+    return _converted(Decimal, values) if found is Kind.DECIMAL else values
+
+
+def _converted(convert: Convert, values: Sequence[Any]) -> Sequence[Any]:
+    if None in values:
+        return [None if value is None else convert(value) for value in values]
+    return list(map(convert, values))
+
+
+def _column(column: Column, values: Sequence[Any]) -> Sequence[Any]:
+    convert = converter(column.exact_type)
+    if convert is None:
+        return values
+    try:
+        return _converted(convert, values)
+    except _FLAWS:
+        for value in values:
+            _check(column, convert, value)
+        raise AssertionError("unreachable") from None
+
+
+def _check(column: Column, convert: Convert, value: Any) -> None:
+    if value is None:
+        return
+    try:
+        convert(value)
+    except _FLAWS:
+        shown = value if len(value) <= 80 else f"{value[:79]}…"
+        raise DataError(
+            f"column {column.name!r}: Python has no {column.exact_type} {shown!r}",
+            sqlstate="22000",
+            hint="cast the column to VARCHAR",
+        ) from None
+
+
+@functools.lru_cache(maxsize=64)
+def _decoder(types: tuple[str, ...]) -> tuple[msgspec.json.Decoder[Any], tuple[int, ...]]:
+    """The decoder for the rows of a response, and the numbers of the columns that it leaves as strings."""
+    fast = [_fast_type(text) for text in types]
+    row: Any = tuple.__class_getitem__(tuple((given or str) | None for given in fast))
+    answer = msgspec.defstruct("Answer", [("data", list[row] | None, None)])
+    left = tuple(number for number, given in enumerate(fast) if given is None)
+    # Values are strings: strict would take none of them for a number.
+    return msgspec.json.Decoder(answer, strict=False), left
+
+
+def _fast_type(text: str) -> type | None:
+    """The Python type that msgspec decodes values into; None if its values could differ from those of converter()."""
+    found = kind(text)
+    if found in {Kind.TIME, Kind.TIMESTAMP} and (size_of(text) or [FINEST + 1])[0] > FINEST:
+        return None
+    # Base64 may spell `null`, which msgspec takes for None.
+    if found in {Kind.NESTED, Kind.BYTES}:
+        return None
+    if found is Kind.TEXT:
+        return {"UUID": uuid.UUID, "JSON": None, "INTERVAL": None}.get(base(text), str)
+    return _TYPES[found]
+
+
+_TYPES: Final[dict[Kind, type]] = {
+    Kind.BOOLEAN: bool,
+    Kind.INTEGER: int,
+    Kind.DECIMAL: Decimal,
+    Kind.FLOAT: float,
+    Kind.DATE: datetime.date,
+    Kind.TIME: datetime.time,
+    Kind.TIMESTAMP: datetime.datetime,
+}
+
+
+@functools.lru_cache(maxsize=256)
+def converter(text: str) -> Convert | None:
+    """Turns the strings of a type into Python objects; None if they remain strings."""
+    if kind(text) is not Kind.NESTED:
+        return _scalar(text)
+    if _deep(text) > DEEPEST:
+        return None
+    inner = _nested(text)
+    # A float would have lost digits of a decimal.
+    decode = msgspec.json.Decoder(float_hook=Decimal if "DEC" in text.upper() or "NUM" in text.upper() else None).decode
+    return decode if inner is None else lambda value: inner(decode(value))
+
+
+def _deep(text: str) -> int:
+    deepest = depth = 0
+    for char in text:
+        depth += (char == "<") - (char == ">")
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _scalar(text: str) -> Convert | None:
+    found = kind(text)
+    if found is Kind.TEXT:
+        return _TEXTS.get(base(text))
+    return _SCALARS[found]
+
+
+_INTERVAL: Final = re.compile(
+    r"(?:0 (?:year|month)s? ?)*(?:(?P<days>-?\d+) days? ?)?"
+    r"(?:(?P<sign>[-+]?)(?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d)(?:\.(?P<fraction>\d{1,6}))?)?"
+)
+
+
+def _interval(text: str) -> datetime.timedelta:
+    """Raises ValueError for an interval with months, which have no fixed length."""
+    found = _INTERVAL.fullmatch(text)
+    if found is None or not text:
+        raise ValueError(text)
+    part = {name: int(value) for name, value in found.groupdict("0").items() if name in _PARTS}
+    micros = int((found["fraction"] or "").ljust(6, "0"))
+    time = datetime.timedelta(
+        hours=part["hours"], minutes=part["minutes"], seconds=part["seconds"], microseconds=micros
+    )
+    return datetime.timedelta(part["days"]) + (-time if found["sign"] == "-" else time)
+
+
+_PARTS: Final = frozenset({"days", "hours", "minutes", "seconds"})
+
+_TEXTS: Final[dict[str, Convert]] = {"UUID": uuid.UUID, "JSON": json.loads, "INTERVAL": _interval}
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        # 9.223372036854775807E+18 is exact, but not by way of a float.
+        value = Decimal(text)
+        if not value.is_finite() or value.adjusted() > 400 or value != value.to_integral_value():
+            raise
+        return int(value)
+
+
+_SCALARS: Final[dict[Kind, Convert]] = {
+    Kind.BOOLEAN: _BOOLEANS.__getitem__,
+    Kind.INTEGER: _integer,
+    Kind.DECIMAL: Decimal,
+    Kind.FLOAT: float,
+    Kind.BYTES: functools.partial(base64.b64decode, validate=True),
+    Kind.DATE: datetime.date.fromisoformat,
+    Kind.TIME: datetime.time.fromisoformat,
+    Kind.TIMESTAMP: datetime.datetime.fromisoformat,
+}
+
+
+def _nested(text: str) -> Convert | None:
+    """Turns what JSON makes of a value of a type into Python objects; None where it is that already."""
+    found, name, parts = kind(text), base(text), parts_of(text)
+    if found is not Kind.NESTED:
+        return _inside(text)
+    if name == "ARRAY" and len(parts) == 1:
+        item = _nested(parts[0])
+        return None if item is None else lambda values: values and [None if v is None else item(v) for v in values]
+    if name == "MAP" and len(parts) == 2:
+        return _map(parts[0], parts[1])
+    if name in {"STRUCT", "ROW"} and not any(map(is_named, parts)):
+        return _tuple([_nested(part) for part in parts])
+    if name in {"STRUCT", "ROW"}:
+        return _struct(dict(field_of(part) for part in parts))
+    return None
+
+
+def _inside(text: str) -> Convert | None:
+    """Converts a scalar inside of JSON, where it may be a number or a boolean too."""
+    found, convert = kind(text), _scalar(text)
+    if convert is None or found is Kind.BOOLEAN:
+        return None
+    if found is Kind.FLOAT:
+        return float
+    if found is Kind.DECIMAL:
+        return _scaled(text)
+    return lambda value: convert(value) if isinstance(value, str) else value
+
+
+def _scaled(text: str) -> Convert:
+    """Restores the scale of decimals, which JSON's numbers do not keep."""
+    sizes = size_of(text)
+    unit = Decimal(1).scaleb(-sizes[1]) if len(sizes) > 1 else None
+
+    def convert(value: Any) -> Decimal:
+        made = Decimal(value)
+        if unit is None or not made.is_finite():
+            return made
+        scaled = made.quantize(unit, context=_EXACT)
+        return scaled if scaled == made else made
+
+    return convert
+
+
+_EXACT: Final = Context(prec=100)
+"""Holds more digits than any DECIMAL."""
+
+
+def _map(key: str, item: str) -> Convert | None:
+    """A key of a nested type stays JSON: lists and dicts cannot be keys."""
+    of_key = None if kind(key) is Kind.NESTED else _scalar(key)
+    of_item = _nested(item)
+    if of_key is None and of_item is None:
+        return None
+    take = of_key or _same
+    give = of_item or _same
+    return lambda pairs: pairs and {take(k): None if v is None else give(v) for k, v in pairs.items()}
+
+
+def _tuple(parts: Sequence[Convert | None]) -> Convert:
+    each = [part or _same for part in parts]
+
+    def convert(values: Any) -> Any:
+        if not isinstance(values, list) or len(values) != len(each):
+            return values
+        return tuple([None if v is None else part(v) for part, v in zip(each, values, strict=True)])
+
+    return convert
+
+
+def _struct(fields: dict[str, str]) -> Convert | None:
+    of_field = {name: part for name, text in fields.items() if (part := _nested(text)) is not None}
+    if not of_field:
+        return None
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, dict):
+            for name, part in of_field.items():
+                if value.get(name) is not None:
+                    value[name] = part(value[name])
+        return value
+
+    return convert
+
+
+def _same(value: Any) -> Any:
+    return value

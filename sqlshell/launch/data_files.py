@@ -1,0 +1,62 @@
+"""Data files as TARGET: the views that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from sqlshell.errors import UsageError
+
+DATA_ENDINGS: Final = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
+COMPRESSED_ENDINGS: Final = (".gz", ".zst")
+STDIN: Final = "stdin"
+"""The view of the data on stdin."""
+
+
+def views_of(texts: Sequence[str]) -> dict[str, Path]:
+    """A view for each data file: those of `texts`, and those in directories of `texts`, but not in their
+    subdirectories. Raises UsageError for other files, and for two of the same name in any case.
+    """
+    views: dict[str, Path] = {}
+    taken: dict[str, Path] = {}
+    for text in texts:
+        for path in _data_files(text):
+            name = path.name[: len(without_compression(path))].rpartition(".")[0]
+            other = taken.setdefault(name.lower(), path)
+            if other is not path:
+                raise UsageError(
+                    f"{other} and {path} would both be the view {name}",
+                    "rename one of them, or give only one of them as TARGET",
+                )
+            views[name] = path
+    return views
+
+
+def without_compression(path: Path) -> str:
+    """The name of a file in lower case, without the ending of its compression."""
+    bare = path.name.lower()
+    for ending in COMPRESSED_ENDINGS:
+        bare = bare.removesuffix(ending)
+    return bare
+
+
+def _data_files(text: str) -> Sequence[Path]:
+    path = Path(text).expanduser()
+    if not path.is_dir():
+        if not without_compression(path).endswith(DATA_ENDINGS):
+            raise UsageError(
+                f"{text!r} is not a data file",
+                f"several TARGETs are data files, which end in {', '.join(DATA_ENDINGS)}",
+            )
+        if not path.exists():
+            raise UsageError(f"no such file: {text}")
+        return [path]
+    try:
+        files = sorted(item for item in path.iterdir() if item.is_file() and not item.name.startswith("."))
+    except OSError as error:
+        raise UsageError(f"cannot read the directory {path}: {error.strerror or error}") from None
+    found = [item for item in files if without_compression(item).endswith(DATA_ENDINGS)]
+    if not found:
+        raise UsageError(f"the directory {path} contains no data file", f"data files end in {', '.join(DATA_ENDINGS)}")
+    return found

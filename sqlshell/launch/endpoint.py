@@ -1,0 +1,51 @@
+"""The endpoint of a destination: a remote service, or the embedded one."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from sqlshell.client.target import Target
+from sqlshell.errors import UsageError
+from sqlshell.launch.clients import EMBEDDED_TARGET, Endpoint, endpoint_of
+from sqlshell.launch.destination import Destination, RemoteService
+from sqlshell.runtime.streams import Streams
+
+
+def storage_name(destination: Destination) -> str:
+    """The name of a service for its history and catalog files; "" for a service that no later shell can reach."""
+    if isinstance(destination.service, RemoteService):
+        return destination.service.target.name
+    return str(destination.service.database.resolve()) if destination.service.database is not None else ""
+
+
+def open_endpoint(destination: Destination, streams: Streams, *, ask: bool = True, read_only: bool = False) -> Endpoint:
+    """The running service of a destination. `ask` says whether to prompt for a missing token.
+
+    With `read_only` an embedded service opens its file read-only.
+    """
+    token, service = "", destination.service
+    if (
+        isinstance(service, RemoteService)
+        and ask
+        and not (service.token or service.token_command or destination.settings["offline"])
+    ):
+        token = _ask_for_token(service.target, streams)
+    return endpoint_of(destination, token, read_only=read_only)
+
+
+def silent_endpoint(destination: Destination) -> Endpoint:
+    """The endpoint of a destination to which nothing is sent: nothing is opened, started or asked."""
+    service = destination.service
+    return Endpoint(service.target if isinstance(service, RemoteService) else EMBEDDED_TARGET, dial=_refuse)
+
+
+def _refuse() -> NoReturn:
+    raise UsageError("nothing is sent with --dry-run")
+
+
+def _ask_for_token(target: Target, streams: Streams) -> str:
+    if not streams.asks:
+        return ""
+    import getpass
+
+    return getpass.getpass(f"token for {target.name}: ").strip()

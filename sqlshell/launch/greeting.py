@@ -1,0 +1,42 @@
+"""The three lines with which the prompt starts: version, target and how it was found, a hint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlshell.launch.destination import Destination, LocalService
+from sqlshell.version import __version__
+
+HINTS = (
+    "\\h select shows the syntax of SELECT.",
+    "Ctrl-R searches the history.",
+    "→ accepts a suggestion of the history.",
+    "\\browse opens the last result.",
+    "\\local queries the last result.",
+    "\\watch 5 repeats a statement.",
+    "\\theme previews the themes.",
+    "\\d NAME describes a table.",
+    "F4 switches to vi keys.",
+    "End with ;& to run in the background.",
+    "End with \\gx to see records.",
+    "End with \\g rows.csv to write a file.",
+)
+"""One of them is shown at each start. With what stands before it, it fits on a line of 80 characters."""
+
+
+def greeting(destination: Destination, given: str, number: int) -> Sequence[str]:
+    """`given` names what selected the target, such as SQLSHELL_URL; "" if nothing did. `number` selects the hint."""
+    hint = HINTS[number % len(HINTS)]
+    if destination.service == LocalService():
+        profile = destination.settings.profile
+        target = f"profile {profile} has no url" if profile else "no target"
+        return (
+            f"sqlshell {__version__}",
+            f"{target}: in memory, lost on exit (to keep data: sqlshell FILE.duckdb)",
+            f"Try \\demo (sample data), \\tutorial or \\?. {hint}",
+        )
+    return (
+        f"sqlshell {__version__}",
+        f"target: {destination.label}" + (f" ({given})" if given else ""),
+        f"Type \\? for help, \\q to quit. {hint}",
+    )

@@ -1,0 +1,90 @@
+"""The command line and the backslash commands as data: `sqlshell --spec`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from sqlshell import __version__
+from sqlshell.config.settings import BY_NAME
+from sqlshell.errors import Exit
+from sqlshell.output.writers.formats import FORMATS
+from sqlshell.shell.commands import BUILTIN
+
+
+def spec(main: click.Command, subcommands: Sequence[tuple[str, str, click.Command]]) -> dict[str, Any]:
+    """Everything that the help texts say; `subcommands` are names, summaries and commands.
+
+    `options`, `arguments`, `subcommands` of the command line, `commands` (the backslash commands), `formats` and
+    `exit_codes`. An option has `names`, `metavar` ("" for a flag), `choices`, `repeatable`, `help`, `group`, and, where
+    it is a setting, `environment` and `profile_key`.
+    """
+    return {
+        "name": "sqlshell",
+        "version": __version__,
+        "help": main.help or "",
+        "epilog": (main.epilog or "").replace("\b\n", ""),
+        **_parameters(main),
+        "subcommands": [
+            {"name": name, "summary": summary, "help": made.help or "", **_parameters(made)}
+            for name, summary, made in subcommands
+        ],
+        "commands": [
+            {
+                "name": item.name,
+                "aliases": list(item.aliases),
+                "usage": item.usage,
+                "group": item.group,
+                "help": item.help,
+                "sends": item.sends,
+            }
+            for item in BUILTIN
+        ],
+        "formats": [{"name": item.name, "extensions": list(item.extensions), "help": item.summary} for item in FORMATS],
+        "exit_codes": {item.name.lower(): int(item) for item in Exit},
+    }
+
+
+def _parameters(command: click.Command) -> dict[str, Any]:
+    with click.Context(command, info_name=command.name, **command.context_settings) as context:
+        parameters = command.get_params(context)
+        return {
+            "options": [
+                _option(item, own=item.name in getattr(command, "own", ()))
+                for item in parameters
+                if isinstance(item, click.Option)
+            ],
+            "arguments": list(_arguments(parameters)),
+        }
+
+
+def _arguments(parameters: list[click.Parameter]) -> Iterator[Mapping[str, Any]]:
+    for item in parameters:
+        if isinstance(item, click.Argument):
+            yield {"name": item.human_readable_name, "required": item.required, "repeatable": item.nargs == -1}
+
+
+def _option(option: click.Option, *, own: bool) -> dict[str, Any]:
+    """`own` says that it belongs to a subcommand and is no setting, even if a setting has the same name."""
+    setting = None if own else BY_NAME.get(option.name or "")
+    choices = list(option.type.choices) if isinstance(option.type, click.Choice) else []
+    if option.name == "format":
+        choices = [item.name for item in FORMATS]
+    takes_value = not (option.is_flag or option.count)
+    described = {
+        "names": list(option.opts),
+        "metavar": (option.metavar or "|".join(choices) or option.type.name.upper()) if takes_value else "",
+        "choices": choices,
+        "repeatable": bool(option.multiple or option.count),
+        "help": option.help or "",
+    }
+    if setting is None or not setting.flags:
+        return described
+    described["group"] = setting.group
+    if setting.environment:
+        described["environment"] = setting.variable
+    if setting.profile:
+        described["profile_key"] = setting.name
+    return described

@@ -1,0 +1,39 @@
+"""Cuts long texts, at a word if there is one."""
+
+from __future__ import annotations
+
+from sqlshell.output.text.cells import cells
+
+
+def cut(text: str, width: int, ellipsis: str = "…") -> str:
+    """A text whose lines have at most `width` cells; the same object if nothing was cut."""
+    lines = text.split("\n")
+    if all(len(line) * 2 <= width or cells(line) <= width for line in lines):
+        return text
+    return "\n".join(_cut_line(line, width, ellipsis) for line in lines)
+
+
+def cut_line(line: str, width: int) -> str:
+    """A line of at most `width` cells that ends wherever there is no more room."""
+    if len(line) * 2 <= width or cells(line) <= width:
+        return line
+    return f"{_first_cells(line, width - 1)}…"
+
+
+def _cut_line(line: str, width: int, ellipsis: str) -> str:
+    if len(line) * 2 <= width or cells(line) <= width:
+        return line
+    kept = _first_cells(line, width - len(ellipsis))
+    # In the middle of a word, that word is left out, unless this would waste much of the room.
+    if line[len(kept)] != " ":
+        at = kept.rfind(" ")
+        if at > len(kept) * 0.6:
+            kept = kept[:at]
+    return kept.rstrip(" ") + ellipsis
+
+
+def _first_cells(line: str, width: int) -> str:
+    kept = line[: max(0, width)]
+    while kept and cells(kept) > width:
+        kept = kept[:-1]
+    return kept

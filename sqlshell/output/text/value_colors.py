@@ -1,0 +1,127 @@
+"""The colors of values: by their type, with every other group of three digits dimmed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from sqlshell.interface.types import Kind
+from sqlshell.output.writer import Role
+from sqlshell.result import Column
+
+RESET = "\x0e"
+"""A control character that stands for the end of a color until the text is encoded."""
+BAR = "\x01"
+"""The bar between two cells, likewise."""
+_ROLES: tuple[Role, ...] = ("header", "null", "changed", "border", "dim", "digits", "negative", "boolean", "date", "id")
+UNGROUPED = 4
+"""Numbers of up to this many digits are not grouped: years, small ids."""
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_WHOLE = re.compile(r"( *[+-]?)(\d+)(.*)", re.DOTALL)
+_WORDY = re.compile("[eEay]")
+"""A number in a form of its own: 1e+20, NaN, Infinity."""
+_SAMPLED = 20
+"""Values that are looked at to find out whether a column has ids."""
+
+
+class ValueColors:
+    """Colors printable texts with `paint`; without it, texts are not changed.
+
+    Until encoded(), one control character stands for each escape sequence and for the `bar` between cells: printable
+    texts have none, and short texts of ASCII characters are put together several times faster.
+    """
+
+    def __init__(self, paint: Callable[[str, Role], str] | None, bar: str = "|") -> None:
+        self._paint = paint
+        self._codes: dict[Role, str] = {}
+        self._sequences: list[tuple[bytes, bytes]] = []
+        if paint is not None:
+            chars = (chr(code) for code in range(0x0F, 0x20) if code != 0x1B)
+            ends = {RESET: "\x1b[0m"}
+            for role in _ROLES:
+                begin = paint("\0", role).partition("\0")[0]
+                if begin:
+                    self._codes[role] = char = next(chars)
+                    ends[char] = begin
+            self._sequences = [(char.encode(), sequence.encode()) for char, sequence in ends.items()]
+            bar = paint(bar, "border")
+        self._sequences.append((BAR.encode(), bar.encode()))
+
+    def encoded(self, text: str) -> bytes:
+        """The bytes of a text with its escape sequences."""
+        data = text.encode("utf-8", "replace")
+        for char, sequence in self._sequences:
+            data = data.replace(char, sequence)
+        return data
+
+    def code(self, role: Role) -> str:
+        """What begins a role; "" if it has no color."""
+        return self._codes.get(role, "")
+
+    def painted(self, text: str, role: Role) -> str:
+        code = self.code(role)
+        return f"{code}{text}{RESET}" if code else text
+
+    def numbers(self, texts: Sequence[str], fraction: int, digits: int) -> list[str]:
+        """Numbers of one width, each with its decimal point `fraction` cells before the end. `digits` is the number of
+        digits of the largest one before the point."""
+        if self._paint is None:
+            return list(texts)
+        grouped, dim = digits > UNGROUPED, self.code("digits")
+        joined = "".join(texts)
+        if grouped and dim and digits <= 9 and not _WORDY.search(joined):
+            # Every number has its groups at the same distance from its end.
+            after, before = -fraction - 3, -fraction - 6
+            last = after - 1
+            done = [
+                text if text[last] in " -+" else f"{text[:before]}{dim}{text[before:after]}{RESET}{text[after:]}"
+                for text in texts
+            ]
+        elif grouped and dim:
+            done = [self.number(text, grouped=True) for text in texts]
+        else:
+            done = list(texts)
+        if "-" in joined:
+            for number, text in enumerate(texts):
+                if "-" in text:
+                    done[number] = self.number(text, grouped=grouped)
+        return done
+
+    def number(self, text: str, *, grouped: bool = True) -> str:
+        """One number, possibly with spaces around it."""
+        found = _WHOLE.fullmatch(text)
+        if self._paint is None or found is None:
+            return text
+        lead, whole, rest = found.groups()
+        color = self.code("negative") if "-" in lead else ""
+        dim = self.code("digits")
+        if grouped and dim and len(whole) > 3:
+            first = len(whole) % 3 or 3
+            groups = [whole[:first], *(whole[at : at + 3] for at in range(first, len(whole), 3))]
+            back = f"{RESET}{color}"
+            whole = "".join(
+                f"{dim}{group}{back}" if (len(groups) - number) % 2 == 0 else group
+                for number, group in enumerate(groups)
+            )
+        end = RESET if color else ""
+        return f"{color}{lead}{whole}{rest}{end}"
+
+
+def role_of(column: Column, values: Sequence[str | None]) -> Role | None:
+    """The color that all values of a column share; `values` are the first ones. None if they have none in common."""
+    match column.kind:
+        case Kind.BOOLEAN:
+            return "boolean"
+        case Kind.DATE | Kind.TIME | Kind.TIMESTAMP:
+            return "date"
+        case Kind.TEXT:
+            known = [value for value in values[:_SAMPLED] if value is not None]
+            return "id" if known and all(len(value) == 36 and _UUID.fullmatch(value) for value in known) else None
+    return None
+
+
+def whole_digits(text: str) -> int:
+    """The number of digits before the decimal point."""
+    found = _WHOLE.fullmatch(text)
+    return len(found[2]) if found is not None else 0

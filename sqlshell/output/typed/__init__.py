@@ -1,0 +1,1 @@
+"""Formats with typed columns, made by DuckDB: Parquet and Arrow."""

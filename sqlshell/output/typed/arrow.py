@@ -1,0 +1,119 @@
+"""Arrow IPC: files with an index (`.arrow`), and streams (`.arrows`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlshell.errors import UsageError
+from sqlshell.output.typed.rows import TypedRows, TypedWriter
+from sqlshell.output.writer import Summary
+from sqlshell.result import Batch, StoredColumn
+
+BATCH_ROWS = 122_880
+BATCH_BYTES = 8 << 20
+"""The most rows and the approximate most bytes of a record batch."""
+
+
+class ArrowWriter(TypedWriter):
+    """A record batch for every few MiB of rows.
+
+    Raises UsageError where pyarrow is not installed, and OutputError for a value that is not of its type.
+    """
+
+    def __init__(self, *, stream: bool = False) -> None:
+        super().__init__()
+        try:
+            import pyarrow
+            import pyarrow.ipc
+        except ImportError:
+            raise UsageError(
+                "the arrow formats require the package pyarrow (extra: arrow)", "install it: pip install pyarrow"
+            ) from None
+        self._arrow: Any = pyarrow
+        self._new = pyarrow.ipc.new_stream if stream else pyarrow.ipc.new_file
+        self._stream = stream
+        self._made = _Made()
+        self._writer: Any = None
+
+    @property
+    def buffering(self) -> bool:
+        return self._stream and self._rows is not None and bool(self._rows.size)
+
+    def write(self, batch: Batch) -> Iterator[bytes]:
+        if self._rows is None:
+            return
+        self._rows.hold(batch)
+        if self._rows.full:
+            yield from self._converted(self._rows)
+
+    def settle(self) -> Iterator[bytes]:
+        if self._rows is not None and self.buffering:
+            yield from self._converted(self._rows)
+
+    def end(self, summary: Summary) -> Iterator[bytes]:
+        if self._rows is None:
+            return
+        try:
+            if self._rows.size or self._writer is None:
+                yield from self._converted(self._rows)
+            yield from self._closed()
+        finally:
+            self._rows.close()
+
+    def from_file(self, columns: Sequence[StoredColumn]) -> Iterator[bytes]:
+        rows = self._rows
+        assert rows is not None
+        try:
+            size = max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, rows.row_bytes())))
+            with rows.of_file(columns) as query:
+                yield from self._batches(rows, query, size)
+            yield from self._closed()
+        finally:
+            rows.close()
+
+    def _converted(self, rows: TypedRows) -> Iterator[bytes]:
+        with rows.converting() as query:
+            yield from self._batches(rows, query, BATCH_ROWS)
+
+    def _batches(self, rows: TypedRows, query: str, size: int) -> Iterator[bytes]:
+        reader = rows.root.sql(query).to_arrow_reader(size)
+        if self._writer is None:
+            self._writer = self._new(self._arrow.PythonFile(self._made, "w"), reader.schema)
+            yield self._made.taken()
+        for batch in reader:
+            self._writer.write_batch(batch)
+            yield self._made.taken()
+
+    def _closed(self) -> Iterator[bytes]:
+        self._writer.close()
+        yield self._made.taken()
+
+
+class _Made:
+    """A file that keeps what is written to it until it is taken."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._at = 0
+
+    def write(self, data: Any) -> int:
+        piece = bytes(data)
+        self._pieces.append(piece)
+        self._at += len(piece)
+        return len(piece)
+
+    def tell(self) -> int:
+        return self._at
+
+    def flush(self) -> None:
+        return
+
+    def close(self) -> None:
+        return
+
+    def taken(self) -> bytes:
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)

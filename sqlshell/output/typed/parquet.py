@@ -1,0 +1,94 @@
+"""Parquet files with typed columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from sqlshell.output.typed.rows import TypedRows, TypedWriter
+from sqlshell.output.writer import Summary
+from sqlshell.result import Batch, StoredColumn
+from sqlshell.sql.identifiers import literal
+
+ROW_GROUP_BYTES = 32 << 20
+"""The approximate size of a row group in memory, also where its rows are wide."""
+
+WIDE = 1024
+"""Rows of at least this many bytes are copied one by one, in one thread: DuckDB checks the size of a row group only
+between batches, which may have 122,880 rows."""
+
+CHUNK = 1 << 20
+
+
+class ParquetWriter(TypedWriter):
+    """Rows go into files of a few MiB as they come, and these into one at the end, so that memory stays flat.
+
+    Raises OutputError for a value that is not of its type.
+    """
+
+    buffering = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pieces: list[Path] = []
+        self._count = 0
+        self._size = 0
+
+    def write(self, batch: Batch) -> Iterator[bytes]:
+        if self._rows is None:
+            return
+        self._count += len(batch.rows) if batch.announced is None else batch.announced
+        self._rows.hold(batch)
+        if self._rows.full:
+            self._add_piece(self._rows)
+        yield from ()
+
+    def settle(self) -> Iterable[bytes]:
+        return []
+
+    def end(self, summary: Summary) -> Iterator[bytes]:
+        if self._rows is None:
+            return
+        try:
+            if self._rows.size or not self._pieces:
+                self._add_piece(self._rows)
+            yield from _bytes(self._pieces[0] if len(self._pieces) == 1 else self._joined(self._rows))
+        finally:
+            self._rows.close()
+
+    def from_file(self, columns: Sequence[StoredColumn]) -> Iterator[bytes]:
+        rows = self._rows
+        assert rows is not None
+        try:
+            made = rows.folder / "made.parquet"
+            with rows.of_file(columns) as query:
+                _copy(rows, query, made, wide=rows.row_bytes() >= WIDE)
+            rows.whole_place.unlink()
+            yield from _bytes(made)
+        finally:
+            rows.close()
+
+    def _add_piece(self, rows: TypedRows) -> None:
+        piece = rows.folder / f"{len(self._pieces)}.parquet"
+        self._size += rows.size
+        with rows.converting() as query:
+            _copy(rows, query, piece)
+        self._pieces.append(piece)
+
+    def _joined(self, rows: TypedRows) -> Path:
+        made = rows.folder / "made.parquet"
+        files = ", ".join(literal(str(piece)) for piece in self._pieces)
+        _copy(rows, f"FROM read_parquet([{files}])", made, wide=self._size >= WIDE * self._count)
+        return made
+
+
+def _copy(rows: TypedRows, query: str, to: Path, *, wide: bool = False) -> None:
+    if wide:
+        query += f" UNION ALL SELECT {', '.join(['NULL'] * len(rows.names))} FROM range(0)"
+    rows.root.execute(f"COPY ({query}) TO {literal(str(to))} (FORMAT parquet, ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES})")
+
+
+def _bytes(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            yield chunk

@@ -1,0 +1,225 @@
+"""A result's rows with their types, in a DuckDB instance of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlshell.errors import OutputError
+from sqlshell.interface.types import Kind
+from sqlshell.output.writer import WriterOptions
+from sqlshell.output.writers.column_names import distinct_in_any_case
+from sqlshell.output.writers.delimited import CsvWriter
+from sqlshell.result import Batch, Column, StoredColumn
+from sqlshell.runtime.scratch import scratch
+from sqlshell.sql.duckdb_csv import PADDING, select_from_csv
+from sqlshell.sql.identifiers import always_quoted, literal
+from sqlshell.sql.typed_values import TEXT, typed, typed_value
+
+if TYPE_CHECKING:
+    import duckdb
+
+HELD_BYTES = 8 << 20
+"""Rows are converted together when they have this many bytes as CSV."""
+
+MEMORY = "512MB"
+_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.eE+-]*+')
+_LONG = re.compile(r"[0-9.]{17}")
+"""DuckDB reads a number of JSON as a double, with 15 digits that are certain, unless it is written as a string."""
+
+SHOWN = 80
+
+
+class TypedRows:
+    """Converts rows of strings, or the file of a whole result. Raises OutputError for a value that is not of its type.
+
+    `folder` is for temporary files, and everything in it is removed by close() or with this object. Methods are called
+    from one thread at a time.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        self.names = distinct_in_any_case(columns)
+        self._csv = CsvWriter(WriterOptions(header=False))
+        padding = [Column(PADDING)] if len(columns) == 1 else []
+        self._padded = bool(padding)
+        self._decimals = [
+            number
+            for number, column in enumerate(columns)
+            if column.kind is Kind.NESTED and "DECIMAL" in typed(column.type)
+        ]
+        list(self._csv.begin([*columns, *padding]))
+        self._held: list[bytes] = []
+        self.size = 0
+        """The bytes of the rows that are held."""
+        self.folder = scratch().folder("typed")
+        self.root = _opened(self.folder)
+        self.close = weakref.finalize(self, _closed, self.root, self.folder)
+
+    @property
+    def whole_place(self) -> Path:
+        """Where the file of a whole result has to be."""
+        return self.folder / "result.parquet"
+
+    @property
+    def full(self) -> bool:
+        """Whether the rows that are held should be converted."""
+        return self.size >= HELD_BYTES
+
+    def hold(self, batch: Batch) -> None:
+        """Keep the rows of a batch until converting()."""
+        if self._decimals:
+            batch = Batch(batch.width, rows=[self._exact(row) for row in batch.rows])
+        if self._padded:
+            batch = Batch(2, rows=[[row[0], "1"] for row in batch.rows])
+        for chunk in self._csv.write(batch):
+            self._held.append(chunk)
+            self.size += len(chunk)
+
+    @contextlib.contextmanager
+    def converting(self) -> Iterator[str]:
+        """A query for the rows that are held, which are dropped afterwards. Raises OutputError."""
+        place = self.folder / "rows.csv"
+        with place.open("wb") as file:
+            file.writelines(self._held)
+        self._held, self.size = [], 0
+        names = [f"c{number}" for number in range(len(self._columns))]
+        strings = f"({select_from_csv(str(place), names, [TEXT] * len(names))})"
+        values = [typed_value(column.type, name) for column, name in zip(self._columns, names, strict=True)]
+        try:
+            with self._errors(strings, values):
+                yield self._select(values, strings)
+        finally:
+            place.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def of_file(self, stored: Sequence[StoredColumn]) -> Iterator[str]:
+        """A query for the rows of the file at `whole_place`, which has these columns. Raises OutputError."""
+        file = f"read_parquet({literal(str(self.whole_place))})"
+        values = [
+            typed_value(item.column.type, item.name)
+            if item.is_text
+            else f"CAST({item.name} AS {typed(item.column.type)})"
+            for item in stored
+        ]
+        with self._errors(file, values):
+            yield self._select(values, file)
+
+    def row_bytes(self) -> int:
+        """The average size of the rows of the file at `whole_place`, in bytes of memory. Raises OutputError."""
+        file = literal(str(self.whole_place))
+        with self._errors(file, []):
+            found = self.root.execute(
+                f"SELECT (SELECT sum(total_uncompressed_size) FROM parquet_metadata({file})) // greatest(num_rows, 1) "
+                f"FROM parquet_file_metadata({file})"
+            ).fetchall()
+        return int(found[0][0] or 0)
+
+    def _exact(self, row: Sequence[str | None]) -> list[str | None]:
+        """A row whose nested values have all numbers as strings, if one is long."""
+        made = list(row)
+        for number in self._decimals:
+            text = made[number]
+            if text is not None and _LONG.search(text):
+                made[number] = _NUMBER.sub(lambda found: found[0] if found[0][0] == '"' else f'"{found[0]}"', text)
+        return made
+
+    def _select(self, values: Sequence[str], source: str) -> str:
+        named = (f"{value} AS {always_quoted(name)}" for value, name in zip(values, self.names, strict=True))
+        return f"SELECT {', '.join(named)} FROM {source}"
+
+    @contextlib.contextmanager
+    def _errors(self, source: str, values: Sequence[str]) -> Iterator[None]:
+        import duckdb
+
+        try:
+            yield
+        except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException) as error:
+            raise self._misfit(source, values) or _failed(error) from error
+        except duckdb.Error as error:
+            raise _failed(error) from error
+        except OSError as error:
+            raise OutputError(f"cannot write a temporary file: {error.strerror}", "its directory is TMPDIR") from error
+
+    def _misfit(self, source: str, values: Sequence[str]) -> OutputError | None:
+        """The error for the first column with a value that is not of its type."""
+        import duckdb
+
+        for number, (column, value) in enumerate(zip(self._columns, values, strict=True)):
+            name = f"c{number}"
+            try:
+                found = self.root.execute(
+                    f"SELECT {name}::VARCHAR FROM {source} WHERE {name} IS NOT NULL AND TRY({value}) IS NULL LIMIT 1"
+                ).fetchall()
+            except duckdb.Error:
+                continue
+            if found and found[0][0].strip() != "null":
+                text = found[0][0]
+                shown = text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+                return OutputError(
+                    f"column {column.name!r}: {shown!r} is not a value of {column.type}",
+                    "cast the column to VARCHAR in the query, or write csv or jsonl",
+                )
+        return None
+
+
+class TypedWriter:
+    """What the writers of typed columns have in common."""
+
+    def __init__(self) -> None:
+        self._rows: TypedRows | None = None
+
+    def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
+        if columns:
+            self._rows = TypedRows(columns)
+        return []
+
+    def place(self) -> Path:
+        assert self._rows is not None
+        return self._rows.whole_place
+
+    def interrupt(self) -> None:
+        if self._rows is not None:
+            self._rows.root.interrupt()
+
+
+def _failed(error: Exception) -> OutputError:
+    return OutputError(f"DuckDB cannot convert the rows: {str(error).splitlines()[0]}", "write csv or jsonl instead")
+
+
+def _opened(folder: Path) -> duckdb.DuckDBPyConnection:
+    """An instance of DuckDB that may use the files in one folder, because a result may come from a hostile service."""
+    import duckdb
+
+    root = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": str(min(2, os.cpu_count() or 1)),
+            "memory_limit": MEMORY,
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "enable_external_file_cache": "false",
+            "python_enable_replacements": "false",
+        },
+    )
+    for setting in (
+        f"temp_directory = {literal(str(folder / 'spilled'))}",
+        "TimeZone = 'UTC'",
+        "enable_progress_bar = false",
+        f"allowed_directories = [{literal(str(folder))}]",
+        "enable_external_access = false",
+        "lock_configuration = true",
+    ):
+        root.execute(f"SET {setting}")
+    return root
+
+
+def _closed(root: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    root.close()
+    shutil.rmtree(folder, ignore_errors=True)

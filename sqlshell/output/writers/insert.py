@@ -1,0 +1,178 @@
+"""INSERT statements for a named table, which insert the same rows when they are run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from sqlshell.errors import UsageError
+from sqlshell.interface.types import Kind, base, parts_of, size_of
+from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writers.column_names import distinct_names
+from sqlshell.output.writers.delimited import Values, encode
+from sqlshell.result import Batch, Column
+from sqlshell.sql.identifiers import literal as _quoted_text
+from sqlshell.sql.identifiers import quoted
+
+STATEMENT_ROWS = 500
+STATEMENT_SIZE = 1 << 20
+"""A statement ends after this many rows or characters."""
+
+_NUMBER = re.compile(r"[-+]?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?+\d++)?+")
+_PART = r'(?:[^\W\d][\w$]*+|"(?:[^"]|"")++")'
+_TABLE = re.compile(rf"{_PART}(?:\.{_PART})*+")
+_BOOLEANS = {"true": "TRUE", "false": "FALSE"}
+
+
+class InsertWriter:
+    """`INSERT INTO t (a, b) VALUES …;` for every 500 rows or 1 MiB.
+
+    Numbers and booleans are written as such, arrays as ARRAY[…] with a type whose name DuckDB and PostgreSQL share;
+    every other value is a string, which the column's type takes. Raises UsageError without a table's name.
+    """
+
+    def __init__(self, options: WriterOptions) -> None:
+        if not options.table:
+            raise UsageError(
+                "the insert format requires the name of a table",
+                "set it with --insert-table NAME or \\pset insert_table",
+            )
+        if not _TABLE.fullmatch(options.table):
+            raise UsageError(
+                f"{options.table!r} is not the name of a table",
+                'write it as in SQL, such as sales.orders or "My Table"',
+            )
+        self._table = options.table
+        self._head = ""
+        self._literals: list[Callable[[str], str]] = []
+        self._rows = 0
+        self._size = 0
+
+    @property
+    def buffering(self) -> bool:
+        return False
+
+    def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
+        names = ", ".join(map(quoted, distinct_names(columns)))
+        self._head = f"INSERT INTO {self._table} ({names}) VALUES"
+        self._literals = [_array(column.type) or _LITERALS.get(column.kind, literal) for column in columns]
+        return []
+
+    def write(self, batch: Batch) -> Iterable[bytes]:
+        if not batch.rows or not batch.width:
+            return
+        columns = zip(self._literals, zip(*batch.rows, strict=True), strict=True)
+        texts = [_column(turn, values) for turn, values in columns]
+        for row in zip(*texts, strict=True):
+            line = f"({', '.join(row)})"
+            if self._rows and (self._rows >= STATEMENT_ROWS or self._size + len(line) > STATEMENT_SIZE):
+                yield b";\n"
+                self._rows = self._size = 0
+            yield encode(f"{',' if self._rows else self._head}\n  {line}")
+            self._rows += 1
+            self._size += len(line)
+
+    def settle(self) -> Iterable[bytes]:
+        return []
+
+    def end(self, summary: Summary) -> Iterable[bytes]:
+        return [b";\n"] if self._rows else []
+
+
+def _column(turn: Callable[[str], str], values: Values) -> list[str]:
+    return ["NULL" if value is None else turn(value) for value in values]
+
+
+def literal(text: str) -> str:
+    """A file with a zero byte would be binary."""
+    if "\0" not in text:
+        return _quoted_text(text)
+    return f"({' || chr(0) || '.join(map(_quoted_text, text.split(chr(0))))})"
+
+
+def _number(text: str) -> str:
+    """NaN and the infinities are strings, which a column of numbers takes."""
+    return text if _NUMBER.fullmatch(text) else literal(text)
+
+
+def _boolean(text: str) -> str:
+    return _BOOLEANS.get(text.lower()) or literal(text)
+
+
+def _bytes(text: str) -> str:
+    return f"from_base64({literal(text)})"
+
+
+def _nested(text: str) -> str:
+    return f"CAST({literal(text)} AS JSON)"
+
+
+def _array(type_name: str) -> Callable[[str], str] | None:
+    """Writes the values of an ARRAY of scalars, also nested, as ARRAY['1', NULL]::INTEGER[]; None for other types."""
+    depth, part = 0, type_name
+    while base(part) == "ARRAY" and len(parts_of(part)) == 1:
+        depth, part = depth + 1, parts_of(part)[0]
+    wanted = _ELEMENTS.get(base(part))
+    if not depth or wanted is None:
+        return None
+    sizes = ", ".join(map(str, size_of(part))) if wanted == "DECIMAL" else ""
+    suffix = f"::{wanted}{f'({sizes})' if sizes else ''}{'[]' * depth}"
+
+    def turn(text: str) -> str:
+        try:
+            return _items(_JSON.decode(text), depth) + suffix
+        except (msgspec.DecodeError, RecursionError, TypeError):
+            return _nested(text)
+
+    return turn
+
+
+def _items(value: object, depth: int) -> str:
+    """Raises TypeError for what is no array of this depth."""
+    if value is None:
+        return "NULL"
+    if depth:
+        if not isinstance(value, list):
+            raise TypeError(value)
+        return f"ARRAY[{', '.join(_items(item, depth - 1) for item in value)}]"
+    if isinstance(value, bool):
+        return literal(str(value).lower())
+    if isinstance(value, str | int):
+        return literal(str(value))
+    raise TypeError(value)
+
+
+_JSON = msgspec.json.Decoder(float_hook=str)
+"""Numbers keep their digits."""
+
+_ELEMENTS = {
+    "BOOLEAN": "BOOLEAN",
+    "TINYINT": "SMALLINT",
+    "SMALLINT": "SMALLINT",
+    "INTEGER": "INTEGER",
+    "INT": "INTEGER",
+    "BIGINT": "BIGINT",
+    "DECIMAL": "DECIMAL",
+    "NUMERIC": "DECIMAL",
+    "FLOAT": "REAL",
+    "REAL": "REAL",
+    "DOUBLE": "DOUBLE PRECISION",
+    "VARCHAR": "TEXT",
+    "DATE": "DATE",
+    "TIME": "TIME",
+    "TIMESTAMP": "TIMESTAMP",
+    "TIMESTAMP_LTZ": "TIMESTAMPTZ",
+    "TIMESTAMP_TZ": "TIMESTAMPTZ",
+}
+"""Types of elements by the names that DuckDB and PostgreSQL have for them."""
+
+_LITERALS: dict[Kind, Callable[[str], str]] = {
+    Kind.INTEGER: _number,
+    Kind.DECIMAL: _number,
+    Kind.FLOAT: _number,
+    Kind.BOOLEAN: _boolean,
+    Kind.BYTES: _bytes,
+    Kind.NESTED: _nested,
+}

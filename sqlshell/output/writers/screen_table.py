@@ -1,0 +1,273 @@
+"""Tables for a terminal: a thin frame, the types under the names, values in the colors of the theme."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from sqlshell.interface.types import Kind, base
+from sqlshell.output.text.cells import cells, lines_of, printable
+from sqlshell.output.text.shortening import cut
+from sqlshell.output.text.value_colors import BAR, RESET, UNGROUPED, ValueColors, role_of, whole_digits
+from sqlshell.output.writer import Role, Screen, Summary, WriterOptions
+from sqlshell.output.writers.column_text import Align, ColumnText, column_text, justify
+from sqlshell.output.writers.delimited import Values
+from sqlshell.output.writers.table import NULL, Drawn, sample_complete
+from sqlshell.result import Batch, Column, Rows
+
+_SHORT = {"boolean": "bool", "integer": "int", "timestamp_ltz": "ts_ltz", "timestamp_tz": "ts_tz", "timestamp": "ts"}
+
+
+class Frame(Struct, frozen=True):
+    """The characters of a frame: a line, a bar, and the left, middle and right end of each horizontal line."""
+
+    line: str
+    bar: str
+    top: tuple[str, str, str]
+    middle: tuple[str, str, str]
+    bottom: tuple[str, str, str]
+
+    def rule(self, ends: tuple[str, str, str], widths: Sequence[int]) -> str:
+        return ends[0] + ends[1].join(self.line * (width + 2) for width in widths) + ends[2]
+
+
+ROUNDED = Frame("─", "│", ("╭", "┬", "╮"), ("├", "┼", "┤"), ("╰", "┴", "╯"))
+ASCII = Frame("-", "|", ("+", "+", "+"), ("|", "+", "|"), ("+", "+", "+"))
+
+
+class _Layout(Struct):
+    """How a column is drawn. `fraction` are the cells from the decimal point to the end, `digits` those before it."""
+
+    align: Align
+    role: Role | None
+    width: int
+    fraction: int = 0
+    digits: int = 0
+    cap: int = 0
+
+
+class ScreenTableWriter:
+    """Draws a table whose widths are fixed after a sample; a wider value later widens only its own row.
+
+    `caps` are the widths in cells that texts of some columns are cut to; `shortened` counts them.
+    """
+
+    def __init__(self, options: WriterOptions, screen: Screen, caps: Mapping[int, int] = {}) -> None:
+        self._null = NULL if options.null is None else printable(options.null)
+        self._header = options.header
+        self._types = options.header and screen.types
+        self._frame = ROUNDED if screen.unicode else ASCII
+        self._ellipsis = "…" if screen.unicode else "..."
+        self._colors = ValueColors(options.paint, self._frame.bar)
+        self._changed = options.changed
+        self._caps = caps
+        self._columns: Sequence[Column] = ()
+        self._layouts: list[_Layout] = []
+        self._sample: Rows = []
+        self._drawn = False
+        self._any = False
+        self.shortened = 0
+        self.frozen = (0, 0)
+        """The lines of the header, and the cells of the first column with its frame, once they are drawn."""
+
+    @property
+    def buffering(self) -> bool:
+        return bool(self._sample)
+
+    def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
+        self._columns = columns
+        self._drawn = not columns
+        return []
+
+    def write(self, batch: Batch) -> Iterable[bytes]:
+        if self._drawn:
+            return self._rows(batch.rows)
+        self._sample += batch.rows
+        return self.settle() if sample_complete(self._sample) else []
+
+    def settle(self) -> Iterable[bytes]:
+        sample, self._sample = self._sample, []
+        if self._drawn:
+            return []
+        self._drawn = True
+        columns = self._prepared(sample)
+        self._layouts = self._measured(columns)
+        return itertools.chain(self._head(bool(sample)), self._draw(columns))
+
+    def end(self, summary: Summary) -> Iterable[bytes]:
+        yield from self.settle()
+        if self._layouts:
+            yield self._rule(self._frame.bottom)
+
+    def widths(self, columns: Sequence[Column], rows: Rows) -> list[int]:
+        """The widths of the columns of a table with these rows."""
+        self._columns = columns
+        return [layout.width for layout in self._measured(self._prepared(rows))]
+
+    def _prepared(self, rows: Rows) -> list[Drawn]:
+        made: list[Drawn] = []
+        for number, values in enumerate(zip(*rows, strict=True)):
+            cap = self._caps.get(number, 0)
+            made.append((values, column_text(self._cut(values, cap) if cap else values, self._null)))
+        return made
+
+    def _cut(self, values: Values, cap: int) -> list[str | None]:
+        short = [
+            value if value is None or len(value) * 2 <= cap else cut(value, cap, self._ellipsis) for value in values
+        ]
+        self.shortened += sum(one is not other for one, other in zip(short, values, strict=True))
+        return short
+
+    def _measured(self, columns: Sequence[Drawn]) -> list[_Layout]:
+        layouts = []
+        none: list[Drawn] = [((), ColumnText((), True))] * len(self._columns)
+        for column, (values, text) in zip(self._columns, columns or none, strict=True):
+            numeric = column.kind.numeric
+            layout = _Layout("right" if numeric else "left", role_of(column, values), text.width)
+            if numeric:
+                known = [text for text, value in zip(text.texts, values, strict=True) if value is not None]
+                layout.fraction = max(map(_fraction, known), default=0) if column.kind is not Kind.INTEGER else 0
+                layout.digits = max(map(whole_digits, known), default=0)
+                whole = max((len(text) - _fraction(text) for text in known), default=0)
+                layout.width = max(layout.width, whole + layout.fraction)
+            if self._header:
+                layout.width = max(layout.width, cells(printable(column.name)))
+            if self._types:
+                layout.width = max(layout.width, len(_type_names(column.type)[-1]))
+            layouts.append(layout)
+        return layouts
+
+    def _head(self, rows: bool) -> Iterator[bytes]:
+        frame = self._frame
+        yield self._rule(frame.top)
+        lines = 1
+        if self._header:
+            yield self._line([printable(column.name) for column in self._columns], "header")
+            lines += 1
+            if self._types:
+                fitting = [
+                    next((name for name in names if len(name) <= layout.width), names[-1])
+                    for names, layout in zip(
+                        (_type_names(column.type) for column in self._columns), self._layouts, strict=True
+                    )
+                ]
+                yield self._line(fitting, "dim")
+                lines += 1
+            if rows:
+                yield self._rule(frame.middle)
+                lines += 1
+        self.frozen = (lines, self._layouts[0].width + 4)
+
+    def _rule(self, ends: tuple[str, str, str]) -> bytes:
+        line = self._frame.rule(ends, [layout.width for layout in self._layouts])
+        return self._colors.encoded(self._colors.painted(line, "border") + "\n")
+
+    def _line(self, texts: Sequence[str], role: Role) -> bytes:
+        parts = [
+            self._colors.painted(justify(text, layout.width, layout.align), role)
+            for text, layout in zip(texts, self._layouts, strict=True)
+        ]
+        return self._colors.encoded(self._joined(["%s"] * len(parts)) % tuple(parts) + "\n")
+
+    def _joined(self, parts: Sequence[str]) -> str:
+        """The format of a row of cells."""
+        return f"{BAR} {f' {BAR} '.join(parts)} {BAR}"
+
+    def _rows(self, rows: Rows) -> Iterable[bytes]:
+        return self._draw(self._prepared(rows)) if rows and self._columns else []
+
+    def _draw(self, columns: Sequence[Drawn]) -> Iterator[bytes]:
+        if not columns:
+            return
+        formats, drawn = [], []
+        for number, ((values, text), layout) in enumerate(zip(columns, self._layouts, strict=True)):
+            form, column = self._column(number, values, text, layout)
+            formats.append(form)
+            drawn.append(column)
+        row_format = self._joined(formats)
+        lines = list(map(row_format.__mod__, zip(*drawn, strict=True)))
+        texts = [text for _, text in columns]
+        for number in {number for text in texts for number in text.multiline}:
+            lines[number] = self._tall(number, texts, [column[number] for column in drawn], formats)
+        yield self._colors.encoded("\n".join(lines) + "\n")
+
+    def _column(self, number: int, values: Values, text: ColumnText, layout: _Layout) -> tuple[str, Sequence[str]]:
+        """The format of the cells of a column, and what is put into it."""
+        colors = self._colors
+        form, plain = "%s", None not in values and not self._changed
+        if self._columns[number].kind.numeric:
+            form, column = self._numbers(text, layout, plain=plain)
+        elif layout.role == "boolean":
+            looks = {each: self._boolean(each, layout.width) for each in set(text.texts)}
+            column = [looks[each] for each in text.texts]
+        elif plain and text.even:
+            column, form = text.texts, f"%-{layout.width}s"
+        else:
+            column = text.justified(layout.width, "left")
+        if layout.role is not None and layout.role != "boolean" and (code := colors.code(layout.role)):
+            form = f"{code}{form}{RESET}"
+        if plain:
+            return form, column
+        column = list(column)
+        if None in values:
+            null = colors.painted(justify(self._null, layout.width, layout.align), "null")
+            column = [null if value is None else cell for value, cell in zip(values, column, strict=True)]
+        for row in [row for row, at in self._changed if at == number and row < len(column)]:
+            column[row] = colors.painted(justify(text.texts[row], layout.width, layout.align), "changed")
+        return form, column
+
+    def _numbers(self, text: ColumnText, layout: _Layout, *, plain: bool) -> tuple[str, Sequence[str]]:
+        width, fraction, texts = layout.width, layout.fraction, text.texts
+        if not text.even:
+            return "%s", text.justified(width, "right")
+        if fraction and {each[-fraction:][:1] for each in texts} != {"."}:
+            blank = " " * fraction
+            texts = [
+                each + " " * (fraction - len(each) + at) if (at := each.find(".")) >= 0 else each + blank
+                for each in texts
+            ]
+        if plain and layout.digits <= UNGROUPED and "-" not in "".join(texts):
+            return f"%{width}s", texts
+        return "%s", self._colors.numbers([each.rjust(width) for each in texts], fraction, layout.digits)
+
+    def _boolean(self, text: str, width: int) -> str:
+        role: Role = "dim" if text.lower() in {"false", "f", "0"} else "boolean"
+        return self._colors.painted(justify(text, width, "left"), role)
+
+    def _tall(self, number: int, texts: Sequence[ColumnText], drawn: Sequence[str], forms: Sequence[str]) -> str:
+        """A row in which a value has several lines, without its last line break."""
+        columns = []
+        for at, (text, layout, cell, form) in enumerate(zip(texts, self._layouts, drawn, forms, strict=True)):
+            lines = lines_of(text.texts[number]) if number in text.multiline else []
+            marked = (number, at) in self._changed
+            columns.append(
+                [
+                    form % self._colors.painted(line, "changed") if marked else form % line
+                    for line in (justify(line, layout.width, layout.align) for line in lines)
+                ]
+                or [form % cell]
+            )
+        height = max(map(len, columns))
+        blank = [" " * layout.width for layout in self._layouts]
+        row_format = self._joined(["%s"] * len(columns))
+        return "\n".join(
+            row_format
+            % tuple(lines[at] if at < len(lines) else space for lines, space in zip(columns, blank, strict=True))
+            for at in range(height)
+        )
+
+
+def _fraction(text: str) -> int:
+    """The number of characters from the decimal point of a number to its end."""
+    at = text.find(".")
+    return len(text) - at if at >= 0 else 0
+
+
+def _type_names(type_name: str) -> list[str]:
+    """Names of a type, the most exact first, and a short one last."""
+    exact = printable(re.sub(r"\s+NOT NULL$", "", type_name)).lower()
+    name = base(type_name).lower() or exact
+    return [exact, name, _SHORT.get(name, name)]

@@ -1,0 +1,160 @@
+"""Excel workbooks: a sheet per file, numbers and dates if Excel holds them exactly, everything else as text."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import shutil
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlshell.errors import OutputError, UsageError
+from sqlshell.interface.types import Kind
+from sqlshell.output.text.cells import printable
+from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.result import Batch, Column
+from sqlshell.runtime.scratch import scratch
+
+MOST_ROWS = 1_048_576
+MOST_COLUMNS = 16_384
+LONGEST_TEXT = 32_767
+"""What a sheet of Excel holds: rows with the header, columns, UTF-16 units of a cell."""
+
+PRECISE = 15
+"""Significant digits that a number keeps in Excel; with more it is text, so that no digit is lost."""
+
+CHUNK = 1 << 20
+
+_NUMBER = re.compile(r"[-+]?+0*+(\d*+)(?:\.(\d*+))?+")
+_EARLIEST = datetime.datetime(1900, 3, 1)
+"""Excel counts a 29 February 1900, so that the days before this one are not those of the calendar."""
+
+
+class XlsxWriter:
+    """Rows go into a temporary file as they come, so that memory stays flat; the workbook follows at the end.
+
+    No cell is a formula or a link. Raises UsageError where XlsxWriter is not installed, and OutputError for more than
+    a sheet holds.
+    """
+
+    buffering = False
+
+    def __init__(self, options: WriterOptions) -> None:
+        try:
+            import xlsxwriter
+        except ImportError:
+            raise UsageError(
+                "the xlsx format requires the package XlsxWriter", "install it: pip install XlsxWriter"
+            ) from None
+        self._make = xlsxwriter.Workbook
+        self._header = options.header
+        self._null = options.null
+        self._row = 0
+        self._book: Any = None
+
+    def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
+        if not columns:
+            return []
+        if len(columns) > MOST_COLUMNS:
+            raise OutputError(
+                f"the result has {len(columns):,} columns; an Excel sheet holds at most {MOST_COLUMNS:,}",
+                "select fewer columns",
+            )
+        folder = scratch().folder("xlsx")
+        self._path = folder / f"{id(self):x}.xlsx"
+        self._book = self._make(
+            str(self._path),
+            {"constant_memory": True, "tmpdir": str(folder)},
+        )
+        self._sheet = self._book.add_worksheet("Result")
+        # Also for a result that breaks off, whose temporary file is open.
+        self._discard = weakref.finalize(self, _discard, self._sheet, folder)
+        formats = {
+            Kind.DATE: self._book.add_format({"num_format": "yyyy-mm-dd"}),
+            Kind.TIMESTAMP: self._book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss.000"}),
+        }
+        self._kinds = [column.kind for column in columns]
+        self._formats = [formats.get(column.kind) for column in columns]
+        if self._header:
+            bold = self._book.add_format({"bold": True})
+            for number, column in enumerate(columns):
+                self._sheet.write_string(0, number, _text(column.name), bold)
+            self._sheet.freeze_panes(1, 0)
+            self._row = 1
+        return []
+
+    def write(self, batch: Batch) -> Iterable[bytes]:
+        if not batch.width:
+            return []
+        for row in batch.rows:
+            if self._row >= MOST_ROWS:
+                raise OutputError(
+                    f"the result has more than {MOST_ROWS:,} rows, the maximum of an Excel sheet",
+                    "select fewer rows, or write csv",
+                )
+            for number, (value, kind) in enumerate(zip(row, self._kinds, strict=True)):
+                self._cell(number, value, kind)
+            self._row += 1
+        return []
+
+    def settle(self) -> Iterable[bytes]:
+        return []
+
+    def end(self, summary: Summary) -> Iterator[bytes]:
+        if self._book is None:
+            return
+        self._book.close()
+        try:
+            with self._path.open("rb") as file:
+                while chunk := file.read(CHUNK):
+                    yield chunk
+        finally:
+            self._discard()
+
+    def _cell(self, number: int, value: str | None, kind: Kind) -> None:
+        if value is None:
+            if self._null:
+                self._sheet.write_string(self._row, number, self._null)
+            return
+        if kind is Kind.BOOLEAN and value in {"true", "false"}:
+            self._sheet.write_boolean(self._row, number, value == "true")
+        elif kind.numeric and _precise(value):
+            self._sheet.write_number(self._row, number, float(value))
+        elif kind in {Kind.DATE, Kind.TIMESTAMP} and (moment := _moment(value)) is not None:
+            self._sheet.write_datetime(self._row, number, moment, self._formats[number])
+        else:
+            self._sheet.write_string(self._row, number, _text(value))
+
+
+def _discard(sheet: Any, folder: Path) -> None:
+    sheet._opt_close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _precise(text: str) -> bool:
+    found = _NUMBER.fullmatch(text)
+    return found is not None and len((found[1] + (found[2] or "")).strip("0")) <= PRECISE and len(text) < 300
+
+
+def _moment(text: str) -> datetime.datetime | None:
+    """A date or a time without zone, to the millisecond, that Excel has; None for any other."""
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is not None or moment < _EARLIEST or moment.microsecond % 1000:
+        return None
+    return moment
+
+
+def _text(text: str) -> str:
+    """What a cell shows. Raises OutputError for a text that is longer than a cell."""
+    safe = printable(text, "\n\t")
+    if len(safe) * 2 > LONGEST_TEXT and len(safe.encode("utf-16-le", "surrogatepass")) // 2 > LONGEST_TEXT:
+        raise OutputError(
+            f"a value has {len(safe):,} characters; an Excel cell holds at most {LONGEST_TEXT:,}",
+            "shorten it in the query, or write csv",
+        )
+    return safe

@@ -1,0 +1,120 @@
+"""Parquet files made on demand of results that are kept as JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.interface.strings import ZONED, string_of
+from sqlshell.service.engines.duckdb.results.filed import WIDE, to_file
+from sqlshell.sql.identifiers import literal
+from sqlshell.sql.typed_values import typed, typed_value
+
+MEMORY: Final = "256MB"
+
+_KEPT: Final = {
+    **{
+        name: name.lower()
+        for name in ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DATE")
+    },
+    "TIMESTAMP(6)": "timestamp",
+    "TIMESTAMP_LTZ(6)": ZONED,
+    "VARBINARY": "blob",
+}
+"""Ids of DuckDB's types by those of the interface, besides DECIMAL, whose values a file keeps."""
+
+
+def convert(
+    source: Path,
+    ends: Sequence[int],
+    columns: Sequence[ColumnInfo],
+    instants: Sequence[int],
+    target: Path,
+    threads: int,
+) -> None:
+    """Write the rows in `source`, JSON arrays separated by commas, to a Parquet file as filed.write() does.
+
+    `ends` are the ends of the partitions in bytes; one at a time is in memory. A column whose values would not be read
+    back unchanged is stored as strings. Raises duckdb.Error and OSError.
+    """
+    folder = target.with_name(f"{target.name}.parts")
+    folder.mkdir(mode=0o700)
+    try:
+        with _opened(folder, threads) as root:
+            pieces = list(_pieces(root, source, ends, len(columns), folder))
+            rows = f"read_parquet([{', '.join(literal(str(piece)) for piece in pieces)}])"
+            values = _values(root, rows, columns)
+            query = f"SELECT {', '.join(values)} FROM {rows}"
+            found = root.execute(f"SELECT count(*) FROM {rows}").fetchall()
+            if ends and ends[-1] >= WIDE * found[0][0]:
+                # As in filed.write(): row by row, so that the bytes of a row group are bounded.
+                query += f" UNION ALL SELECT {', '.join(['NULL'] * len(columns))} FROM range(0)"
+            root.execute(f"COPY ({query}) {to_file(target, columns, instants)}")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _pieces(
+    root: duckdb.DuckDBPyConnection, source: Path, ends: Sequence[int], width: int, folder: Path
+) -> Iterator[Path]:
+    """Parquet files of strings, one for each partition."""
+    places = ", ".join(f"r[{number + 1}] AS c{number}" for number in range(width))
+    start = 0
+    with source.open("rb") as file:
+        for number, end in enumerate([*ends] or [0]):
+            # A comma separates the partitions.
+            body = file.read(end - start).strip(b",").decode()
+            start = end
+            piece = folder / f"{number}.parquet"
+            root.execute(
+                f"COPY (SELECT {places} FROM (SELECT unnest(CAST($1::JSON AS VARCHAR[][])) AS r)) "
+                f"TO {literal(str(piece))} (FORMAT parquet)",
+                [f"[{body}]"],
+            )
+            yield piece
+
+
+def _values(root: duckdb.DuckDBPyConnection, rows: str, columns: Sequence[ColumnInfo]) -> list[str]:
+    """SQL for each column: typed if all its values can be read back unchanged."""
+    values = [f"c{number}" for number in range(len(columns))]
+    checks: list[tuple[int, str]] = []
+    for number, column in enumerate(columns):
+        told = column.type or ""
+        name, type_id = f"c{number}", _KEPT.get(told, "decimal" if typed(told) == told else "")
+        if type_id and (type_id != "decimal" or told.startswith("DECIMAL(")):
+            value = typed_value(told, name)
+            again = string_of(type_id, f"TRY({value})")
+            checks.append((number, f"coalesce(bool_and(({again}) IS NOT DISTINCT FROM {name}), true)"))
+            values[number] = f"{value} AS {name}"
+    if checks:
+        [found] = root.execute(f"SELECT {', '.join(check for _, check in checks)} FROM {rows}").fetchall()
+        for (number, _), unchanged in zip(checks, found, strict=True):
+            if not unchanged:
+                values[number] = f"c{number}"
+    return values
+
+
+@contextlib.contextmanager
+def _opened(folder: Path, threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    root = duckdb.connect(":memory:")
+    try:
+        for setting in (
+            f"memory_limit = '{MEMORY}'",
+            f"temp_directory = {literal(str(folder / 'spilled'))}",
+            "TimeZone = 'UTC'",
+            "enable_progress_bar = false",
+            "enable_external_file_cache = false",
+            "autoinstall_known_extensions = false",
+        ):
+            root.execute(f"SET {setting}")
+        if threads:
+            root.execute(f"SET threads = {threads}")
+        yield root
+    finally:
+        root.close()

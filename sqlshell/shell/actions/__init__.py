@@ -1,0 +1,1 @@
+"""Carrying out what backslash commands ask for."""

@@ -1,0 +1,169 @@
+"""Carries out the effects that backslash commands return."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import assert_never
+
+from sqlshell.shell.actions.loads import LoadActions
+from sqlshell.shell.actions.local import LocalActions
+from sqlshell.shell.actions.scripts import ScriptActions
+from sqlshell.shell.actions.session import SessionActions
+from sqlshell.shell.actions.statements import StatementActions
+from sqlshell.shell.effects import (
+    Attach,
+    BeginParallel,
+    Branch,
+    Chain,
+    ClearBuffer,
+    ClearHistory,
+    Connect,
+    Copy,
+    Detach,
+    Edit,
+    Effect,
+    EndParallel,
+    Execute,
+    Export,
+    Fetch,
+    LocalSql,
+    Log,
+    OfferExamples,
+    Print,
+    Quit,
+    ReceiveVariables,
+    RecordTranscript,
+    Redirect,
+    RefreshCatalog,
+    Repeat,
+    ReplayTranscript,
+    Restrict,
+    RunFile,
+    RunSteps,
+    SetContext,
+    SetOptions,
+    SetVariable,
+    ShowMessage,
+    ShowResult,
+    Submit,
+    UnsetVariable,
+    UseResult,
+)
+from sqlshell.shell.parts import Parts
+
+
+class Actions:
+    """Carries out effects: each is passed to the part that it concerns."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        statements: StatementActions,
+        scripts: ScriptActions,
+        session: SessionActions,
+        local: LocalActions,
+        loads: LoadActions,
+    ) -> None:
+        self._parts = parts
+        self._statements = statements
+        self._scripts = scripts
+        self._session = session
+        self._local = local
+        self._loads = loads
+
+    async def perform(self, effect: Effect, name: str) -> None:
+        """Carry out an effect of the command `name`. Raises ShellError.
+
+        Submit, UseResult, Repeat and LocalSql without a text send the query buffer; all others leave it unchanged.
+        """
+        parts = self._parts
+        match effect:
+            case Submit():
+                with parts.session.options_for(effect.options) if effect.options else contextlib.nullcontext():
+                    await self._statements.submit(effect, name)
+                    await self._perform_next(effect.then, name)
+            case Execute():
+                await self._statements.execute(effect, name)
+            case Export(path, resume):
+                await self._statements.export(path, name, resume=resume)
+            case UseResult():
+                await self._statements.use_result(effect, name)
+                await self._perform_next(effect.then, name)
+            case Repeat():
+                await self._statements.repeat(effect, name)
+            case Fetch(statement_id):
+                await self._statements.fetch(statement_id)
+            case RecordTranscript(path):
+                self._statements.record(path)
+            case ReplayTranscript(path):
+                await self._statements.replay(path)
+            case LocalSql(text):
+                await self._local.run(text)
+            case ClearBuffer():
+                parts.buffer.scanner.take()
+                parts.diagnostics.note("query buffer cleared", always=parts.session.interactive)
+            case Chain(effects):
+                for each in effects:
+                    await self.perform(each, name)
+            case ShowMessage(text, own, file):
+                parts.diagnostics.say(text, own=own, file=file)
+            case Print(text, paged=True):
+                await parts.result_output.page(text)
+            case Print(text, with_results, own):
+                parts.result_output.print(text, with_results=with_results, own=own)
+            case ShowResult(result, output):
+                await parts.result_output.show(result, output=output)
+            case Redirect(output, once, as_copy):
+                parts.result_output.redirect(output, once=once, as_copy=as_copy)
+            case Log(path):
+                parts.result_output.log(path)
+            case Quit():
+                self._scripts.quit(name)
+            case RunFile(path, beside):
+                await self._scripts.include(path, beside=beside)
+            case RunSteps():
+                await self._scripts.run_steps(effect)
+            case Edit(path):
+                self._scripts.edit(path)
+            case SetVariable(variable, value, question):
+                if question:
+                    parts.session.secret_filter.add(value.text, question)
+                parts.variables.set(variable, value)
+            case UnsetVariable(variable):
+                parts.variables.unset(variable)
+            case ReceiveVariables(values):
+                self._statements.receive(values)
+            case Branch(word, condition):
+                parts.conditions.enter(word, condition)
+            case Connect(target):
+                await self._session.connect(target)
+            case SetOptions(options):
+                self._session.set_options(options)
+            case SetContext():
+                self._session.set_context(effect)
+            case Attach(path):
+                self._session.attach(path)
+            case Copy(copy):
+                await self._loads.copy(copy)
+            case BeginParallel(count):
+                await self._statements.begin_parallel(count)
+            case EndParallel():
+                await self._statements.end_parallel()
+            case Restrict():
+                self._scripts.restrict(effect)
+            case OfferExamples(texts):
+                parts.session.examples = texts
+            case Detach():
+                self._session.detach()
+            case ClearHistory():
+                self._session.clear_history()
+            case RefreshCatalog():
+                parts.front_end.refresh_catalog()
+            case _:
+                assert_never(effect)
+
+    async def _perform_next(self, then: Callable[[], Effect | None] | None, name: str) -> None:
+        following = then() if then is not None else None
+        if following is not None:
+            await self.perform(following, name)

@@ -1,0 +1,114 @@
+"""\\copy: files loaded into tables, and rows written to files."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from sqlshell.errors import UsageError
+from sqlshell.origin import EMPTY, Own
+from sqlshell.output.writer import Summary
+from sqlshell.result import Result
+from sqlshell.shell.parts import Parts
+from sqlshell.shell.running.interruption import Interruption
+from sqlshell.shell.running.submitting import StatementRequest, Submitter
+from sqlshell.sql.analysis.copy_statements import CopyStatement, read_copy
+from sqlshell.sql.script.items import Statement
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sqlshell.shell.loading.copier import Copier
+
+
+class LoadActions:
+    """What loads is imported when it is first used: it needs DuckDB."""
+
+    def __init__(self, parts: Parts, submitter: Submitter, interruption: Interruption) -> None:
+        self._parts = parts
+        self._submitter = submitter
+        self._interruption = interruption
+
+    async def copy(self, copy: CopyStatement) -> None:
+        """Carry out \\copy. Raises ShellError."""
+        if copy.loads:
+            await self.run(copy)
+            return
+        from sqlshell.output.copy_format import copy_format
+
+        parts, form = self._parts, copy_format(copy)
+        if copy.stream and copy.place not in {"STDOUT", "PSTDOUT"}:
+            raise UsageError(f"\\copy … TO {copy.place}: expected STDOUT, PSTDOUT, PROGRAM or a file")
+        output = EMPTY if copy.stream else Own(f"|{copy.place}" if copy.program else copy.place)
+        parts.result_output.check(output, any_extension=True)
+        written: list[Summary] = []
+
+        async def write(result: Result) -> Summary:
+            past_redirection = copy.place == "PSTDOUT"
+            show = parts.result_output.show
+            written.append(await show(result, output=output, form=form, past_redirection=past_redirection))
+            return written[-1]
+
+        sql = copy.source if copy.query else f"SELECT {', '.join(copy.columns) or '*'} FROM {copy.source}"
+        statement = Statement(sql, 0, 0, True)
+        await self._submitter.submit(StatementRequest(statement, write, verbatim=True, rows_for="copy"))
+        if not written:
+            if parts.session.connection.offline is None:
+                raise UsageError("\\copy: the statement ran, but did not return a result set")
+        elif not copy.stream:
+            parts.diagnostics.note(f"COPY {written[0].rows}")
+
+    async def copy_file(self, statement: Statement) -> bool:
+        """Load the file of COPY … FROM 'file' if the service loads attachments: it does not read files of its own.
+
+        False if the service runs the statement itself. Raises ShellError.
+        """
+        connection = self._parts.session.connection
+        if connection.embedded or connection.offline is not None:
+            return False
+        try:
+            copy = read_copy(statement.text)
+        except UsageError:
+            return False
+        if not copy.loads or copy.stream or ":" in statement.text or statement.foreign:
+            return False
+        if "copy" not in await connection.service.extensions():
+            return False
+        await self.run(copy, binary="escaped")
+        return True
+
+    async def run(self, copy: CopyStatement, *, binary: str = "hex") -> None:
+        """Load from a file, a command, or stdin; `binary` as in LoadRequest. Raises ShellError."""
+        await self._recorded(copy, "", lambda: self.copier.run(copy, binary=binary))
+
+    async def load(self, copy: CopyStatement, data: Path) -> None:
+        """Load data that stood in a script and are in a file now. Raises ShellError."""
+        content = await asyncio.to_thread(_digest, data) if self._submitter.resumer is not None else ""
+        await self._recorded(copy, content, lambda: self.copier.load(copy, data))
+
+    async def _recorded(self, copy: CopyStatement, content: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Load, unless --resume skips it; `content` identifies the data, if they are part of the script."""
+        resumer = self._submitter.resumer
+        if resumer is None:
+            await work()
+            return
+        text = repr((copy.source, copy.columns, copy.place, sorted(copy.options.items()), content))
+        step = await resumer.command("copy", text, self._submitter.run_again)
+        if step is not None:
+            await resumer.recording_outcome(step, work())
+
+    @functools.cached_property
+    def copier(self) -> Copier:
+        from sqlshell.shell.loading.copier import Copier
+        from sqlshell.shell.loading.loader import Loader
+
+        loader = Loader(self._parts, self._submitter, self._interruption)
+        return Copier(loader, self._parts.position, self._parts.streams.stdin)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

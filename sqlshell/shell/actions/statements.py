@@ -1,0 +1,184 @@
+"""Effects that run statements, or work with the results of earlier ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from sqlshell.errors import ShellError, UsageError
+from sqlshell.origin import Own
+from sqlshell.output.copy import Consumer
+from sqlshell.output.writer import Summary
+from sqlshell.result import Result
+from sqlshell.shell.effects import Execute, Repeat, Submit, UseResult
+from sqlshell.shell.parts import Parts
+from sqlshell.shell.running.failures import Failures
+from sqlshell.shell.running.foreground import Foreground
+from sqlshell.shell.running.interruption import Interruption
+from sqlshell.shell.running.submitting import StatementRequest, Submitter, require_read_only
+
+
+class StatementActions:
+    """Sends the query buffer and the statements of commands. Each method raises ShellError."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        submitter: Submitter,
+        foreground: Foreground,
+        interruption: Interruption,
+        failures: Failures,
+    ) -> None:
+        self._parts = parts
+        self._submitter = submitter
+        self._foreground = foreground
+        self._interruption = interruption
+        self._failures = failures
+
+    async def submit(self, effect: Submit, name: str) -> None:
+        """Send the query buffer. With a consumer, the result of \\local that was shown last is passed to it again."""
+        parts, buffer = self._parts, self._parts.buffer
+        if effect.only_reads:
+            # At the prompt a refused statement is kept, so that it can be corrected.
+            require_read_only(buffer.substituted_text, name)
+        statement = buffer.send(name)
+        consumer = _RecordingConsumer(effect.consumer) if effect.consumer is not None else None
+        if statement is None and buffer.last_was_local:
+            show = consumer or partial(parts.result_output.show, expanded=effect.expanded, output=effect.output)
+            # The result itself: what it was made from has a different name by now.
+            async with parts.session.state.result_history.open() as result:
+                await self._interruption.interruptible(_awaited(show, result), name)
+        else:
+            request = StatementRequest(
+                statement or buffer.last,
+                consumer,
+                effect.expanded,
+                effect.output,
+                effect.background,
+                verbatim=statement is None,
+                only_reads_for=name if effect.only_reads else "",
+            )
+            await self._submitter.submit(request)
+        if effect.needs_rows and consumer is not None:
+            self._require_result(consumer, name)
+
+    async def execute(self, effect: Execute, name: str) -> None:
+        if effect.silent:
+            buffer = self._parts.buffer
+            last = buffer.last
+            try:
+                for statement in effect.statements:
+                    await self._submitter.submit(StatementRequest(statement, _discard, verbatim=True, internal=True))
+            finally:
+                buffer.remember(last)
+            return
+        for number, statement in enumerate(effect.statements, 1):
+            try:
+                await self._submitter.submit(StatementRequest(statement, verbatim=effect.verbatim))
+            except ShellError as error:
+                left = len(effect.statements) - number
+                if not self._failures.ends_script(error):
+                    self._failures.report(error)
+                    continue
+                if left:
+                    self._parts.diagnostics.warn(
+                        f"\\{name}: {left:,} statement{' was' if left == 1 else 's were'} not run"
+                    )
+                raise
+
+    async def export(self, path: Own, name: str, *, resume: bool) -> None:
+        from sqlshell.shell.running.exporting import Exporter
+
+        buffer = self._parts.buffer
+        statement = buffer.send(name)
+        if statement is None and buffer.last_was_local:
+            raise UsageError(f"\\{name} requires a statement of the service; the last one was \\local")
+        await Exporter(self._parts, self._submitter, self._foreground, path).run(
+            statement or buffer.last, resume=resume
+        )
+
+    async def use_result(self, effect: UseResult, name: str) -> None:
+        statement = self._parts.buffer.scanner.take()
+        if statement is not None:
+            consumer = _RecordingConsumer(effect.consumer)
+            await self._submitter.submit(StatementRequest(statement, consumer))
+            self._require_result(consumer, name)
+            return
+        history = self._parts.session.state.result_history
+        shortfall = history.shortfall(effect.name)
+        if shortfall:
+            self._parts.diagnostics.say(shortfall)
+        async with history.open(effect.name) as result:
+            await self._interruption.interruptible(_awaited(effect.consumer, result), name)
+
+    async def repeat(self, effect: Repeat, name: str) -> None:
+        from sqlshell.shell.running.repeating import Repeater
+
+        buffer = self._parts.buffer
+        sent = buffer.send(name)
+        if sent is None and buffer.last_was_local:
+            raise UsageError(f"\\{name} requires a statement of the service; the last one was \\local")
+        await Repeater(self._parts, self._submitter, self._foreground, self._interruption).run(sent, effect)
+
+    async def fetch(self, statement_id: str) -> None:
+        state = self._parts.session.state
+        show = state.result_history.recording(self._parts.result_output.show, state)
+        await self._foreground.fetch(statement_id, state.context, show)
+
+    async def begin_parallel(self, count: int) -> None:
+        from sqlshell.shell.running.parallel import ParallelRunner
+
+        if self._submitter.block is not None:
+            raise UsageError("\\parallel cannot be nested", "write \\end first")
+        depth = len(self._parts.position.scripts)
+        self._submitter.block = await ParallelRunner(self._parts, self._failures, self._foreground).begin(count, depth)
+
+    async def end_parallel(self) -> None:
+        from sqlshell.shell.running.parallel import ParallelRunner
+
+        block = self._submitter.block
+        if block is None:
+            raise UsageError("\\end: no matching \\parallel")
+        if block.depth != len(self._parts.position.scripts):
+            raise UsageError("\\end: the \\parallel is in another script")
+        self._submitter.block = None
+        await ParallelRunner(self._parts, self._failures, self._foreground).run(block)
+
+    def receive(self, values: Mapping[str, str | None]) -> None:
+        self._parts.variables.receive(values)
+        if self._submitter.resumer is not None:
+            self._submitter.resumer.received(values)
+
+    def record(self, path: Own) -> None:
+        self._submitter.record(path)
+
+    async def replay(self, path: Own) -> None:
+        from sqlshell.shell.records.replay import Replayer
+
+        await Replayer(self._parts, self._submitter).run(path)
+
+    def _require_result(self, consumer: _RecordingConsumer, name: str) -> None:
+        # With --offline no statement runs.
+        if not consumer.called and not self._submitter.skipped and self._parts.session.connection.offline is None:
+            raise UsageError(f"\\{name}: the statement ran, but did not return a result set")
+
+
+class _RecordingConsumer:
+    """Passes results to a consumer, and records whether there was one."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self.called = False
+
+    async def __call__(self, result: Result) -> Summary:
+        self.called = True
+        return await self._consumer(result)
+
+
+async def _discard(result: Result) -> Summary:
+    await result.batches.aclose()
+    return Summary(0, True)
+
+
+async def _awaited(consumer: Consumer, result: Result) -> Summary:
+    return await consumer(result)

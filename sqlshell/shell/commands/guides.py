@@ -1,0 +1,173 @@
+"""Syntax help, sample data, the tour, and the doctor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlshell.errors import StatementError, UsageError
+from sqlshell.origin import EMPTY, Own
+from sqlshell.shell.commands.command import Args, command
+from sqlshell.shell.effects import Chain, Effect, Execute, RefreshCatalog, RunSteps, ShowMessage
+from sqlshell.shell.metadata.service_queries import query_service
+from sqlshell.shell.port import Port
+from sqlshell.sql.script.items import Statement
+from sqlshell.sql.syntax import supported_statements, syntax
+
+TOP = (
+    "select p.category, count(*) as items, sum(i.quantity * i.price) as revenue\n  from shop.order_items i"
+    " join shop.products p on p.id = i.product_id\n  group by p.category order by revenue desc"
+)
+TOUR = (
+    (
+        "The sample data are a shop with 100,000 orders. \\dt shop.* lists its tables, \\d describes one.",
+        "\\d shop.orders",
+    ),
+    (
+        "Statements end with ; and may span several lines. Names are completed while you type: try select * from sh.",
+        "select * from shop.orders limit 3;",
+    ),
+    (
+        "If there are many columns, records are easier to read: end the statement with \\gx.",
+        "select * from shop.customers limit 1 \\gx",
+    ),
+    ("Tables are joined and grouped as in any SQL database.", f"{TOP};"),
+    (
+        "\\local queries the last result on this machine: _ is its name. \\browse opens a result of any size.",
+        "\\local select category, revenue from _ where revenue > 3000000",
+    ),
+    (
+        "For other formats and for files, use \\format csv, or end the statement with \\g rows.csv.",
+        f"{TOP} \\g (format=csv)",
+    ),
+    (
+        "Ctrl-C asks the service to cancel the running statement. ;& runs a statement in the background.",
+        "select status, count(*) as n from shop.orders group by status;&",
+    ),
+    ("\\wait waits for the background statements.", "\\wait"),
+    ("\\jobs lists the statements of this and other shells; \\fetch shows a result again.", "\\jobs 3"),
+    ("An error message marks the position of the error.", "select totl from shop.orders;"),
+)
+"""The steps of the tutorial: what each is about, and what it runs. The sample data are made before them."""
+
+
+def is_local(port: Port) -> bool:
+    """Whether the service is the local one, embedded or under `serve`; known once it has responded."""
+    return port.session.embedded or bool(port.service.transport.extensions)
+
+
+@command("h", "[STATEMENT...]", data=("STATEMENT",))
+async def syntax_help(port: Port, args: Args) -> ShowMessage:
+    """List the statements, or show the syntax of one: \\h create stream"""
+    local = is_local(port)
+    here = supported_statements(local=local)
+    if not args:
+        names = here
+        width = max(map(len, names)) + 2
+        lines = ["".join(name.ljust(width) for name in names[at : at + 3]).rstrip() for at in range(0, len(names), 3)]
+        return ShowMessage("\n".join(lines))
+    wanted = " ".join(args).rstrip("; ")
+    found = syntax(wanted, local=local)
+    if not found:
+        raise UsageError(f"no statement begins with {wanted!r}", "\\h lists the statements")
+    found.sort(key=lambda item: item[0] not in here)
+    lines = []
+    for name, text in found[:8]:
+        note = "" if name in here else "  (not supported by this service)"
+        lines.append(f"{name}{note}\n  " + text.replace("\n", "\n  "))
+    return ShowMessage("\n\n".join(lines))
+
+
+@command("demo", "[on|off]")
+async def demo(port: Port, args: Args) -> Effect:
+    """Make sample data: a small shop with 100,000 orders. \\demo off removes it, after a question.
+
+    They are four tables in the schema shop of the current database: customers, products, orders and order_items.
+    Only the local service can make them. A schema shop of your own is never changed.
+    """
+    return await _sample_data(port, remove=args == ["off"])
+
+
+async def _sample_data(port: Port, *, remove: bool = False) -> Effect:
+    from sqlshell.shell.commands import sample_data
+
+    schema = sample_data.SCHEMA
+    if port.session.state.transaction.state:
+        raise UsageError("\\demo cannot run in a transaction", "end it with COMMIT or ROLLBACK")
+    try:
+        _, found = await query_service(port, sample_data.EXISTING)
+    except StatementError:
+        if is_local(port):
+            raise
+        found = []
+    if not is_local(port):
+        raise UsageError("\\demo needs the local service", "start one with: sqlshell")
+    marked = [name for _, name, comment in found if name and comment == sample_data.MARK]
+    if remove:
+        return await _remove(port, marked, [name for _, name, _ in found if name and name not in marked])
+    if marked:
+        return ShowMessage(f"the sample data are in the schema {schema} already; \\demo off removes them")
+    if (port.session.context.database or "").lower() == schema:
+        raise UsageError(
+            f"the database is called {schema} too, so names such as {schema}.orders would be ambiguous",
+            "use another database",
+        )
+    if found:
+        raise UsageError(f"the schema {schema} exists and is not made by \\demo", "use another database, or rename it")
+    return Chain(
+        [
+            Execute([Statement(text, 0, 0, True) for text in sample_data.made()], silent=True),
+            RefreshCatalog(),
+            ShowMessage(
+                f"sample data in the schema {schema}: 2,000 customers, 160 products, 100,000 orders, 250,013 items"
+                f"\ntry select * from {schema}.orders;   \\tutorial is a tour, \\demo off removes the data"
+            ),
+        ]
+    )
+
+
+async def _remove(port: Port, marked: Sequence[str], others: Sequence[str]) -> Effect:
+    """Remove the tables with sample data, and their schema if nothing else is in it."""
+    from sqlshell.shell.commands import sample_data
+
+    schema = sample_data.SCHEMA
+    if not marked:
+        return ShowMessage("there are no sample data")
+    if not port.session.connection.policy.yes:
+        ask = port.front_end.ask
+        if ask is None:
+            raise UsageError("\\demo off requires confirmation", "use --yes to confirm")
+        answer = await ask(f"Drop {len(marked)} tables of sample data in the schema {schema}? [y/N] ")
+        if answer.strip().lower() not in {"y", "yes"}:
+            return ShowMessage("not confirmed; nothing was dropped")
+    texts = [f"DROP TABLE {schema}.{name}" for name in reversed(sample_data.TABLES) if name in marked]
+    texts += [] if others else [f"DROP SCHEMA {schema}"]
+    kept = f"; the schema {schema} is kept, because it contains {', '.join(others)}" if others else ""
+    return Chain(
+        [
+            Execute([Statement(text, 0, 0, True) for text in texts], silent=True),
+            RefreshCatalog(),
+            ShowMessage(f"the sample data were dropped{kept}"),
+        ]
+    )
+
+
+@command("tutorial")
+async def tutorial(port: Port, args: Args) -> Chain:
+    """Take a five-minute tour on the sample data of \\demo, which it makes first.
+
+    At the prompt each step waits: Enter runs it, s skips it, q or Ctrl-C ends the tour."""
+    steps = [
+        (f"\n{number}/{len(TOUR)}  {text}\n> {script}".replace("\n  ", "\n>   "), Own(f"{script}\n"))
+        for number, (text, script) in enumerate(TOUR, 1)
+    ]
+    end = "\nEnd of the tour. \\demo off removes the data, \\? lists the commands, \\h the statements."
+    return Chain([await _sample_data(port), RunSteps([*steps, (end, EMPTY)])])
+
+
+@command("doctor")
+async def doctor(port: Port, args: Args) -> ShowMessage:
+    """Check the installation and the connection. It checks versions, settings, latency, certificate and clock."""
+    return ShowMessage(await port.session.connection.examine())
+
+
+COMMANDS = (syntax_help, demo, tutorial, doctor)

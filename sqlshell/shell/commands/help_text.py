@@ -1,0 +1,106 @@
+r"""The texts of `\?`: the list of commands in columns, and the help of one command."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import textwrap
+from collections.abc import Collection, Sequence
+
+from sqlshell.shell.commands.examples import EXAMPLES
+from sqlshell.shell.port import CommandInfo
+
+WIDEST_HEAD = 22
+"""Width of the column with a command and its arguments in the list of commands."""
+
+NARROW_HEAD = 16
+"""The same where the list has several columns."""
+
+COLUMN = 58
+"""The least width of a column of the list, in characters."""
+
+FULL = 85
+"""A longer line of a docstring goes on in the next one."""
+
+GAP = 3
+"""Blanks between two columns."""
+
+_SENTENCE = re.compile(r"(?<=[\w)])[.;:](?:\s|$)")
+
+
+def overview(commands: Collection[CommandInfo], width: int, *, columns: int = 1) -> str:
+    """All commands by group, in at most `columns` columns on lines of at most `width` characters."""
+    first = "Statements end with ; and may span several lines. \\? COMMAND explains a command, \\h a statement."
+    columns = max(1, min(columns, (width + GAP) // (COLUMN + GAP)))
+    inner = (width + GAP) // columns - GAP
+    blocks = [
+        [title, *(line for item in group for line in _entry(item, inner, WIDEST_HEAD if columns == 1 else NARROW_HEAD))]
+        for title, group in itertools.groupby(commands, lambda item: item.group)
+    ]
+    filled = _filled(blocks, columns)
+    rows = itertools.zip_longest(*filled, fillvalue="")
+    lines = [(" " * GAP).join(cell.ljust(inner) for cell in row).rstrip() for row in rows]
+    return "\n".join([*wrapped(first, width), "", *lines]) + "\n"
+
+
+def explanation(item: CommandInfo, width: int, *, keys: bool) -> str:
+    """The help of a command and its examples; with `keys`, how to run them at the prompt."""
+    also = ", ".join(name if name[0] in ".!" else f"\\{name}" for name in item.aliases)
+    lines = [f"\\{item.name} {item.usage}".rstrip()]
+    for text in [*_paragraphs(item.help), *([f"Also {also}"] if also else [])]:
+        lines += wrapped(text, width, "  ") or [""]
+    found = EXAMPLES.get(item.name, ())
+    if found:
+        how = " (Ctrl-X and the number put one at the prompt, Enter runs it)" if keys else ""
+        lines += ["", *wrapped(f"Examples on the data of \\demo{how}:", width)]
+        for number, text in enumerate(found, 1):
+            lines.append(f"  {number}  " + text.replace("\n", "\n     "))
+    return "\n".join(lines) + "\n"
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Wrap a text to lines of `width` characters without breaking words."""
+    return textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _paragraphs(text: str) -> list[str]:
+    """The lines of a text, those joined that only the width of the source has broken."""
+    lines: list[str] = []
+    before = ""
+    for line in text.split("\n"):
+        if line and len(before) > FULL:
+            lines[-1] += f" {line}"
+        else:
+            lines.append(line)
+        before = line
+    return lines
+
+
+def _entry(item: CommandInfo, width: int, widest: int) -> list[str]:
+    """A command and its summary in two columns; arguments that do not fit are omitted."""
+    head = f"\\{item.name}"
+    for word in item.usage.split():
+        if len(f"{head} {word} …") > widest and not f"\\{item.name} {item.usage}".endswith(f"{head} {word}"):
+            head += " …"
+            break
+        head += f" {word}"
+    if len(head) > widest + 1:
+        # One space before the summary is enough.
+        head = f"\\{item.name} …"
+    lines = wrapped(_SENTENCE.split(item.summary)[0], width, " " * (widest + 4))
+    return [f"  {head.ljust(widest + 1)} {lines[0].lstrip()}", *lines[1:]]
+
+
+def _filled(blocks: Sequence[Sequence[str]], columns: int) -> list[list[str]]:
+    """The blocks in order in this many columns, of which the tallest is as short as possible."""
+    for height in range(max(map(len, blocks)), sum(map(len, blocks)) + len(blocks) + 1):
+        filled: list[list[str]] = [[]]
+        for block in blocks:
+            if filled[-1] and len(filled[-1]) + 1 + len(block) > height:
+                filled.append([])
+            filled[-1] += ["", *block] if filled[-1] else block
+        if len(filled) <= columns:
+            return filled
+    return [[line for block in blocks for line in ("", *block)][1:]]

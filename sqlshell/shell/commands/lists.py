@@ -1,0 +1,234 @@
+"""Lists of objects: databases, schemas, stores, functions, types, roles, queries.
+
+They come from the service's catalog if it supports SQL queries on it, otherwise from LIST and DESCRIBE.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+
+from sqlshell.errors import StatementError
+from sqlshell.result import Column, Rows
+from sqlshell.shell.commands.command import Args, Command, command
+from sqlshell.shell.effects import Effect, Print, ShowMessage, ShowResult
+from sqlshell.shell.metadata.service_queries import query_service
+from sqlshell.shell.port import Port
+from sqlshell.shell.results.humanize import one_line
+from sqlshell.shell.results.rows import column_index, no_match_message, not_found, table_of, text_table, value
+from sqlshell.sql.identifiers import Pattern, literal, quoted
+
+FUNCTIONS = (
+    "SELECT DISTINCT schema_name AS schema, function_name AS name, return_type AS result, "
+    "to_json(parameters)::VARCHAR AS parameters, to_json(parameter_types)::VARCHAR AS types, varargs, "
+    "function_type AS type, coalesce(comment, description) AS description, macro_definition AS definition, "
+    "NOT internal AS own FROM duckdb_functions() ORDER BY ALL",
+    "SELECT routine_schema AS schema, routine_name AS name, data_type AS result, lower(routine_type) AS type "
+    "FROM information_schema.routines ORDER BY 1, 2",
+    "LIST FUNCTIONS",
+)
+INDEXES = (
+    "SELECT schema_name AS schema, index_name AS name, table_name AS table, database_name AS database, "
+    "sql AS definition, comment FROM duckdb_indexes() ORDER BY 1, 2",
+    "SELECT schemaname AS schema, indexname AS name, tablename AS table, indexdef AS definition FROM pg_indexes "
+    "WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2",
+)
+TYPES = (
+    "SELECT schema_name AS schema, type_name AS name, CASE WHEN len(labels) > 0 THEN 'ENUM(''' || "
+    "array_to_string(labels, ''', ''') || ''')' ELSE logical_type END AS type, database_name AS database, comment "
+    "FROM duckdb_types() WHERE NOT internal ORDER BY 1, 2",
+    "SELECT user_defined_type_schema AS schema, user_defined_type_name AS name, "
+    "lower(user_defined_type_category) AS type FROM information_schema.user_defined_types ORDER BY 1, 2",
+)
+STORES = (
+    "SELECT name, type, uri, status AS state, status_message AS message, owner, created_at, updated_at "
+    'FROM deltastream.sys."stores" ORDER BY name',
+    "LIST STORES",
+)
+ENDED = frozenset(
+    {"cancelled", "canceled", "completed", "ended", "error", "failed", "stopped", "succeeded", "terminated"}
+)
+"""States of queries that have ended."""
+QUERY_CELLS = 100
+"""Number of characters of a query that a list shows."""
+SHORT = 3
+"""Number of columns that a list shows without +."""
+
+
+def _table(titles: Sequence[str], rows: Rows) -> ShowResult:
+    return ShowResult(text_table(titles, rows))
+
+
+def _chosen(columns: Sequence[Column], rows: Rows, args: Args) -> Rows:
+    """The rows whose name matches the pattern."""
+    pattern = Pattern(args[0] if args else "*")
+    schema, name = column_index(columns, "schema"), column_index(columns, "name") or 0
+    return [row for row in rows if pattern.matches(value(row, schema), value(row, name))]
+
+
+def _lister(
+    name: str, statements: Sequence[str], help_text: str, aliases: tuple[str, ...] = (), short: int = SHORT
+) -> Command:
+    """A command that lists the result of the first statement that the service supports; + shows all columns."""
+
+    async def body(port: Port, args: Args) -> Effect:
+        return await _listed(port, args, statements, short)
+
+    return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
+
+
+async def _listed(port: Port, args: Args, statements: Sequence[str], short: int) -> Effect:
+    columns, rows = await query_service(port, *statements)
+    shown = len(columns) if args.plus else min(short, len(columns))
+    kept = [row[:shown] for row in _chosen(columns, rows, args)]
+    if not kept and port.result_output.for_people:
+        return ShowMessage(no_match_message(args))
+    return ShowResult(table_of([(column.name, column.type) for column in columns[:shown]], kept))
+
+
+@command("de", "[PATTERN]", aliases=("de+",), data=("PATTERN",))
+async def entities(port: Port, args: Args) -> Effect:
+    """List the entities of the current store, with sizes and times. If there is none, list those of all stores."""
+    store = port.session.context.store
+    here = f" WHERE store_name = {literal(store)}" if store else ""
+    query = f'SELECT name, size, modified_at AS modified, store_name AS store FROM deltastream.sys."entities"{here}'
+    return await _listed(port, args, (f"{query} ORDER BY store_name, name", "LIST ENTITIES"), SHORT)
+
+
+@command("l", "[PATTERN]", aliases=("l+", "list", ".databases"), data=("PATTERN",))
+async def databases(port: Port, args: Args) -> ShowResult:
+    """List databases and organizations; the current ones are marked. + shows all columns."""
+    pattern = Pattern(args[0] if args else "*")
+    found: Rows = []
+    for kind, what in (("database", "DATABASES"), ("organization", "ORGANIZATIONS")):
+        columns: list[Column] = []
+        rows: Rows = []
+        with contextlib.suppress(StatementError):
+            columns, rows = await query_service(port, f"LIST {what}")
+        context = port.session.context
+        current = {context.database if kind == "database" else context.organization}
+        name = column_index(columns, "name") or 0
+        for row in rows:
+            if not pattern.matches(value(row, name)):
+                continue
+            here = "*" if current & {value for value in row if value} else ""
+            rest = [
+                f"{column.name} {value}"
+                for column, value in zip(columns, row, strict=True)
+                if value and column.name.lower() != "name"
+            ]
+            found.append([value(row, name), kind, here, ", ".join(rest)])
+    titles = ("name", "kind", "current", "details")
+    return _table(titles, found) if args.plus else _table(titles[:3], [row[:3] for row in found])
+
+
+@command("df", "[PATTERN]", aliases=("df+",), data=("PATTERN",))
+async def functions(port: Port, args: Args) -> Effect:
+    """List functions with arguments and results. Without PATTERN, omit built-in functions.
+
+    + adds descriptions, and the definitions of macros."""
+    columns, rows = await query_service(port, *FUNCTIONS)
+    own = column_index(columns, "own")
+    rows = _chosen(columns, rows, args)
+    if own is not None and not args:
+        rows = [row for row in rows if value(row, own) == "true"]
+        if not rows:
+            return ShowMessage("No user-defined functions. \\df * lists all functions.")
+    name, result = column_index(columns, "name") or 0, column_index(columns, "result")
+    listed: Rows = [
+        [
+            value(row, column_index(columns, "schema")) or None,
+            value(row, name),
+            value(row, result) or None,
+            _signature(columns, row),
+            value(row, column_index(columns, "type")).replace("_", " ") or None,
+            value(row, column_index(columns, "description")) or None,
+            value(row, column_index(columns, "definition")) or None,
+        ]
+        for row in rows
+    ]
+    titles = ("schema", "name", "result", "arguments", "type", "description", "definition")
+    if not listed and port.result_output.for_people:
+        return ShowMessage(no_match_message(args))
+    shown = 7 if args.plus else 5
+    return _table(titles[:shown], [row[:shown] for row in listed])
+
+
+def _signature(columns: Sequence[Column], row: Sequence[str | None]) -> str | None:
+    """A function's arguments with their types, if the service reports both."""
+    if column_index(columns, "parameters") is None:
+        return value(row, column_index(columns, "signature", "arguments")) or None
+    names = json.loads(value(row, column_index(columns, "parameters")) or "[]") or []
+    types = json.loads(value(row, column_index(columns, "types")) or "[]") or []
+    each = [f"{name} {kind or ''}".strip() for name, kind in zip(names, types, strict=False)]
+    varargs = value(row, column_index(columns, "varargs"))
+    return ", ".join([*each, *([f"{varargs}..."] if varargs else [])])
+
+
+@command("sf", "PATTERN", aliases=("sf+",), data=("PATTERN",))
+async def show_function(port: Port, args: Args) -> Print:
+    """Show the SQL that creates a macro. DuckDB does not report the defaults of its parameters."""
+    columns, rows = await query_service(port, *FUNCTIONS)
+    known, rows = rows, _chosen(columns, rows, args)
+    name, schema = column_index(columns, "name") or 0, column_index(columns, "schema")
+    if not rows:
+        raise not_found("function", args[0], [value(row, name) for row in known])
+    place, kind = column_index(columns, "definition"), column_index(columns, "type")
+    made = [row for row in rows if value(row, place)]
+    if not made:
+        raise StatementError(
+            f"the service does not report the definition of {args[0]}", f"use \\df+ {args[0]} for the available details"
+        )
+    lines = []
+    for row in made:
+        parts = [part for part in (value(row, schema), value(row, name)) if part]
+        table = "TABLE " if value(row, kind) == "table_macro" else ""
+        names = _signature(columns, row) or ""
+        lines.append(
+            f"CREATE OR REPLACE MACRO {'.'.join(map(quoted, parts))}({names}) AS {table}{value(row, place)};\n"
+        )
+    return Print("".join(lines), with_results=True)
+
+
+@command("dq", "[PATTERN]", aliases=("dq+", "!queries"), data=("PATTERN",))
+async def queries(port: Port, args: Args) -> Effect:
+    """List running queries with text, owner and start time. + lists all queries with all columns."""
+    columns, rows = await query_service(port, "LIST QUERIES")
+    state = column_index(columns, "state", "currentstate", "actualstate", "status")
+    text = column_index(columns, "statement", "sql", "query", "name")
+    pattern = Pattern(args[0]) if args else None
+    if pattern is not None:
+        rows = [row for row in rows if any(pattern.matches(value or "") for value in row)]
+    if args.plus:
+        # Show only the beginning of each query; DESCRIBE QUERY shows all of it.
+        if text is not None and port.result_output.for_people:
+            rows = [[*row[:text], one_line(value(row, text), QUERY_CELLS), *row[text + 1 :]] for row in rows]
+        return ShowResult(table_of([(column.name, column.type) for column in columns], rows))
+    running = [row for row in rows if value(row, state).lower() not in ENDED]
+    wanted = {
+        "id": column_index(columns, "id", "queryid"),
+        "state": state,
+        "statement": text,
+        "owner": column_index(columns, "owner", "user"),
+        "since": column_index(columns, "created", "createdat", "createdon", "started"),
+    }
+    if not running and port.result_output.for_people:
+        return ShowMessage("no running queries; \\dq+ also lists finished ones")
+    known = {title: place for title, place in wanted.items() if place is not None}
+    return _table(tuple(known), [[one_line(value(row, place), 1000) for place in known.values()] for row in running])
+
+
+COMMANDS = (
+    databases,
+    _lister("dn", ("LIST SCHEMAS",), "List schemas. + shows all columns."),
+    _lister("di", INDEXES, "List indexes. + shows their definitions.", (".indexes",)),
+    _lister("dT", TYPES, "List user-defined types."),
+    functions,
+    show_function,
+    _lister("ds", STORES, "List stores. + shows all columns."),
+    entities,
+    _lister("dp", ("LIST COMPUTE_POOLS",), "List compute pools."),
+    _lister("dr", ("LIST ROLES",), "List roles.", ("dg", "du")),
+    queries,
+)

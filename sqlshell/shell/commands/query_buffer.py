@@ -1,0 +1,227 @@
+"""Commands that send the query buffer, and commands that show, write or clear it."""
+
+from __future__ import annotations
+
+from sqlshell.errors import UsageError
+from sqlshell.origin import EMPTY, service_text
+from sqlshell.output.writer import Summary
+from sqlshell.result import Result, Rows
+from sqlshell.shell.commands.command import OPTIONS, Args, command
+from sqlshell.shell.commands.display import options_in
+from sqlshell.shell.effects import (
+    ClearBuffer,
+    Effect,
+    Execute,
+    Print,
+    ReceiveVariables,
+    Repeat,
+    ShowMessage,
+    ShowResult,
+    Submit,
+    UseResult,
+)
+from sqlshell.shell.port import Port
+from sqlshell.shell.results.rows import collect, table_of
+from sqlshell.shell.scripts.reading import write_text
+from sqlshell.shell.scripts.variables import check_received
+from sqlshell.sql.script.items import Statement
+
+MOST_STATEMENTS = 100_000
+"""Maximum number of statements that \\gexec runs: it reads all of them before it runs the first."""
+LONGEST_VALUE = 1 << 20
+"""Maximum length of a value that \\gset stores, in characters."""
+
+
+@command("g", f"{OPTIONS} [FILE...]", sends=True)
+async def go(port: Port, args: Args) -> Effect:
+    """Run a statement, as ; does. With FILE, write the result to the file; with |command, send it to the command.
+
+    Options of \\pset in parentheses apply to this result only: \\g (format=csv null=-) FILE
+
+    \\g browse opens the result in the explorer, as \\browse does."""
+    if args == ["browse"] and port.front_end.browse is not None:
+        return UseResult(port.front_end.browse)
+    return _submitted(port, args)
+
+
+@command("gx", f"{OPTIONS} [FILE...]", aliases=("G",), sends=True)
+async def go_expanded(port: Port, args: Args) -> Submit:
+    """Run a statement and show its rows as records. Otherwise like \\g."""
+    return _submitted(port, args, expanded=True)
+
+
+def _submitted(port: Port, args: Args, *, expanded: bool = False) -> Submit:
+    """Check options and output before the statement runs. Raises UsageError and OutputError."""
+    output = args.own(0) if args else EMPTY
+    options = options_in(port, args.options)
+    with port.session.options_for(options):
+        port.result_output.check(output)
+    return Submit(expanded, output, options=options)
+
+
+@command("bg", sends=True)
+async def go_background(port: Port, args: Args) -> Submit:
+    """Run a statement in the background, as ;& does.
+
+    The shell prints a notice when it finishes, \\jobs lists it, \\fetch shows its result. It runs in its own
+    session."""
+    return Submit(background=True)
+
+
+@command("gset", "[PREFIX]", sends=True)
+async def go_set(port: Port, args: Args) -> Submit:
+    """Run a statement and store its only row in variables. Each variable is named PREFIX plus the column name.
+
+    A NULL unsets the variable. The values are data: they cannot name a file, command or setting; see \\own.
+    A column named like a variable of the shell, such as ON_ERROR_STOP, is refused."""
+    prefix = args[0] if args else ""
+    received: list[Effect] = []
+
+    async def take(result: Result) -> Summary:
+        from sqlshell.output.text.binary import binary_columns, with_hex
+
+        summary, rows = await collect(result, 2)
+        rows = with_hex(rows, binary_columns(result.columns))
+        if len(rows) != 1:
+            raise UsageError(f"\\gset requires exactly one row; the result has {'none' if not rows else 'more'}")
+        values = {prefix + column.name: value for column, value in zip(result.columns, rows[0], strict=True)}
+        for name, value in values.items():
+            if value is not None and len(value) > LONGEST_VALUE:
+                raise UsageError(
+                    f"\\gset: the value of {name} has {len(value):,} characters; the limit is {LONGEST_VALUE:,}"
+                )
+        check_received(values)
+        received.append(ReceiveVariables(values))
+        return summary
+
+    return Submit(consumer=take, then=lambda: received[-1] if received else None, needs_rows=True)
+
+
+@command("gexec", sends=True)
+async def go_execute(port: Port, args: Args) -> Submit:
+    """Run each value of a statement's result as a statement. They run row by row; NULLs are skipped.
+
+    A value is only SQL: it is never interpreted as a backslash command, and cannot name a local file."""
+    statements: list[Statement] = []
+
+    async def take(result: Result) -> Summary:
+        summary, rows = await collect(result, MOST_STATEMENTS)
+        if not summary.complete:
+            raise UsageError(f"\\gexec: the result has more than {MOST_STATEMENTS:,} rows")
+        texts = (value for row in rows for value in row if value and value.strip())
+        statements.extend(
+            Statement(text, 0, 0, True, foreign=service_text(text, "what \\gexec runs").foreign) for text in texts
+        )
+        return summary
+
+    return Submit(consumer=take, then=lambda: Execute(statements, verbatim=True))
+
+
+@command("gdesc", sends=True)
+async def go_describe(port: Port, args: Args) -> Submit:
+    """Show the columns and types of a statement's result. The rows are not shown.
+
+    The statement has to be run for this, so a statement that may write is refused.
+    """
+    described: list[Effect] = []
+
+    async def take(result: Result) -> Summary:
+        await result.batches.aclose()
+        rows: Rows = [
+            [column.name, column.type, None if column.nullable is None else str(column.nullable).lower()]
+            for column in result.columns
+        ]
+        described.append(
+            ShowResult(table_of((("Column", "VARCHAR"), ("Type", "VARCHAR"), ("Nullable", "VARCHAR")), rows))
+        )
+        return Summary(0, True)
+
+    def then() -> Effect:
+        return described[-1] if described else ShowMessage("the statement returns no result")
+
+    return Submit(consumer=take, then=then, only_reads=True)
+
+
+@command(
+    "watch",
+    "[SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS]",
+    sends=True,
+    data=("SECONDS", "i=SECONDS", "c=TIMES", "m=ROWS"),
+)
+async def watch(port: Port, args: Args) -> Repeat:
+    """Run a statement every SECONDS (default 2) until Ctrl-C. c=TIMES and m=ROWS stop it earlier.
+
+    c=TIMES stops after that many runs, m=ROWS when the result has fewer rows. On a terminal each result replaces the
+    previous one, and changes are highlighted.
+    """
+    seconds, times, least = 2.0, 0, 0
+    for number, word in enumerate(args):
+        name, given, value = word.partition("=")
+        if not given and number == 0:
+            name, value = "i", word
+        try:
+            match name:
+                case "i" | "interval":
+                    seconds = float(value)
+                case "c" | "count":
+                    times = int(value)
+                case "m" | "min_rows":
+                    least = int(value)
+                case _:
+                    raise UsageError(
+                        f"\\watch: unexpected argument {word!r}",
+                        "usage: \\watch [SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS]",
+                    )
+        except ValueError:
+            raise UsageError(f"\\watch: {value!r} is not a number", "example: \\watch i=5 c=10 m=1") from None
+    if not 0 <= seconds < 1e7 or times < 0 or least < 0:
+        raise UsageError("\\watch: a number is out of range", "use numbers from 0; example: \\watch i=5 c=10 m=1")
+    return Repeat(seconds, times, least)
+
+
+@command("repeat", "TIMES [SECONDS]", sends=True, data=("TIMES", "SECONDS"))
+async def repeat(port: Port, args: Args) -> Repeat:
+    """Run a statement TIMES times, SECONDS (default 0) apart. Each result is shown separately."""
+    try:
+        times, seconds = int(args[0]), float(args[1]) if len(args) > 1 else 0.0
+    except ValueError:
+        raise UsageError(f"\\repeat: {' '.join(args)!r} is not a number", "example: \\repeat 10 0.5") from None
+    if not (times > 0 and 0 <= seconds < 1e7):
+        raise UsageError("\\repeat: a number is out of range", "TIMES is at least 1; example: \\repeat 10 0.5")
+    return Repeat(seconds, times, redraw=False)
+
+
+@command("p", aliases=("print",))
+async def show_buffer(port: Port, args: Args) -> Effect:
+    """Show the query buffer: the unfinished statement, or the last one."""
+    return Print(f"{port.buffer.text}\n") if port.buffer.text else ShowMessage("the query buffer is empty")
+
+
+@command("r", aliases=("reset",), changes="text")
+async def clear_buffer(port: Port, args: Args) -> ClearBuffer:
+    """Clear the query buffer: discard the unfinished statement."""
+    return ClearBuffer()
+
+
+@command("w", "FILE", aliases=("write",))
+async def write_buffer(port: Port, args: Args) -> None:
+    """Write the query buffer to a file: the unfinished statement, or the last one."""
+    if not port.buffer.script_text:
+        raise UsageError("there is no statement to write")
+    port.buffer.check_origin()
+    write_text(args.own(0), port.buffer.script_text)
+
+
+COMMANDS = (
+    go,
+    go_expanded,
+    go_background,
+    go_set,
+    go_execute,
+    go_describe,
+    watch,
+    repeat,
+    show_buffer,
+    clear_buffer,
+    write_buffer,
+)

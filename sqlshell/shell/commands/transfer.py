@@ -1,0 +1,58 @@
+"""Commands that load files into tables and write results to files."""
+
+from __future__ import annotations
+
+from sqlshell.errors import UsageError
+from sqlshell.shell.commands.command import Args, command
+from sqlshell.shell.effects import Copy, Export, Restrict
+from sqlshell.shell.port import Port
+from sqlshell.sql.analysis.copy_statements import read_copy
+
+
+@command("copy", "[TEXT...]")
+async def copy(port: Port, args: Args) -> Copy:
+    """Copy rows between a table and a file: \\copy t FROM 'file', \\copy t TO 'file'
+
+    FROM loads csv, tsv, json, jsonl and parquet files, also compressed (.gz, .zst): \\copy t [(columns)] FROM 'file'
+    [WITH (options)]. Columns are matched by name. FROM STDIN reads the lines after the command, up to \\. alone; with
+    -c it reads stdin. FROM PSTDIN always reads stdin, FROM PROGRAM 'command' what a command of this machine prints.
+    Options: FORMAT csv, text, json or parquet, HEADER, DELIMITER, NULL, QUOTE, ESCAPE, ENCODING, as in psql; CREATE
+    creates the table, DRY_RUN only shows where the columns go, MAX_ERRORS n skips bad rows, REJECTS 'file' lists them,
+    RESUME continues an interrupted load, UNKNOWN skip or send says what to do with rows whose outcome is unknown, SNIFF
+    detects header and delimiter even if FORMAT is given.
+    TO writes a table or a query: \\copy (SELECT ...) TO 'file'. TO STDOUT writes where results go, TO PSTDOUT always to
+    stdout, TO PROGRAM 'command' to a command. The extension or FORMAT sets the format; without either it is text.
+    Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_QUOTE, as in psql."""
+    if not args:
+        raise UsageError("\\copy requires a table", "usage: \\copy TABLE [(COLUMNS)] FROM|TO 'FILE' [WITH (OPTIONS)]")
+    return Copy(read_copy(f"copy {args.own(0)}", command=True))
+
+
+@command("export", "FILE [resume]", sends=True)
+async def export(port: Port, args: Args) -> Export:
+    """Write the result of a statement to a file, and keep its finished partitions until the file is complete.
+
+    After an interruption, \\export FILE resume behind the same statement fetches only the other partitions, as long
+    as the service has the result. sqlshell export does the same."""
+    if not args or (len(args) > 1 and args[1:] != ["resume"]):
+        raise UsageError("\\export requires a file", "usage: \\export FILE [resume]")
+    path = args.own(0)
+    port.result_output.check(path)
+    return Export(path, len(args) > 1)
+
+
+@command("restrict", "KEY", changes="text")
+async def restrict(port: Port, args: Args) -> Restrict:
+    """Allow no backslash commands until \\unrestrict KEY.
+
+    Dumps of PostgreSQL begin with it."""
+    return Restrict(args[0])
+
+
+@command("unrestrict", "KEY", changes="text")
+async def unrestrict(port: Port, args: Args) -> Restrict:
+    """Allow backslash commands again after \\restrict KEY."""
+    return Restrict(args[0], ends=True)
+
+
+COMMANDS = (copy, export, restrict, unrestrict)

@@ -1,0 +1,123 @@
+"""All rows of a large result, filtered, sorted and counted by DuckDB in the result's file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from sqlshell.interface.strings import literal
+from sqlshell.interface.types import Kind
+from sqlshell.result import Batch, Column, HeldBatches, Result, StoredColumn, Table
+from sqlshell.shell.charts.charts import bin_edges
+from sqlshell.shell.explorer.summary import MOST_COMMON, Facts, Numbers
+
+WINDOW = 1_000
+"""The most rows that are read together."""
+
+SHOWN = "shown"
+"""The table of the rows that are shown."""
+
+
+class Arrangement(Struct, frozen=True):
+    """Which rows are shown, and in which order: those whose value in a column matches, sorted by a column."""
+
+    keep: tuple[int, re.Pattern[str]] | None = None
+    order: tuple[int, bool] | None = None
+    """The column, and whether the order is descending."""
+
+
+async def arranged(table: Table, columns: Sequence[Column], arrangement: Arrangement, window: int) -> Result:
+    """The rows as a result whose rows have one more value: their number in `table`. `window` is the number of rows that
+    are read together. Raises OutputError.
+    """
+    where = ""
+    if arrangement.keep is not None:
+        at, pattern = arrangement.keep
+        flags = "i" if pattern.flags & re.IGNORECASE else "c"
+        where = f"WHERE regexp_matches({_text(table.columns[at])}, {literal(pattern.pattern)}, '{flags}')"
+    order = "file_row_number"
+    if arrangement.order is not None:
+        at, down = arrangement.order
+        keys = _keys(table.columns[at])
+        order = ", ".join(f"{key} {'DESC NULLS FIRST' if down else 'ASC NULLS LAST'}" for key in keys) + f", {order}"
+    names = ", ".join(column.name for column in table.columns)
+    await table.query(
+        f"CREATE OR REPLACE TEMP TABLE {SHOWN} AS SELECT {names}, file_row_number AS n FROM {table.source} {where} "
+        f"ORDER BY {order}"
+    )
+    ((count,),) = await table.query(f"SELECT count(*) FROM {SHOWN}")
+    counts = [min(window, count - start) for start in range(0, count, window)] or [0]
+    strings = ", ".join(column.string for column in table.columns)
+
+    async def fetch(number: int) -> Batch:
+        start = number * window
+        rows = await table.texts(
+            f"SELECT [{strings}, n::VARCHAR] FROM {SHOWN} "
+            f"WHERE rowid BETWEEN {start} AND {start + window - 1} ORDER BY rowid"
+        )
+        size = sum(len(value) for row in rows for value in row if value)
+        batch = Batch(len(columns) + 1, rows=rows, number=number)
+        batch.size = size
+        return batch
+
+    return Result(list(columns), HeldBatches(await fetch(0)), row_counts=counts, partition=fetch)
+
+
+async def facts_of(table: Table, at: int) -> Facts:
+    """The statistics of a column over all rows. Raises OutputError."""
+    column = table.columns[at]
+    text = _text(column)
+    if column.column.kind.numeric:
+        numbers = await _numbers(table, column, text)
+    else:
+        numbers = None
+    ((rows, present, distinct, least, most),) = await table.query(
+        f"SELECT count(*), count({text}), count(DISTINCT {text}), min({text}), max({text}) FROM {table.source}"
+    )
+    facts = Facts(rows=rows, nulls=rows - present, distinct=distinct, numbers=numbers)
+    if numbers is None and present:
+        facts.least, facts.most = least, most
+        facts.common = [
+            (value, count)
+            for value, count in await table.query(
+                f"SELECT {text}, count(*) FROM {table.source} WHERE {column.name} IS NOT NULL GROUP BY 1 "
+                f"ORDER BY 2 DESC, min(file_row_number) LIMIT {MOST_COMMON}"
+            )
+        ]
+    return facts
+
+
+async def _numbers(table: Table, column: StoredColumn, text: str) -> Numbers | None:
+    number = f"TRY_CAST({text} AS DOUBLE)" if column.is_text else f"{column.name}::DOUBLE"
+    source = f"(SELECT {number} AS x, {text} AS s FROM {table.source}) WHERE isfinite(x)"
+    ((count, low, high, least, most, mean, integers),) = await table.query(
+        f"SELECT count(*), min(x), max(x), arg_min(s, x), arg_max(s, x), avg(x), bool_and(x = trunc(x)) FROM {source}"
+    )
+    if not count:
+        return None
+    edges = bin_edges(low, high, count, integers=integers)
+    width = edges[1] - edges[0]
+    counts = [0] * (len(edges) - 1)
+    for place, found in await table.query(
+        f"SELECT least({len(counts) - 1}, trunc((x - {edges[0]!r}::DOUBLE) / {width!r}::DOUBLE))::INTEGER, count(*) "
+        f"FROM {source} GROUP BY 1"
+    ):
+        counts[place] += found
+    return Numbers(least, most, mean, edges, counts)
+
+
+def _text(column: StoredColumn) -> str:
+    """SQL for a value as it is shown."""
+    if column.column.kind is Kind.BYTES:
+        value = f"from_base64({column.name})" if column.is_text else column.name
+        return f"('\\x' || lower(hex({value})))"
+    return column.string
+
+
+def _keys(column: StoredColumn) -> list[str]:
+    """SQL for what the rows are sorted by: numbers and times by value, everything else as text."""
+    if not column.is_text:
+        return [column.name]
+    return [f"TRY_CAST({column.name} AS DOUBLE)", column.string] if column.column.kind.numeric else [column.string]

@@ -1,0 +1,223 @@
+"""One line that says what the shell is waiting for; it is overwritten in place, and gone when the wait is over."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from sqlshell.output.text.cells import cells, printable
+from sqlshell.shell.interactive.look.terminal_features import progress_report
+from sqlshell.shell.results.humanize import amount, brief, clock
+from sqlshell.shell.scripts.script_place import ScriptPlace
+from sqlshell.shell.session import Running
+
+SIGNS, PLAIN_SIGNS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
+FIRST_SECONDS = 0.15
+"""How long a wait lasts before the line appears."""
+STEP_SECONDS = 0.1
+RATE_SECONDS = 0.5
+"""How long rows arrive before their rate is shown."""
+BAR_CELLS = 20
+ERASE = "\r\x1b[K"
+MOST_MESSAGE = 60
+GAP = 2
+"""Cells between two parts."""
+
+Look = Callable[[str, str], str]
+"""Draws a text in the look of a part: spinner, dim, warning."""
+
+
+def plain(text: str, part: str) -> str:
+    return text
+
+
+class ProgressLine:
+    """Draws on `stream`, a terminal, between show() and hide(); draws nothing for very short waits.
+
+    In a script the line stays from one statement to the next, until something else is written: see clear(). `look`
+    returns how to draw, and is called once; `reports` says that the terminal can show progress itself (OSC 9;4).
+    What is typed on `stdin` meanwhile is not echoed into the line: the next prompt shows it.
+    """
+
+    live = True
+
+    def __init__(
+        self,
+        stream: TextIO,
+        columns: Callable[[], int],
+        look: Callable[[], Look] = lambda: plain,
+        *,
+        reports: bool = False,
+        stdin: TextIO | None = None,
+    ) -> None:
+        self.script: ScriptPlace | None = None
+        self.on_first: Callable[[], None] = lambda: None
+        self._stream = stream
+        self._columns = columns
+        self._new_look = look
+        self._look: Look | None = None
+        self._reports = reports
+        self._stdin = stdin
+        self._reported = ""
+        self._unicode = (stream.encoding or "").lower().replace("-", "") == "utf8"
+        self._running: Running | None = None
+        self._announced: Running | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._drawn = False
+        self._drawn_at = 0.0
+        self._free_at = 0.0
+        """Until when output of a script has the screen to itself."""
+        self._number = 0
+
+    def show(self, running: Running) -> None:
+        self._running = running
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(FIRST_SECONDS, self._step)
+        elif self.script is not None and self._drawn and time.monotonic() - self._drawn_at >= STEP_SECONDS:
+            # Results that are at hand leave the event loop no time for the timer.
+            self._draw(running)
+
+    def hide(self) -> None:
+        self._running = None
+        if self.script is None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            self.clear()
+
+    def refresh(self) -> None:
+        """Draw a change at once, if the line is shown."""
+        if self._drawn and self._running is not None:
+            self._draw(self._running)
+
+    def notice(self, text: str) -> bool:
+        """Say in the line what is waited for; False if there is no wait."""
+        if self._running is None:
+            return False
+        self._running.notice = text
+        self.refresh()
+        return True
+
+    def clear(self) -> None:
+        """Erase the line, because something else will be written."""
+        if self.script is not None:
+            self._free_at = time.monotonic() + FIRST_SECONDS
+        if self._drawn:
+            self._drawn = False
+            self._write(ERASE + self._report(""))
+            self._echo(on=True)
+
+    def close(self) -> None:
+        """Erase the line for good."""
+        self.script = None
+        self.hide()
+
+    def _step(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(STEP_SECONDS, self._step)
+        if self._running is not None and time.monotonic() >= self._free_at:
+            self._draw(self._running)
+
+    def _draw(self, running: Running) -> None:
+        if running is not self._announced:
+            self._announced = running
+            self.on_first()
+        if self._look is None:
+            self._look = self._new_look()
+        if not self._drawn:
+            self._echo(on=False)
+        self._number += 1
+        self._drawn, self._drawn_at = True, time.monotonic()
+        script = self.script if self.script is not None and not self.script.single else None
+        share = script.share if script is not None else running.shown_share
+        report = "4;3" if share is None else f"4;1;{round(100 * min(1.0, max(0.0, share)))}"
+        # In one piece, and erased only behind the text: nothing flickers.
+        self._write(f"\r{self._line(running, script, share, self._look)}\x1b[K{self._report(report)}")
+
+    def _line(self, running: Running, script: ScriptPlace | None, share: float | None, look: Look) -> str:
+        """The parts that fit into the width, the most important first, in their order on the screen."""
+        signs = SIGNS if self._unicode else PLAIN_SIGNS
+        elapsed = clock(self._drawn_at - (running.began if script is None else script.began))
+        notice = _shortened(running.notice or running.message, self._unicode)
+        bar = self._bar(share, look) if share is not None else ""
+        parts = [
+            # (place on the screen, width, text)
+            (0, 1, look(signs[self._number % len(signs)], "spinner")),
+            (4, cells(elapsed), elapsed),
+        ]
+        if running.notice:
+            parts.append((6, cells(notice), look(notice, "warning")))
+        parts.append((7, cells(running.hint), look(running.hint, "dim")))
+        if script is not None:
+            label = printable(script.label)
+            parts.append((1, cells(label), label))
+        if share is not None:
+            said = f"{share:.0%}".rjust(4)
+            parts += [(3, 4, said), (2, BAR_CELLS if self._unicode else BAR_CELLS + 2, bar)]
+        for text in _rates(running, self._drawn_at):
+            parts.append((5, cells(text), text))
+        if notice and not running.notice:
+            parts.append((6, cells(notice), look(notice, "dim")))
+        left = self._columns() - len("^C")
+        kept: list[tuple[int, str]] = []
+        for place, width, text in parts:
+            if width + GAP <= left:
+                left -= width + GAP
+                kept.append((place, text))
+        kept.sort(key=lambda part: part[0])
+        (_, sign), *rest = kept or [(0, "")]
+        return f"{sign} {(' ' * GAP).join(text for _, text in rest)}".rstrip()
+
+    def _bar(self, share: float, look: Look) -> str:
+        done = round(min(1.0, max(0.0, share)) * BAR_CELLS)
+        if not self._unicode:
+            return f"[{'#' * done}{'.' * (BAR_CELLS - done)}]"
+        colored = look("", "spinner") != ""
+        if colored:
+            return look("━" * done, "spinner") + look("━" * (BAR_CELLS - done), "border")
+        return "█" * done + "░" * (BAR_CELLS - done)
+
+    def _report(self, state: str) -> str:
+        """The terminal's own progress bar; "" removes it."""
+        if not self._reports or state == self._reported:
+            return ""
+        self._reported = state
+        return progress_report(state or "4;0")
+
+    def _echo(self, *, on: bool) -> None:
+        if self._stdin is None:
+            return
+        import termios
+
+        with contextlib.suppress(OSError, ValueError, termios.error):
+            state = termios.tcgetattr(self._stdin.fileno())
+            state[3] = state[3] | termios.ECHO if on else state[3] & ~termios.ECHO
+            termios.tcsetattr(self._stdin.fileno(), termios.TCSANOW, state)
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._drawn = False
+
+
+def _rates(running: Running, now: float) -> list[str]:
+    """The rows and bytes that have arrived, and how many of them per second."""
+    if not running.fetched_rows:
+        return []
+    seconds = now - running.fetching
+    told = [f"{running.fetched_rows:,} rows"]
+    if seconds >= RATE_SECONDS:
+        told.append(f"{brief(running.fetched_rows / seconds)} rows/s")
+        if running.fetched_bytes:
+            told.append(f"{amount(round(running.fetched_bytes / seconds))}/s")
+    return told
+
+
+def _shortened(text: str, unicode: bool) -> str:
+    line = " ".join(printable(text).split())
+    dots = "…" if unicode else "..."
+    return line if len(line) <= MOST_MESSAGE else line[: MOST_MESSAGE - len(dots)] + dots

@@ -1,0 +1,1 @@
+"""Files loaded into tables: reading and converting, sending in batches, resuming."""

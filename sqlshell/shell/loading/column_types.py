@@ -1,0 +1,135 @@
+"""Types of a table's columns: what values are converted to before they are sent, and how they are written in SQL."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from msgspec import Struct
+
+from sqlshell.interface.types import Kind, base, field_of, kind, parts_of
+from sqlshell.sql.duckdb_types import BYTES, TEXT, duckdb_type, is_nested
+from sqlshell.sql.identifiers import always_quoted
+
+_PRECISION: Final = re.compile(r"\w+\((\d+)\)")
+_LOSSY: Final = re.compile(r"HUGEINT|BIGNUM|TUPLE\(")
+"""Types that a Parquet file does not keep."""
+MICROSECONDS: Final = 6
+_PLAIN_TYPE: Final = re.compile(r"[A-Za-z_][\w ]*(?:\(\d+(?:,\s*\d+)?\))?(?: WITH(?:OUT)? (?:LOCAL )?TIME ZONE)?")
+"""A type that can be written behind AS in a CAST."""
+_LTZ: Final = frozenset({"TIMESTAMP_LTZ", "TIMESTAMP_TZ"})
+
+
+class TargetColumn(Struct, frozen=True):
+    """A column of the table: its name, and its type as the service says it."""
+
+    name: str
+    type: str
+
+    @property
+    def converted(self) -> str:
+        """DuckDB's type that values are converted to here; text for what only the service can convert."""
+        found = duckdb_type(self.type)
+        precision = _PRECISION.match(self.type)
+        exact = kind(self.type) in {Kind.TIME, Kind.TIMESTAMP} and precision and int(precision[1]) > MICROSECONDS
+        return TEXT if exact or _LOSSY.search(found) or found == "JSON" else found
+
+    @property
+    def loose(self) -> bool:
+        """Whether a text is no value of the type by itself: bytes, and what is written as JSON."""
+        return self.converted == BYTES or is_nested(self.converted)
+
+    def from_text(self, text: str, binary: str) -> str:
+        """SQL for the value of a text, which is an expression. `binary` says how bytes are written: "hex" is `\\x6162`,
+        and DuckDB's own form for what is none; "escaped" is DuckDB's own form, `a\\x62`; "base64"."""
+        if self.converted == BYTES:
+            if binary == "base64":
+                return f"from_base64({text})"
+            if binary == "escaped":
+                return f"{text}::BLOB"
+            return (
+                f"CASE WHEN regexp_full_match({text}, '\\\\x([0-9A-Fa-f]{{2}})*') THEN unhex(substr({text}, 3)) "
+                f"ELSE {text}::BLOB END"
+            )
+        if is_nested(self.converted):
+            return f"CAST({text}::JSON AS {self.converted})"
+        return f"CAST({text} AS {self.converted})"
+
+    def literal(self, value: str) -> str:
+        """SQL of an expression that gives the value as an SQL literal. `value` is an expression of `converted`."""
+        return f"CASE WHEN {value} IS NULL THEN 'NULL' ELSE {_literal(self.type, self.converted, value, 0)} END"
+
+
+def _literal(declared: str, converted: str, value: str, depth: int) -> str:
+    """As TargetColumn.literal(), for a value that is not NULL."""
+    what = kind(declared)
+    text = f"'''' || replace(({value})::VARCHAR, '''', '''''') || ''''"
+    if what is Kind.NESTED:
+        return _nested(declared, value, depth)
+    if what in {Kind.INTEGER, Kind.DECIMAL} and converted != TEXT:
+        return f"({value})::VARCHAR"
+    if what is Kind.BOOLEAN:
+        return f"CASE WHEN {value} THEN 'TRUE' ELSE 'FALSE' END"
+    if what is Kind.FLOAT:
+        cast = f"'CAST(''' || ({value})::VARCHAR || ''' AS {base(declared)})'"
+        return f"CASE WHEN isfinite({value}) THEN ({value})::VARCHAR ELSE {cast} END"
+    if what is Kind.BYTES:
+        return f"'FROM_BASE64(''' || to_base64({value}) || ''')'"
+    if base(declared) in _LTZ and converted != TEXT:
+        text = f"'''' || strftime(({value}) AT TIME ZONE 'UTC', '%Y-%m-%d %H:%M:%S.%f') || '+00'''"
+    if what is Kind.TEXT or not _PLAIN_TYPE.fullmatch(declared):
+        return text
+    return f"'CAST(' || {text} || ' AS {declared})'"
+
+
+def _nested(declared: str, value: str, depth: int) -> str:
+    name, parts, item = base(declared), parts_of(declared), f"x{depth}"
+
+    def inner(kind_: str, expression: str) -> str:
+        made = _literal(kind_, duckdb_type(kind_), expression, depth + 1)
+        return f"CASE WHEN {expression} IS NULL THEN 'NULL' ELSE {made} END"
+
+    if name == "ARRAY":
+        items = f"list_transform({value}, lambda {item}: {inner(parts[0], item)})"
+        return f"'CAST(ARRAY[' || array_to_string({items}, ', ') || '] AS {declared})'"
+    if name == "MAP":
+        pair = f"{inner(parts[0], f'{item}.key')} || ', ' || {inner(parts[1], f'{item}.value')}"
+        items = f"list_transform(map_entries({value}), lambda {item}: {pair})"
+        written = f"'MAP[' || array_to_string({items}, ', ') || ']'"
+        # MAP[] would be the subscript of a column.
+        return f"'CAST(' || CASE WHEN cardinality({value}) = 0 THEN '''{{}}''' ELSE {written} END || ' AS {declared})'"
+    members = " || ', ' || ".join(
+        inner(each, f"({value}).{always_quoted(field)}") for field, each in map(field_of, parts)
+    )
+    return f"'CAST(ROW(' || {members} || ') AS {declared})'"
+
+
+def interface_type(found: Any) -> str:
+    """The interface's name of a type of DuckDB's, for CREATE TABLE."""
+    name = str(found.id)
+    children = dict(found.children) if name in {"list", "array", "struct", "map"} else {}
+    match name:
+        case "list" | "array":
+            return f"ARRAY<{interface_type(children['child'])}>"
+        case "map":
+            return f"MAP<{interface_type(children['key'])}, {interface_type(children['value'])}>"
+        case "struct":
+            made = (f"{always_quoted(field)} {interface_type(each)}" for field, each in children.items())
+            return f"STRUCT<{', '.join(made)}>"
+        case "timestamp with time zone" | "timestamp_tz":
+            return "TIMESTAMP_LTZ(6)"
+        case "timestamp" | "timestamp_s" | "timestamp_ms" | "timestamp_us":
+            return "TIMESTAMP(6)"
+        case "timestamp_ns":
+            return "TIMESTAMP(9)"
+        case "time":
+            return "TIME(6)"
+        case "blob":
+            return "VARBINARY"
+        case "decimal" | "boolean" | "tinyint" | "smallint" | "integer" | "bigint" | "float" | "double" | "date":
+            return str(found)
+        case "utinyint" | "usmallint" | "uinteger":
+            return {"utinyint": "SMALLINT", "usmallint": "INTEGER", "uinteger": "BIGINT"}[name]
+        case "ubigint" | "hugeint":
+            return "DECIMAL(38,0)"
+    return "VARCHAR"

@@ -1,0 +1,124 @@
+"""COPY and \\copy: finds out where the data are, and has them loaded."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from pathlib import Path
+from typing import BinaryIO, Final, TextIO
+
+from msgspec.structs import replace
+
+from sqlshell.errors import OutputError, UsageError
+from sqlshell.origin import Own
+from sqlshell.runtime.scratch import scratch
+from sqlshell.shell.loading.loader import Loader
+from sqlshell.shell.loading.request import LoadRequest, request_of
+from sqlshell.shell.loading.sniffing import compression_of, format_of_data
+from sqlshell.shell.scripts.position import Position
+from sqlshell.sql.analysis.copy_statements import CopyStatement
+
+PIECE: Final = 1 << 20
+
+
+class Copier:
+    """Carries out what a COPY says."""
+
+    def __init__(self, loader: Loader, position: Position, stdin: TextIO) -> None:
+        self._loader = loader
+        self._position = position
+        self._stdin = stdin
+
+    async def run(self, copy: CopyStatement, *, binary: str = "hex") -> None:
+        """Load from a file, a command, or the stdin of this process; `binary` as in LoadRequest. Raises ShellError."""
+        if not (copy.stream or copy.program):
+            request = request_of(copy, Own(copy.place), Path(copy.place).name)
+            await self._run(replace(request, binary=binary))
+            return
+        if copy.stream and copy.place not in {"STDIN", "PSTDIN"}:
+            raise UsageError(f"COPY FROM {copy.place}: expected STDIN, PSTDIN or a file")
+        if copy.stream and self._position.reads_stdin:
+            raise UsageError(
+                "COPY FROM PSTDIN: the script itself is on stdin", "use FROM STDIN with the data after it, or -f FILE"
+            )
+        folder = scratch().folder("stdin")
+        try:
+            path = folder / "data"
+            if copy.program:
+                await self._loader.interruptible(_output_of(Own(copy.place), path))
+            else:
+                await _kept(path, self._stdin)
+            await self._load(copy, path)
+        finally:
+            for item in folder.iterdir():
+                item.unlink()
+            folder.rmdir()
+
+    async def load(self, copy: CopyStatement, data: Path) -> None:
+        """Load data that stood in a script and are in a file now. Raises ShellError."""
+        if not await asyncio.to_thread(_has_data, data):
+            return
+        await self._run(request_of(copy, Own(str(data)), "STDIN", kept=False))
+
+    async def _load(self, copy: CopyStatement, path: Path) -> None:
+        """Load data from stdin, which have no name that says how they are compressed."""
+        path = await asyncio.to_thread(path.rename, path.with_name(f"data{compression_of(path)}"))
+        name = "the command's output" if copy.program else "stdin"
+        await self._run(request_of(copy, Own(str(path)), name, kept=False))
+
+    async def _run(self, request: LoadRequest) -> None:
+        if request.format == "auto":
+            request = replace(request, format=await asyncio.to_thread(format_of_data, Path(request.path)))
+        await self._loader.run(request)
+
+
+def _has_data(path: Path) -> bool:
+    return path.stat().st_size > 0
+
+
+async def _output_of(command: Own, path: Path) -> None:
+    """Write what a command prints to a file. Raises OutputError if it fails."""
+    with path.open("wb") as file:
+        process = await asyncio.create_subprocess_shell(command, stdout=file)
+        try:
+            code = await process.wait()
+        except asyncio.CancelledError:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+            await process.wait()
+            raise
+    if code:
+        raise OutputError(f"the command {command!r} exited with code {code}", "nothing was loaded")
+
+
+async def _kept(path: Path, stdin: TextIO) -> None:
+    """Write stdin to a file. A thread that waits for more keeps the program from nothing."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: OSError | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(UsageError(f"cannot read stdin: {error.strerror or error}"))
+
+    def work() -> None:
+        failed: OSError | None = None
+        try:
+            with open(stdin.fileno(), "rb", buffering=0, closefd=False) as source, path.open("wb") as file:
+                _copy(source, file)
+        except OSError as error:
+            failed = error
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, failed)
+
+    threading.Thread(target=work, name="stdin", daemon=True).start()
+    await done
+
+
+def _copy(source: BinaryIO, target: BinaryIO) -> None:
+    while piece := source.read(PIECE):
+        target.write(piece)

@@ -1,0 +1,283 @@
+"""Loads a file into a table: reads it, shows where its columns go, sends its rows, and says what is in the table."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final, TypeVar
+
+import duckdb
+
+from sqlshell.client.http.upload import Attachment
+from sqlshell.config.values import state_folder
+from sqlshell.errors import Interrupted, ShellError, StatementError, UsageError
+from sqlshell.origin import service_text
+from sqlshell.runtime.scratch import scratch
+from sqlshell.shell.loading.column_types import TargetColumn
+from sqlshell.shell.loading.matching import Matched, made, matched
+from sqlshell.shell.loading.progress import Fingerprint, Keeper, Progress, fingerprint, with_range
+from sqlshell.shell.loading.request import LoadRequest
+from sqlshell.shell.loading.sending import EXTENSION, AttachmentSender, Batch, InsertSender, Sender, blocking
+from sqlshell.shell.loading.source import Looked, Reject, Source, Staged, write_rejects
+from sqlshell.shell.metadata.service_queries import fetch_rows
+from sqlshell.shell.parts import Parts
+from sqlshell.shell.running.interruption import Interruption
+from sqlshell.shell.running.submission import submission_of
+from sqlshell.shell.running.submitting import StatementRequest, Submitter
+from sqlshell.sql.analysis.lexed import Lexed
+from sqlshell.sql.identifiers import quoted
+from sqlshell.sql.script.items import Statement
+
+T = TypeVar("T")
+
+TOLD: Final = 5
+"""Bad rows that are told."""
+
+
+class Loader:
+    """Runs one load after another on the connection that the session has."""
+
+    def __init__(self, parts: Parts, submitter: Submitter, interruption: Interruption) -> None:
+        self._session = parts.session
+        self._variables = parts.variables
+        self._attachments = parts.attachments
+        self._front_end = parts.front_end
+        self._diagnostics = parts.diagnostics
+        self._submitter = submitter
+        self._interruption = interruption
+
+    async def run(self, request: LoadRequest) -> None:
+        """Load a file. Raises ShellError; its message says how many rows are in the table, where there are some."""
+        connection = self._session.connection
+        if connection.offline is not None:
+            raise UsageError("--offline cannot load a file: the statements depend on the table of the service")
+        # What is sent is checked as it is written by hand.
+        await connection.policy.check(_lexed(f"COPY {request.table} FROM '@rows'"), self._front_end.ask)
+        folder = scratch().folder("load")
+        source = await asyncio.to_thread(Source, request, folder, self._session.context.timezone)
+        try:
+            await self._load(request, source)
+        except duckdb.InterruptException:
+            raise Interrupted(f"interrupted; no row of {request.name} was sent") from None
+        finally:
+            source.close()
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def _load(self, request: LoadRequest, source: Source) -> None:
+        looked, columns = await self.interruptible(self._look(request, source))
+        found = matched(request, looked, columns)
+        for line in _plan(request, looked, found):
+            (self._diagnostics.say if request.dry_run else self._diagnostics.detail)(line)
+        if request.dry_run:
+            return
+        staged = await self.interruptible(
+            blocking(source, lambda: source.stage(looked, found.pairs, request.max_errors))
+        )
+        self._check_rejects(request, staged)
+        keeper, progress = await self._progress(request, found)
+        if request.create and not progress.rows:
+            listed = ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
+            made_ = Statement(f"CREATE TABLE {request.table} ({listed})", 0, 0, True)
+            await self._submitter.submit(StatementRequest(made_, verbatim=True))
+        await self._send(request, found, source, staged, keeper, progress)
+
+    async def _look(self, request: LoadRequest, source: Source) -> tuple[Looked, Sequence[TargetColumn]]:
+        """What is in the file, and the columns of the table."""
+        if request.create:
+            looked = await blocking(source, lambda: source.look(()))
+            return looked, made(looked)
+        columns = await self._columns(request.table)
+        return await blocking(source, lambda: source.look([column.name for column in columns])), columns
+
+    async def _columns(self, table: str) -> Sequence[TargetColumn]:
+        """The columns of a table, as the service describes it. Raises StatementError."""
+        session = self._session
+        client = session.connection.client
+        sql = f"DESCRIBE RELATION COLUMNS {table}"
+        try:
+            with session.protecting_context(sql):
+                _, rows = await fetch_rows(client, sql, session.context, session.adopt)
+        except StatementError as error:
+            # Temporary tables, and services without that form of DESCRIBE.
+            sql = f"SELECT * FROM {table} LIMIT 0"
+            try:
+                with session.protecting_context(sql):
+                    columns, _ = await fetch_rows(client, sql, session.context, session.adopt)
+            except StatementError:
+                raise error from None
+            return [TargetColumn(column.name, column.type) for column in columns]
+        return [TargetColumn(row[0] or "", row[1] or "") for row in rows]
+
+    def _check_rejects(self, request: LoadRequest, staged: Staged) -> None:
+        """Report bad rows. Raises StatementError if there are more than may be skipped."""
+        if not staged.rejects:
+            return
+        if request.rejects:
+            write_rejects(request.rejects, request.name, staged.rejects)
+        count = f"{staged.rejected:,} row{'' if staged.rejected == 1 else 's'}"
+        told = "\n".join(_told(request, item) for item in staged.rejects[:TOLD])
+        more = f"\n… and {staged.rejected - TOLD:,} more" if staged.rejected > TOLD else ""
+        if staged.rejected > request.max_errors:
+            where = f"all of them are in {request.rejects}; " if request.rejects else ""
+            skip = f"skip {'it' if staged.rejected == 1 else 'them'} (in \\copy: MAX_ERRORS {staged.rejected})"
+            raise StatementError(
+                f"{count} of {request.name} cannot be loaded\n{told}{more}",
+                f"{where}nothing was sent; use --max-errors {staged.rejected} to {skip}",
+            )
+        kept = f", written to {request.rejects}" if request.rejects else ""
+        self._diagnostics.warn(f"{count} of {request.name} skipped{kept}\n{told}{more}")
+
+    async def _progress(self, request: LoadRequest, found: Matched) -> tuple[Keeper, Progress]:
+        """The progress to continue from. Raises UsageError if none matches."""
+        connection = self._session.connection
+        folder = state_folder(os.environ) if request.kept and connection.storage_name else None
+        keeper = Keeper(folder, connection.storage_name, request.table, request.path)
+        before = await asyncio.to_thread(keeper.read)
+        if folder is None:
+            if request.resume:
+                raise UsageError(f"cannot resume the load of {request.name}: its progress is not stored")
+            return keeper, Progress(Fingerprint(0, "", "", (), ""))
+        print_ = await self.interruptible(
+            asyncio.to_thread(
+                fingerprint,
+                request.path,
+                request.table,
+                tuple((target.name, target.type) for target in found.targets),
+                repr((request.format, request.header, request.delimiter, request.null, request.quote, request.escape)),
+            )
+        )
+        if not request.resume:
+            if before is not None and (before.done or before.unknown):
+                self._diagnostics.warn(
+                    f"an earlier load of {request.name} left {before.rows:,} rows in {request.table}; "
+                    "this one starts again (use --resume to continue after them)"
+                )
+            return keeper, Progress(print_)
+        if before is None:
+            raise UsageError(f"there is no unfinished load of {request.name} into {request.table}", "omit --resume")
+        if before.fingerprint != print_:
+            what = "the file" if before.fingerprint.sha256 != print_.sha256 else "the table or an option"
+            raise UsageError(f"cannot resume the load of {request.name}: {what} has changed since", "omit --resume")
+        if before.unknown and not request.unknown:
+            rows = ", ".join(_rows(*each) for each in before.unknown)
+            raise UsageError(
+                f"{rows} of {request.name}: it is unknown whether they are in {request.table}",
+                "check the table; then use --unknown skip if they are there, or --unknown send if they are not",
+            )
+        if request.unknown == "skip":
+            for each in before.unknown:
+                before.done = with_range(before.done, each)
+        before.unknown = []
+        self._diagnostics.note(f"resuming after {before.rows:,} rows")
+        return keeper, before
+
+    async def _send(
+        self,
+        request: LoadRequest,
+        found: Matched,
+        source: Source,
+        staged: Staged,
+        keeper: Keeper,
+        progress: Progress,
+    ) -> None:
+        service = self._session.connection.service
+        sender: Sender
+        if EXTENSION in service.transport.extensions:
+            state = self._session.state
+            sender = AttachmentSender(
+                request, found, source, self._submit, lambda: bool(state.last_statement_id), self._attachments.limit
+            )
+            work = self._each(sender, staged, keeper, progress)
+        else:
+            sender = InsertSender(request, found, source, self._session)
+            work = self.interruptible(self._each(sender, staged, keeper, progress))
+        error: ShellError | None = None
+        try:
+            error = await work
+        except (Interrupted, duckdb.InterruptException):
+            error = Interrupted("interrupted")
+        for batch in await sender.settled():
+            _note(batch, progress)
+        keeper.write(progress)
+        self._session.rows = progress.rows
+        if error is None:
+            keeper.forget()
+            self._variables.record_outcome(None)
+            self._diagnostics.note(f"{_count(progress.rows)} loaded into {request.table}")
+            return
+        error.message = f"{error.message}\n{_summary(request, progress)}"
+        if progress.unknown:
+            said = "nothing was sent again; check the table"
+            then = "continue with --resume --unknown skip or --resume --unknown send" if request.kept else ""
+        else:
+            said, then = "", "continue with --resume" if request.kept and progress.rows else ""
+        error.hint = "\n".join(filter(None, [error.hint, said, then]))
+        self._variables.record_outcome(error)
+        raise error
+
+    async def _each(self, sender: Sender, staged: Staged, keeper: Keeper, progress: Progress) -> ShellError | None:
+        """Send all rows, and keep what became of them; the error of the first batch that failed."""
+        error: ShellError | None = None
+        async for batch in sender.send(staged, list(progress.done)):
+            error = error or batch.error
+            _note(batch, progress)
+            keeper.write(progress)
+            if isinstance(sender, InsertSender):
+                self._interruption.show_progress(progress.rows / staged.rows, f"{progress.rows:,} rows")
+        return error
+
+    async def _submit(self, sql: str, attachment: Attachment) -> None:
+        await self._submitter.send(submission_of(_lexed(sql), [attachment]))
+
+    async def interruptible(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await something before the first row is sent. Raises Interrupted."""
+        try:
+            return await self._interruption.interruptible(work, "copy")
+        except Interrupted:
+            raise Interrupted("interrupted; no row was sent") from None
+
+
+def _note(batch: Batch, progress: Progress) -> None:
+    if batch.error is None:
+        if batch.rows[0] < batch.rows[1]:
+            progress.done = with_range(progress.done, batch.rows)
+    elif batch.unknown:
+        progress.unknown = with_range(progress.unknown, batch.rows)
+
+
+def _summary(request: LoadRequest, progress: Progress) -> str:
+    text = f"{_count(progress.rows)} of {request.name} {'is' if progress.rows == 1 else 'are'} in {request.table}"
+    if progress.unknown:
+        text += f"; {', '.join(_rows(*each) for each in progress.unknown)}: unknown"
+    return text
+
+
+def _rows(start: int, stop: int) -> str:
+    return f"row {stop:,}" if stop - start == 1 else f"rows {start + 1:,} to {stop:,}"
+
+
+def _count(rows: int) -> str:
+    return f"{rows:,} row{'' if rows == 1 else 's'}"
+
+
+def _told(request: LoadRequest, item: Reject) -> str:
+    column = f", column {item.column}" if item.column else ""
+    return f"  {request.name}, {request.one} {item.line:,}{column}: {item.error}"
+
+
+def _plan(request: LoadRequest, looked: Looked, found: Matched) -> list[str]:
+    """Where the columns go, for people."""
+    made_ = "a new table " if request.create else ""
+    lines = [f"{request.name} ({looked.about}) into {made_}{request.table}:"]
+    width = max((len(source.name) for source, _ in found.pairs), default=0)
+    for source, target in found.pairs:
+        lines.append(f"  {source.name:<{width}} {source.type} -> {target.name} {target.type}")
+    if found.left:
+        lines.append(f"  not in the file, filled with their defaults: {', '.join(found.left)}")
+    return lines
+
+
+def _lexed(sql: str) -> Lexed:
+    return Lexed(service_text(sql, "the table's columns"))

@@ -1,0 +1,103 @@
+"""Which column of a file goes into which column of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from sqlshell.errors import UsageError
+from sqlshell.shell.loading.column_types import TargetColumn
+from sqlshell.shell.loading.request import LoadRequest
+from sqlshell.shell.loading.source import Looked, SourceColumn
+from sqlshell.sql.identifiers import quoted
+
+
+class Matched(Struct, frozen=True):
+    """Pairs of columns in the order of the file; `left` are columns of the table that get their defaults."""
+
+    pairs: tuple[tuple[SourceColumn, TargetColumn], ...]
+    left: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> tuple[TargetColumn, ...]:
+        return tuple(target for _, target in self.pairs)
+
+    @property
+    def listed(self) -> str:
+        """The columns of the table, as SQL."""
+        return ", ".join(quoted(target.name) for target in self.targets)
+
+
+def matched(request: LoadRequest, looked: Looked, table: Sequence[TargetColumn]) -> Matched:
+    """Match by name where the file has names, and else by position. Raises UsageError."""
+    wanted = _wanted(request, table)
+    if looked.named and (request.columns or request.format not in {"csv", "text"} or _known(looked, wanted)):
+        found = _by_name(request, looked, wanted)
+        if found is not None:
+            return Matched(found, _left(table, found))
+    if looked.named and request.header is None:
+        names = ", ".join(column.name for column in looked.columns[:20])
+        raise UsageError(
+            f"{request.name}: no column has the name of a column of {request.table}; the file has {names}",
+            "name the columns of the table in the order of the file, with HEADER: \\copy t (a, b) FROM … WITH (HEADER)",
+        )
+    if len(looked.columns) != len(wanted):
+        raise UsageError(
+            f"{request.name} has {_columns(len(looked.columns))}, "
+            f"but {request.table} has {_columns(len(wanted))} to fill",
+            "list the columns of the table in the order of the file: t (a, b)",
+        )
+    pairs = tuple(zip(looked.columns, wanted, strict=True))
+    return Matched(pairs, _left(table, pairs))
+
+
+def made(looked: Looked) -> tuple[TargetColumn, ...]:
+    """The columns of a table that is made for the file."""
+    return tuple(TargetColumn(column.name, column.made) for column in looked.columns)
+
+
+def _wanted(request: LoadRequest, table: Sequence[TargetColumn]) -> list[TargetColumn]:
+    if not request.columns:
+        return list(table)
+    by_name = {column.name.lower(): column for column in table}
+    found = []
+    for written in request.columns:
+        name = written[1:-1].replace(written[0] * 2, written[0]) if written[:1] in {'"', "`"} else written
+        if name.lower() not in by_name:
+            raise UsageError(f"{request.table} has no column {name!r}", f"it has {', '.join(by_name)}")
+        found.append(by_name[name.lower()])
+    return found
+
+
+def _known(looked: Looked, wanted: Sequence[TargetColumn]) -> bool:
+    names = {column.name.lower() for column in wanted}
+    return any(column.name.lower() in names for column in looked.columns)
+
+
+def _by_name(
+    request: LoadRequest, looked: Looked, wanted: Sequence[TargetColumn]
+) -> tuple[tuple[SourceColumn, TargetColumn], ...] | None:
+    """None where listed columns are the file's by their position alone."""
+    by_name = {column.name.lower(): column for column in wanted}
+    pairs = [(each, by_name[each.name.lower()]) for each in looked.columns if each.name.lower() in by_name]
+    if request.columns:
+        return tuple(pairs) if len(pairs) == len(wanted) else None
+    unknown = [each.name for each in looked.columns if each.name.lower() not in by_name]
+    if unknown:
+        raise UsageError(
+            f"{request.name}: {request.table} has no column {unknown[0]!r}; it has {', '.join(by_name)}",
+            "list the columns to load, t (a, b), or create the table with --create",
+        )
+    if len({target.name for _, target in pairs}) < len(pairs):
+        raise UsageError(f"{request.name}: two columns have the same name", "rename one of them")
+    return tuple(pairs)
+
+
+def _left(table: Sequence[TargetColumn], pairs: Sequence[tuple[SourceColumn, TargetColumn]]) -> tuple[str, ...]:
+    filled = {target.name for _, target in pairs}
+    return tuple(column.name for column in table if column.name not in filled)
+
+
+def _columns(count: int) -> str:
+    return f"{count} column{'' if count == 1 else 's'}"

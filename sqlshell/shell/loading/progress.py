@@ -1,0 +1,95 @@
+"""Which rows of a file are in its table, so that a later load can continue: a small file in the state directory."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field
+
+from sqlshell.errors import UsageError
+from sqlshell.origin import Own
+
+Range = tuple[int, int]
+"""Rows from the first on, up to the second."""
+
+
+class Fingerprint(Struct, frozen=True):
+    """The file and the way that it is read: what differs is another load."""
+
+    size: int
+    sha256: str
+    table: str
+    columns: tuple[tuple[str, str], ...]
+    options: str
+
+
+class Progress(Struct):
+    """`done` are the rows that the service confirmed, `unknown` those that were sent and may be in the table."""
+
+    fingerprint: Fingerprint
+    done: list[Range] = field(default_factory=list)
+    unknown: list[Range] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        return sum(stop - start for start, stop in self.done)
+
+
+class Keeper:
+    """Keeps the progress of the load of one file into one table; with no `folder` nothing is kept."""
+
+    def __init__(self, folder: Path | None, target: str, table: str, path: Own) -> None:
+        whole = str(Path(path).expanduser().resolve())
+        name = hashlib.sha256("\0".join((target, table, whole)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        self._path = folder / "loads" / f"{name}.json" if folder is not None else None
+
+    def read(self) -> Progress | None:
+        """What an earlier load left; None for nothing."""
+        if self._path is None:
+            return None
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            return msgspec.json.decode(self._path.read_bytes(), type=Progress)
+        return None
+
+    def write(self, progress: Progress) -> None:
+        """Raises UsageError where it cannot be kept."""
+        if self._path is None:
+            return
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            part = self._path.with_suffix(f".{os.getpid()}")
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(msgspec.json.encode(progress))
+            part.replace(self._path)
+        except OSError as error:
+            raise UsageError(f"cannot keep the progress of the load: {error.strerror or error}") from None
+
+    def forget(self) -> None:
+        if self._path is not None:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+
+
+def fingerprint(path: Own, table: str, columns: tuple[tuple[str, str], ...], options: str) -> Fingerprint:
+    """Reads the whole file. Raises UsageError."""
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return Fingerprint(os.fstat(file.fileno()).st_size, digest, table, columns, options)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def with_range(ranges: list[Range], new: Range) -> list[Range]:
+    """Ranges in order with one more, where neighbours are one."""
+    found: list[Range] = []
+    for start, stop in sorted([*ranges, new]):
+        if found and found[-1][1] >= start:
+            found[-1] = (found[-1][0], max(stop, found[-1][1]))
+        else:
+            found.append((start, stop))
+    return found

@@ -1,0 +1,118 @@
+"""What is to be loaded, from where, into which table."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Final
+
+from msgspec import Struct
+
+from sqlshell.errors import UsageError
+from sqlshell.origin import EMPTY, Own
+from sqlshell.sql.analysis.copy_statements import WRITTEN, CopyStatement
+
+FORMATS: Final = {
+    "csv": "csv",
+    "tsv": "text",
+    "json": "json",
+    "jsonl": "json",
+    "ndjson": "json",
+    "parquet": "parquet",
+}
+"""The formats by the endings of files."""
+CHOSEN: Final = {**FORMATS, "text": "text", "auto": "auto"}
+"""The formats that can be named. Which one a file has shows itself with "auto"."""
+COMPRESSIONS: Final = frozenset({".gz", ".zst"})
+UNKNOWN: Final = ("skip", "send")
+
+
+class LoadRequest(Struct, frozen=True):
+    """`table` and `columns` are as written; no columns are those of the source, by name. `path` is the file that is
+    read and `name` what messages call it. `unknown` says what becomes of batches whose outcome is unknown: "skip" or
+    "send", "" where nobody said. With `kept` what is done is remembered, so that another load can go on."""
+
+    table: str
+    columns: tuple[str, ...]
+    path: Own
+    name: str
+    format: str
+    header: bool | None = None
+    delimiter: str | None = None
+    null: str | None = None
+    quote: str | None = None
+    escape: str | None = None
+    encoding: str = ""
+    create: bool = False
+    dry_run: bool = False
+    max_errors: int = 0
+    rejects: Own = EMPTY
+    resume: bool = False
+    unknown: str = ""
+    kept: bool = True
+    binary: str = "hex"
+    """How bytes are written in text: "hex" or "escaped"; see TargetColumn.from_text()."""
+
+    @property
+    def one(self) -> str:
+        """What messages call one row of the source."""
+        return {"csv": "line", "text": "line", "json": "record"}.get(self.format, "row")
+
+
+def format_of(path: str) -> str:
+    """The format by the ending of a file's name, "" for none that is known."""
+    pure = PurePath(path)
+    if pure.suffix.lower() in COMPRESSIONS:
+        pure = pure.with_suffix("")
+    return FORMATS.get(pure.suffix.lower().removeprefix("."), "")
+
+
+def request_of(copy: CopyStatement, path: Own, name: str, *, default: str = "text", kept: bool = True) -> LoadRequest:
+    """The request of a COPY … FROM; `path` is where its data are. `default` is the format of a name without a known
+    ending. Raises UsageError for options that cannot be."""
+    given = copy.options
+    if other := next((name for name in given if name in WRITTEN), ""):
+        raise UsageError(f"COPY FROM: the option {other} applies only to COPY TO")
+    form = given.get("format", "")
+    if form and form not in CHOSEN:
+        raise UsageError(f"COPY: unknown format {form!r}", f"the formats are {', '.join(CHOSEN)}")
+    form = CHOSEN.get(form) or format_of(name) or default
+    for option in ("delimiter", "null", "quote", "escape", "header", "encoding"):
+        if option in given and (form in {"json", "parquet"} or (form == "text" and option in {"quote", "escape"})):
+            raise UsageError(f"COPY: {option} does not apply to the format {form}")
+    for option in ("delimiter", "quote", "escape"):
+        if option in given and len(given[option].encode()) != 1 and not (option != "delimiter" and not given[option]):
+            raise UsageError(f"COPY: {option} must be a single one-byte character, not {given[option]!r}")
+    if given.get("unknown", UNKNOWN[0]) not in UNKNOWN:
+        raise UsageError(f"COPY: unknown is skip or send, not {given['unknown']!r}")
+    sniffed = given.get("sniff") == "true" or (not given.get("format") and format_of(name)) or form == "auto"
+    header = given["header"] == "true" if "header" in given else None
+    if not sniffed and form in {"csv", "text"}:
+        # As psql: what is not said is not found out.
+        given = {"delimiter": ",", "quote": '"', "escape": given.get("quote", '"'), **given} if form == "csv" else given
+        header = bool(header)
+    return LoadRequest(
+        copy.source,
+        copy.columns,
+        path,
+        name,
+        form,
+        header,
+        given.get("delimiter"),
+        given.get("null"),
+        given.get("quote"),
+        given.get("escape"),
+        given.get("encoding", ""),
+        given.get("create") == "true",
+        given.get("dry_run") == "true",
+        _number(given.get("max_errors", "0")),
+        Own(given.get("rejects", "")),
+        given.get("resume") == "true",
+        given.get("unknown", ""),
+        kept,
+    )
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or len(text) > 12:
+        raise UsageError(f"COPY: max_errors is a number of rows, not {text!r}")
+    return int(text)

@@ -1,0 +1,237 @@
+"""Converted rows on their way to the service: as attachments where it takes them, else as INSERT statements."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import Final, Protocol, TypeVar
+
+from msgspec import Struct
+
+from sqlshell.client.http.upload import Attachment
+from sqlshell.client.statements.client import Observer, Submission
+from sqlshell.errors import (
+    Interrupted,
+    ShellError,
+)
+from sqlshell.interface import sqlstate
+from sqlshell.shell.loading.matching import Matched
+from sqlshell.shell.loading.progress import Range
+from sqlshell.shell.loading.request import LoadRequest
+from sqlshell.shell.loading.source import Source, Staged
+from sqlshell.shell.running.outcomes import outcome_unknown
+from sqlshell.shell.session import Session
+
+T = TypeVar("T")
+
+EXTENSION: Final = "copy"
+"""What a service announces that loads attached Parquet files."""
+
+ATTACHED: Final = 64 << 20
+"""Bytes of an attachment: what fits into one is loaded as a whole or not at all."""
+
+STATEMENT: Final = 256 << 10
+"""Bytes of an INSERT, unless a single row has more."""
+
+IN_FLIGHT: Final = 4
+"""INSERT statements that the service works on at once. Each is sent when the one before has arrived."""
+
+SETTLING_SECONDS: Final = 10.0
+"""How long statements that were sent are waited for where a load is interrupted."""
+
+ROWS_ATTACHMENT: Final = "rows.parquet"
+
+
+class Batch(Struct, frozen=True):
+    """Rows that are sent together, and what became of them: `error` is None where the service confirmed them.
+    `arrived` says that the service had the statement before the error."""
+
+    rows: Range
+    error: ShellError | None = None
+    arrived: bool = False
+
+    @property
+    def unknown(self) -> bool:
+        return self.error is not None and outcome_unknown(self.error, arrived=self.arrived)
+
+
+class Sender(Protocol):
+    """Sends rows, and gives the batches in their order. A batch that failed is the last one.
+
+    Rows of `done`, which are batches of an earlier load, are left out.
+    """
+
+    def send(self, staged: Staged, done: Sequence[Range]) -> AsyncIterator[Batch]: ...
+
+    async def settled(self) -> list[Batch]: ...
+
+
+class AttachmentSender:
+    """Sends Parquet files, one after another. `submit` runs a statement with its attachments and shows nothing."""
+
+    def __init__(
+        self,
+        request: LoadRequest,
+        matched: Matched,
+        source: Source,
+        submit: Callable[[str, Attachment], Awaitable[None]],
+        arrived: Callable[[], bool],
+        limit: int = 0,
+    ) -> None:
+        """`arrived` says whether the service had the last statement. `limit` is the most bytes that one attachment may
+        have, 0 for any number."""
+        self._sql = f"COPY {request.table} ({matched.listed}) FROM '@{ROWS_ATTACHMENT}' (FORMAT parquet)"
+        self._source = source
+        self._submit = submit
+        self._arrived = arrived
+        self._size = min(ATTACHED, limit or ATTACHED)
+
+    async def send(self, staged: Staged, done: Sequence[Range]) -> AsyncIterator[Batch]:
+        size = staged.path.stat().st_size
+        count = max(1, -(-size // self._size))
+        step = max(1, -(-staged.rows // count))
+        for start in range(0, staged.rows, step):
+            rows = start, min(start + step, staged.rows)
+            if any(first <= start and rows[1] <= last for first, last in done):
+                continue
+            path = await blocking(self._source, lambda: self._source.batch(staged, *rows))  # noqa: B023
+            try:
+                await self._submit(self._sql, Attachment(path, ROWS_ATTACHMENT, path.stat().st_size))
+            except Interrupted as error:
+                finished = error.where.sql_state and not sqlstate.failed(error.where.sql_state)
+                if finished and not sqlstate.running(error.where.sql_state):
+                    yield Batch(rows)
+                    yield Batch((rows[1], rows[1]), error)
+                else:
+                    yield Batch(rows, error)
+                return
+            except ShellError as error:
+                yield Batch(rows, error, self._arrived())
+                return
+            yield Batch(rows)
+
+    async def settled(self) -> list[Batch]:
+        """Nothing is on its way: each is waited for."""
+        return []
+
+
+class InsertSender:
+    """Sends INSERT statements, several at a time and yet in their order."""
+
+    def __init__(self, request: LoadRequest, matched: Matched, source: Source, session: Session) -> None:
+        self._head = f"INSERT INTO {request.table} ({matched.listed}) VALUES\n"
+        self._targets = matched.targets
+        self._source = source
+        self._session = session
+        self._running: list[tuple[Range, asyncio.Task[Batch]]] = []
+
+    async def send(self, staged: Staged, done: Sequence[Range]) -> AsyncIterator[Batch]:
+        failed = False
+        async for rows, sql in self._statements(staged, done):
+            while len(self._running) >= IN_FLIGHT and not failed:
+                batch = await self._first()
+                failed = batch.error is not None
+                yield batch
+            if failed:
+                break
+            sent = asyncio.Event()
+            task = asyncio.ensure_future(self._insert(rows, sql, sent))
+            self._running.append((rows, task))
+            # The service has it before the next one is sent: it runs them in this order.
+            arrived = asyncio.ensure_future(sent.wait())
+            try:
+                await asyncio.wait({task, arrived}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                arrived.cancel()
+            if task.done() and task.result().error is not None:
+                break
+        while self._running:
+            yield await self._first()
+
+    async def settled(self) -> list[Batch]:
+        """What became of the statements that are on their way, where the others are not sent any more."""
+        running, self._running = self._running, []
+        if running:
+            await asyncio.wait([task for _, task in running], timeout=SETTLING_SECONDS)
+        found = []
+        for rows, task in running:
+            if task.done():
+                found.append(task.result())
+            else:
+                task.cancel()
+                found.append(Batch(rows, Interrupted("stopped waiting")))
+        return found
+
+    async def _first(self) -> Batch:
+        """The first batch that is on its way, when the service has confirmed it."""
+        await asyncio.wait({self._running[0][1]})
+        return self._running.pop(0)[1].result()
+
+    async def _statements(self, staged: Staged, done: Sequence[Range]) -> AsyncIterator[tuple[Range, str]]:
+        ranges = iter([*sorted(done), (staged.rows, staged.rows)])
+        at = 0
+        while at < staged.rows:
+            stop, behind = next(ranges)
+            if at < stop:
+                values = self._source.literals(staged, self._targets, at)
+                async for rows, sql in self._packed(values, at, stop):
+                    yield rows, sql
+            at = behind
+
+    async def _packed(self, values: Iterator[str], at: int, stop: int) -> AsyncIterator[tuple[Range, str]]:
+        while at < stop:
+            taken: list[str] = await blocking(self._source, lambda: _some(values, stop - at))  # noqa: B023
+            yield (at, at + len(taken)), self._head + ",\n".join(taken)
+            at += len(taken)
+
+    async def _insert(self, rows: Range, sql: str, sent: asyncio.Event) -> Batch:
+        session, journal = self._session, self._session.connection.journal
+        context, began = session.context, time.monotonic()
+        ids: list[str] = []
+
+        def identified(statement_id: str) -> None:
+            sent.set()
+            if not ids:
+                ids.append(statement_id)
+                count = rows[1] - rows[0]
+                journal.record_start(statement_id, f"{self._head}… {count:,} rows", context, time.monotonic() - began)
+
+        try:
+            observer = Observer(statement_id=identified, context=session.adopt)
+            async for result in session.connection.client.run(Submission(sql), context, observer):
+                await result.batches.aclose()
+                journal.record_end(result.statement_id, result.sql_state, result.message)
+        except ShellError as error:
+            if ids and error.where.sql_state:
+                journal.record_end(ids[0], error.where.sql_state, error.message)
+            return Batch(rows, error, bool(ids))
+        return Batch(rows)
+
+
+def _some(values: Iterator[str], most: int) -> list[str]:
+    """The next rows, as many as an INSERT takes."""
+    taken: list[str] = []
+    size = 0
+    for row in values:
+        taken.append(row)
+        # No character of a literal has more bytes than four.
+        size += len(row) if row.isascii() else len(row.encode("utf-8", "surrogatepass"))
+        if size >= STATEMENT or len(taken) == most:
+            break
+    return taken
+
+
+async def blocking(source: Source, work: Callable[[], T]) -> T:
+    """Work of a Source in a thread; what it runs ends where this is canceled."""
+    task = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            source.interrupt()
+            await asyncio.wait({task}, timeout=0.05)
+        with contextlib.suppress(Exception):
+            task.result()
+        raise

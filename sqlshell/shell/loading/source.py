@@ -1,0 +1,511 @@
+"""A file of the user's, read by a DuckDB of its own: what is in it, and its rows, converted to the types of a table.
+
+Nothing is sent before all of it was read: the converted rows are kept in a Parquet file among this process's temporary
+files, with row groups that are bounded in bytes, and batches are taken from that. Everything here blocks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+from msgspec import Struct
+
+from sqlshell.errors import OutputError, StatementError, UsageError
+from sqlshell.interface.types import Kind, kind
+from sqlshell.shell.loading.column_types import TargetColumn, interface_type
+from sqlshell.shell.loading.digits import keep_digits, unmarked
+from sqlshell.shell.loading.request import LoadRequest
+from sqlshell.sql.duckdb_types import TEXT, is_nested
+from sqlshell.sql.identifiers import always_quoted, literal
+
+if TYPE_CHECKING:
+    from sqlshell.origin import Own
+
+MEMORY: Final = "1GB"
+ROW_GROUP: Final = 40_960
+ROW_GROUP_BYTES: Final = 8 << 20
+"""Rows and bytes of a row group of the converted rows."""
+
+LONGEST_LINE: Final = 16 << 20
+"""Bytes of a line."""
+
+MIXED: Final = 1 << 20
+"""Bytes that are searched for different ends of lines."""
+
+LONGEST_SAID: Final = 200
+"""Characters of a line of an error."""
+
+REJECTS: Final = 1000
+"""Bad rows that are remembered at least, to tell the first of them."""
+
+FETCHED: Final = 256
+"""Rows that are read at once where they become SQL."""
+
+_NULLS: Final = {"csv": "", "text": "\\N"}
+_ENCODINGS: Final = {"UTF8": "utf-8", "UTF-8": "utf-8", "LATIN1": "latin-1", "ISO-8859-1": "latin-1", "UTF16": "utf-16"}
+_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
+_SHORT: Final = frozenset({Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
+"""Types that no number is rounded for on its way."""
+_ISO: Final = "%Y-%m-%d"
+_SPECIAL: Final = "('infinity', '-infinity', 'epoch')"
+_UNDETECTED: Final = "not possible to automatically detect"
+_INVALID: Final = "state machine reached an invalid state"
+_ESCAPES: Final = {"b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
+
+
+class SourceColumn(Struct, frozen=True):
+    """A column of the file: its name, DuckDB's type, and the interface's type that a table made of it has."""
+
+    name: str
+    type: str
+    made: str
+
+
+class Looked(Struct, frozen=True):
+    """What is in the file: `about` says how it was read. With `named` its columns have names."""
+
+    columns: tuple[SourceColumn, ...]
+    named: bool
+    about: str
+    reader: tuple[tuple[str, str], ...] = ()
+    """Arguments of DuckDB's reader, as SQL."""
+
+
+class Reject(Struct, frozen=True):
+    """A row that cannot be converted; `line` is its number from 1, `column` "" where none is to blame."""
+
+    line: int
+    column: str
+    error: str
+    row: str
+
+
+class Staged(Struct, frozen=True):
+    """The converted rows: a Parquet file and its number of rows; and the rows that could not be converted."""
+
+    path: Path
+    rows: int
+    rejects: tuple[Reject, ...] = ()
+    rejected: int = 0
+    """How many rows could not be converted."""
+
+
+class Source:
+    """One file; `folder` is for converted rows. `timezone` is that of times without one.
+
+    Every method raises UsageError for a file that cannot be read.
+    """
+
+    def __init__(self, request: LoadRequest, folder: Path, timezone: str = "") -> None:
+        self._request = request
+        self._folder = folder
+        self._path = str(Path(request.path).expanduser())
+        self._text = request.format in _NULLS
+        self._marked = False
+        self._connection = duckdb.connect()
+        for setting in (
+            f"memory_limit = '{MEMORY}'",
+            f"temp_directory = {literal(str(folder / 'spilled'))}",
+            "autoinstall_known_extensions = false",
+            "enable_progress_bar = false",
+        ):
+            self._connection.execute(f"SET {setting}")
+        if timezone:
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute(f"SET TimeZone = {literal(timezone)}")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def interrupt(self) -> None:
+        """End what runs, in another thread."""
+        self._connection.interrupt()
+
+    def look(self, known: Sequence[str]) -> Looked:
+        """What is in the file. A first line of names that are `known` is a header."""
+        if not Path(self._path).exists():
+            raise UsageError(f"cannot read {self._request.name}: no such file")
+        if Path(self._path).is_dir():
+            raise UsageError(f"{self._request.name} is a directory, not a file")
+        self._check_beginning()
+        with self._told():
+            return self._look_at_text(known) if self._text else self._look_at_rows()
+
+    def _check_beginning(self) -> None:
+        """Raises UsageError for a file that has nothing, or another encoding, where its format is to be detected."""
+        request = self._request
+        with Path(self._path).open("rb") as file:
+            head = file.read(MIXED)
+        if not head and request.header is None:
+            raise UsageError(f"{request.name} is empty")
+        if head.startswith(_UTF16) and not request.encoding and request.format != "parquet":
+            raise UsageError(
+                f"{request.name} is UTF-16, not UTF-8", "convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE"
+            )
+
+    def stage(self, looked: Looked, pairs: Sequence[tuple[SourceColumn, TargetColumn]], most: int) -> Staged:
+        """Convert all rows; up to `most` bad rows are skipped. The values are those of `pairs`, in their order."""
+        path = self._folder / "rows.parquet"
+        with self._told():
+            if self._text:
+                return self._stage_text(looked, pairs, path)
+            return self._stage_rows(looked, pairs, path, most)
+
+    def batch(self, staged: Staged, start: int, stop: int) -> Path:
+        """A Parquet file of some of the rows."""
+        if (start, stop) == (0, staged.rows):
+            return staged.path
+        path = self._folder / "batch.parquet"
+        with self._told():
+            self._connection.execute(
+                f"COPY (SELECT * EXCLUDE file_row_number FROM {_numbered(staged.path)} "
+                f"WHERE file_row_number >= {start} AND file_row_number < {stop}) TO {literal(str(path))} ({_PARQUET})"
+            )
+        return path
+
+    def literals(self, staged: Staged, targets: Sequence[TargetColumn], start: int) -> Iterator[str]:
+        """The rows from one on, each as the list of its values in parentheses, in SQL."""
+        values = " || ', ' || ".join(target.literal(f"c{number}") for number, target in enumerate(targets))
+        with self._told():
+            cursor = self._connection.execute(
+                f"SELECT '(' || {values} || ')' FROM {_numbered(staged.path)} WHERE file_row_number >= {start}"
+            )
+            while rows := cursor.fetchmany(FETCHED):
+                for row in rows:
+                    yield str(row[0])
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error as error:
+            said = str(error).partition("\n\nLINE ")[0].partition("\nPossible ")[0].strip()
+            if _UNDETECTED in said or _INVALID in said:
+                mixed = self._mixed()
+                raise UsageError(
+                    f"cannot detect the format of {self._request.name}: "
+                    + ("some lines end in \\r\\n, others in \\n" if mixed else "its rows do not have the same columns"),
+                    "give all lines the same ending" if mixed else "name the delimiter, the quote and the escape",
+                ) from None
+            if self._marked:
+                # Bytes are counted in another file.
+                said = re.sub(r" at byte \d+", "", said.replace(self._path, self._request.path))
+            said = "\n".join(map(_short, said.split("\n")))
+            raise UsageError(f"cannot read {self._request.name}: {said}") from None
+
+    def _mixed(self) -> bool:
+        """Whether lines at the beginning end in different ways."""
+        opened = gzip.open if self._path.endswith(".gz") else open
+        with opened(self._path, "rb") as file:
+            head = bytes(file.read(MIXED))
+        pairs = head.count(b"\r\n")
+        return 0 < pairs < head.count(b"\n")
+
+    def _look_at_text(self, known: Sequence[str]) -> Looked:
+        request, form = self._request, self._request.format
+        quote = '"' if request.quote is None else request.quote
+        given = {
+            "delim": "\t" if form == "text" and request.delimiter is None else request.delimiter,
+            # A quote that first appears behind the sample would be read as a character of the value.
+            "quote": "" if form == "text" else quote,
+            "escape": "" if form == "text" else quote if request.escape is None else request.escape,
+        }
+        fixed = [(name, literal(value)) for name, value in given.items() if value is not None]
+        if request.encoding:
+            encoding = _ENCODINGS.get(request.encoding.upper(), request.encoding)
+            fixed.append(("encoding", literal(encoding)))
+        header = [] if request.header is None else [("header", str(request.header).lower())]
+        found = self._sniffed([*fixed, *header], known)
+        null = request.null if request.null is not None else _NULLS[form]
+        reader = [*found[2], ("nullstr", literal(null)), *fixed]
+        named = dict(reader)
+        text = ", ".join(filter(None, [_about(named["delim"]), "header" if found[1] else "no header"]))
+        about = f"{'tab-separated text' if form == 'text' and given['delim'] == chr(9) else form}, {text}"
+        return Looked(tuple(found[0]), found[1], about, tuple(named.items()))
+
+    def _sniffed(
+        self, fixed: Sequence[tuple[str, str]], known: Sequence[str]
+    ) -> tuple[list[SourceColumn], bool, list[tuple[str, str]]]:
+        """The columns, whether they have names, and the arguments of the reader that were not given."""
+        try:
+            cursor = self._connection.execute(self._sniff(dict(fixed)))
+        except duckdb.InvalidInputException as error:
+            if _UNDETECTED not in str(error):
+                raise
+            # In a short file one unterminated quote is enough. It is found again when the rows are read.
+            cursor = self._connection.execute(self._sniff(dict(fixed) | {"quote": "''", "escape": "''"}))
+        names = [item[0] for item in cursor.description or ()]
+        row = cursor.fetchone()
+        assert row is not None
+        told = dict(zip(names, row, strict=True))
+        headed = bool(told["HasHeader"])
+        if len(told["Columns"]) == 1 and not any(name == "delim" for name, _ in fixed):
+            # Rows that differ in their number of columns keep it from finding the delimiter.
+            line = "".join([told["Columns"][0]["name"], *self._first(told, fixed)])
+            if delimiter := next((sign for sign in ",;\t|" if sign in line), ""):
+                return self._sniffed([*fixed, ("delim", literal(delimiter))], known)
+        if not headed and not any(name == "header" for name, _ in fixed):
+            first = self._first(told, fixed)
+            # A file of texts alone does not show that its first line has names.
+            if first and {name.lower() for name in first} <= {name.lower() for name in known}:
+                return self._sniffed([*fixed, ("header", "true")], known)
+        columns = [self._column(item["name"], item["type"]) for item in told["Columns"]]
+        reader = [("header", str(headed).lower()), ("skip", str(told["SkipRows"]))]
+        for option, name in (("Delimiter", "delim"), ("Quote", "quote"), ("Escape", "escape"), ("Comment", "comment")):
+            reader.append((name, literal(_bare(told[option]))))
+        for option, name in (("DateFormat", "dateformat"), ("TimestampFormat", "timestampformat")):
+            # What a format does not cover, such as infinity and years BC, is read only without one.
+            if told[option] and not str(told[option]).startswith(_ISO):
+                reader.append((name, literal(told[option])))
+        return columns, headed, reader
+
+    def _sniff(self, given: Mapping[str, str]) -> str:
+        arguments = "".join(f", {name} = {value}" for name, value in given.items())
+        return f"SELECT * FROM sniff_csv({literal(self._path)}, ignore_errors = true, {_LINE}{arguments})"
+
+    def _column(self, name: str, type_: str) -> SourceColumn:
+        return SourceColumn(name, type_, interface_type(self._connection.type(type_)))
+
+    def _first(self, told: dict[str, Any], fixed: Sequence[tuple[str, str]]) -> list[str]:
+        """The values of the first row."""
+        given = {"delim": literal(_bare(told["Delimiter"])), "quote": literal(_bare(told["Quote"]))} | dict(fixed)
+        arguments = "".join(f", {name} = {value}" for name, value in given.items())
+        found = self._connection.execute(
+            f"SELECT * FROM read_csv({literal(self._path)}, header = false, all_varchar = true, {_LINE}, "
+            f"strict_mode = false, skip = {told['SkipRows']}{arguments}) LIMIT 1"
+        ).fetchone()
+        return [str(value) for value in found] if found is not None else []
+
+    def _look_at_rows(self) -> Looked:
+        described = self._connection.execute(f"DESCRIBE FROM {self._rows()}").fetchall()
+        columns = [self._column(str(row[0]), str(row[1])) for row in described]
+        return Looked(tuple(columns), True, self._request.format)
+
+    def _rows(self, columns: str = "") -> str:
+        return f"read_{self._request.format}({literal(self._path)}{columns})"
+
+    def _stage_text(self, looked: Looked, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path) -> Staged:
+        wanted = {source.name: target for source, target in pairs}
+        columns, chosen = [], []
+        for source in looked.columns:
+            target = wanted.get(source.name)
+            # Unread columns are not converted, and so cannot be wrong.
+            type_ = TEXT if target is None or target.loose else target.converted
+            columns.append(f"{literal(source.name)}: {literal(type_)}")
+        for number, (source, target) in enumerate(pairs):
+            value = always_quoted(source.name)
+            if self._request.format == "text" and (target.loose or target.converted == TEXT):
+                value = _unescaped(value)
+            value = target.from_text(value, self._request.binary) if target.loose else value
+            chosen.append(f"{value} AS c{number}")
+        arguments = dict(looked.reader) | {
+            "auto_detect": "false",
+            "allow_quoted_nulls": "false",
+            "max_line_size": str(LONGEST_LINE),
+            "store_rejects": "true",
+            "rejects_limit": str(max(REJECTS, self._request.max_errors + 1)),
+            "columns": f"{{{', '.join(columns)}}}",
+        }
+        given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
+        rows = self._copy(f"SELECT {', '.join(chosen)} FROM read_csv({literal(self._path)}, {given})", path)
+        self._check_dates(looked, pairs, path)
+        rejects = self._rejects({} if looked.named else {source.name: target.name for source, target in pairs})
+        return Staged(path, rows, rejects, len(rejects))
+
+    def _check_dates(self, looked: Looked, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path) -> None:
+        """Raises UsageError for infinity and epoch among dates of another format: DuckDB reads them as 1900-01-01."""
+        named = dict(looked.reader)
+        for number, (source, target) in enumerate(pairs):
+            made = f"c{number}::VARCHAR"
+            if {"dateformat", "timestampformat"}.isdisjoint(named) or target.converted not in {"DATE", "TIMESTAMP"}:
+                continue
+            if not self._count(f"read_parquet({literal(str(path))}) WHERE {made} LIKE '1900-01-01%'"):
+                continue
+            arguments = named | {"auto_detect": "false", "max_line_size": str(LONGEST_LINE)}
+            arguments["columns"] = (
+                f"{{{', '.join(f'{literal(each.name)}: {literal(TEXT)}' for each in looked.columns)}}}"
+            )
+            for name in ("dateformat", "timestampformat"):
+                arguments.pop(name, None)
+            given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
+            rows = f"read_csv({literal(self._path)}, {given}, ignore_errors = true)"
+            if self._count(f"{rows} WHERE lower(trim({always_quoted(source.name)})) IN {_SPECIAL}"):
+                form = named.get("dateformat") or named["timestampformat"]
+                raise UsageError(
+                    f"{self._request.name}, column {source.name}: infinity or epoch among dates of the format {form}",
+                    "write the dates as YYYY-MM-DD",
+                )
+
+    def _count(self, rows: str) -> int:
+        found = self._connection.execute(f"SELECT count(*) FROM {rows}").fetchone()
+        return int(found[0]) if found else 0
+
+    def _rejects(self, names: Mapping[str, str]) -> tuple[Reject, ...]:
+        """The bad rows, each once, with the lines that they begin in; `names` are those that columns go by."""
+        found = self._connection.execute(
+            "SELECT line_byte_position, min(line), arg_min(column_name, column_idx), "
+            "arg_min(error_message, column_idx), any_value(csv_line) FROM reject_errors "
+            "GROUP BY line_byte_position ORDER BY line_byte_position"
+        ).fetchall()
+        lines = self._lines([int(row[0]) for row in found])
+        return tuple(
+            Reject(line or int(row[1]), names.get(row[2], row[2] or ""), _said(row[3]), row[4] or "")
+            for line, row in zip(lines, found, strict=True)
+        )
+
+    def _lines(self, positions: Sequence[int]) -> list[int]:
+        """The numbers of the lines at positions in bytes, in order; 0 where they cannot be told."""
+        if not positions or self._path.endswith(".zst"):
+            # DuckDB counts a value with line breaks as one line.
+            return [0] * len(positions)
+        opened = gzip.open if self._path.endswith(".gz") else open
+        lines, at, number = [], 0, 1
+        with opened(self._path, "rb") as file:
+            for position in positions:
+                while at < position and (piece := file.read(min(1 << 20, position - at))):
+                    number += piece.count(b"\n")
+                    at += len(piece)
+                lines.append(number)
+        return lines
+
+    def _stage_rows(
+        self, looked: Looked, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path, most: int
+    ) -> Staged:
+        json = self._request.format == "json"
+        read, mark, values, texts = "", "", [], []
+        if json:
+            columns = ", ".join(f"{literal(source.name)}: 'JSON'" for source, _ in pairs)
+            read = f", columns = {{{columns}}}"
+            mark = self._keep_digits([target for _, target in pairs])
+        for source, target in pairs:
+            name = always_quoted(source.name)
+            text = f"({name} ->> '$')" if json else name
+            if mark and is_nested(target.converted):
+                name = f"replace({name}::VARCHAR, {literal(mark)}, '')"
+            elif mark:
+                text = unmarked(text, mark)
+            value = target.from_text(
+                name if json and is_nested(target.converted) else text, "base64" if json else "hex"
+            )
+            if not json and target.loose and source.type != TEXT:
+                value = f"CAST({name} AS {target.converted})"
+            elif not json and source.type == "BLOB" and target.converted == TEXT:
+                value = f"to_base64({name})"
+            values.append(value)
+            texts.append(text)
+        chosen = [f"{value} AS c{number}" for number, value in enumerate(values)]
+        try:
+            return Staged(path, self._copy(f"SELECT {', '.join(chosen)} FROM {self._rows(read)}", path))
+        except (duckdb.ConversionException, duckdb.InvalidInputException):
+            # It says which value is wrong, and not where.
+            pass
+        wrong = [f"{text} IS NOT NULL AND TRY({value}) IS NULL" for value, text in zip(values, texts, strict=True)]
+        numbered = f"(SELECT *, row_number() OVER () AS __row FROM {self._rows(read)})"
+        which = "CASE " + " ".join(f"WHEN {test} THEN {number}" for number, test in enumerate(wrong)) + " END"
+        shown = ", ".join(f"({text})::VARCHAR" for text in texts)
+        bad = self._connection.execute(
+            f"SELECT __row, which, list_value({shown})[which + 1], to_json(list_value({shown})) "
+            f"FROM (SELECT *, {which} AS which FROM {numbered}) WHERE which IS NOT NULL ORDER BY __row "
+            f"LIMIT {max(REJECTS, most + 1)}"
+        ).fetchall()
+        rejects = tuple(
+            Reject(
+                int(row[0]),
+                pairs[int(row[1])][0].name,
+                f"cannot convert {_shown(row[2])} to {pairs[int(row[1])][1].type}",
+                row[3],
+            )
+            for row in bad
+        )
+        if not rejects:
+            raise StatementError(f"{self._request.name}: a value cannot be converted to the type of its column")
+        if len(rejects) > most:
+            return Staged(path, 0, rejects, len(rejects))
+        good = f"SELECT {', '.join(chosen)} FROM {self._rows(read)} WHERE NOT coalesce({' OR '.join(wrong)}, false)"
+        rows = self._copy(good, path)
+        return Staged(path, rows, rejects, len(rejects))
+
+    def _keep_digits(self, targets: Sequence[TargetColumn]) -> str:
+        """Read another file, in which numbers are texts with the mark that is returned; "" if none needs it."""
+        exact = (each for each in targets if each.converted == TEXT or kind(each.type) not in _SHORT)
+        if self._path.endswith(".zst") or next(exact, None) is None:
+            return ""
+        mark, path = f"number-{secrets.token_hex(8)}:", self._folder / "digits.json"
+        try:
+            if not keep_digits(self._path, path, mark):
+                return ""
+        except (OSError, EOFError) as error:
+            raise UsageError(f"cannot read {self._request.name}: {error}") from None
+        self._path, self._marked = str(path), True
+        return mark
+
+    def _copy(self, select: str, path: Path) -> int:
+        self._connection.execute(f"COPY ({select}) TO {literal(str(path))} ({_PARQUET})")
+        found = self._connection.fetchone()
+        return int(found[0]) if found else 0
+
+
+_LINE: Final = f"max_line_size = {LONGEST_LINE}"
+_PARQUET: Final = (
+    f"FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {ROW_GROUP}, ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES}"
+)
+
+
+def _numbered(path: Path) -> str:
+    return f"read_parquet({literal(str(path))}, file_row_number = true)"
+
+
+def _bare(option: Any) -> str:
+    return "" if option == "(empty)" else str(option)
+
+
+def _about(delimiter: str) -> str:
+    shown = delimiter.strip("'")
+    return "" if shown in {"\t", ","} else f"separated by {shown or 'nothing'}"
+
+
+def _unescaped(value: str) -> str:
+    """SQL for a text of COPY's text format without its backslashes: those of a pair stand for themselves."""
+    part = "p"
+    for letter, code in _ESCAPES.items():
+        part = f"replace({part}, '\\{letter}', chr({code}))"
+    # Any other character stands for itself.
+    part = f"regexp_replace({part}, '\\\\([^0-9x])', '\\1', 'g')"
+    whole = f"array_to_string(list_transform(string_split({value}, '\\\\'), lambda p: {part}), '\\')"
+    return f"CASE WHEN contains({value}, '\\') THEN {whole} ELSE {value} END"
+
+
+def _said(message: str) -> str:
+    """DuckDB's reason without the column, which is told beside it."""
+    return _short(message.partition('". ')[2] or message)
+
+
+def _short(line: str) -> str:
+    """A line without the middle of a long value."""
+    return line if len(line) <= LONGEST_SAID else f"{line[: LONGEST_SAID // 2]}…{line[-LONGEST_SAID // 4 :]}"
+
+
+def _shown(value: str | None, most: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def write_rejects(path: Own, name: str, rejects: Sequence[Reject]) -> None:
+    """Write bad rows to a CSV file. Raises OutputError."""
+    try:
+        with Path(path).expanduser().open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(("file", "line", "column", "error", "row"))
+            writer.writerows((name, item.line, item.column, item.error, item.row) for item in rejects)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None

@@ -1,0 +1,67 @@
+"""Statements of the shell itself, whose rows it reads."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Protocol
+
+from sqlshell.client.service import Service
+from sqlshell.client.statements.client import Client, Observer, Submission
+from sqlshell.context import SessionContext
+from sqlshell.errors import StatementError
+from sqlshell.interface.models import ContextEcho
+from sqlshell.result import Column, Rows
+from sqlshell.shell.session import Session
+
+MOST_ROWS = 200_000
+
+
+def _ignore_echo(echo: ContextEcho | None) -> None:
+    return None
+
+
+async def fetch_rows(
+    client: Client,
+    sql: str,
+    context: SessionContext,
+    adopt: Callable[[ContextEcho | None], None] = _ignore_echo,
+) -> tuple[list[Column], Rows]:
+    """The columns and up to `MOST_ROWS` rows of a statement that reads. Raises the client's errors."""
+    rows: Rows = []
+    columns: list[Column] = []
+    async for result in client.run(Submission(sql, reads_only=True), context, Observer(context=adopt)):
+        if result.endless is not None:
+            await result.batches.aclose()
+            break
+        columns = result.columns
+        async for batch in result.batches:
+            rows += batch.rows
+            if len(rows) > MOST_ROWS:
+                await result.batches.aclose()
+                break
+    return columns, rows
+
+
+class ServiceSession(Protocol):
+    """Something with a service and a session."""
+
+    @property
+    def service(self) -> Service: ...
+
+    @property
+    def session(self) -> Session: ...
+
+
+async def query_service(connected: ServiceSession, *statements: str) -> tuple[list[Column], Rows]:
+    """The result of the first of these statements that the service supports. The reported context is adopted.
+
+    Raises the error of the last statement.
+    """
+    for sql in statements[:-1]:
+        with contextlib.suppress(StatementError):
+            return await query_service(connected, sql)
+    with connected.session.protecting_context(statements[-1]):
+        return await fetch_rows(
+            connected.service.statements, statements[-1], connected.session.context, connected.session.adopt
+        )

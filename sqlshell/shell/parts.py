@@ -1,0 +1,66 @@
+"""The parts of one shell, each with one job."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from sqlshell.diagnostics import Diagnostics
+from sqlshell.runtime.streams import Streams
+from sqlshell.shell.environment import Environment
+from sqlshell.shell.front_end import FrontEnd
+from sqlshell.shell.results.result_output import ResultOutput
+from sqlshell.shell.running.attachments import Attachments
+from sqlshell.shell.scripts.buffer import Buffer
+from sqlshell.shell.scripts.conditions import ConditionStack
+from sqlshell.shell.scripts.modes import ScriptModes
+from sqlshell.shell.scripts.position import Position
+from sqlshell.shell.scripts.variables import Variables
+from sqlshell.shell.session import Session
+
+
+class Parts(Struct, frozen=True, eq=False):
+    """What scripts, statements, commands and their effects work with."""
+
+    session: Session
+    position: Position
+    conditions: ConditionStack
+    variables: Variables
+    buffer: Buffer
+    result_output: ResultOutput
+    attachments: Attachments
+    front_end: FrontEnd
+    environment: Environment
+    diagnostics: Diagnostics
+    streams: Streams
+    modes: ScriptModes = ScriptModes()
+
+    @classmethod
+    def of(
+        cls,
+        session: Session,
+        result_output: ResultOutput,
+        attachments: Attachments,
+        front_end: FrontEnd,
+        environment: Environment,
+        diagnostics: Diagnostics,
+        position: Position,
+        streams: Streams,
+        modes: ScriptModes | None = None,
+    ) -> Parts:
+        """The parts of a shell that begins now: no variables, an empty query buffer."""
+        conditions, variables = ConditionStack(), Variables(session)
+        buffer = Buffer(variables, conditions)
+        return cls(
+            session,
+            position,
+            conditions,
+            variables,
+            buffer,
+            result_output,
+            attachments,
+            front_end,
+            environment,
+            diagnostics,
+            streams,
+            modes or ScriptModes(),
+        )

@@ -1,0 +1,479 @@
+"""The destination of results: the terminal, a file or a command, and the format."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from msgspec.structs import replace
+
+from sqlshell.diagnostics import Diagnostics
+from sqlshell.errors import OutputError, UsageError
+from sqlshell.origin import EMPTY, Own
+from sqlshell.output.copy import copy, warn_of_names
+from sqlshell.output.sinks import file
+from sqlshell.output.sinks.file import compression, uncompressed
+from sqlshell.output.sinks.sink import AppendSink, CommandSink, FileSink, OutputClosed, Sink, StreamSink, command_in
+from sqlshell.output.text.cells import printable
+from sqlshell.output.writer import Role, Screen, Summary, Writer, WriterOptions
+from sqlshell.output.writers.formats import EXTENSIONS, Format, check_compression, format_for_path, format_named
+from sqlshell.output.writers.styles import AUTO
+from sqlshell.result import Batch, Column, Result, Rows
+from sqlshell.runtime.streams import shows_unicode
+from sqlshell.shell.front_end import FrontEnd
+from sqlshell.shell.session import Options, Running, Session
+
+if TYPE_CHECKING:
+    from sqlshell.output.copy_format import CopyFormat
+
+
+class ResultOutput:
+    """Writes results one after another. `screen` creates a sink for a result on stdout: unbounded or not, scrollable or
+    not.
+
+    `held` is the sink of `stdout` whose output may wait for more. A redirection opens its file at once, uses it for all
+    results until the next redirection, and renames it to its final name when it ends.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        front_end: FrontEnd,
+        diagnostics: Diagnostics,
+        screen: Callable[[bool, bool], Sink],
+        stdout: TextIO,
+        held: StreamSink,
+    ) -> None:
+        self._session = session
+        self._front_end = front_end
+        self._stdout = stdout
+        self._held = held
+        self._diagnostics = diagnostics
+        self._screen = screen
+        self._redirected: Sink | None = None
+        self._results_in_output = 0
+        self._format_by_extension: Format | None = None
+        self._browse_requested = False
+        self.reader_left = False
+        """Whether the reader of stdout exited before the end of the output."""
+        self._once = EMPTY
+        self._copies: dict[str, tuple[Sink, Format | None]] = {}
+        """Additional destinations of results: those of \\tee and \\log."""
+        self._partial = False
+        """Whether the output is useful although incomplete: rows of an unbounded result arrive only once."""
+
+    @property
+    def exporting(self) -> bool:
+        """Whether results go anywhere other than the terminal."""
+        return self._redirected is not None
+
+    @property
+    def for_people(self) -> bool:
+        """Whether results are currently in a format for people, so that other text may be printed between them."""
+        return (
+            not self._once and self._format(expanded=False, by_extension=self._format_by_extension).audience == "people"
+        )
+
+    def redirect(self, output: Own, *, once: bool = False, as_copy: bool = False) -> None:
+        """Send the following results to a file or `|command`; "" is stdout. Raises OutputError.
+
+        `once` applies to the next result only; `as_copy` writes a copy and also shows results.
+        """
+        if once:
+            self.check(output)
+            self._once = output
+            return
+        by_extension = self.format_by_extension(output)
+        if as_copy:
+            self._end_copy("tee")
+            if output:
+                self._copies["tee"] = _open(output), by_extension
+            return
+        self.close()
+        self._results_in_output = 0
+        self._format_by_extension = None
+        self._partial = False
+        if output:
+            self._redirected = _open(output)
+            self._format_by_extension = by_extension
+
+    def check(self, output: Own, *, any_extension: bool = False) -> None:
+        """Refuse an output that cannot receive results, before there are any. Raises UsageError and OutputError."""
+        if not any_extension:
+            self.format_by_extension(output)
+        if output and not output.startswith("|"):
+            file.check(output)
+        elif output:
+            command_in(output)
+
+    def format_by_extension(self, output: str) -> Format | None:
+        """The format for the extension of a file; None for a `|command` and a file without an extension.
+
+        Raises UsageError for an unknown extension, unless a format was set, and for a compressed file of a format that
+        is compressed already or read at random.
+        """
+        if not output or output.startswith("|"):
+            return None
+        found = format_for_path(output)
+        options = self._session.options
+        ending = Path(uncompressed(output)).suffix
+        if found is None and ending and not options.format_chosen and options.format == Options().format:
+            raise UsageError(
+                f"{output}: unknown file extension {ending}",
+                f"extensions: {' '.join(EXTENSIONS)}; for other names set the format with --format or \\format",
+            )
+        check_compression(self._format(expanded=False, by_extension=found), output)
+        return found
+
+    async def show(
+        self,
+        result: Result,
+        *,
+        expanded: bool = False,
+        output: Own = EMPTY,
+        form: CopyFormat | None = None,
+        past_redirection: bool = False,
+    ) -> Summary:
+        """Write one result. `output` sends only this one elsewhere, `past_redirection` to stdout. `form` is the format
+        of a COPY. Raises OutputError and the errors of the batches.
+        """
+        once = EMPTY
+        if not past_redirection:
+            once, self._once = self._once, EMPTY
+        output = output or once
+        if form is not None:
+            expanded = False
+            sink, one_off = self._sink_for_copy(output, past_redirection=past_redirection)
+            format_ = form.format
+        elif output:
+            by_extension = self.format_by_extension(output)
+            sink, format_, one_off = _open(output), self._format(expanded, by_extension), True
+        elif self._redirected is not None:
+            sink, format_, one_off = self._redirected, self._format(expanded, self._format_by_extension), False
+        else:
+            format_, one_off = self._format(expanded, None), True
+            if self._explores(result, format_):
+                self._browse_requested = True
+                await result.batches.aclose()
+                return Summary(result.row_count or 0, True)
+            sideways = format_.name == "table" and self._session.options.wide == "scroll"
+            sink = self._screen(result.endless is not None, sideways)
+        if format_.several != "allowed" and not output:
+            self._count_result(format_)
+        if format_.binary and (sink.terminal or (type(sink) is StreamSink and self._stdout.isatty())):
+            raise OutputError(
+                f"the {format_.name} format is binary and cannot be shown on a terminal", "write it to a file: -o FILE"
+            )
+        self._partial = self._partial or result.endless is not None
+        if format_.distinct_names and (form is None or form.header is not False):
+            warn_of_names(result, self._diagnostics.warn_here, fold_case=format_.folds_case)
+        paint = self._front_end.paint if sink.terminal else None
+        writer_options = self._writer_options(paint, expanded, terminal=sink.terminal)
+        if form is not None:
+            writer_options = form.options(writer_options)
+        writer = self._writer(format_, writer_options, sink, expanded=expanded)
+        if result.endless is not None and format_.name == "table" and live(self._session, sink):
+            from sqlshell.output.sinks.live import LiveTableWriter
+
+            writer = LiveTableWriter(writer_options)
+        drawn = writer
+        writer = self._with_display_format(writer, format_, result.columns, screen=writer_options.screen is not None)
+        if (freeze := getattr(sink, "freeze", None)) is not None:
+            freeze(lambda: getattr(drawn, "frozen", (0, 0)))
+        if self._copies:
+            result = self._with_copies(result, format_)
+        fetching = self._fetching(result, sink)
+        try:
+            summary = await copy(result, writer, sink, fetching.received if fetching is not None else None)
+        except BaseException:
+            if one_off:
+                sink.close() if result.endless is not None else sink.abort()
+            elif result.endless is None and isinstance(sink, FileSink):
+                sink.rewind()
+            raise
+        finally:
+            if fetching is not None:
+                self._front_end.progress.hide()
+        if isinstance(sink, FileSink):
+            sink.mark()
+        if one_off:
+            sink.close()
+        self._note_reader(sink, read=summary.complete)
+        self._browse_requested = getattr(sink, "browse", False)
+        shortened = sum(getattr(each, "shortened", 0) for each in {id(each): each for each in (writer, drawn)}.values())
+        if self._session.running is None or not self._session.interactive:
+            self._report_shortened(shortened)
+        return replace(summary, shortened=shortened, waited=getattr(sink, "waited", 0.0) if one_off else 0.0)
+
+    def _explores(self, result: Result, format_: Format) -> bool:
+        """Whether a result at the prompt has too many columns for a table, and can be opened in the explorer."""
+        options = self._session.options
+        return (
+            0 < options.explore <= len(result.columns)
+            and format_.name == "table"
+            and options.wide != "fold"
+            and result.endless is None
+            and self._session.running is not None
+            and self._front_end.browse is not None
+            and self._session.connection.client.can_refetch
+        )
+
+    def _sink_for_copy(self, output: Own, *, past_redirection: bool) -> tuple[Sink, bool]:
+        """The sink of a COPY, and whether it ends with the result."""
+        if output:
+            return _open(output), True
+        if self._redirected is not None and not past_redirection:
+            return self._redirected, False
+        return self._held, True
+
+    def _fetching(self, result: Result, sink: Sink) -> Running | None:
+        """Show that rows are fetched, if they go to a file: a terminal shows them, and so may a command."""
+        running, progress = self._session.running, self._front_end.progress
+        if running is None or not progress.live:
+            return None
+        shares_screen = sink.terminal or isinstance(sink, CommandSink) or (sink is self._held and self.piped)
+        if shares_screen or result.endless is not None:
+            progress.clear()
+            return None
+        running.begin_fetching(result.row_count)
+        progress.show(running)
+        return running
+
+    def _count_result(self, format_: Format) -> None:
+        """Raises OutputError where a second result would spoil the output."""
+        self._results_in_output += 1
+        if self._results_in_output > 1 and format_.several == "refused":
+            raise OutputError(
+                f"several results cannot share one {format_.name} output", "write each to a file of its own: \\g FILE"
+            )
+        if self._results_in_output == 2:
+            self._diagnostics.warn_here(f"several results in one {format_.name} output: use jsonl or csv")
+
+    def print(self, text: str, *, with_results: bool = False, own: bool = False) -> bool:
+        """Write a text to stdout, or to the output of results; only `own` text may contain control sequences. Raises
+        OutputError.
+
+        Returns False if the reader has exited.
+        """
+        self._front_end.progress.clear()
+        screen = StreamSink(self._stdout.buffer)
+        redirected = self._redirected if with_results else None
+        if redirected is None and not own and self._stdout.isatty():
+            text = printable(text, "\n\t")
+        try:
+            (redirected or screen).write(text.encode("utf-8", "replace"))
+        except OutputClosed:
+            self._note_reader(redirected or screen, read=False)
+            return False
+        return True
+
+    def take_browse_request(self) -> bool:
+        """Whether the person left the pager of the last result for the explorer; False when asked again."""
+        requested, self._browse_requested = self._browse_requested, False
+        return requested
+
+    def hold(self, more: bool) -> None:
+        """With `more` results at hand, output to stdout waits for them or for settle(); else nothing waits."""
+        if more:
+            self._held.hold()
+        else:
+            self._held.settle()
+
+    def settle(self) -> None:
+        """Write what waits."""
+        self._held.settle()
+
+    def draw(self, text: str) -> None:
+        """Write to the terminal, including control sequences."""
+        self._front_end.progress.clear()
+        self._stdout.write(text)
+        self._stdout.flush()
+
+    async def page(self, text: str) -> None:
+        """Show a text on the screen like a result, through the pager if it is taller. Raises OutputError."""
+        sink = self._screen(False, False)
+        try:
+            sink.write(text.encode("utf-8", "replace"))
+            if sink.blocking:
+                # Reading takes time, and background work continues.
+                await asyncio.to_thread(sink.finish)
+        except OutputClosed:
+            self._note_reader(sink, read=False)
+        sink.close()
+
+    def _note_reader(self, sink: Sink, *, read: bool) -> None:
+        self.reader_left = self.reader_left or (not read and isinstance(sink, StreamSink))
+
+    @property
+    def piped(self) -> bool:
+        """Whether rows go to a reader that may exit before their end."""
+        if self._redirected is not None:
+            return False
+        try:
+            return stat.S_ISFIFO(os.fstat(self._stdout.fileno()).st_mode)
+        except (OSError, ValueError):
+            return False
+
+    def screen_for(self, result: Result) -> Sink:
+        """The sink in which a result would be shown."""
+        return self._redirected or self._screen(True, False)
+
+    def rendered_table(self, columns: Sequence[Column], rows: Rows, changed: frozenset[tuple[int, int]]) -> str:
+        """A table as text, with the cells of `changed` (row, column) highlighted."""
+        format_ = self._format(expanded=False, by_extension=None)
+        format_ = format_ if format_.audience == "people" else format_named("table")
+        options = self._writer_options(self._front_end.paint or _reversed, terminal=True)
+        writer = format_.factory(replace(options, changed=changed))
+        batch = Batch(len(columns), rows=rows)
+        summary = Summary(len(rows), True)
+        chunks = [*writer.begin(columns), *writer.write(batch), *writer.end(summary)]
+        return b"".join(chunks).decode("utf-8", "replace")
+
+    def close(self) -> bool:
+        """Finish redirections; returns False if one is a file that received no result. Raises OutputError."""
+        for name in list(self._copies):
+            self._end_copy(name)
+        sink, self._redirected = self._redirected, None
+        return sink is None or self._written(sink)
+
+    def _written(self, sink: Sink) -> bool:
+        """Finish a sink. A file that would be empty is not changed; then returns False. Raises OutputError."""
+        if isinstance(sink, FileSink) and sink.unused:
+            sink.abort()
+            self._diagnostics.warn(f"{sink.name} was not written: no statement returned a result")
+            return False
+        sink.close()
+        return True
+
+    def abort(self) -> None:
+        """Leave a redirected file unchanged, unless rows of an unbounded result would be lost."""
+        copied = self._copies.pop("tee", None)
+        if copied is not None:
+            copied[0].close() if self._partial else copied[0].abort()
+        self._end_copy("log")
+        if self._partial:
+            self.close()
+            return
+        sink, self._redirected = self._redirected, None
+        if sink is not None:
+            sink.abort()
+
+    def _writer(self, format_: Format, writer_options: WriterOptions, sink: Sink, *, expanded: bool) -> Writer:
+        """The writer of a format; for a terminal, tables that are too wide are converted according to the options."""
+        options = self._session.options
+        if format_.name == "table" and sink.terminal and (options.expanded == "auto" or options.wide == "fold"):
+            from sqlshell.output.text.binary import HexWriter
+            from sqlshell.output.writers.fitting import AutoWriter, FoldWriter
+
+            width = shutil.get_terminal_size().columns
+            # Folding is never a default: it was requested.
+            return HexWriter(
+                FoldWriter(writer_options, width) if options.wide == "fold" else AutoWriter(writer_options, width)
+            )
+        return format_.factory(writer_options)
+
+    def _with_display_format(
+        self, writer: Writer, format_: Format, columns: Sequence[Column], *, screen: bool
+    ) -> Writer:
+        """The writer with the display options applied; the same writer if there are none."""
+        options, zone = self._session.options, self._session.context.timezone
+        nested = format_.name == "vertical" and not all(column.kind.numeric for column in columns)
+        formats_values = options.maxwidth or options.numericlocale or nested
+        if format_.audience != "people" or not (
+            formats_values or any("TIMESTAMP" in column.type for column in columns)
+        ):
+            return writer
+        from sqlshell.output.text.display_format import DisplayFormat, DisplayWriter, locale_grouping
+
+        grouping = locale_grouping() if options.numericlocale else None
+        return DisplayWriter(
+            writer, DisplayFormat(options.maxwidth, grouping, zone, format_.name == "vertical", words=screen)
+        )
+
+    def _report_shortened(self, count: int) -> None:
+        if count:
+            what, them = ("1 value", "it") if count == 1 else (f"{count:,} values", "them")
+            self._diagnostics.say(f"{what} truncated; use \\pset maxwidth 0 to show {them} in full")
+
+    def _writer_options(
+        self, paint: Callable[[str, Role], str] | None, expanded: bool = False, *, terminal: bool = False
+    ) -> WriterOptions:
+        options, screen = self._session.options, None
+        if terminal and options.table_style == AUTO:
+            width = shutil.get_terminal_size().columns
+            # The types of a list that the shell has made say nothing.
+            types = options.types and self._session.running is not None
+            screen = Screen(width, shows_unicode(os.environ), types, cuts=options.maxwidth > 0)
+        return WriterOptions(
+            options.null,
+            options.table_style,
+            options.header,
+            paint,
+            field_separator=options.fieldsep,
+            record_separator=options.recordsep,
+            footer=options.footer,
+            expanded=expanded or options.expanded == "on",
+            table=options.insert_table,
+            spreadsheet_safe=options.csv_safe,
+            screen=screen,
+        )
+
+    def log(self, path: Own) -> None:
+        """Append statements and results to a file; "" stops. Raises OutputError."""
+        self._end_copy("log")
+        if path:
+            self._copies["log"] = AppendSink(path), format_named("table")
+
+    @property
+    def logging(self) -> bool:
+        return "log" in self._copies
+
+    def note(self, text: str) -> None:
+        """Write a text only to the log."""
+        if self.logging:
+            self._copies["log"][0].write(printable(text, "\n\t").encode("utf-8", "replace"))
+
+    def _with_copies(self, result: Result, format_: Format) -> Result:
+        from sqlshell.shell.results.copied import CopiedBatches
+
+        for sink, own in self._copies.values():
+            writer = (own or format_).factory(self._writer_options(None))
+            result = replace(result, batches=CopiedBatches(result, writer, sink))
+        return result
+
+    def _end_copy(self, name: str) -> None:
+        if name in self._copies:
+            self._written(self._copies.pop(name)[0])
+
+    def _format(self, expanded: bool, by_extension: Format | None) -> Format:
+        options = self._session.options
+        chosen = format_named(options.format)
+        if by_extension is not None and not options.format_chosen:
+            chosen = by_extension
+        if (expanded or options.expanded == "on") and chosen.name == "table":
+            chosen = format_named("vertical")
+        return chosen
+
+
+def live(session: Session, sink: Sink) -> bool:
+    """Whether rows are shown in a view that is redrawn: on a terminal that supports it."""
+    return session.interactive and isinstance(sink, StreamSink) and sink.terminal
+
+
+def _reversed(text: str, role: Role) -> str:
+    return f"\x1b[7m{text}\x1b[0m" if role == "changed" else text
+
+
+def _open(output: Own) -> Sink:
+    if output.startswith("|"):
+        return CommandSink(command_in(output))
+    if compression(output):
+        from sqlshell.output.sinks.compressed import CompressedFileSink
+
+        return CompressedFileSink(output)
+    return FileSink(output)

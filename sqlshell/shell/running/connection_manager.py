@@ -1,0 +1,115 @@
+"""The current connection, and earlier ones whose statements are still running."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from sqlshell.diagnostics import Diagnostics
+from sqlshell.errors import Exit
+from sqlshell.runtime.background_tasks import start_in_background
+from sqlshell.shell.connection import Connection
+from sqlshell.shell.front_end import FrontEnd
+from sqlshell.shell.running.background import Job
+from sqlshell.shell.session import Session, SessionState
+
+
+class ConnectionManager:
+    """Switches a session to another connection, and closes connections."""
+
+    def __init__(
+        self, session: Session, front_end: FrontEnd, diagnostics: Diagnostics, exit_code: Callable[[], Exit]
+    ) -> None:
+        self._session = session
+        self._front_end = front_end
+        self._diagnostics = diagnostics
+        self._exit_code = exit_code
+        self._closing_tasks: list[asyncio.Task[None]] = []
+
+    async def use(self, connection: Connection) -> None:
+        """Use this connection from now on, and leave the previous one.
+
+        Background statements keep running. A remote service is told that their sessions are no longer used; a service
+        in this process is closed, and releases its database file, when the last of them has finished.
+        """
+        session = self._session
+        self.warn_of_transaction()
+        new = SessionState.on(connection, self._front_end.announce)
+        old, session.state = session.state, new
+        session.options.prompt_color = connection.prompt_color
+        session.secret_filter.names = (*session.secret_filter.names, *connection.secret_names)
+        self._front_end.connected(session)
+        old.background.leave(old.connection.label)
+        running = old.background.running_jobs
+        if old.connection.embedded and running:
+            for job in running:
+                self._note(f"[{job.number}] is still running; it ends with this shell")
+            self._closing_tasks.append(start_in_background(_close_when_finished(old)))
+            return
+        try:
+            for job in await old.background.wait_for_ids():
+                self._note(f"[{job.number}] is still running; fetch its result with: sqlshell fetch {job.statement_id}")
+        finally:
+            await _release(old)
+
+    async def finish(self) -> list[Job]:
+        """The end of scripts. Returns the jobs that are still running and have an ID.
+
+        Waits for background statements of a service in this process, because it stops with the shell.
+        """
+        session = self._session
+        if self._exit_code() != Exit.INTERRUPTED:
+            if session.embedded:
+                await session.state.background.wait_for_all()
+            if self._closing_tasks:
+                await asyncio.wait(self._closing_tasks)
+        self.warn_of_transaction()
+        return await session.state.background.wait_for_ids()
+
+    async def aclose(self) -> None:
+        """Leave: background statements of a remote service keep running. The caller releases the last connection."""
+        for task in self._closing_tasks:
+            task.cancel()
+        await asyncio.gather(*self._closing_tasks, return_exceptions=True)
+        await _close(self._session.state)
+
+    def warn_of_transaction(self) -> None:
+        """Warn that an open transaction is left, unless its state is unknown."""
+        connection, transaction = self._session.connection, self._session.transaction
+        # At the prompt the exit code is that of any earlier failure, also of one on another connection.
+        known = self._session.interactive or self._exit_code() in {Exit.DONE, Exit.STATEMENT, Exit.USAGE}
+        if not transaction.state or not known:
+            return
+        if connection.own_session or connection.embedded:
+            message = "the open transaction was not committed and is rolled back"
+        else:
+            message = "the open transaction was not committed; it stays open in the session that was joined"
+        self._diagnostics.warn(message, transaction.begun_at)
+
+    def _note(self, text: str) -> None:
+        self._diagnostics.note(text, always=self._session.interactive)
+
+
+async def _close_when_finished(state: SessionState) -> None:
+    try:
+        await state.background.wait_for_all()
+    finally:
+        await _release(state)
+
+
+async def _release(state: SessionState) -> None:
+    await _close(state)
+    await asyncio.to_thread(state.connection.release)
+
+
+async def _close(state: SessionState) -> None:
+    """Stop waiting for running statements, and close the connection."""
+    connection = state.connection
+    await state.background.aclose()
+    await state.cleanup.aclose()
+    connection.journal.close()
+    if not connection.embedded:
+        # A service in this process stops with its connection, and with it its sessions.
+        own = [connection.own_session] if connection.own_session else []
+        await connection.client.end_sessions([*own, *state.background.sessions, *state.parallel_sessions])
+    await connection.service.aclose()

@@ -1,0 +1,122 @@
+"""\\export: the result of a statement in a file, which can be continued after an interruption."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from sqlshell.errors import OutputError, ShellError, UnknownStatement, UsageError
+from sqlshell.origin import Own
+from sqlshell.output.writer import Summary
+from sqlshell.result import Result
+from sqlshell.runtime.descriptors import descriptor
+from sqlshell.shell.parts import Parts
+from sqlshell.shell.results.kept_partitions import Exported, KeptBatches, PartitionStore, digest, exported
+from sqlshell.shell.running.foreground import Foreground
+from sqlshell.shell.running.submitting import StatementRequest, Submitter
+from sqlshell.sql.script.items import Statement
+
+
+class Exporter:
+    """Writes the result of one statement to a file."""
+
+    def __init__(self, parts: Parts, submitter: Submitter, foreground: Foreground, path: Own) -> None:
+        self._parts = parts
+        self._submitter = submitter
+        self._foreground = foreground
+        self._path = path
+        self._store = PartitionStore(path)
+        self._count = 0
+        self._rows: int | None = None
+
+    async def run(self, statement: Statement, *, resume: bool) -> None:
+        """Run the statement, or with `resume` continue with the result that it had. Raises ShellError."""
+        parts, text = self._parts, statement.text
+        if self._path.startswith("|") or descriptor(self._path) is not None:
+            raise UsageError(f"\\export writes to a file, not to {self._path}", "use \\g for other outputs")
+        parts.result_output.check(self._path)
+        state = parts.session.state
+        found = self._store.read() if resume else None
+        if resume:
+            self._check(found, text)
+        try:
+            if found is not None:
+
+                async def continue_(result: Result) -> Summary:
+                    if exported(result, found.target, text) != found:
+                        raise UsageError("the service has another result now", "start again without --resume")
+                    return await self._write(result)
+
+                parts.diagnostics.note(
+                    f"{len(self._store.kept):,} of {len(found.counts):,} partitions are here already"
+                )
+                await self._foreground.fetch(found.statement_id, state.context, continue_)
+            else:
+
+                async def begin(result: Result) -> Summary:
+                    known = exported(result, self._target, text)
+                    if known is not None and self._target:
+                        self._store.begin(known)
+                        return await self._write(result)
+                    return await self._written(result)
+
+                await self._submitter.submit(StatementRequest(statement, begin, verbatim=True, rows_for="export"))
+        except UnknownStatement as error:
+            error.message = f"the result of statement {error.where.statement_id} has expired at the service"
+            error.hint = "run the statement again: start again without --resume"
+            raise
+        except ShellError as error:
+            if self._count:
+                kept = f"{len(self._store.kept):,} of {self._count:,} partitions are kept in {self._store.name}"
+                error.hint = "\n".join(filter(None, [error.hint, f"{kept}; continue with --resume"]))
+            raise
+        if self._rows is None:
+            if parts.session.connection.offline is None:
+                raise UsageError("\\export: the statement ran, but did not return a result set")
+            return
+        text = f"{self._rows:,} row{'' if self._rows == 1 else 's'} written to {self._path}"
+        parts.diagnostics.note(text, file=str(self._path))
+
+    @property
+    def _target(self) -> str:
+        """The service that has the result, "" for one that ends with this process."""
+        connection = self._parts.session.connection
+        return "" if connection.embedded else connection.storage_name
+
+    def _check(self, found: Exported | None, text: str) -> None:
+        """Raises UsageError if the kept partitions are not those of the statement."""
+        if found is None:
+            if not self._target:
+                raise UsageError("the local service keeps no results for another run", "omit --resume")
+            raise UsageError(f"there is no interrupted export to {self._path}", "omit --resume")
+        if found.statement != digest(text):
+            raise UsageError(
+                f"the statement is not the one whose result is in {self._store.name}", "omit --resume to start again"
+            )
+        if found.target != self._target:
+            raise UsageError(
+                f"the partitions in {self._store.name} are from another service", "omit --resume to start again"
+            )
+
+    async def _write(self, result: Result) -> Summary:
+        """Write a result of several partitions, and keep them until the file is complete."""
+        running, progress = self._parts.session.running, self._parts.front_end.progress
+        self._count = count = len(result.row_counts or ())
+
+        def report(number: int) -> None:
+            if running is not None:
+                running.share, running.message = number / count, f"partition {number:,} of {count:,}"
+
+        if running is not None:
+            progress.show(running)
+        summary = await self._written(replace(result, batches=KeptBatches(result, self._store, report), whole=None))
+        self._count = 0
+        try:
+            self._store.discard()
+        except OutputError as error:
+            self._parts.diagnostics.warn(error.message)
+        return summary
+
+    async def _written(self, result: Result) -> Summary:
+        summary = await self._parts.result_output.show(result, output=self._path)
+        self._rows = summary.rows
+        return summary

@@ -1,0 +1,279 @@
+"""--checkpoint and --resume: what an earlier run has done is skipped, and what runs is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from sqlshell.client.statements.protocol import poll_wait
+from sqlshell.errors import CannotResume, Exit, Interrupted, ShellError, UnknownStatement, UsageError, Where
+from sqlshell.interface import sqlstate
+from sqlshell.shell.parts import Parts
+from sqlshell.shell.records.checkpoint import Checkpoint, Step
+from sqlshell.shell.records.digest import digest
+from sqlshell.shell.running.interruption import Interruption
+from sqlshell.shell.running.outcomes import outcome_unknown
+from sqlshell.shell.session import SessionState
+from sqlshell.sql.analysis.kinds import reads_only, verb
+from sqlshell.sql.analysis.lexed import Lexed
+
+_SESSION: Final = frozenset({"SET", "RESET", "USE"})
+"""Statements that only change the session: they run again, so that what follows finds the same session."""
+_EMBEDDED: Final = frozenset({"LOAD", "PRAGMA", "ATTACH", "DETACH", "PREPARE", "DEALLOCATE"})
+"""Further ones of an engine that starts with the run."""
+_TRANSACTION: Final = frozenset({"BEGIN", "START", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE"})
+"""Statements of transactions that may be repeated. A COMMIT may have taken effect."""
+_ENDS: Final = frozenset({"COMMIT", "END"})
+_TEMPORARY: Final = frozenset({"TEMP", "TEMPORARY"})
+
+_ACTING: Final = frozenset({"!", "copy", "cancel", "replay"})
+"""The commands that may change something outside of this shell; all others may run twice."""
+
+Run = Callable[[Lexed], Awaitable[None]]
+"""Runs a statement without showing or recording it."""
+
+
+class Resumer:
+    """Decides for each step of a run whether it is skipped."""
+
+    def __init__(self, parts: Parts, interruption: Interruption, checkpoint: Checkpoint) -> None:
+        self._parts = parts
+        self._interruption = interruption
+        self._checkpoint = checkpoint
+        self._again: list[tuple[SessionState, Lexed]] = []
+        """Statements of the session that have to run again before the next one that is not skipped."""
+        self._skipped = 0
+
+    async def statement(self, statement: Lexed, run: Run, *, consumed: bool, output: bool) -> Step | None:
+        """The step of a statement that has to run; None if it is skipped.
+
+        `consumed` says that a command uses its result, `output` that its result goes to a file of its own. Raises
+        ShellError.
+        """
+        session = self._parts.session
+        step, former = await self._next(digest(session.redact(statement)))
+        if former is None or not self._is_done(former):
+            await self._continue(step, run)
+            return step
+        if self._is_temporary(statement):
+            raise CannotResume(
+                f"{step.place} created a temporary object, which is gone",
+                f"remove {self._checkpoint.path} to start again",
+            )
+        if self._changes_session(statement):
+            self._again.append((session.state, statement))
+        elif former.values is not None:
+            self._parts.variables.receive(former.values)
+        elif consumed or (self._parts.result_output.exporting and not output):
+            if reads_only(statement):
+                # Its rows are needed again: they are variables, or in a file that the earlier run did not finish.
+                await self._continue(None, run)
+                return Step(0)
+            if consumed:
+                raise CannotResume(
+                    f"{step.place}: a command uses its result, and it is not run again because it may write",
+                    f"remove {self._checkpoint.path} to start again",
+                )
+            self._parts.diagnostics.warn_here("the result of a statement that ran before is not written again")
+        session.rows, session.elapsed = former.rows, None
+        self._parts.variables.record_outcome(None)
+        self._skipped += 1
+        return None
+
+    async def command(self, name: str, text: str, run: Run) -> Step | None:
+        """The step of a command that acts; None if it is skipped. Raises ShellError."""
+        step, former = await self._next(digest(self._parts.session.redact(text)))
+        if former is not None and former.state == "done":
+            self._skipped += 1
+            return None
+        await self._continue(step, run)
+        self._checkpoint.sent(
+            step,
+            transaction=bool(self._parts.session.transaction.state),
+            repeatable=name not in _ACTING,
+        )
+        return step
+
+    def sent(self, step: Step, statement: Lexed) -> None:
+        """Before a statement is sent. Raises OutputError."""
+        if step.n:
+            transaction = bool(self._parts.session.transaction.state)
+            self._checkpoint.sent(step, transaction=transaction, repeatable=self._repeatable(statement))
+
+    def identified(self, step: Step, statement_id: str) -> None:
+        if step.n:
+            self._checkpoint.identified(step, statement_id)
+
+    def ended(self, step: Step, statement: Lexed | None, error: ShellError | None, *, undone: bool = False) -> None:
+        """The outcome of a statement, or of a command (None); `undone` if it rolled the transaction back instead.
+
+        Raises OutputError.
+        """
+        session = self._parts.session
+        answered = (
+            error is not None
+            and statement is not None
+            and session.ended is not None
+            and session.ended.answered is not None
+        )
+        if not step.n or (error is not None and not answered and outcome_unknown(error)):
+            return
+        state = error.where.sql_state if error is not None else sqlstate.DONE
+        # A statement whose rows could not be written has run nevertheless; only one that reads runs again for them.
+        done = error is None or (answered and statement is not None and not reads_only(statement))
+        rows = session.rows if statement is not None else None
+        transaction = bool(session.transaction.state)
+        self._checkpoint.ended(step, done=done, sql_state=state, rows=rows, transaction=transaction, rolled_back=undone)
+
+    async def recording_outcome(self, step: Step, work: Awaitable[None]) -> None:
+        """Do the work of a command, and record its outcome. Raises ShellError."""
+        try:
+            await work
+        except ShellError as error:
+            self.ended(step, None, error)
+            raise
+        self.ended(step, None, None)
+
+    def received(self, values: Mapping[str, str | None]) -> None:
+        """\\gset has set these variables from the result of the last statement. Raises OutputError."""
+        self._checkpoint.received(values)
+
+    def finish(self, *, complete: bool) -> None:
+        """The end of all scripts. Raises ShellError."""
+        if not complete:
+            return
+        self._checkpoint.check_end()
+        if self._skipped:
+            self._say_skipped("nothing is left")
+        self._checkpoint.complete()
+
+    def close(self) -> None:
+        self._checkpoint.close()
+
+    async def _next(self, found: str) -> tuple[Step, Step | None]:
+        """The next step, and what the earlier run recorded of it; its outcome is known. Raises ShellError."""
+        former = self._checkpoint.undecided()
+        if former is not None:
+            await self._decide(former)
+        position = self._parts.position
+        return self._checkpoint.next(position.script, position.line, found)
+
+    async def _continue(self, step: Step | None, run: Run) -> None:
+        """Before the first step that runs: say so, and bring the session to where it was."""
+        again, self._again = self._again, []
+        for state, statement in again:
+            if state is self._parts.session.state:
+                await run(statement)
+        if step is not None and self._skipped and not self._checkpoint.continues:
+            self._say_skipped(f"continuing at {step.place}")
+
+    def _say_skipped(self, then: str) -> None:
+        count, self._skipped = self._skipped, 0
+        what = "1 statement or command was" if count == 1 else f"{count:,} statements and commands were"
+        self._parts.diagnostics.note(f"{what} done before; {then}")
+
+    def _is_done(self, former: Step) -> bool:
+        """Whether a step does not run again."""
+        if former.state != "done":
+            self._parts.diagnostics.note(f"{former.place}: its outcome is unknown; it is run again, which does no harm")
+        return former.state == "done"
+
+    async def _decide(self, former: Step) -> None:
+        """Take the outcome of a step from the service, which knows best, otherwise from --unknown.
+
+        Raises CannotResume if neither tells it, and Interrupted.
+        """
+        unknown, state = self._checkpoint.unknown, ""
+        asked = bool(former.id) and not self._parts.session.embedded
+        if asked:
+            try:
+                state = await self._interruption.interruptible(self._end_of(former), "")
+            except Interrupted:
+                told, where = f"stopped waiting for {former.place}, which goes on at the service", Where("", former.id)
+                raise Interrupted(told, "the same command line waits for it again", where) from None
+        if state:
+            self._parts.diagnostics.note(f"{former.place}: the service says that its sqlState is {state}")
+            self._checkpoint.decide(former, done=not sqlstate.failed(state), sql_state=state)
+        elif unknown:
+            self._checkpoint.decide(former, done=unknown == "skip")
+        else:
+            raise self._unknown(former, asked=asked)
+
+    async def _end_of(self, former: Step) -> str:
+        """Wait until a statement has ended at the service; returns its sqlState, "" if the service does not know it.
+
+        Raises CannotResume.
+        """
+        limit, began = self._parts.session.connection.client.wait_limit, time.monotonic()
+        while sqlstate.running(state := await self._ask(former)):
+            elapsed = time.monotonic() - began
+            if limit is not None and elapsed >= limit:
+                late = CannotResume(
+                    f"{former.place}: the statement is still running after {elapsed:.1f} s",
+                    "the same command line waits for it again",
+                    Where(state, former.id),
+                )
+                late.exit = Exit.TIMEOUT
+                raise late
+            if self._parts.session.running is None:
+                self._parts.diagnostics.note(f"{former.place}: still running at the service; waiting for it")
+                self._interruption.show_progress(None, f"waiting for {former.place}", "^C stops waiting")
+            await asyncio.sleep(poll_wait(elapsed))
+        return state
+
+    async def _ask(self, former: Step) -> str:
+        session = self._parts.session
+        try:
+            state, _ = await session.connection.client.state(former.id, session.context)
+        except (UnknownStatement, UsageError):
+            # The legacy interface has no lookups.
+            return ""
+        except ShellError as error:
+            failed = CannotResume(
+                f"{former.place}: cannot ask for its outcome: {error.message}", error.hint, Where("", former.id)
+            )
+            failed.exit = error.exit
+            raise failed from None
+        return state
+
+    def _unknown(self, former: Step, *, asked: bool) -> CannotResume:
+        if asked:
+            known = f", and the service does not know it (statement {former.id})"
+        else:
+            known = f" (statement {former.id})" if former.id else ""
+        return CannotResume(
+            f"{former.place}: the outcome is unknown: the earlier run ended after it was sent{known}",
+            "check what it has done; continue with --resume --unknown skip if it ran, --unknown send if it did not",
+        )
+
+    def _repeatable(self, statement: Lexed) -> bool:
+        word = verb(statement)
+        if word in _ENDS:
+            return False
+        # The end of the run rolls a transaction back.
+        harmless = word in _TRANSACTION and not self._application(statement)
+        return (
+            bool(self._parts.session.transaction.state)
+            or harmless
+            or self._changes_session(statement)
+            or (reads_only(statement))
+        )
+
+    def _changes_session(self, statement: Lexed) -> bool:
+        word = verb(statement)
+        return word in _SESSION or (word in _EMBEDDED and self._parts.session.embedded)
+
+    @staticmethod
+    def _application(statement: Lexed) -> bool:
+        return [token.word for token in statement.first(2)[:2]] == ["BEGIN", "APPLICATION"]
+
+    @staticmethod
+    def _is_temporary(statement: Lexed) -> bool:
+        words = [token.word for token in statement.first(4)[:4]]
+        return words[:1] == ["CREATE"] and not _TEMPORARY.isdisjoint(words[1:4])
+
+
+def check_background() -> UsageError:
+    return UsageError("background statements cannot be used with --checkpoint", "run the statement without & or \\bg")

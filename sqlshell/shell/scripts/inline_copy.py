@@ -1,0 +1,110 @@
+"""COPY in scripts: its data follow in the script, are on stdin, or are in a file that the shell loads."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from sqlshell.errors import UsageError
+from sqlshell.origin import Own
+from sqlshell.shell.parts import Parts
+from sqlshell.shell.scripts.copy_input import CopyInput
+from sqlshell.sql.analysis.copy_statements import read_copy
+from sqlshell.sql.script.scanner import BackslashCommand, CopyLines, Statement, copies_from_stdin
+
+if TYPE_CHECKING:
+    from sqlshell.shell.actions.loads import LoadActions
+
+
+class InlineCopy:
+    """The COPY statements and `\\copy` commands of the running script. `loads` loads the data."""
+
+    def __init__(self, parts: Parts, loads: Callable[[], LoadActions]) -> None:
+        self._parts = parts
+        self._loads = loads
+        self._input = CopyInput()
+        self._command_text: Own | None = None
+        """The text of the `-c` that is running."""
+
+    @contextlib.contextmanager
+    def of_script(self, command_text: Own | None) -> Iterator[None]:
+        """Inside the block, data belong to another script; `command_text` is its text if it is a `-c`."""
+        before = self._input, self._command_text
+        self._input, self._command_text = CopyInput(), command_text
+        try:
+            yield
+        finally:
+            self._input.close()
+            self._input, self._command_text = before
+
+    async def run_statement(self, item: Statement, *, commands_allowed: bool) -> bool:
+        """Carry out a COPY; False if the service runs it. Raises ShellError."""
+        active = self._parts.conditions.active and not item.broken
+        if not copies_from_stdin(item.lexed):
+            if not active or not commands_allowed or item.background:
+                return False
+            return await self._loads().copy_file(item)
+        if not active:
+            if item.terminated:
+                self._input.expect(None)
+            return False
+        text = self._parts.variables.substitute(item.whole)
+        if text.foreign and "rejects" in text.text.lower():
+            text.own("an option of COPY")
+        self._parts.buffer.remember(item)
+        await self._run(item, text.text, data_follow=item.terminated)
+        return True
+
+    def refuse(self, item: Statement) -> None:
+        """Raise UsageError for a COPY whose data follow in \\parallel; the data are discarded."""
+        if copies_from_stdin(item.lexed):
+            if item.terminated:
+                self._input.expect(None)
+            raise UsageError("COPY … FROM STDIN cannot be used in \\parallel", "write it outside of the block")
+
+    async def run_command(self, item: BackslashCommand, *, commands_allowed: bool) -> bool:
+        """Carry out a `\\copy … FROM STDIN`; False for other commands, and if it may not run. Raises ShellError."""
+        if item.name != "copy" or not copies_from_stdin(f"copy {item.args}"):
+            return False
+        if not (commands_allowed and self._parts.conditions.active):
+            self._input.expect(None)
+            return False
+        await self._run(item, f"copy {item.args}", data_follow=True)
+        return True
+
+    async def take(self, lines: CopyLines) -> None:
+        """Take lines of data, and load them after the last one. Raises ShellError."""
+        try:
+            complete = self._input.add(lines)
+        except OSError as error:
+            raise UsageError(f"cannot write the data of COPY to a temporary file: {error.strerror or error}") from None
+        if complete is None:
+            return
+        copy, path = complete
+        try:
+            await self._loads().load(copy, path)
+        finally:
+            path.unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        """Discard the data that have arrived."""
+        self._input.close()
+
+    async def _run(self, item: Statement | BackslashCommand, text: str, *, data_follow: bool) -> None:
+        copy = None
+        try:
+            copy = read_copy(text)
+        finally:
+            from_stdin = copy is not None and (copy.place == "PSTDIN" or self._is_last_line(item))
+            if data_follow:
+                self._input.expect(None if from_stdin else copy)
+        if from_stdin:
+            await self._loads().run(copy)
+        elif not data_follow:
+            raise UsageError("COPY … FROM STDIN is not followed by data", "end the statement with ;")
+
+    def _is_last_line(self, item: Statement | BackslashCommand) -> bool:
+        """Whether nothing follows the line of a statement in the text of `-c`."""
+        text = self._command_text
+        return text is not None and "\n" not in text[item.offset :].strip()

@@ -1,0 +1,22 @@
+"""What the options of a run, such as --dry-run and --stats, want of each of its statements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from sqlshell.shell.records.checkpoint import Checkpoint
+    from sqlshell.shell.records.statistics import Statistics
+
+
+class ScriptModes(Struct, frozen=True, eq=False):
+    """The defaults are those of a run without these options."""
+
+    statistics: Statistics | None = None
+    """Of --stats."""
+    checkpoint: Checkpoint | None = None
+    """Of --checkpoint."""
+    rehearsal: Literal["", "dry-run", "describe"] = ""
+    """The option with which nothing of a script is changed at the service, "" if its statements run."""

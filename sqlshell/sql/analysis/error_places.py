@@ -1,0 +1,84 @@
+"""Where in a statement the error is that a service reports."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from sqlshell.errors import ShellError
+from sqlshell.interface import sqlstate
+from sqlshell.sql.analysis.lexed import Lexed
+from sqlshell.sql.analysis.tokens import Token
+
+# The interface has no fields for the position of an error and for the name that it is about: services write both into
+# their messages. Whether a name is unknown is decided on the sqlState.
+_NEAR = re.compile(r"""at or near ["'](.+?)["']""")
+_PLACE = re.compile(r"\bline:? ?(\d+)(?:[,:]? ?(?:column|col|char|position|pos)?:? ?(\d+))?", re.I)
+_POSITION = re.compile(r"\b(?:position|offset|character) (\d+)\b", re.I)
+QUOTED = re.compile(r"""["'`](.{1,200}?)["'`]|\bname (\w+) |\b(\w+(?:\.\w+)+)\b""")
+SHOWN = re.compile(r"\n*^LINE (\d+): (.*)\n( *)(\^+)[ \t]*$", re.M)
+"""The line of the statement with a mark below it, as PostgreSQL and DuckDB write them."""
+
+
+def span_of(statement: Lexed, error: ShellError) -> tuple[int, int] | None:
+    """The start and end of the error, in characters; None if the position is unknown."""
+    message, sql, given = error.message, statement.text, statement.tokens
+    if error.where.offset is not None:
+        return _around(given, min(error.where.offset, len(sql)))
+    if (found := SHOWN.search(message)) and (span := shown_span(statement, found)) is not None:
+        return span
+    if found := _NEAR.search(message):
+        exact = [token for token in given if token.text == found[1] or token.value == found[1]]
+        if exact:
+            return exact[-1].start, exact[-1].end
+    if found := _PLACE.search(message):
+        lines = sql.split("\n")
+        number, column = int(found[1]), int(found[2] or 0)
+        if column and 0 < number <= len(lines) and column <= len(lines[number - 1]) + 1:
+            start = sum(len(line) + 1 for line in lines[: number - 1]) + column - 1
+            return _around(given, start)
+    if (found := _POSITION.search(message)) and 0 < int(found[1]) <= len(sql):
+        return _around(given, int(found[1]) - 1)
+    if sqlstate.is_not_found(error.where.sql_state):
+        for match in QUOTED.finditer(message):
+            name = next(part for part in match.groups() if part).rpartition(".")[2].lower()
+            named = [token for token in given if token.kind in {"word", "name"} and token.value.lower() == name]
+            if named:
+                return named[0].start, named[0].end
+    return None
+
+
+def shown_span(statement: Lexed, shown: re.Match[str]) -> tuple[int, int] | None:
+    """The start and end of what a service marks in a line; None if the statement does not contain the line."""
+    lines, number, lead = statement.text.split("\n"), int(shown[1]), len(f"LINE {shown[1]}: ")
+    if not 0 < number <= len(lines):
+        return None
+    text, at = shown[2], len(shown[3]) - lead
+    if text.startswith("..."):
+        text, at = text[3:], at - 3
+    text = text.removesuffix("...")
+    found = lines[number - 1].find(text) if text.strip() and at >= 0 else -1
+    if found < 0:
+        return None
+    first = _characters(text, at)
+    start = sum(len(line) + 1 for line in lines[: number - 1]) + found + first
+    size = _characters(text[first:], len(shown[4]))
+    return (start, start + size) if size > 1 else _around(statement.tokens, start)
+
+
+def _characters(text: str, most: int) -> int:
+    """The number of characters at the start of a text that fill `most` cells."""
+    filled = 0
+    for number, character in enumerate(text):
+        if filled >= most:
+            return number
+        filled += 0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return len(text)
+
+
+def _around(given: Sequence[Token], offset: int) -> tuple[int, int]:
+    for token in given:
+        if token.start <= offset < token.end:
+            return token.start, token.end
+    return offset, offset + 1

@@ -1,0 +1,312 @@
+"""Benchmarks of data in and out, beside psql, the DuckDB CLI, DuckDB in Python and psycopg.
+
+Each row prints seconds by the clock and, behind them, CPU seconds of the program and of its service. The ratio is that
+of the clock; on a busy machine that of the CPU, which the name of the row has, is steadier.
+
+What bounds the rows, in CPU seconds on a machine where psql takes 1.4 to write the million rows as CSV (two cores that
+others use, too):
+
+- CSV through `serve`, client 2.8: start and imports 0.9 (of which DuckDB 0.3; psql has none), DuckDB's lines 1.25 (of
+  which two DOUBLE columns as text 0.5, timestamps 0.14, quoting 0.15, joining the parts of a line 0.3), and the rest
+  copies, the file and the connection. Service 1.1, of which COPY to Parquet 0.65; it was 1.6 when the partitions of the
+  first 16 MiB were rendered with the first one, and the file did not have PARQUET_VERSION V2 (30 MB instead of 7.5 MB).
+- JSON partitions, client 4.0: csv_from_json 2.2, of which each pass over the 105 MB takes 0.1 to 0.35. Splitting the
+  rows once less and deleting quotes with translate() was tried and is not faster. Service 3.5, most of it rendering.
+- Aligned table, client 9.3, where psql takes 5.6: not profiled. The rows are padded in Python, from JSON partitions.
+- Import: the client parses the CSV and writes a typed copy (2.9), the service loads it (1.9).
+- Parquet file to CSV, embedded: the rows are written to a second Parquet file before they become text, so that the
+  result can be read again; the DuckDB CLI does not do this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from tests.benchmarks.measure import Row, environment, peak_of, processes, service
+from tests.benchmarks.peers import DUCKDB, Cluster, postgres, versions
+from tests.benchmarks.service_jobs import EIGHT
+
+TIMES = 5
+ROWS = 1_000_000
+MEMORY = 400_000_000
+
+SHELL = [sys.executable, "-m", "sqlshell", "-q"]
+WITHOUT_FILES = [
+    sys.executable,
+    "-c",
+    "from sqlshell.client.results import factory; factory.EXTENSION = 'none'; "
+    "from sqlshell.__main__ import main; main()",
+    "-q",
+]
+"""The shell, which reads JSON partitions even if the service has the result as a file."""
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+POSTGRES_ROWS = """
+create table rows as
+select i::int as id, (i * 7919) % 1000003 as code, 'customer ' || (i % 5000) as name,
+       ((i % 100000) / 100.0)::numeric(10,2) as amount, i * 0.001::float8 as score, i % 3 = 0 as active,
+       timestamp '2024-01-01' + i * interval '1 second' as created,
+       case when i % 10 = 0 then null when i % 97 = 0 then 'said "hi", left' else 'note ' || i end as note
+from generate_series(0::bigint, {rows} - 1) t(i)
+"""
+"""The rows of EIGHT."""
+
+COLUMNS = (
+    "id int, code bigint, name varchar, amount decimal(10,2), score double precision, active boolean, "
+    "created timestamp, note varchar"
+)
+
+BARE = "import sys, duckdb; duckdb.connect().execute(sys.argv[1])"
+
+TIMED = """
+import resource, sys, time
+def used():
+    times = resource.getrusage(resource.RUSAGE_SELF)
+    return times.ru_utime + times.ru_stime
+def timed(job):
+    began, cpu = time.perf_counter(), used()
+    job()
+    print(time.perf_counter() - began, used() - cpu)
+"""
+
+CONSUME = """
+def consume(stream):
+    # Reads an Arrow C stream to its end without looking at it.
+    import ctypes
+    from sqlshell.client.results.arrow import Array, Stream, _pointer
+    capsule = stream.__arrow_c_stream__()
+    found = Stream.from_address(_pointer(capsule, b"arrow_array_stream"))
+    while True:
+        array = Array()
+        assert not found.get_next(ctypes.byref(found), ctypes.byref(array))
+        if not array.release:
+            break
+        array.release(ctypes.byref(array))
+"""
+
+DBAPI = """
+import sqlshell
+cursor = sqlshell.connect(sys.argv[1]).cursor()
+cursor.execute("select 1").fetchall()
+"""
+TO_PYTHON = TIMED + DBAPI + "timed(lambda: cursor.execute(sys.argv[2]).fetchall())"
+TO_ARROW = TIMED + CONSUME + DBAPI + "timed(lambda: consume(cursor.execute(sys.argv[2]).fetch_arrow()))"
+
+PSYCOPG = f"""{TIMED}
+import psycopg
+cursor = psycopg.connect(sys.argv[1]).cursor()
+cursor.execute("select 1").fetchall()
+timed(lambda: cursor.execute(sys.argv[2]).fetchall())
+"""
+
+DUCKDB_ARROW = f"""{TIMED}{CONSUME}
+import duckdb
+connection = duckdb.connect(sys.argv[1])
+timed(lambda: consume(connection.sql(sys.argv[2])))
+"""
+
+
+class Cost(NamedTuple):
+    """Seconds by the clock, CPU seconds of the program and of the server, and the program's peak memory in bytes."""
+
+    seconds: float
+    cpu: float
+    server: float = 0.0
+    peak: int = 0
+
+    def __str__(self) -> str:
+        server = f" + {self.server:.2f}" if self.server else ""
+        return f"{self.seconds:.2f} s (CPU {self.cpu:.2f}{server})"
+
+
+Job = Callable[[], Cost]
+
+
+def throughput() -> Iterator[Row]:
+    sys.stdout.write(f"{versions()}\n")
+    with postgres() as cluster, TemporaryDirectory(prefix="sqlshell-bench-") as name:
+        folder = Path(name)
+        subprocess.run(cluster.psql("-c", POSTGRES_ROWS.format(rows=ROWS)), check=True)
+        subprocess.run(cluster.psql("-c", f"create table loaded ({COLUMNS})"), check=True)
+        _run([sys.executable, "-c", BARE, f"COPY ({EIGHT.format(rows=ROWS)}) TO 'rows.parquet'"], folder)
+        _run([sys.executable, "-c", BARE, "COPY (FROM 'rows.parquet') TO 'rows.csv'"], folder)
+        with service() as (url, place):
+            _run([*SHELL, url, "-c", f"create table rows as {EIGHT.format(rows=ROWS)}"], folder)
+            _run([*SHELL, url, "-c", f"create table loaded ({COLUMNS})"], folder)
+            yield from _served(url, place, cluster, folder)
+            yield from _loading(url, place, cluster, folder)
+            yield from _programs(url, place, cluster, folder)
+        yield from _embedded(folder)
+    yield from _large()
+
+
+def _served(url: str, place: Path, cluster: Cluster, folder: Path) -> Iterator[Row]:
+    query = "select * from rows"
+
+    def ours(shell: Sequence[str], form: str) -> Job:
+        argv = [*shell, url, "-c", query, "--format", form, "-o", f"ours.{form}"]
+        return lambda: _run(argv, folder, place)
+
+    def theirs(*options: str) -> Job:
+        return lambda: _run(cluster.psql(*options, "-c", query), folder, cluster.pid)
+
+    csv = theirs("--csv", "-o", "theirs.csv")
+    million = f"{ROWS // 1_000_000} M × 8"
+    yield _compared(f"{million} to CSV through `serve`", ours(SHELL, "csv"), csv, "psql --csv", "≤ 1.2")
+    yield _compared(f"{million} to CSV, JSON partitions", ours(WITHOUT_FILES, "csv"), csv, "psql --csv", "≤ 2.0")
+    table = theirs("-o", "theirs.txt")
+    yield _compared(f"{million} to an aligned table in a file", ours(SHELL, "table"), table, "psql", "≤ 1.0")
+
+
+def _loading(url: str, place: Path, cluster: Cluster, folder: Path) -> Iterator[Row]:
+    def ours() -> Cost:
+        _run([*SHELL, url, "-c", "truncate loaded"], folder)
+        return _run([*SHELL[:-1], "import", "-q", "rows.csv", url, "--table", "loaded"], folder, place)
+
+    def theirs() -> Cost:
+        subprocess.run(cluster.psql("-c", "truncate loaded"), check=True)
+        return _run(cluster.psql("-c", r"\copy loaded from rows.csv csv header"), folder, cluster.pid)
+
+    yield _compared("import of 1 M × 8 CSV into `serve`", ours, theirs, r"psql \copy", "≤ 1.5")
+
+
+def _programs(url: str, place: Path, cluster: Cluster, folder: Path) -> Iterator[Row]:
+    query = "select * from rows"
+    yield _compared(
+        "DB-API: 1 M × 8 typed rows to Python",
+        lambda: _told([sys.executable, "-c", TO_PYTHON, url, query], folder, place),
+        lambda: _told([sys.executable, "-c", PSYCOPG, cluster.dsn, query], folder, cluster.pid),
+        "psycopg fetchall",
+        "≤ 1.5",
+    )
+    from_file = "select * from 'rows.parquet'"
+    duckdb = [sys.executable, "-c", DUCKDB_ARROW, ":memory:", from_file]
+    for what, server, target, sql in (
+        ("embedded", None, ":memory:", from_file),
+        ("through `serve`", place, url, query),
+    ):
+        argv = [sys.executable, "-c", TO_ARROW, target, sql]
+        yield _compared(
+            f"DB-API: 1 M × 8 to Arrow, {what}",
+            partial(_told, argv, folder, server),
+            partial(_told, duckdb, folder),
+            "DuckDB's own Arrow",
+            "≤ 2",
+        )
+
+
+def _embedded(folder: Path) -> Iterator[Row]:
+    def ours(form: str) -> Job:
+        argv = [*SHELL, "rows.parquet", "-c", "from rows", "--format", form, "-o", f"ours.{form}"]
+        return lambda: _run(argv, folder)
+
+    def theirs(path: str) -> Job:
+        argv = [sys.executable, "-c", BARE, f"COPY (FROM 'rows.parquet') TO '{path}'"]
+        return lambda: _run(argv, folder)
+
+    def cli() -> Cost:
+        with (folder / "theirs.csv").open("wb") as file:
+            return _run([DUCKDB, "-csv", "-c", "from 'rows.parquet'"], folder, stdout=file.fileno())
+
+    yield _compared("1 M × 8 Parquet file to CSV, embedded", ours("csv"), cli, "duckdb -csv", "≤ 1.5")
+    for form, target in (("parquet", "≤ 2"), ("jsonl", "≤ 2")):
+        try:
+            yield _compared(f"the same to {form}", ours(form), theirs(f"theirs.{form}"), "DuckDB's COPY", target)
+        except SystemExit as error:
+            sys.stdout.write(f"{form}: {error}\n")
+
+
+def _large() -> Iterator[Row]:
+    """Ten times the rows take ten times as long, in bounded memory."""
+    with service() as (url, place):
+
+        def export(rows: int) -> Cost:
+            sql = f"{EIGHT.format(rows=rows).strip()} \\g ours.csv"
+            return _run([*SHELL, url, "--format", "csv", "-c", sql], place, place)
+
+        held = peak_of(place)
+        ten = export(10 * ROWS)
+        peak = ten.peak + peak_of(place)
+        small, large = [], [ten]
+        for turn in range(TIMES):
+            small.append(export(ROWS))
+            large += [export(10 * ROWS)] if turn % 2 else []
+    one, ten = _median(small), _median(large)
+    yield Row("10 M × 8 to CSV", str(ten), f"{one} × 10", ten.seconds / one.seconds / 10, "≤ 1.05")
+    yield Row(
+        "its memory, client and service",
+        f"{peak / 1e6:.0f} MB",
+        f"{MEMORY / 1e6:.0f} MB ({held / 1e6:.0f} MB before it)",
+        peak / MEMORY,
+        "≤ 1",
+    )
+
+
+def _compared(job: str, ours: Job, reference: Job, name: str, target: str) -> Row:
+    """Both in turns, after one run of each that does not count."""
+    ours()
+    reference()
+    first: list[Cost] = []
+    second: list[Cost] = []
+    for number in range(TIMES):
+        order = [(first, ours), (second, reference)]
+        for kept, run in order if number % 2 else reversed(order):
+            kept.append(run())
+    one, two = _median(first), _median(second)
+    ratio = (one.cpu + one.server) / (two.cpu + two.server)
+    return Row(f"{job} (CPU {ratio:.2f} ×)", str(one), f"{two} ({name})", one.seconds / two.seconds, target)
+
+
+def _median(costs: Sequence[Cost]) -> Cost:
+    return Cost(*(statistics.median(values) for values in zip(*costs, strict=True)))
+
+
+def _run(argv: Sequence[str], folder: Path, server: Path | int | None = None, stdout: int = subprocess.DEVNULL) -> Cost:
+    """Run a program to its end. `server` is the folder of our service or the pid of another."""
+    before = _cpu_of(server)
+    began = time.perf_counter()
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stdout, env=environment(folder), cwd=folder)
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{argv} failed: {process.returncode}")
+    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return Cost(seconds, usage.ru_utime + usage.ru_stime, _cpu_of(server) - before, peak)
+
+
+def _told(argv: Sequence[str], folder: Path, server: Path | int | None = None) -> Cost:
+    """The costs that a Python program prints of itself, without its start."""
+    before = _cpu_of(server)
+    found = subprocess.run(argv, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise SystemExit(f"{argv[3:]} failed: {found.stderr}")
+    # DuckDB draws its progress above it.
+    seconds, cpu = map(float, found.stdout.splitlines()[-1].split())
+    return Cost(seconds, cpu, _cpu_of(server) - before)
+
+
+def _cpu_of(server: Path | int | None) -> float:
+    """CPU seconds that a server has used so far, with its children, living or not."""
+    if server is None:
+        return 0.0
+    while True:
+        # A process that ends meanwhile is counted with its parent.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            return sum(map(_cpu, processes(server))) / TICK
+
+
+def _cpu(process: Path) -> int:
+    fields = (process / "stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15]))

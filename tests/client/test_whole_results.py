@@ -1,0 +1,305 @@
+"""A result's file gives the bytes that its JSON gives, for each type, format and kind of text; and is not trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import duckdb
+import msgspec
+import pytest
+
+from sqlshell.client.results.whole import FileBatch, FileReader, Unavailable
+from sqlshell.errors import ProtocolError
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.output.writer import LineWriter, Summary, Writer, WriterOptions
+from sqlshell.output.writers.formats import format_named
+from sqlshell.result import Batch, Column, LineSql
+from sqlshell.service.engines.duckdb.results import selected
+from sqlshell.service.engines.engine import Options
+from sqlshell.service.results.time_zones import in_zone
+from tests.client.filed import Sink, Source, values_of
+from tests.service.values import SCALARS
+
+FORMATS = ("csv", "tsv", "json", "jsonl")
+NULLS = (None, "NULL", "0", "\\", "true")
+
+TEXTS = [
+    *(
+        "",
+        " ",
+        "#comment",
+        "\\.",
+        "\\N",
+        "\\",
+        "1.10",
+        "0",
+        "true",
+        "null",
+        "NULL",
+        "a,b",
+        "a\tb",
+        'say "yes"',
+        '"',
+        "''",
+    ),
+    *("line\nbreak", "line\rbreak", "\n", "tab\t", "nul\0nul", "\0", "\x01\x1f\x7f\x85\u2028", "\\u0000", "\\\\u000b"),
+    *("漢字かな", "é\U0001f600", "e\u0301", "x" * 5000, "漢" * 3000, " trailing ", "{}", "[1,]", "NaN", "-Infinity"),
+    *(chr(code) + "x" for code in range(1, 32)),
+]
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
+    monkeypatch.setattr(selected, "LARGE", 0)
+    made = Source(tmp_path)
+    yield made
+    made.close()
+
+
+def line_of(writer: Writer) -> LineSql:
+    assert isinstance(writer, LineWriter)
+    return writer.line
+
+
+def both(
+    source: Source, columns: list[Column], body: bytes, name: str, null: str | None, zone: str = "UTC"
+) -> tuple[bytes, bytes, bool]:
+    """What a writer makes of the JSON, what of the file, and whether DuckDB made all lines of the latter."""
+    rows = msgspec.json.decode(b"[" + body + b"]", type=list[list[str | None]])
+    options = WriterOptions(null=null)
+    plain = format_named(name).factory(options)
+    expected = [*plain.begin(columns)]
+    for part in (rows[:1], rows[1:]):
+        expected += plain.write(Batch(len(columns), rows=part))
+    expected += plain.end(Summary(len(rows), True))
+    writer = format_named(name).factory(options)
+    found = [*writer.begin(columns), *writer.write(Batch(len(columns), rows=rows[:1]))]
+    reader = FileReader(source.path, source.told(columns, len(rows), zone), line_of(writer), 1)
+    whole = True
+    try:
+        for start, count in reader.stretches:
+            lines = reader.text(start, count)
+            whole = whole and lines is not None
+            batch = FileBatch(len(columns), count, line_of(writer), lines, partial(reader.rows, start, count))
+            found += writer.write(batch)
+            assert reader.rows(start, count) == rows[start : start + count]
+    finally:
+        reader.close()
+    found += writer.end(Summary(len(rows), True))
+    return b"".join(expected), b"".join(found), whole
+
+
+@pytest.mark.parametrize("kind", [*SCALARS, "others"])
+def test_every_type_in_every_format(source: Source, kind: str) -> None:
+    values = values_of(kind)
+    source.connection.run(
+        f"CREATE TABLE t AS SELECT {', '.join(f'{value} AS v{number}' for number, value in enumerate(values))}",
+        Options(),
+        Sink(source.path),
+    )
+    source.connection.run(f"INSERT INTO t SELECT {', '.join(['NULL'] * len(values))}", Options(), Sink(source.path))
+    source.connection.run("INSERT INTO t FROM t", Options(), Sink(source.path))
+    columns, _, body = source.run("SELECT * FROM t")
+    for name in FORMATS:
+        for null in (None, "0") if name in {"csv", "tsv"} else (None,):
+            expected, found, whole = both(source, columns, body, name, null)
+            assert found == expected, (name, null)
+            assert whole or name.startswith("json")
+    for number, column in enumerate(columns[: min(2, len(SCALARS.get(kind, ())))]):
+        single, _, body = source.run(f"SELECT COLUMNS(*) FROM (SELECT #{number + 1} AS c FROM t)")
+        assert single[0].type == column.type
+        for name in ("csv", "jsonl"):
+            expected, found, whole = both(source, single, body, name, None)
+            assert found == expected, (name, column)
+            assert whole, (name, column)
+
+
+class TextSink:
+    """A sink that keeps rows as text."""
+
+    def __init__(self) -> None:
+        self.rows: list[str] = []
+
+    def keep(self, rows: Sequence[str]) -> None:
+        self.rows += rows
+
+    def file(self) -> None:
+        return
+
+
+@pytest.mark.parametrize("kind", [*SCALARS, "others"])
+def test_a_file_made_of_text_has_the_same_strings(source: Source, kind: str) -> None:
+    values = ", ".join(f"{value} AS v{number}" for number, value in enumerate(values_of(kind)))
+    nothing = ", ".join(["NULL"] * len(values_of(kind)))
+    sink = TextSink()
+    outcome = source.connection.run(f"SELECT {values} UNION ALL SELECT {nothing}", Options(), sink)
+    text = source.path.with_name("rows")
+    parts = [row.encode() for row in sink.rows]
+    text.write_bytes(b",".join(parts))
+    told = outcome.columns or []
+    zoned = [number for number, _ in outcome.zoned]
+    source.engine.convert(text, [len(parts[0]), text.stat().st_size], told, zoned, source.path)
+    columns = [Column(item.name or "", item.type or "", item.nullable) for item in told]
+    for name in ("csv", "jsonl"):
+        expected, found, _ = both(source, columns, b",".join(parts), name, None)
+        assert found == expected
+    assert sorted(path.name for path in text.parent.iterdir()) == ["result.parquet", "rows"]
+
+
+def test_every_text_in_every_format(source: Source) -> None:
+    source.connection.run("CREATE TABLE t (n INTEGER, s VARCHAR)", Options(), Sink(source.path))
+    with duckdb.connect() as maker:
+        maker.execute("CREATE TABLE t (n INTEGER, s VARCHAR)")
+        maker.executemany("INSERT INTO t VALUES (?, ?)", [*enumerate(TEXTS), (-1, None)])
+        maker.execute(f"COPY t TO '{source.path}.texts' (FORMAT parquet)")
+    source.connection.run(f"INSERT INTO t FROM read_parquet('{source.path}.texts')", Options(), Sink(source.path))
+    doubtful = "contains(to_json(s)::VARCHAR, '\\u00')"
+    for sql in (
+        "SELECT 0 AS n, s FROM t",
+        'SELECT s AS "it\'s, ""quoted""", n, s AS n FROM t',
+        "SELECT s FROM t",
+        "SELECT NULL::VARCHAR AS s FROM t",
+        "SELECT NULL::INTEGER AS s, NULL::VARCHAR FROM t",
+        "SELECT s FROM t LIMIT 0",
+    ):
+        columns, _, body = source.run(sql)
+        for name in FORMATS:
+            for null in NULLS if name in {"csv", "tsv"} else (None,):
+                expected, found, whole = both(source, columns, body, name, null)
+                assert found == expected, (sql, name, null)
+                assert whole or name.startswith("json")
+    columns, _, body = source.run(f"SELECT n, s FROM t WHERE NOT coalesce({doubtful}, false)")
+    assert len(msgspec.json.decode(b"[" + body + b"]")) > 30
+    for name in FORMATS:
+        expected, found, whole = both(source, columns, body, name, None)
+        assert (found, whole) == (expected, True)
+
+
+def test_a_wide_result_in_every_format(source: Source) -> None:
+    values = ", ".join(
+        f"i * {number} AS c{number}, 'text, ' || i AS s{number}, [i] AS l{number}" for number in range(60)
+    )
+    columns, _, body = source.run(f"SELECT {values} FROM range(20) t(i)")
+    for name in FORMATS:
+        expected, found, whole = both(source, columns, body, name, None)
+        assert (found, whole) == (expected, True)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Kolkata", "America/St_Johns", "Africa/Casablanca", "Etc/UTC"])
+def test_instants_in_a_time_zone(source: Source, zone: str) -> None:
+    source.connection.run(
+        "CREATE TABLE t AS SELECT to_timestamp(i * 40000.25 - 7000) AS t, i FROM range(1, 100000) r(i) "
+        "UNION ALL SELECT NULL, 0 UNION ALL SELECT 'infinity', 1 UNION ALL SELECT '-infinity', 2",
+        Options(),
+        Sink(source.path),
+    )
+    columns, outcome, body = source.run("SELECT * FROM t")
+    body = in_zone(body, outcome.zoned, zone)
+    for name in FORMATS:
+        expected, found, whole = both(source, columns, body, name, None, zone)
+        assert (found == expected, whole) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "'1969-12-31'::TIMESTAMPTZ",
+        "'0044-03-15 (BC)'::TIMESTAMPTZ",
+        "'9999-12-31'::TIMESTAMPTZ",
+        "['2024-01-01'::TIMESTAMPTZ]",
+        "'2024-01-01'::TIMESTAMPTZ_NS",
+        "'2024-01-01'::TIMESTAMPTZ::UNION(n INTEGER, t TIMESTAMPTZ)",
+    ],
+)
+def test_instants_that_sql_cannot_convert(source: Source, value: str) -> None:
+    columns, _, body = source.run(f"SELECT {value} AS v FROM range(2)")
+    expected, found, whole = both(source, columns, body, "csv", None)
+    assert (found, whole) == (expected, True)
+    with pytest.raises(Unavailable):
+        both(source, columns, body, "csv", None, "Europe/Berlin")
+    with pytest.raises(Unavailable):
+        both(source, columns, body, "csv", None, "")
+
+
+def reading(source: Source, columns: Sequence[Column], rows: int) -> None:
+    writer = format_named("csv").factory(WriterOptions())
+    FileReader(source.path, source.told(columns, rows), line_of(writer), 0).close()
+
+
+@pytest.mark.parametrize(
+    ("values", "told", "said"),
+    [
+        ("1::BIGINT AS c0", [("a", "INTEGER")], "has the type BIGINT for INTEGER"),
+        ("{'a': 1} AS c0", [("a", "STRUCT<a INTEGER>")], "has the type STRUCT"),
+        ("1::HUGEINT::DOUBLE AS c0", [("a", "DECIMAL(39,0)")], "has the type DOUBLE"),
+        ("1.5::DECIMAL(5,1) AS c0", [("a", "DECIMAL(4,1)")], "has the type DECIMAL(5,1)"),
+        ("1::INTEGER AS c1", [("a", "INTEGER")], "does not have the columns of the result"),
+        ("1::INTEGER AS c0", [("b", "INTEGER")], "does not have the columns of the result"),
+        ("1::INTEGER AS c0", [("a", "INTEGER"), ("b", "INTEGER")], "does not have the columns of the result"),
+        ("1::INTEGER AS c0", [], "does not have the columns of the result"),
+    ],
+)
+def test_a_file_that_is_not_of_the_result(source: Source, values: str, told: list[tuple[str, str]], said: str) -> None:
+    named = [("a", kind) for _, kind in told][:1] or [("a", "INTEGER")]
+    metadata = msgspec.json.encode([ColumnInfo(name, kind, True) for name, kind in named]).decode()
+    with duckdb.connect() as maker:
+        maker.execute(
+            f"COPY (SELECT {values} FROM range(3)) TO '{source.path}' "
+            f"(FORMAT parquet, KV_METADATA {{columns: '{metadata}', instants: '[]'}})"
+        )
+    columns = [Column(name, kind) for name, kind in told]
+    with pytest.raises(ProtocolError, match=r"the result file from http://127.0.0.1:1") as caught:
+        reading(source, columns, 3)
+    assert said in caught.value.message
+
+
+def test_a_file_that_is_damaged_or_of_another_length(source: Source) -> None:
+    columns, _, _ = source.run("SELECT i AS a, 'text ' || i AS b FROM range(50000) t(i)")
+    with pytest.raises(ProtocolError, match="does not have the number of rows of the result"):
+        reading(source, columns, 49_999)
+    reading(source, columns, 50_000)
+    content = source.path.read_bytes()
+    for damaged in (
+        b"",
+        b"PAR1",
+        content[:-9],
+        content[: len(content) // 2],
+        b"<html>" * 100,
+        content[:-12] + bytes(12),
+    ):
+        source.path.write_bytes(damaged)
+        with pytest.raises(ProtocolError, match="cannot be read"):
+            reading(source, columns, 50_000)
+    source.path.write_bytes(content[:100] + bytes(len(content) // 2) + content[100 + len(content) // 2 :])
+    writer = format_named("csv").factory(WriterOptions())
+    reader = FileReader(source.path, source.told(columns, 50_000), line_of(writer), 0)
+    with pytest.raises(ProtocolError, match=r"cannot be read|rows instead of"):
+        for start, count in reader.stretches:
+            reader.text(start, count)
+    reader.close()
+
+
+def test_duckdb_reads_nothing_but_the_file(source: Source, tmp_path: Path) -> None:
+    columns, _, _ = source.run("SELECT i AS a FROM range(3) t(i)")
+    other = tmp_path / "other.parquet"
+    other.write_bytes(source.path.read_bytes())
+    reader = FileReader(source.path, source.told(columns, 3), lambda _: "''", 0)
+    try:
+        for sql in (
+            f"FROM read_parquet('{other}')",
+            "FROM read_text('/etc/hostname')",
+            f"COPY (SELECT 1) TO '{tmp_path / 'made.csv'}'",
+            "INSTALL httpfs",
+            "LOAD spatial",
+            "FROM read_csv('http://127.0.0.1:1/x.csv')",
+            f"ATTACH '{tmp_path / 'made.duckdb'}'",
+            "SET enable_external_access = true",
+            "SET memory_limit = '10GB'",
+        ):
+            with pytest.raises(duckdb.Error):
+                reader._root.execute(sql)
+    finally:
+        reader.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.parquet", "result.parquet"]

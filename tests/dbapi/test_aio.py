@@ -1,0 +1,108 @@
+"""The asyncio twin: the same names and the same answers."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from pathlib import Path
+
+import pytest
+
+import sqlshell
+from sqlshell import dbapi
+from sqlshell.dbapi import AsyncConnection, AsyncCursor, Connection, Cursor, aconnect
+from tests.conftest import Served
+
+
+def test_the_twins_have_the_same_names() -> None:
+    for sync, twin in ((Connection, AsyncConnection), (Cursor, AsyncCursor)):
+        ours, theirs = ({name for name in dir(kind) if not name.startswith("_")} for kind in (sync, twin))
+        assert ours == theirs
+        for name in theirs:
+            if inspect.isfunction(getattr(twin, name)) and name in vars(twin):
+                given = [list(inspect.signature(getattr(kind, name)).parameters) for kind in (sync, twin)]
+                assert given[0] == given[1], name
+    assert sqlshell.aconnect is aconnect
+
+
+def test_statements_and_rows(served: Served) -> None:
+    async def work() -> None:
+        async with await aconnect(served.url, token=served.token) as connection:
+            cursor = connection.cursor()
+            await cursor.execute("create temp table t (i integer, s varchar)")
+            await cursor.executemany("insert into t values (?, ?)", [(i, f"it's {i}") for i in range(2500)])
+            assert cursor.rowcount == 2500
+            await cursor.execute("select * from t where i >= ? order by i", [5])
+            assert await cursor.fetchone() == (5, "it's 5")
+            assert await cursor.fetchmany(2) == [(6, "it's 6"), (7, "it's 7")]
+            assert [row[0] async for row in cursor] == list(range(8, 2500))
+            await cursor.execute("select 1; select 2")
+            assert await cursor.fetchall() == [(1,)]
+            assert await cursor.nextset()
+            assert await cursor.fetchall() == [(2,)]
+            assert await cursor.nextset() is None
+            with pytest.raises(dbapi.ProgrammingError) as caught:
+                await connection.execute("select * from nowhere")
+            assert caught.value.sqlstate == "3D020"
+            await connection.rollback()
+            assert not connection.in_transaction
+            connection.autocommit = True
+            connection.schema = "public"
+            async with await connection.execute("select current_schema()") as reading:
+                assert await reading.fetchall() == [("public",)]
+            await cursor.close()
+            with pytest.raises(dbapi.InterfaceError):
+                await cursor.fetchone()
+        assert connection.closed
+        with pytest.raises(dbapi.InterfaceError):
+            connection.cursor()
+
+    asyncio.run(work())
+
+
+def test_tasks_share_a_connection(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with await aconnect(tmp_path / "a.duckdb", autocommit=True) as connection:
+
+            async def ask(number: int) -> int:
+                cursor = await connection.execute("select ?", [number])
+                [(found,)] = await cursor.fetchall()
+                return int(found)
+
+            assert await asyncio.gather(*map(ask, range(20))) == list(range(20))
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("by", ["cancel", "task"])
+def test_a_statement_is_ended(served: Served, by: str) -> None:
+    async def work() -> None:
+        async with (
+            await aconnect(served.url, token=served.token, autocommit=True) as connection,
+            await aconnect(served.url, token=served.token, autocommit=True) as other,
+        ):
+            cursor = connection.cursor()
+            running = asyncio.ensure_future(
+                cursor.execute("select count(*) as ended from range(100000) a, range(100000) b, range(100) c")
+            )
+            for _ in range(3000):
+                if cursor.statement_id:
+                    break
+                await asyncio.sleep(0.01)
+            statement_id = cursor.statement_id
+            if by == "cancel":
+                await connection.cancel()
+                with pytest.raises(dbapi.OperationalError) as caught:
+                    await running
+                assert caught.value.sqlstate == "57000"
+            else:
+                running.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await running
+            listed = await (await other.execute("list queries")).fetchall()
+            assert [row for row in listed if statement_id in row and "57000" in row] or not [
+                row for row in listed if statement_id in row and "running" in row
+            ]
+            assert await (await connection.execute("select 1")).fetchall() == [(1,)]
+
+    asyncio.run(work())

@@ -1,0 +1,148 @@
+"""Placeholders: where they are, where they are not, and the INSERTs of executemany()."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sqlshell.dbapi import Connection, DataError, ProgrammingError
+from sqlshell.dbapi.binding import BATCH_ROWS, bound, row_insert
+
+SAME = [
+    ("select '?', \"?\", `?`, E'\\\\?', ?", "select '?', \"?\", `?`, E'\\\\?', 1"),
+    ("select $$ ? $$, $t$ ? $$ $t$ -- ?\n, ?", "select $$ ? $$, $t$ ? $$ $t$ -- ?\n, 1"),
+    ("select /* ? */ ?, /* '?' */ ?", "select /* ? */ 1, /* '?' */ 1"),
+    ("select a?b, e?, ??", "select a 1 b, e 1, 1 1"),
+    ("select ?::int, [?], {'a':?}, x=?", "select 1::int, [1], {'a':1}, x=1"),
+    ("? ", "1 "),
+    ("select 1", "select 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "expected"), SAME)
+def test_what_a_placeholder_is(sql: str, expected: str) -> None:
+    count = expected.count("1") - sql.count("1")
+    assert bound(sql, [1] * count) == expected
+
+
+def test_names() -> None:
+    sql = "select :a, ':a', a::int, x[1:a], {b:c}, :b2 -- :c"
+    assert bound(sql, {"a": "it's", "b2": None}) == "select 'it''s', ':a', a::int, x[1:a], {b:c}, NULL -- :c"
+    with pytest.raises(ProgrammingError, match="no value for the placeholder :a"):
+        bound("select :a", {"b": 1})
+
+
+def test_without_parameters_nothing_is_a_placeholder(embedded: Connection) -> None:
+    assert bound("select a ? b :c", None) == "select a ? b :c"
+    assert embedded.execute("select '?' as a").fetchall() == [("?",)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "parameters", "message"),
+    [
+        ("select ?", [], "has 1 placeholder, but 0 values were"),
+        ("select 1", [1], "has 0 placeholders, but 1 value was"),
+        ("select ?", "a", "a sequence or a mapping, not str"),
+        ("select ?", 5, "a sequence or a mapping, not int"),
+        ("select 'a\\'?', ?", [1], "depends on the engine"),
+        ("select /* /* */ ? /* */ */ ?", [1], "depends on the engine"),
+        ("select E'a'\n?", ["b"], "directly follows a string"),
+    ],
+)
+def test_what_is_refused(sql: str, parameters: Any, message: str) -> None:
+    with pytest.raises(ProgrammingError, match=message):
+        bound(sql, parameters)
+
+
+def inserts(sql: str, rows: list[tuple[Any, ...]]) -> list[str]:
+    found = row_insert(sql, named=False)
+    assert found is not None
+    return [text for text, _ in found.statements(rows)]
+
+
+def test_rows_of_an_insert_go_together() -> None:
+    sql = "insert into t (a, b) values (?, (? + 1)) on conflict do nothing"
+    assert inserts(sql, [(1, "a"), (2, None), (None, "b")]) == [
+        "insert into t (a, b) values (1, ('a' + 1)), (2, (NULL + 1)), (NULL, ('b' + 1)) on conflict do nothing"
+    ]
+    # An engine would make a DOUBLE of the decimal.
+    assert len(inserts("insert into t values (?)", [(Decimal("0.1"),), (0.5,), (0.6,), (None,), (0.7,)])) == 2
+    assert len(inserts("insert into t values (?)", [(1,)] * (BATCH_ROWS + 1))) == 2
+    assert len(inserts("insert into t values (?)", [("x" * 200_000,)] * 3)) == 3
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "update t set a = ?",
+        "insert into t select ?",
+        "insert into t values (?), (?)",
+        "insert into t values (?) on conflict (a) do update set a = ?",
+        "insert into t values (?); delete from t",
+        "insert into t values (?",
+    ],
+)
+def test_other_statements_are_sent_row_by_row(sql: str) -> None:
+    assert row_insert(sql, named=False) is None
+
+
+def test_many_rows_of_every_type(embedded: Connection) -> None:
+    embedded.execute(
+        "create or replace temp table many (i bigint, d decimal(20,5), t timestamp, s varchar, l integer[])"
+    )
+    rows = [
+        (i, Decimal(i) / 8 if i % 3 else None, datetime.datetime(2024, 1, 1, microsecond=i), f"row '{i}'", [i, None])
+        for i in range(5_000)
+    ]
+    cursor = embedded.cursor()
+    cursor.executemany("insert into many values (?, ?, ?, ?, ?)", iter(rows))
+    assert (cursor.rowcount, cursor.description) == (5_000, None)
+    assert embedded.execute("select * from many order by i").fetchall() == rows
+
+
+def test_many_statements_of_another_kind(embedded: Connection) -> None:
+    embedded.execute("create or replace temp table few as select range as i, 0 as n from range(1200)")
+    cursor = embedded.cursor()
+    cursor.executemany("update few set n = :n where i = :i", [{"i": i, "n": -i} for i in range(1200)])
+    assert cursor.rowcount == 1200
+    assert embedded.execute("select sum(n + i), min(n) from few").fetchall() == [(0, -1199)]
+
+
+def test_the_caller_s_rows_may_fail(embedded: Connection) -> None:
+    def rows() -> Any:
+        yield (1,)
+        raise LookupError("no more")
+
+    with pytest.raises(LookupError):
+        embedded.cursor().executemany("select ?", rows())
+    cursor = embedded.cursor().executemany("select ?", [])
+    assert cursor.rowcount == -1
+
+
+@pytest.mark.parametrize(
+    ("value", "literal"),
+    [
+        (np.True_, "TRUE"),
+        (pd.NaT, "NULL"),
+        (pd.NA, "NULL"),
+        (np.datetime64("NaT", "s"), "NULL"),
+        (np.datetime64("2024-01-02"), "DATE '2024-01-02'"),
+        (np.datetime64("2024-01-02T03:04:05.123456000"), "TIMESTAMP '2024-01-02 03:04:05.123456'"),
+        (np.timedelta64(1_000_000, "ns"), "INTERVAL '0 days 1000 microseconds'"),
+    ],
+)
+def test_scalars_of_numpy_and_pandas(value: Any, literal: str) -> None:
+    assert bound("select ?", [value]) == f"select {literal}"
+
+
+def test_scalars_without_an_exact_literal_are_refused() -> None:
+    for value in (np.datetime64("2024-01-02T03:04:05.123456789"), np.timedelta64(5, "M"), np.datetime64("20240-01-02")):
+        with pytest.raises(DataError, match="Python has no exact value"):
+            bound("select ?", [value])
+    with pytest.raises(ProgrammingError, match=r"cannot use a value of type numpy\.complex128 as a parameter"):
+        bound("select ?", [np.complex128(1j)])

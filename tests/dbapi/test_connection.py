@@ -1,0 +1,246 @@
+"""Connections: transactions, the context, threads, errors, and the end."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import sqlshell
+from sqlshell import dbapi
+from sqlshell.dbapi import Connection, connect
+from sqlshell.dbapi.exceptions import error_of
+from sqlshell.errors import ProtocolError, ShellError, StatementError, UsageError, Where
+from sqlshell.interface.sqlstate import CLASSES
+from tests.conftest import Served
+
+
+def test_the_module_is_that_of_the_pep() -> None:
+    assert (dbapi.apilevel, dbapi.threadsafety, dbapi.paramstyle) == ("2.0", 2, "qmark")
+    assert sqlshell.connect is connect
+    assert issubclass(dbapi.Warning, Warning) and issubclass(dbapi.Error, Exception)
+    assert Connection.Error is dbapi.Error
+    assert all(hasattr(dbapi, name) for name in dbapi.__all__)
+    with pytest.raises(AttributeError):
+        _ = sqlshell.nothing
+
+
+def test_a_transaction_begins_by_itself(tmp_path: Path) -> None:
+    file = str(tmp_path / "t.duckdb")
+    with connect(file) as one:
+        assert not one.in_transaction
+        one.execute("create table t as select 1 as i")
+        assert one.in_transaction
+    with pytest.raises(ZeroDivisionError), connect(file) as two:
+        two.execute("insert into t values (2)")
+        raise ZeroDivisionError
+    three = connect(file)
+    three.execute("insert into t values (3)")
+    three.rollback()
+    three.execute("insert into t values (4)")
+    three.commit()
+    three.execute("insert into t values (5)")
+    three.close()
+    assert three.closed
+    with connect(file, autocommit=True) as four:
+        assert four.execute("select i from t order by i").fetchall() == [(1,), (4,)]
+        assert not four.in_transaction
+        four.execute("begin")
+        assert four.in_transaction
+        with pytest.raises(dbapi.ProgrammingError, match="autocommit cannot be changed in a transaction"):
+            four.autocommit = False
+        four.rollback()
+        four.autocommit = False
+        four.execute("select 1")
+        assert four.in_transaction
+
+
+def test_a_failed_transaction_is_not_committed(remote: Connection) -> None:
+    remote.execute("create temp table t as select 1 as i")
+    remote.commit()
+    remote.execute("insert into t values (2)")
+    with pytest.raises(dbapi.ProgrammingError):
+        remote.execute("select * from nowhere")
+    with pytest.raises(dbapi.InternalError) as caught:
+        remote.execute("select 1")
+    assert caught.value.sqlstate == "25P02"
+    with pytest.raises(dbapi.InternalError, match="failed, and was rolled back"):
+        remote.commit()
+    assert remote.execute("select * from t").fetchall() == [(1,)]
+
+
+def test_the_context_is_read_and_set(remote: Connection) -> None:
+    remote.autocommit = True
+    remote.execute("select 1")
+    assert (remote.database, remote.schema) == ("local", "main")
+    remote.schema = "public"
+    assert remote.execute("select current_schema()").fetchall() == [("public",)]
+    remote.execute("use schema main")
+    assert remote.schema == "main"
+    remote.timezone = "Asia/Tokyo"
+    assert remote.execute("select timestamptz '2024-01-01 00:00:00Z'").fetchall()[0][0].hour == 9
+    assert remote.context.timezone == "Asia/Tokyo"
+    remote.database = "nowhere"
+    assert remote.schema == ""
+    with pytest.raises(dbapi.ProgrammingError) as caught:
+        remote.execute("select 1")
+    assert caught.value.sqlstate == "3D002"
+    with pytest.raises(dbapi.ProgrammingError, match="unknown time zone"):
+        remote.timezone = "Mars/Olympus"
+
+
+def test_threads_share_a_connection(remote: Connection) -> None:
+    remote.execute("create temp table shared (i integer)")
+
+    def work(number: int) -> int:
+        cursor = remote.cursor()
+        cursor.executemany("insert into shared values (?)", [(number,)] * 10)
+        cursor.execute("select ? as n, i from range(3000) t(i)", [number])
+        rows = cursor.fetchmany(10) + cursor.fetchall()
+        assert {row[0] for row in rows} == {number}
+        return len(rows)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(8))) == [3000] * 8
+    assert remote.execute("select count(*) from shared").fetchall() == [(80,)]
+
+
+@pytest.mark.parametrize("by", ["cursor", "connection"])
+def test_another_thread_cancels(remote: Connection, by: str) -> None:
+    cursor = remote.cursor()
+    stop = threading.Event()
+
+    def cancel() -> None:
+        while not stop.wait(0.05):
+            (cursor if by == "cursor" else remote).cancel()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    try:
+        with pytest.raises(dbapi.OperationalError) as caught:
+            cursor.execute("select count(*) from range(100000) a, range(100000) b, range(1000) c")
+    finally:
+        stop.set()
+        thread.join()
+    assert caught.value.sqlstate == "57000"
+    assert caught.value.statement_id
+    remote.rollback()
+    assert remote.execute("select 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "state"),
+    [
+        ("selct 1", dbapi.ProgrammingError, "42601"),
+        ("select * from nowhere", dbapi.ProgrammingError, "3D020"),
+        ("select 'x'::int", dbapi.DataError, "22000"),
+        ("insert into keys values (1)", dbapi.IntegrityError, "23000"),
+        ("create store s with ('type' = kafka)", dbapi.NotSupportedError, "0A000"),
+    ],
+)
+def test_errors_have_the_classes_of_the_pep(
+    embedded: Connection, sql: str, kind: type[dbapi.Error], state: str
+) -> None:
+    embedded.execute("create or replace temp table keys as select 1 as i")
+    embedded.execute("create unique index if not exists lone on keys (i)")
+    with pytest.raises(kind) as caught:
+        embedded.execute(sql)
+    assert type(caught.value) is kind
+    assert caught.value.sqlstate[:2] == state[:2]
+    assert len(caught.value.statement_id) == 36
+    assert caught.value.__cause__ is None
+
+
+def test_each_error_has_a_class() -> None:
+    for number in CLASSES:
+        found = error_of(StatementError("no", where=Where(sql_state=f"{number}000")))
+        assert isinstance(found, dbapi.DatabaseError)
+    assert isinstance(error_of(ProtocolError("odd")), dbapi.InterfaceError)
+    hinted = error_of(UsageError("wrong", "right"))
+    assert (str(hinted), hinted.hint, hinted.__notes__) == ("wrong", "right", ["hint: right"])
+
+    def kinds(kind: type[ShellError]) -> set[type[ShellError]]:
+        return {kind, *(each for below in kind.__subclasses__() for each in kinds(below))}
+
+    assert all(isinstance(error_of(kind("x")), dbapi.Error) for kind in kinds(ShellError))
+
+
+def test_what_is_closed_says_so(served: Served) -> None:
+    connection = connect(served.url, token=served.token)
+    cursor = connection.execute("select 1")
+    other = connection.execute("select 1")
+    cursor.close()
+    cursor.close()
+    with pytest.raises(dbapi.InterfaceError, match="the cursor is closed"):
+        cursor.fetchone()
+    connection.close()
+    connection.close()
+    other.close()
+    for use in (connection.cursor, connection.commit, connection.rollback, connection.cancel):
+        with pytest.raises(dbapi.InterfaceError, match="the connection is closed"):
+            use()
+    for fetch in (other.fetchone, other.fetchall, other.fetchmany, other.nextset):
+        with pytest.raises(dbapi.InterfaceError, match="closed"):
+            fetch()
+    with pytest.raises(dbapi.InterfaceError), connection:
+        raise AssertionError("not reached")
+
+
+def test_closing_ends_the_session(served: Served) -> None:
+    with connect(served.url, token=served.token, autocommit=True) as watching:
+        with connect(served.url, token=served.token) as connection:
+            connection.execute("select 1")
+            name = connection.context.session_id
+            listed = watching.execute("list sessions").fetchall()
+            assert name in {row[0] for row in listed}
+        listed = watching.execute("list sessions").fetchall()
+        assert name not in {row[0] for row in listed}
+
+
+def test_a_connection_that_is_not_closed_is_reported() -> None:
+    connection = connect(":memory:")
+    before = threading.active_count()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        del connection
+        gc.collect()
+    assert [str(each.message) for each in said if each.category is ResourceWarning] == ["a connection was not closed"]
+    said.clear()
+    gc.collect()
+    assert threading.active_count() < before
+
+
+FORKS = """
+import atexit, os, sys, warnings
+import sqlshell
+warnings.simplefilter("ignore")
+connection = sqlshell.connect(":memory:", autocommit=True)
+connection.execute("create table t as select 1 as i")
+for use in (True, False):
+    child = os.fork()
+    if not child:
+        if use:
+            try:
+                connection.execute("select 1")
+            except sqlshell.dbapi.InterfaceError as error:
+                print(error)
+            connection.close()
+        sys.stdout.flush()
+        # As the end of the interpreter, which DuckDB does not survive in a forked process.
+        atexit._run_exitfuncs()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+print(connection.execute("select i from t").fetchall())
+connection.close()
+"""
+
+
+def test_a_forked_process_cannot_use_the_connection_and_leaves_it_alone() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "the connection belongs to the parent process\n[(1,)]\n", done.stderr

@@ -1,0 +1,105 @@
+"""Rows are the same Python objects by each way: typed JSON, strings, and columns of the result's file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from sqlshell.client.results.whole import FileBatch, FileReader
+from sqlshell.dbapi.exceptions import DataError
+from sqlshell.dbapi.values.typed_rows import RowDecoder
+from sqlshell.result import Batch, Column, Rows, StoredColumn
+from sqlshell.service.engines.duckdb.results import selected
+from sqlshell.service.engines.engine import Options
+from tests.client.filed import Sink, Source, values_of
+from tests.client.test_whole_results import TEXTS
+from tests.dbapi.test_values import same
+from tests.service.values import SCALARS
+
+TYPES = {
+    *("bool", "int", "Decimal", "float", "date", "time", "datetime", "timedelta", "bytes", "str", "UUID"),
+    *("list", "dict", "tuple", "NoneType"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
+    monkeypatch.setattr(selected, "LARGE", 0)
+    made = Source(tmp_path)
+    yield made
+    made.close()
+
+
+def no_line(columns: Sequence[StoredColumn]) -> str:
+    return "''"
+
+
+def decoded(column: Column, batch: Batch) -> Any:
+    try:
+        return RowDecoder([column]).rows(batch)
+    except DataError as error:
+        return str(error)
+
+
+def check(source: Source, sql: str) -> None:
+    """Compare the ways for each column of a result."""
+    _, outcome, body = source.run(sql)
+    columns = [
+        Column(item.name or "", item.type or "", item.nullable, "", item.engine_type or "")
+        for item in outcome.columns or []
+    ]
+    rows = msgspec.json.decode(b"[" + body + b"]", type=list[list[str | None]])
+    reader = FileReader(source.path, source.told(columns, len(rows)), no_line, 0)
+    try:
+        values = reader.values(0, len(rows))
+    finally:
+        reader.close()
+    assert values is not None
+    for number, column in enumerate(columns):
+        strings: Rows = [[row[number]] for row in rows]
+
+        def read(strings: Rows = strings) -> Rows:
+            return strings
+
+        plain = decoded(column, Batch(1, rows=strings))
+        fast = decoded(column, Batch(1, body=msgspec.json.encode({"data": strings})))
+        filed = decoded(column, FileBatch(1, len(rows), no_line, [values[number]], read))
+        assert same(fast, plain), column
+        assert same(filed, plain), column
+        if not isinstance(plain, str):
+            assert {type(row[0]).__name__ for row in plain} <= TYPES, column
+
+
+@pytest.mark.parametrize("kind", [*SCALARS, "others"])
+def test_every_value(source: Source, kind: str) -> None:
+    values = values_of(kind)
+    named = ", ".join(f"{value} AS v{number}" for number, value in enumerate(values))
+    source.connection.run(f"CREATE TABLE t AS SELECT {named}", Options(), Sink(source.path))
+    source.connection.run(f"INSERT INTO t SELECT {', '.join(['NULL'] * len(values))}", Options(), Sink(source.path))
+    source.connection.run("INSERT INTO t FROM t", Options(), Sink(source.path))
+    check(source, "SELECT * FROM t")
+
+
+def test_texts_and_nulls(source: Source) -> None:
+    texts = ", ".join("'" + text.replace("'", "''") + "'" for text in TEXTS if "\0" not in text)
+    source.connection.run(
+        f"CREATE TABLE t AS SELECT unnest([{texts}, 'nul' || chr(0), NULL]) AS s", Options(), Sink(source.path)
+    )
+    check(source, "SELECT s, nullif(s, '') AS n, encode(s) AS b, NULL AS nothing FROM t")
+    check(source, "SELECT if(i % 7 = 0, NULL, i) AS i, if(i % 3 = 0, NULL, i % 2 = 0) AS b FROM range(10000) t(i)")
+    check(source, "SELECT i, 'row ' || i AS s FROM range(0) t(i)")
+
+
+def test_a_secret_in_the_values_is_left_to_the_strings(source: Source) -> None:
+    columns, _, _ = source.run("SELECT i, 'token ' || i || ' sesame-sesame' AS s FROM range(3) t(i)")
+    source.transport._secrets.add("sesame-sesame")
+    reader = FileReader(source.path, source.told(columns, 3), no_line, 0)
+    try:
+        assert reader.values(0, 3) is None
+        assert "sesame" not in str(reader.rows(0, 3))
+    finally:
+        reader.close()

@@ -1,0 +1,325 @@
+"""The limits of a request's body, to the byte; a refused request leaves no file and no memory behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlshell.interface.models import StatementRequest
+from sqlshell.service.http.body import (
+    HEADERS,
+    OVERHEAD,
+    PARTS,
+    PIECE,
+    BadRequest,
+    Form,
+    Limits,
+    base_name,
+    check_encoding,
+    kind_of,
+    pieces,
+    read_form,
+    read_request,
+)
+from sqlshell.service.wire.budget import SHARE, Budget, Lease
+
+LIMITS = Limits(statement=10, attachment=5, attachments=2, name=4, statements=3)
+
+
+def part(name: str, value: bytes = b"", file: str | None = None, *headers: str) -> bytes:
+    filename = "" if file is None else f'; filename="{file}"'
+    lines = (f'Content-Disposition: form-data; name="{name}"{filename}', *headers)
+    return b"--b\r\n" + "\r\n".join(lines).encode() + b"\r\n\r\n" + value + b"\r\n"
+
+
+OF_X = len("Content-Disposition") + len('form-data; name="x"')
+"""Characters of the headers that each part x has."""
+
+
+def headers(size: int) -> list[str]:
+    """Headers of so many characters, none of which the parser finds too long by itself."""
+    count = -(-size // 3000)
+    sizes = [size // count + (number < size % count) for number in range(count)]
+    return [f"X-Y: {'z' * (each - len('X-Y'))}" for each in sizes]
+
+
+async def chunks(body: bytes, size: int = 1 << 20) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), size):
+        yield body[start : start + size]
+
+
+def form(
+    folder: Path,
+    *parts: bytes,
+    size: int = 1 << 20,
+    limits: Limits = LIMITS,
+    lease: Lease | None = None,
+    files_lease: Lease | None = None,
+) -> Form:
+    return asyncio.run(
+        read_form(
+            "multipart/form-data; boundary=b",
+            chunks(b"".join(parts) + b"--b--\r\n", size),
+            limits,
+            fields=("request", "more"),
+            files="attachments",
+            folder=folder,
+            lease=lease,
+            files_lease=files_lease,
+        )
+    )
+
+
+def refused(act: Callable[[], object]) -> tuple[int, str]:
+    with pytest.raises(BadRequest) as raised:
+        act()
+    return raised.value.status, raised.value.message
+
+
+def of(name: str, value: str) -> dict[str, Any]:
+    return {name: value}
+
+
+def request(lease: Lease | None = None, limits: Limits = LIMITS, **fields: object) -> StatementRequest:
+    async def here(step: Callable[[], None]) -> None:
+        step()
+
+    return asyncio.run(read_request(chunks(json.dumps(fields).encode()), limits, here, lease))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1 << 20])
+def test_a_form_is_its_fields_and_files(tmp_path: Path, size: int) -> None:
+    given = [
+        part("request", b"{}"),
+        part("other", b"is ignored"),
+        part("attachments", b"abc", "dir\\a.jar"),
+        part("other", b"twice"),
+        part("more", b""),
+        part("attachments", b"\r\n", "../b"),
+    ]
+    read = form(tmp_path, *given, size=size)
+    assert read.fields == {"request": b"{}", "more": b""}
+    assert [(file.name, file.path.read_bytes()) for file in read.attachments] == [("a.jar", b"abc"), ("b", b"\r\n")]
+    assert {file.path.parent for file in read.attachments} == {tmp_path}
+    read.close()
+    assert list(tmp_path.iterdir()) == []
+    assert read.attachments == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "status", "message"),
+    [
+        ((part("attachments", b"abc", "a"), part("attachments", b"abc", "b")), 413, "attachments: more than 5 bytes"),
+        ((part("attachments", b"", "a"),) * 3, 413, "attachments: more than 2 files"),
+        ((part("attachments", b"x"),), 400, "part 'attachments' has no file name"),
+        ((part("attachments", b"x", ".."),), 400, "part 'attachments' has no file name"),
+        ((part("attachments", b"x", "a/"),), 400, "part 'attachments' has no file name"),
+        ((part("attachments", b"x", "a"), part("more"), part("more")), 400, "part 'more' occurs more than once"),
+        ((part("x"),) * (PARTS + 3), 413, f"the form has more than {PARTS + 2} parts"),
+        ((part("x", b"", None, *headers(HEADERS - OF_X + 1)),), 400, "the headers of a part are too long"),
+        (
+            (part("attachments", b"x", "a"), part("other", b"x" * (LIMITS.text + 1))),
+            413,
+            f"other: more than {LIMITS.text} bytes (limit set by sqlshell serve --max-bodies-size)",
+        ),
+        ((part("attachments", b"x", "a"), b"--b\r\nno header\r\n\r\n"), 400, "cannot read the form"),
+    ],
+)
+def test_a_form_that_is_refused_leaves_nothing(
+    tmp_path: Path, parts: tuple[bytes, ...], status: int, message: str
+) -> None:
+    told = refused(lambda: form(tmp_path, *parts))
+    assert (told[0], told[1].startswith(message)) == (status, True), told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_form_may_be_as_large_as_its_limits(tmp_path: Path) -> None:
+    given = [part("x")] * (PARTS - 2) + [part("x", b"", None, *headers(HEADERS - OF_X))]
+    files = [part("attachments", b"abc", "a"), part("attachments", b"ab", "b")]
+    read = form(tmp_path, part("request", b"x" * LIMITS.text), *given, *files)
+    assert len(read.fields["request"]) == LIMITS.text == 10 * 6 + OVERHEAD
+    read.close()
+
+
+def test_the_rest_of_a_large_form_is_read_elsewhere(tmp_path: Path) -> None:
+    """Whichever thread reads a piece, the file is whole."""
+    content = bytes(range(256)) * (PIECE // 100)
+    limits = Limits(statement=10, attachment=len(content), attachments=1)
+    read = form(tmp_path, part("attachments", content, "a"), size=PIECE // 3, limits=limits)
+    assert read.attachments[0].path.read_bytes() == content
+    read.close()
+
+
+def test_the_boundary_is_required(tmp_path: Path) -> None:
+    async def read(kind: str, body: bytes) -> None:
+        await read_form(kind, chunks(body), LIMITS, fields=(), files="attachments", folder=tmp_path)
+
+    for kind in ("multipart/form-data", "multipart/form-data; boundary="):
+        assert refused(lambda kind=kind: asyncio.run(read(kind, b""))) == (  # type: ignore[misc]
+            400,
+            "Content-Type: multipart/form-data has no boundary",
+        )
+    whole = part("attachments", b"x", "a")
+    ended = refused(lambda: asyncio.run(read("multipart/form-data; boundary=b", whole)))
+    assert ended == (400, "the form ends without its closing boundary")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_memory_and_space_are_leased_and_given_back(tmp_path: Path) -> None:
+    async def work() -> None:
+        texts, uploads = Budget(SHARE * 2), Budget(SHARE * 4)
+        given = b"".join([part("request", b"{}"), part("attachments", b"abc", "a"), b"--b--\r\n"])
+
+        async def read() -> Form:
+            return await read_form(
+                "multipart/form-data; boundary=b",
+                chunks(given),
+                LIMITS,
+                fields=("request",),
+                files="attachments",
+                folder=tmp_path,
+                lease=Lease(texts, "o"),
+                files_lease=Lease(uploads, "o"),
+            )
+
+        first = await read()
+        assert not texts.take("o", 1)
+        assert not uploads.take("o", 2)
+        texts.give("o", 2)
+        with pytest.raises(BadRequest) as raised:
+            await read()
+        assert (raised.value.status, raised.value.message) == (
+            503,
+            "too much data is being uploaded at once (limit set by sqlshell serve --max-uploads-size); try again later",
+        )
+        texts.give("o", 2)
+        first.close()
+        assert not any(tmp_path.iterdir())  # noqa: ASYNC240
+        # The refused one has given back what it held, too.
+        assert uploads.take("o", 4)
+        assert texts.take("o", 1)
+        with pytest.raises(BadRequest, match="--max-bodies-size"):
+            await read()
+
+    asyncio.run(work())
+
+
+def test_memory_is_not_returned_at_the_end_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlshell.service.wire.budget.REST_SECONDS", 0)
+    failures: list[dict[str, Any]] = []
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, failure: failures.append(failure))
+        ended = ThreadPoolExecutor()
+        ended.shutdown()
+        loop.set_default_executor(ended)
+        budget = Budget(SHARE)
+        assert budget.take("o", 1)
+        budget.give("o", 1)
+        await asyncio.sleep(0.01)
+
+    asyncio.run(work())
+    assert not failures
+    without_loop = Budget(SHARE)
+    assert without_loop.take("o", 1)
+    without_loop.give("o", 1)
+    assert without_loop.take("o", 1)
+
+
+def test_a_body_is_as_long_as_the_memory_for_it() -> None:
+    lease = Lease(Budget(SHARE * 20), "o")
+    assert refused(lambda: request(lease, statement="select 1"))[0] == 503
+    lease = Lease(Budget(SHARE * 25), "o")
+    assert request(lease, statement="select 1").statement == "select 1"
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "message"),
+    [
+        ({"statement": "x" * 11}, 413, "request.statement is longer than 10 characters"),
+        ({"statement": " \n"}, 400, "request.statement is empty"),
+        ({"statement": "x", "statements": ["x"]}, 400, "request.statement and request.statements cannot be used"),
+        ({"statements": []}, 400, "request.statements has 0 statements; 1 to 3 are allowed"),
+        (
+            {"statements": ["x"] * 4},
+            400,
+            "request.statements has 4 statements; 1 to 3 are allowed (limit set by sqlshell serve --max-statements)",
+        ),
+        ({"statements": ["x", " ", ""]}, 400, "request.statements[1] is empty"),
+        ({"statements": ["xxxxx", "xxxxxx"]}, 413, "request.statements is longer than 10 characters"),
+        ({"statements": ["x"], "onError": "panic"}, 400, "request.onError: expected stop or continue, not 'panic'"),
+        ({"statement": "x", "parameters": {"rowLimit": -1}}, 400, "request.parameters.rowLimit must not be negative"),
+        ({"statement": "x" * (60 + OVERHEAD)}, 413, f"the body is larger than {LIMITS.text} bytes (limit set by"),
+        ({"statement": "x", "parameters": {"timezone": "ROC "}}, 400, "request.parameters.timezone: unknown"),
+    ],
+)
+def test_a_request_that_is_refused(fields: dict[str, Any], status: int, message: str) -> None:
+    told = refused(lambda: request(**fields))
+    assert (told[0], told[1].startswith(message)) == (status, True), told
+
+
+def test_a_request_may_be_as_long_as_its_limits() -> None:
+    for error in ("stop", "continue", None):
+        read = request(statements=["xxxx", "xxx", "xxx"], onError=error)
+        assert (read.statements, read.on_error) == (["xxxx", "xxx", "xxx"], error)
+    read = request(statement="x" * 10, parameters={"rowLimit": 0, "timezone": "Zulu"})
+    assert read.parameters is not None
+    assert (read.statement, read.parameters.row_limit) == ("x" * 10, 0)
+
+
+@pytest.mark.parametrize("name", ["organization", "role", "database", "schema", "store", "computePool"])
+def test_a_name_of_the_context_may_have_its_length(name: str) -> None:
+    request(statement="x", **of(name, "four"))
+    assert refused(lambda: request(statement="x", **of(name, "fives"))) == (
+        400,
+        f"request.{name} is longer than 4 characters (limit set by sqlshell serve --max-name)",
+    )
+
+
+def test_a_sessions_id_and_a_time_zone_may_have_their_length() -> None:
+    request(statement="x", parameters={"sessionID": "four", "timezone": "Zulu"})
+    for name, value in (("sessionID", "fives"), ("timezone", "Japan")):
+        told = refused(lambda name=name, value=value: request(statement="x", parameters={name: value}))  # type: ignore[misc]
+        assert told[1].startswith(f"request.parameters.{name} is longer than 4 characters"), told
+
+
+def test_the_least_of_two_limits_bounds_a_text() -> None:
+    assert Limits(statement=10, attachment=1, attachments=1, bodies=8 * 7).text == 7 + OVERHEAD
+    assert Limits(statement=1, attachment=1, attachments=1, bodies=8 * 7).text == 6 + OVERHEAD
+
+
+def test_encodings_and_types() -> None:
+    check_encoding("")
+    check_encoding(" Identity ")
+    assert refused(lambda: check_encoding("gzip")) == (
+        415,
+        "Content-Encoding: 'gzip' is not supported; send the body uncompressed",
+    )
+    assert kind_of("Application/JSON; charset=utf-8", ("application/json", "text/x")) == "application/json"
+    assert refused(lambda: kind_of("text/plain", ("application/json", "text/x"))) == (
+        415,
+        "Content-Type: expected application/json or text/x",
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [(b"a", "a"), (b"/x/a", "a"), (b"C:\\x\\a", "a"), (b"a/", ""), (b"a\0b", "ab"), (b"\xff", "\ufffd")],
+)
+def test_the_base_name_of_a_file(given: bytes, name: str) -> None:
+    assert base_name(given) == name
+
+
+def test_a_field_in_pieces_is_the_field() -> None:
+    async def whole(text: bytes) -> list[bytes]:
+        return [piece async for piece in pieces(text)]
+
+    text = b"x" * PIECE + b"y"
+    assert asyncio.run(whole(text)) == [text[:PIECE], b"y"]

@@ -1,0 +1,163 @@
+"""What commands do and say where nothing is wrong, and the bounds of those that read whole results."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from sqlshell.errors import Exit, StatementError, Where
+from sqlshell.origin import Own
+from sqlshell.shell.commands import query_buffer, results
+from sqlshell.shell.commands.sample_data import EXISTING
+from tests.shell.core.scripted import Answer, Core, ScriptedClient
+
+
+def run(script: str, client: ScriptedClient | None = None) -> Core:
+    async def work() -> Core:
+        core = Core(client)
+        core.session.options.on_error = "continue"
+        await core.shell.run_script([Own(script)], "")
+        await core.shell.aclose()
+        return core
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("script", "err"),
+    [
+        ("\\attach -", "0 files detached\n"),
+        ("\\attach", "no file is attached\n"),
+        ("\\p", "the query buffer is empty\n"),
+        ("\\timing on\n\\timing", "Timing is on.\nTiming is off.\n"),
+        ("\\x\n\\x", "Expanded display is on.\nExpanded display is off.\n"),
+        ("\\pset expanded\n\\pset expanded", "Option expanded is on.\nOption expanded is off.\n"),
+        ("\\pset tuples_only\n\\pset t", "Option tuples_only is on.\nOption tuples_only is off.\n"),
+        ("\\pset footer\n\\pset footer", "Option footer is off.\nOption footer is on.\n"),
+        (
+            "\\pset border 2",
+            "Option border of psql has no effect here; \\pset table_style selects the frame of tables.\n",
+        ),
+        ("\\pset null NULL\n\\pset null", "Option null is NULL.\nOption null is NULL.\n"),
+        ("\\theme", "* default\n"),
+        ("\\timing on;", "Timing is on.\n"),
+        ("\\timing ;", "Timing is on.\n"),
+        ("\\pset notify 5m\n\\pset notify", "Option notify is 300s.\nOption notify is 300s.\n"),
+        (
+            "\\format",
+            "  table      aligned columns\n  vertical   one record per row, one line per column\n"
+            "* csv        comma-separated; NULL is empty, '' is quoted\n  tsv        tab-separated; NULL is \\N\n"
+            "  json       one array of objects\n  jsonl      one object per line\n"
+            "  unaligned  values between separators, as psql -A\n  markdown   a table in Markdown\n"
+            "  html       a page to search and sort\n  insert     INSERT statements for a table\n"
+            "  xlsx       an Excel workbook\n  parquet    a Parquet file with typed columns\n"
+            "  arrow      an Arrow IPC file with typed columns\n  arrows     an Arrow IPC stream\n",
+        ),
+        ("\\refresh", "reloading the names for completion\n"),
+        ("\\warn a  b", "a b\n"),
+    ],
+)
+def test_what_a_command_says(script: str, err: str) -> None:
+    core = run(script + "\n")
+    assert (core.err, core.out, core.shell.exit) == (err, "", Exit.DONE)
+
+
+@pytest.mark.parametrize(
+    ("script", "out"),
+    [
+        ("\\echo a  b\n\\qecho c", "a b\nc\n"),
+        ("\\echo -n a\n\\echo b", "ab\n"),
+        ("\\set x 1\n\\echo :x :y :'x'", "1 :y '1'\n"),
+        ("\\set x 1\n\\unset x\n\\echo :x", ":x\n"),
+        ("select 1 \\gset x_\n\\echo :x_a", "1\n"),
+        ("select 1 \\gdesc", "Column,Type,Nullable\na,INTEGER,\n"),
+        ("select 1 \\g (format=json)", '[{"a":1}]\n'),
+        ("select 1 \\repeat 2 0", "a\n1\na\n1\n"),
+        ("select 1 \\gexec", "a\n1\n"),
+    ],
+)
+def test_what_a_command_prints(script: str, out: str) -> None:
+    core = run(script + "\n")
+    assert (core.out, core.err, core.shell.exit) == (out, "", Exit.DONE)
+
+
+def test_files_wait_for_the_statement_that_names_them(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.jar", tmp_path / "two.jar"
+    one.write_bytes(b"1" * 1234)
+    two.write_bytes(b"22")
+    script = f"\\attach {one}\n\\attach {two}\n\\attach\n\\attach -\n\\attach\n"
+    core = run(script)
+    assert core.err == (
+        f"{one} (1,234 bytes) is attached to the next statement that names 'one.jar'\n"
+        f"{two} (2 bytes) is attached to the next statement that names 'two.jar'\n"
+        f"  {one} (1,234 bytes)\n  {two} (2 bytes)\n"
+        "2 files detached\nno file is attached\n"
+    )
+    core = run(f"\\attach {one}\n\\attach {one}\nselect 'one.jar';\n\\attach\n")
+    assert core.err.endswith("no file is attached\n")
+
+
+@pytest.mark.parametrize(
+    ("script", "err"),
+    [
+        ("\\own x .*", "error: variable x is not set\nhelp: \\set lists the variables\n"),
+        (
+            "\\set x 1\n\\own x [",
+            "error: '[' is not a valid regular expression: unterminated character set at position 0\n"
+            "help: example: '[a-z0-9_]+[.]csv'\n",
+        ),
+        ("\\set x 12\n\\own x 1", "error: the value of x does not match 1\nhelp: \\echo :x shows it\n"),
+        ("\\set x 12\n\\own x [0-9]+", ""),
+    ],
+)
+def test_a_value_is_trusted_for_its_form(script: str, err: str) -> None:
+    assert run(script + "\n").err == err
+
+
+def test_a_value_of_the_service_becomes_trusted(tmp_path: Path) -> None:
+    path = tmp_path / "1"
+    script = f"select 1 \\gset\n\\cd {tmp_path}\nselect 1 \\g :a\n\\own a [0-9]\nselect 1 \\g :a\n"
+    with contextlib.chdir(Path.cwd()):
+        core = run(script)
+    assert core.err.count("error: ") == 1
+    assert "came from" in core.err
+    assert path.read_text() == "a\n1\n"
+
+
+ROWS = Answer(rows=(("1", "2"), ("3",)))
+
+
+@pytest.mark.parametrize(("most", "fits"), [(3, True), (2, False)])
+def test_the_bounds_of_what_reads_a_whole_result(monkeypatch: pytest.MonkeyPatch, most: int, fits: bool) -> None:
+    monkeypatch.setattr(results, "MOST_ROWS", most)
+    monkeypatch.setattr(query_buffer, "MOST_STATEMENTS", most)
+    core = run("select 1 \\chart\n", ScriptedClient({"select 1": ROWS}))
+    assert (f"the chart shows only the first {most} rows\n" in core.err) == (not fits)
+    core = run("select 1 \\clip\n", ScriptedClient({"select 1": ROWS}))
+    assert (f"too many rows to copy: more than {most}\n" in core.err) == (not fits)
+    core = run("select 1 \\crosstab\n", ScriptedClient({"select 1": ROWS}))
+    assert (f"too many rows to pivot: more than {most}\n" in core.err) == (not fits)
+    core = run("select 1 \\gexec\n", ScriptedClient({"select 1": ROWS}))
+    assert (f"\\gexec: the result has more than {most} rows\n" in core.err) == (not fits)
+    assert len(core.client.ran) == (4 if fits else 1)
+
+
+@pytest.mark.parametrize(("most", "fits"), [(3, True), (2, False)])
+def test_the_longest_value_of_a_variable(monkeypatch: pytest.MonkeyPatch, most: int, fits: bool) -> None:
+    monkeypatch.setattr(query_buffer, "LONGEST_VALUE", most)
+    core = run("select 1 \\gset\n\\echo :a\n", ScriptedClient({"select 1": Answer(rows=(("abc",),))}))
+    assert core.out == ("abc\n" if fits else ":a\n")
+    assert ("\\gset: the value of a has 3 characters; the limit is 2\n" in core.err) == (not fits)
+
+
+@pytest.mark.parametrize("knows_duckdb", [True, False])
+def test_sample_data_are_made_only_by_the_local_service(knows_duckdb: bool) -> None:
+    failure = StatementError("unknown function", where=Where("42883"))
+    client = ScriptedClient({} if knows_duckdb else {EXISTING: Answer((), error=failure)})
+    core = run("\\demo\n", client)
+    assert (core.shell.exit, core.out) == (Exit.USAGE, "")
+    assert "\\demo needs the local service" in core.err
+    assert [sql for sql, _ in client.ran] == [EXISTING]

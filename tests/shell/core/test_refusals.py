@@ -1,0 +1,142 @@
+"""When a command refuses something, it says why and how it is used, sends nothing, and fails its script."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from sqlshell.errors import Exit
+from tests.shell.core.scripted import Core
+
+PARTS = "parts: organization, role, database, schema, store, compute_pool, timezone, session_id"
+WATCHED = "\\watch: a number is out of range\nhelp: use numbers from 0; example: \\watch i=5 c=10 m=1"
+REPEATED = "\\repeat: a number is out of range\nhelp: TIMES is at least 1; example: \\repeat 10 0.5"
+NO_ROWS = "no statement has returned rows yet\nhelp: run a statement first: select …;"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("\\watch x", "\\watch: 'x' is not a number\nhelp: example: \\watch i=5 c=10 m=1"),
+        ("\\watch c=x", "\\watch: 'x' is not a number\nhelp: example: \\watch i=5 c=10 m=1"),
+        ("\\watch -1", WATCHED),
+        ("\\watch i=-1", WATCHED),
+        ("\\watch c=-1", WATCHED),
+        ("\\watch m=-1", WATCHED),
+        ("\\watch nan", WATCHED),
+        ("\\watch 1 2", "\\watch: unexpected argument '2'\nusage: \\watch [SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS]"),
+        ("\\repeat x", "\\repeat: 'x' is not a number\nhelp: example: \\repeat 10 0.5"),
+        ("\\repeat 0", REPEATED),
+        ("\\repeat 1 -1", REPEATED),
+        ("\\prompt", "\\prompt requires NAME\nusage: \\prompt [TEXT] NAME"),
+        ("\\prompt a b c", "\\prompt: unexpected argument 'c'\nusage: \\prompt [TEXT] NAME"),
+        ("\\context reset a b", f"\\context reset accepts at most one part\nhelp: {PARTS}"),
+        ("\\context reset nope", f"unknown part of the context: 'nope'\nhelp: {PARTS}"),
+        (
+            "\\context nope x",
+            "\\context: invalid argument 'nope'; expected set or reset\nusage: \\context [set|reset] [PART] [VALUE]",
+        ),
+        ("\\pset nope x", "unknown option 'nope'\nhelp: \\pset lists the options"),
+        ("\\pset nope", "unknown option 'nope'\nhelp: \\pset lists the options"),
+        ("\\timing nope", "\\timing: invalid argument 'nope'; expected on or off\nusage: \\timing [on|off]"),
+        ("\\x nope", "\\x: invalid argument 'nope'; expected on, off or auto\nusage: \\x [on|off|auto]"),
+        (
+            "\\pset maxwidth x",
+            "\\pset maxwidth: invalid value 'x'\n"
+            "help: expected a number (width of a value in characters, 0 = no limit)",
+        ),
+        (
+            "\\pset maxwidth -1",
+            "\\pset maxwidth: invalid value '-1'\n"
+            "help: expected a number (width of a value in characters, 0 = no limit)",
+        ),
+        (
+            "\\pset notify x",
+            "\\pset notify: invalid value 'x'\nhelp: expected a duration (seconds, 0 = never), such as 30s or 5m",
+        ),
+        ("\\pset theme nope", "unknown theme 'nope'\nhelp: themes: default"),
+        (
+            "\\prompt a",
+            "\\prompt requires a terminal\nhelp: set the value with --set NAME=VALUE instead",
+        ),
+        ("\\theme nope", "unknown theme 'nope'\nhelp: themes: default"),
+        ("\\download", "\\download requires TYPE\nusage: \\download TYPE NAME [FILE] [--force]"),
+        ("\\download a", "\\download requires NAME\nusage: \\download TYPE NAME [FILE] [--force]"),
+        (
+            "\\download a b c d",
+            "\\download: unexpected argument 'd'\nusage: \\download TYPE NAME [FILE] [--force]",
+        ),
+        (
+            "\\fetch x",
+            "no statement ID begins with 'x'\nhelp: \\jobs lists the IDs; for an unlisted statement, give the full ID",
+        ),
+        (
+            "\\fetch",
+            "no statement has been run on this connection\nhelp: \\jobs lists statements that were run earlier",
+        ),
+        (
+            "\\wait x",
+            "no statement ID begins with 'x'\nhelp: \\jobs lists the IDs; for an unlisted statement, give the full ID",
+        ),
+        ("\\jobs x", "\\jobs: invalid number of statements 'x'\nusage: \\jobs [COUNT], at most 10,000"),
+        ("\\jobs 10001", "\\jobs: invalid number of statements '10001'\nusage: \\jobs [COUNT], at most 10,000"),
+        ("\\jobs 0", "\\jobs: invalid number of statements '0'\nusage: \\jobs [COUNT], at most 10,000"),
+        ("\\h nope nope", "no statement begins with 'nope nope'\nhelp: \\h lists the statements"),
+        ("\\d 'x", "\\d: unterminated quote: 'x\nusage: \\d [PATTERN]"),
+        ('\\d "x', '\\d: unterminated quote: "x\nusage: \\d [PATTERN]'),
+        (
+            "\\set x `exit 3`",
+            "\\set: the command 'exit 3' failed with exit code 3\nhelp: "
+            "to use its output anyway, append ; true to the command",
+        ),
+        ("\\n", "no config directory for named queries\nhelp: set SQLSHELL_CONFIG_DIR, XDG_CONFIG_HOME or HOME"),
+        ("\\elif true", "\\elif: no matching \\if"),
+        ("\\else", "\\else: no matching \\if"),
+        ("\\endif", "\\endif: no matching \\if"),
+        ("\\if true\\else\\else\\endif", "\\else: cannot occur after \\else"),
+        ("\\if true\\else\\elif true\\endif", "\\elif: cannot occur after \\else"),
+        ("\\if true", "the script ends inside an \\if block\nhelp: add \\endif"),
+        ("\\local", "\\local requires a statement\nhelp: example: \\local select count(*) from _"),
+        ("\\chart", NO_ROWS),
+        ("\\crosstab a b c", NO_ROWS),
+        ("\\clip", NO_ROWS),
+        ("\\g x y", "\\g: unexpected argument 'y'\nusage: \\g [(NAME=VALUE...)] [FILE...]"),
+        ("\\g (format=csv", "missing closing parenthesis: (format=csv\nusage: \\g [(NAME=VALUE...)] [FILE...]"),
+        ("\\g (nope=csv)", "unknown option 'nope'\nhelp: \\pset lists the options"),
+        ("\\gset a b", "\\gset: unexpected argument 'b'\nusage: \\gset [PREFIX]"),
+        ("\\gdesc", "\\gdesc: there is no statement to send\nhelp: write a statement before the command"),
+        ("\\g", "\\g: there is no statement to send\nhelp: write a statement before the command"),
+        ("\\o a b", "\\o: unexpected argument 'b'\nusage: \\o [FILE...]"),
+        ("\\i", "\\i requires FILE\nusage: \\i FILE"),
+        ("\\i nope.sql", "no such script: nope.sql"),
+        ("\\unset", "\\unset requires NAME\nusage: \\unset NAME"),
+        ("\\attach nope", "cannot read nope: no such file\nhelp: nothing was sent"),
+        ("\\e", "\\e requires an interactive terminal\nhelp: use \\i FILE to run a script"),
+        ("\\w", "\\w requires FILE\nusage: \\w FILE"),
+        ("\\w x", "there is no statement to write"),
+        ("\\replay", "\\replay requires FILE\nusage: \\replay FILE"),
+        (
+            "\\browse",
+            "\\browse requires an interactive terminal with cursor control\n"
+            "help: use \\g FILE to write a result to a file",
+        ),
+        ("\\once", "\\once requires FILE\nusage: \\once FILE..."),
+        ("\\q a", "\\q: unexpected argument 'a'\nusage: \\q"),
+        ("\\sf", "\\sf requires PATTERN\nusage: \\sf PATTERN"),
+        ("\\nope", "unknown command \\nope\nhelp: \\? lists the commands"),
+        ("\\? nope", "unknown command \\nope\nhelp: \\? lists the commands"),
+    ],
+)
+def test_a_command_that_is_refused(command: str, said: str) -> None:
+    async def work() -> Core:
+        core = Core()
+        core.session.options.on_error = "continue"
+        await core.run(f"{command}\n")
+        return core
+
+    core = asyncio.run(work())
+    assert core.err == f"error: {said}\n"
+    assert core.out == ""
+    assert core.client.ran == []
+    assert core.shell.exit == Exit.USAGE

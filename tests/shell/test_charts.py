@@ -1,0 +1,203 @@
+"""Charts of results: which columns and points are drawn, and what is left out and reported."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from sqlshell.errors import UsageError
+from sqlshell.result import Column, Rows
+from sqlshell.shell.charts import charts
+from sqlshell.shell.charts.charts import Chart, bin_label, bins, chart
+from sqlshell.shell.charts.drawing import drawn, moment
+from sqlshell.shell.charts.picture import svg
+
+CITY, DAY, N, M = Column("city"), Column("day", "DATE"), Column("n", "BIGINT"), Column("m", "DOUBLE")
+
+
+def of(columns: Sequence[Column], rows: Rows, *words: str) -> Chart:
+    return chart(columns, rows, words)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words", "kind", "x", "y"),
+    [
+        ([CITY, N], "", "bar", "city", "n"),
+        ([N, CITY], "", "bar", "city", "n"),
+        ([CITY, N, M], "", "bar", "city", "n, m"),
+        ([CITY, N, M], "city m", "bar", "city", "m"),
+        ([DAY, CITY, N], "", "line", "day", "n"),
+        ([N, M], "", "line", "n", "m"),
+        ([N], "", "hist", "n", "rows"),
+        ([CITY, N, M], "m", "hist", "m", "rows"),
+        ([CITY, N], "scatter n n", "scatter", "n", "n"),
+        ([CITY, N], "BAR", None, "", ""),
+    ],
+)
+def test_the_columns_that_fit(columns: list[Column], words: str, kind: str | None, x: str, y: str) -> None:
+    row: list[str | None] = [{"DATE": "2024-01-02", "VARCHAR": "a"}.get(column.type, "3") for column in columns]
+    if kind is None:
+        with pytest.raises(UsageError, match="no column 'BAR'"):
+            of(columns, [row], *words.split())
+        return
+    made = of(columns, [row, row], *words.split())
+    assert (made.kind, made.x, made.y) == (kind, x, y)
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "words", "said"),
+    [
+        ([CITY, N], [], "", "the result has no rows to draw"),
+        ([CITY], [["a"]], "", "the result has no numeric column to draw"),
+        ([CITY], [["a"]], "hist", "the result has no numeric column to count"),
+        ([CITY, N], [["a", None], ["b", "inf"]], "hist n", "n contains no numbers to count"),
+        ([CITY, N], [["a", None]], "scatter city n", "city and n contain no points to draw"),
+        ([CITY, N], [["a", "1"]], "heat", "a heat map requires two columns for its axes and a numeric column"),
+        ([CITY, DAY], [["a", "2024-01-01"]], "heat", "a heat map requires two columns for its axes"),
+    ],
+)
+def test_what_cannot_be_drawn(columns: list[Column], rows: Rows, words: str, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        of(columns, rows, *words.split())
+    assert raised.value.message.startswith(said)
+    if "rows" not in said and "points" not in said and "numbers" not in said:
+        assert raised.value.hint.startswith("use \\chart ")
+
+
+def test_a_heat_map_sums_what_meets() -> None:
+    rows: Rows = [["a", "x", "1"], ["b", "x", "2"], ["a", "y", None], ["a", "x", "3.5"]]
+    made = of([CITY, Column("kind"), N], rows)
+    assert (made.kind, made.labels, made.rows) == ("heat", ["a", "b"], ["x", "y"])
+    assert made.series[0].ys == [4.5, 2.0]
+    assert all(map(math.isnan, made.series[1].ys))
+    named = of([N, CITY, Column("kind")], [["1", "a", "x"]], "heat", "kind")
+    assert (named.x, named.labels, named.rows) == ("kind", ["x"], ["a"])
+    chosen = of([N, M, CITY], [["1", "2", "a"]], "heat", "m", "city")
+    assert (chosen.labels, chosen.rows, chosen.series[0].ys) == (["2"], ["a"], [1.0])
+    many: Rows = [[str(number), "x", "1"] for number in range(charts.MOST_CELLS + 1)]
+    cut = of([CITY, Column("kind"), N], many)
+    assert (len(cut.labels), cut.notes) == (
+        charts.MOST_CELLS,
+        [f"only the first {charts.MOST_CELLS} values of each axis are drawn"],
+    )
+    assert of([CITY, Column("kind"), N], many[:-1]).notes == []
+
+
+def test_what_is_left_out_is_said() -> None:
+    many: Rows = [[str(number), "1"] for number in range(charts.MOST_BARS + 2)]
+    made = of([CITY, N], many)
+    assert len(made.labels) == len(made.series[0].ys) == charts.MOST_BARS
+    assert made.notes == ["2 more rows are not drawn; use ORDER BY and LIMIT to select rows"]
+    assert of([CITY, N], many[: charts.MOST_BARS]).notes == []
+    points = of([N, M], [["1", "2"], [None, "3"], ["4", "nan"], ["5", "1e400"]])
+    assert (points.series[0].xs, points.series[0].ys) == ([1.0], [2.0])
+    assert points.notes == ["3 values are not drawn: they are NULL, not numeric or too large"]
+    counted = of([N], [["1"], [None], ["x"]])
+    assert counted.notes == ["2 values are not counted: they are NULL, not numeric or too large"]
+    assert of([N], [["1"]]).notes == []
+
+
+def test_a_long_line_keeps_its_lowest_and_highest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charts, "MOST_POINTS", 10)
+    rows: Rows = [[str(number), "100" if number == 37 else "-100" if number == 71 else "0"] for number in range(100)]
+    made = of([N, M], rows).series[0]
+    assert len(made.xs) <= 10
+    assert list(made.xs) == sorted(made.xs)
+    assert (made.ys[list(made.xs).index(37.0)], made.ys[list(made.xs).index(71.0)]) == (100.0, -100.0)
+    assert len(of([N, M], rows[:10]).series[0].xs) == 10
+    assert of([N, M], [["2", "1"], ["1", "2"]]).series[0].xs == [1.0, 2.0]
+    assert of([N, M], [["2", "1"], ["1", "2"]], "scatter").series[0].xs == [2.0, 1.0]
+
+
+def test_moments_are_places_on_an_axis() -> None:
+    rows: Rows = [["2024-01-02", "1"], ["2024-01-01", "2"], [None, "3"], ["soon", "4"]]
+    made = of([DAY, N], rows)
+    assert (made.series[0].xs, made.moments) == ([1_704_067_200.0, 1_704_153_600.0], True)
+    for text, seconds in (
+        ("1970-01-01T00:00:10Z", 10.0),
+        ("1970-01-01 01:00:00+01:00", 0.0),
+        ("1970-01-01 00:00:00.123456789", 0.123456),
+    ):
+        stamps = of([Column("t", "TIMESTAMP"), N], [[text, "1"]])
+        assert stamps.series[0].xs == [seconds], text
+    assert of([Column("t", "TIME"), N], [["01:00:00", "1"]]).series[0].xs == [3600.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "edges", "counts"),
+    [
+        ([1.0, 1.0, 3.0], [0.5, 1.5, 2.5, 3.5], [2, 0, 1]),
+        ([0.5], [0.5, 1.5], [1]),
+        ([0.0, 0.5, 1.0, 2.0], [0.0, 2 / 3, 4 / 3, 2.0], [2, 1, 1]),
+        ([0.0, 1000.0], [0.0, 500.0, 1000.0], [1, 1]),
+    ],
+)
+def test_bins(values: list[float], edges: list[float], counts: list[int]) -> None:
+    found, many = bins(values)
+    assert found == pytest.approx(edges)
+    assert many == counts
+
+
+def test_the_labels_of_bins() -> None:
+    assert [bin_label(low, high) for low, high in pairwise([0.5, 1.5, 2.5])] == ["1", "2"]
+    assert (bin_label(0, 1), bin_label(0.5, 2.5)) == ("0 – 1", "0.5 – 2.5")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "span", "said"),
+    [
+        (0, 3 * 86_400, "1970-01-01"),
+        (0, 3 * 86_400 - 1, "01-01 00:00"),
+        (0, 86_400, "01-01 00:00"),
+        (1, 86_399, "00:00:01"),
+        (1e20, 1, "1e+20"),
+    ],
+)
+def test_ticks_of_times(seconds: float, span: float, said: str) -> None:
+    assert moment(seconds, span) == said
+
+
+def test_a_heat_map_is_drawn_in_shades() -> None:
+    rows: Rows = [["a", "x", "0"], ["b", "x", "1"], ["a", "yy", "2"], ["b", "z", "4"]]
+    made = of([CITY, Column("kind"), N], rows)
+    lines = drawn(made, 40, 20, colors=False).splitlines()
+    assert [line.split("│") for line in lines[:3]] == [
+        [" x ", "░" * 8 + "▒" * 8, ""],
+        ["yy ", "▓" * 8 + " " * 8, ""],
+        [" z ", " " * 8 + "█" * 8, ""],
+    ]
+    assert lines[3] == "    a       b"
+    assert lines[4].endswith("░ 0  ▒▓  █ 4")
+    with pytest.raises(UsageError, match="no numbers to draw"):
+        drawn(of([CITY, Column("kind"), N], [["a", "x", None]]), 40, 20, colors=False)
+    picture = ElementTree.fromstring(svg(made))
+    titles = [item.text for item in picture.iter() if item.tag.endswith("title") and item.text in {"0", "1", "2", "4"}]
+    assert titles == ["0", "1", "2", "4"]
+
+
+def test_a_scatter_of_texts_names_its_places() -> None:
+    rows: Rows = [[f"c{number}", str(number)] for number in range(12)]
+    made = of([CITY, N], rows, "scatter")
+    assert (made.series[0].xs, made.labels[3]) == ([float(number) for number in range(12)], "c3")
+    text = drawn(made, 80, 20, colors=False)
+    assert [name for name in text.split() if name[0] == "c" and name[1:].isdecimal()] == [
+        "c0",
+        "c2",
+        "c4",
+        "c6",
+        "c8",
+        "c10",
+    ]
+    texts = ["".join(item.itertext()) for item in ElementTree.fromstring(svg(made)).iter()]
+    assert {"c0", "c11"} <= set(texts)
+
+
+def test_labels_are_cut() -> None:
+    long = "x" * charts.LONGEST_LABEL
+    made = of([CITY, N], [[long, "1"], [f"{long}y", "2"], [None, "3"], ["\x1b[1m", "4"]])
+    assert made.labels[:3] == [long, f"{long[:-1]}…", "NULL"]
+    assert "\x1b" not in made.labels[3]

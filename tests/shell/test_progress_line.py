@@ -1,0 +1,235 @@
+"""The line that says what the shell waits for: what it says at each width, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+
+import pyte
+import pytest
+
+from sqlshell.output.text.cells import cells, printable
+from sqlshell.shell.interactive.look.progress_line import ProgressLine
+from sqlshell.shell.interactive.look.terminal_features import shows_links, shows_progress, with_file_link
+from sqlshell.shell.results.humanize import brief, clock
+from sqlshell.shell.scripts.script_place import ScriptPlace
+from sqlshell.shell.session import Running
+from sqlshell.sql.script.scanner import Statement
+from sqlshell.sql.script.splitting import split
+
+CONTROL = re.compile(r"\x1b\[K|\x1b\]9;4;[0-9;]*\x1b\\|\r")
+
+
+class Stream(io.StringIO):
+    """A terminal's stream in memory."""
+
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drawn = asyncio.Event()
+
+    def write(self, text: str) -> int:
+        self.drawn.set()
+        return super().write(text)
+
+
+def drawn(
+    running: Running, *, columns: int = 80, script: ScriptPlace | None = None, reports: bool = False, end: bool = True
+) -> str:
+    """Everything that is written for a wait that is long enough to be shown."""
+
+    async def work() -> str:
+        stream = Stream()
+        line = ProgressLine(stream, lambda: columns, reports=reports)
+        line.script = script
+        line.show(running)
+        await stream.drawn.wait()
+        if end:
+            line.close()
+        return stream.getvalue()
+
+    return asyncio.run(work())
+
+
+def shown(running: Running, *, columns: int = 80, script: ScriptPlace | None = None) -> str:
+    return CONTROL.sub("", drawn(running, columns=columns, script=script))
+
+
+def fetching() -> Running:
+    running = Running(share=0.4)
+    running.begin_fetching(4_000_000)
+    running.fetching -= 10
+    running.received(1_000_000, 50_000_000)
+    return running
+
+
+def test_it_says_what_is_known() -> None:
+    assert re.fullmatch(r"⠙ \d\.\d s  \^C stops", shown(Running()))
+    with_share = shown(Running(share=0.25, hint="^C cancels"))
+    assert "█████░░░░░░░░░░░░░░░   25%" in with_share
+    assert with_share.endswith("^C cancels")
+    assert "waiting for a slot" in shown(Running(message="waiting for a slot"))
+    retry = shown(Running(message="queued", notice="connection refused: retrying in 1 s"))
+    assert "retrying" in retry
+    assert "queued" not in retry
+
+
+def test_rows_that_arrive() -> None:
+    text = shown(fetching(), columns=120)
+    assert "25%" in text
+    assert "1,000,000 rows" in text
+    assert re.search(r"[\d.]+k rows/s  \d\.\d MB/s", text), text
+
+
+def test_it_never_fills_the_width() -> None:
+    """Nothing wraps into the next line, with the ^C that a terminal may echo."""
+    widths, messages = (5, 8, 12, 20, 33, 40, 60, 79, 80, 120, 200), ("", "a" * 300, "日本語" * 40)
+
+    async def work() -> None:
+        stream = Stream()
+        columns = [80]
+        line = ProgressLine(stream, lambda: columns[0])
+        line.show(Running())
+        await stream.drawn.wait()
+        for columns[0] in widths:
+            for message in messages:
+                for running in (Running(share=0.5, message=message), fetching(), Running(notice=message)):
+                    for line.script in (None, ScriptPlace("long name of a script.sql", number=12, counted=40)):
+                        stream.seek(0)
+                        stream.truncate()
+                        line.show(running)
+                        line.refresh()
+                        text = CONTROL.sub("", stream.getvalue())
+                        assert text
+                        assert cells(text) <= columns[0] - 4
+        line.close()
+
+    asyncio.run(work())
+
+
+def test_nothing_is_left() -> None:
+    screen = pyte.Screen(80, 4)
+    pyte.Stream(screen).feed("before\r\n" + drawn(fetching(), reports=True) + "after")
+    assert [line.rstrip() for line in screen.display] == ["before", "after", "", ""]
+
+
+def test_text_of_a_service_cannot_control_the_terminal() -> None:
+    text = drawn(Running(message="a\x1b[2J\x1b]2;title\x07b\r\nc", notice=""))
+    assert "\x1b" not in CONTROL.sub("", text)
+    assert "\n" not in text
+    assert "\x07" not in text
+
+
+def test_the_terminals_own_progress_is_removed_at_the_end() -> None:
+    assert "\x1b]9;4;1;50\x1b\\" in drawn(Running(share=0.5), reports=True)
+    assert "\x1b]9;4;3\x1b\\" in drawn(Running(), reports=True)
+    assert drawn(Running(), reports=True).endswith("\r\x1b[K\x1b]9;4;0\x1b\\")
+    assert "\x1b]" not in drawn(Running(share=0.5))
+
+
+def test_a_terminal_without_unicode() -> None:
+    class Plain(Stream):
+        encoding = "iso8859-1"
+
+    async def work() -> str:
+        stream = Plain()
+        line = ProgressLine(stream, lambda: 80)
+        line.show(Running(share=0.5, message="ä" * 100))
+        await stream.drawn.wait()
+        line.close()
+        return stream.getvalue()
+
+    text = asyncio.run(work())
+    assert "[##########..........]" in text
+    text.encode("iso8859-1")
+
+
+def test_a_notice_only_while_something_is_waited_for() -> None:
+    async def work() -> None:
+        line = ProgressLine(Stream(), lambda: 80)
+        assert not line.notice("retrying")
+        running = Running()
+        line.show(running)
+        assert line.notice("retrying")
+        assert running.notice == "retrying"
+        line.close()
+        assert not line.notice("retrying")
+
+    asyncio.run(work())
+
+
+def run_up_to(place: ScriptPlace, text: str, number: int) -> ScriptPlace:
+    for item in [item for item in split(text) if isinstance(item, Statement)][:number]:
+        place.at(item)
+    return place
+
+
+def test_the_place_in_a_script() -> None:
+    text = "select 1;\nselect 2;\n\\echo x\nselect 3;\nselect 4"
+    place = ScriptPlace("load.sql", len(text))
+    place.arrived(text)
+    place = run_up_to(place, text, 3)
+    assert (place.label, place.share) == ("load.sql: statement 3 of 4", 0.5)
+    assert shown(Running(), script=place).startswith("⠙ load.sql: statement 3 of 4  ██████████░")
+    assert ScriptPlace.of([text], "").count == 4
+
+
+def test_the_place_in_a_script_whose_end_has_not_arrived() -> None:
+    text = "select 1;\n" * 10
+    place = ScriptPlace("big.sql", len(text) * 2)
+    place.arrived(text)
+    place = run_up_to(place, text, 10)
+    assert (place.label, place.share) == ("big.sql: statement 10", 0.45)
+    endless = run_up_to(ScriptPlace("stdin"), text, 2)
+    assert (endless.label, endless.share) == ("stdin: statement 2", None)
+
+
+def test_one_statement_is_not_counted() -> None:
+    place = run_up_to(ScriptPlace.of(["select 1"], ""), "select 1", 1)
+    assert "statement" not in shown(Running(), script=place)
+
+
+@pytest.mark.parametrize(
+    ("environ", "progress", "links"),
+    [
+        ({}, False, False),
+        ({"TERM_PROGRAM": "ghostty"}, True, True),
+        ({"TERM_PROGRAM": "WezTerm"}, True, True),
+        ({"TERM_PROGRAM": "WezTerm", "TMUX": "/tmp/x"}, False, False),
+        ({"TERM_PROGRAM": "ghostty", "TERM": "screen-256color"}, False, False),
+        ({"WT_SESSION": "1"}, True, True),
+        ({"ConEmuANSI": "ON"}, True, False),
+        ({"TERM_PROGRAM": "iTerm.app", "TERM_FEATURES": "T3LrMSc7UUw9Ts3BFGsSyHNoSxF"}, False, True),
+        ({"TERM_PROGRAM": "iTerm.app", "TERM_FEATURES": "T3LrMSc7UUw9Ts3BFGsSyHNoSxFP"}, True, True),
+        ({"TERM_PROGRAM": "iTerm.app", "TERM_FEATURES": "T3LrPoMSc7"}, False, True),
+        ({"VTE_VERSION": "7402"}, False, True),
+        ({"VTE_VERSION": "4900"}, False, False),
+        ({"TERM": "xterm-kitty"}, False, True),
+        ({"TERM_PROGRAM": "Apple_Terminal"}, False, False),
+    ],
+)
+def test_what_terminals_can_do(environ: dict[str, str], progress: bool, links: bool) -> None:
+    assert (shows_progress(environ), shows_links(environ)) == (progress, links)
+
+
+def test_the_name_of_a_file_is_a_link() -> None:
+    found = with_file_link("wrote /tmp/a b.svg", "/tmp/a b.svg")
+    assert found == "wrote \x1b]8;;file:///tmp/a%20b.svg\x1b\\/tmp/a b.svg\x1b]8;;\x1b\\"
+    hostile = "/tmp/\x1b]2;x\x07\x1b\\.svg"
+    inside = with_file_link(printable(f"wrote {hostile}"), hostile)
+    assert inside.count("\x1b") == 4
+    assert "\x07" not in inside
+
+
+def test_numbers_for_people() -> None:
+    assert [clock(0.04), clock(9.96), clock(61)] == ["0.0 s", "10.0 s", "1 min 01 s"]
+    assert [brief(7), brief(999), brief(1234), brief(45_678), brief(4.5e6), brief(1.2e10)] == [
+        "7",
+        "999",
+        "1.23k",
+        "45.7k",
+        "4.50M",
+        "12.0G",
+    ]

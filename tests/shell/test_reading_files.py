@@ -1,0 +1,116 @@
+"""Files that are loaded: what is read of them, by DuckDB itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from sqlshell.errors import UsageError
+from sqlshell.origin import Own
+from sqlshell.shell.loading import digits
+from sqlshell.shell.loading.column_types import TargetColumn
+from sqlshell.shell.loading.request import LoadRequest, format_of
+from sqlshell.shell.loading.source import Source, Staged
+
+
+class Loaded:
+    """The rows of a file as they would be sent, and the bad ones."""
+
+    def __init__(self, folder: Path, name: str, data: str | bytes, **types: str) -> None:
+        path = folder / name
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        request = LoadRequest("t", (), Own(str(path)), name, format_of(name))
+        source = Source(request, folder)
+        try:
+            looked = source.look(list(types))
+            self.made = {column.name: column.made for column in looked.columns}
+            targets = [TargetColumn(*each) for each in (types or self.made).items()]
+            self.staged: Staged = source.stage(looked, list(zip(looked.columns, targets, strict=True)), 0)
+        finally:
+            source.close()
+
+    @property
+    def rows(self) -> list[tuple[Any, ...]]:
+        with duckdb.connect() as connection:
+            return connection.execute(f"SELECT COLUMNS(*)::VARCHAR FROM '{self.staged.path}'").fetchall()
+
+
+def test_quotes_that_appear_late_are_quotes(tmp_path: Path) -> None:
+    data = "id,v\n" + "".join(f"{i},n{i}\n" for i in range(30_000))
+    data += '30000,"abc"\n30001,""\n30002,"a ""b"""\n30003,"a,b\nc"\n'
+    rows = Loaded(tmp_path, "a.csv", data, id="INTEGER", v="VARCHAR").rows
+    assert len(rows) == 30_004
+    assert [row[1] for row in rows[30_000:]] == ["abc", "", 'a "b"', "a,b\nc"]
+
+
+def test_an_unterminated_quote_is_a_bad_row(tmp_path: Path) -> None:
+    staged = Loaded(tmp_path, "a.csv", 'id,v\n1,a\n2,"b\n3,c', id="INTEGER", v="VARCHAR").staged
+    assert [(item.line, item.error) for item in staged.rejects] == [(3, "Value with unterminated quote found.")]
+
+
+DATES = ["2020-01-01", "infinity", "-infinity", "0044-03-15 (BC)", "10000-01-01"]
+
+
+def test_dates_are_read_as_duckdb_reads_texts(tmp_path: Path) -> None:
+    loaded = Loaded(tmp_path, "a.csv", "\n".join(["d", *DATES, "epoch"]), d="DATE")
+    assert not loaded.staged.rejects
+    assert [row[0] for row in loaded.rows] == [*DATES, "1970-01-01"]
+
+
+def test_timestamps_are_read_as_duckdb_reads_texts(tmp_path: Path) -> None:
+    data = "d\n2020-01-01 00:00:00\n2020-01-01 00:00:00\ninfinity\n0044-03-15 (BC) 01:02:03\n"
+    loaded = Loaded(tmp_path, "a.csv", data, d="TIMESTAMP(6)")
+    assert not loaded.staged.rejects
+    assert [row[0] for row in loaded.rows[2:]] == ["infinity", "0044-03-15 (BC) 01:02:03"]
+
+
+def test_infinity_among_dates_of_another_format_is_refused(tmp_path: Path) -> None:
+    data = "d\n31/12/2020\n01/01/1900\n"
+    assert Loaded(tmp_path, "a.csv", data, d="DATE").rows == [("2020-12-31",), ("1900-01-01",)]
+    with pytest.raises(UsageError, match=r"a\.csv, column d: infinity or epoch among dates"):
+        Loaded(tmp_path, "a.csv", data + "infinity\n", d="DATE")
+
+
+def test_a_long_line_is_read(tmp_path: Path) -> None:
+    rows = Loaded(tmp_path, "a.csv", f'id,v\n1,"{"x" * 5_000_000}"\n2,b\n', id="INTEGER", v="VARCHAR").rows
+    assert [len(row[1]) for row in rows] == [5_000_000, 1]
+
+
+def test_an_error_does_not_repeat_a_long_value(tmp_path: Path) -> None:
+    staged = Loaded(tmp_path, "a.csv", f"id,v\n1,a\n{'x' * 10_000},b\n", id="INTEGER", v="VARCHAR").staged
+    [reject] = staged.rejects
+    assert len(reject.error) < 250
+    assert reject.error.endswith("to 'INTEGER'")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("a.csv", b"id,v\n1,a\r\n2,b\n3,c\r\n", r"cannot detect the format of a\.csv: some lines end in \\r\\n"),
+        ("a.csv", "id,v\n1,a\n".encode("utf-16"), r"a\.csv is UTF-16, not UTF-8"),
+        ("a.jsonl", '{"a":1}\n'.encode("utf-16"), r"a\.jsonl is UTF-16, not UTF-8"),
+        ("a.csv", b"", r"a\.csv is empty"),
+        ("a.json", b"", r"a\.json is empty"),
+    ],
+)
+def test_files_that_cannot_be_read_are_named_in_one_line(tmp_path: Path, name: str, data: bytes, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as raised:
+        Loaded(tmp_path, name, data, id="INTEGER", v="VARCHAR")
+    assert "\n" not in raised.value.message
+
+
+@pytest.mark.parametrize("pieces", [1 << 20, 7])
+def test_numbers_of_json_keep_their_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
+    monkeypatch.setattr(digits, "PIECE", pieces)
+    huge = "170141183460469231731687303715884105727"
+    first = f'"d": 123456789012345.678, "h": {huge}, "v": 1.10, "j": {{"a 1.5\\" 2.5": [-1.50, "3.5", 1e2, 7]}}'
+    second = f'"d": "0.1", "h": -1, "v": "1.10", "j": {huge}1, "l": [], "e": "x 1.50"'
+    data = f'[{{{first}, "l": [123456789012345.678, null]}},\n{{{second}}}]'
+    kinds = ["DECIMAL(38,3)", "HUGEINT", "VARCHAR", "JSON", "ARRAY<DECIMAL(38,3)>", "VARCHAR"]
+    rows = Loaded(tmp_path, "a.json", data, **dict(zip("dhvjle", kinds, strict=True))).rows
+    lists = '{"a 1.5\\" 2.5":[-1.50,"3.5",1e2,7]}', "[123456789012345.678, NULL]", None
+    assert rows[0] == ("123456789012345.678", huge, "1.10", *lists)
+    assert rows[1] == ("0.100", "-1", "1.10", f"{huge}1", "[]", "x 1.50")

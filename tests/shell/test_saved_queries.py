@@ -1,0 +1,97 @@
+"""Named queries: whatever text is saved comes back, from a file that a person can edit."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from sqlshell.errors import UsageError
+from sqlshell.shell.records.saved_queries import SavedQueries
+
+TEXTS = [
+    "select 1",
+    "select 'it''s'\n  from \"t\"\n\twhere a = '\\'",
+    "select '''x'''\nfrom t",
+    "select\n'x'",
+    "select '\x1b[31m'\n",
+    "select '\x7f', '\x00', '\u2028', '\u0085', 'é😀'",
+    "a\r\nb\rc",
+    "\n\n",
+    "",
+]
+
+
+def test_each_text_comes_back(tmp_path: Path) -> None:
+    queries = SavedQueries(tmp_path / "made" / "queries.toml")
+    for number, text in enumerate(TEXTS):
+        queries.save(f"q.{number}-x_", text)
+    assert list(queries.all().values()) == TEXTS
+    assert stat.S_IMODE((tmp_path / "made" / "queries.toml").stat().st_mode) == 0o600
+    assert [path.name for path in (tmp_path / "made").iterdir()] == ["queries.toml"]
+
+
+def test_a_text_of_several_lines_is_written_as_it_stands(tmp_path: Path) -> None:
+    queries = SavedQueries(tmp_path / "queries.toml")
+    queries.save("a", TEXTS[1])
+    assert f"'''\n{TEXTS[1]}'''" not in tmp_path.joinpath("queries.toml").read_text()
+    queries.save("b", "select 1\n  from t")
+    assert "\"b\" = '''\nselect 1\n  from t'''\n" in tmp_path.joinpath("queries.toml").read_text()
+
+
+def test_a_query_is_replaced_and_deleted(tmp_path: Path) -> None:
+    queries = SavedQueries(tmp_path / "queries.toml")
+    queries.save("b", "1")
+    queries.save("a", "2")
+    queries.save("b", "3")
+    assert list(queries.all().items()) == [("a", "2"), ("b", "3")]
+    queries.delete("a")
+    assert queries.all() == {"b": "3"}
+    with pytest.raises(UsageError, match="no named query 'a'"):
+        queries.delete("a")
+    assert queries.all() == {"b": "3"}
+
+
+@pytest.mark.parametrize("name", ["", "a b", ".a", "-a", "a/b", "é"])
+def test_a_name_that_is_refused(tmp_path: Path, name: str) -> None:
+    queries = SavedQueries(tmp_path / "queries.toml")
+    with pytest.raises(UsageError, match="is not a valid query name") as raised:
+        queries.save(name, "select 1")
+    assert raised.value.hint == "a name consists of letters, digits, _ . and -"
+    assert queries.all() == {}
+
+
+def test_no_secret_is_saved(tmp_path: Path) -> None:
+    queries = SavedQueries(tmp_path / "queries.toml")
+    with pytest.raises(UsageError, match="contains a secret") as raised:
+        queries.save("a", "create secret s with ('secret_string' = 'hunter2')")
+    assert "use a variable instead" in raised.value.hint
+    assert not any(tmp_path.iterdir())
+
+
+def test_half_of_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
+    queries = SavedQueries(tmp_path / "queries.toml")
+    queries.save("a", "select 1")
+    with pytest.raises(UsageError, match=r"\Acannot write .*surrogates"):
+        queries.save("b", "select '\ud800'")
+    assert queries.all() == {"a": "select 1"}
+    assert [path.name for path in tmp_path.iterdir()] == ["queries.toml"]
+
+
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "queries.toml"
+    path.write_bytes(b"a = \xff")
+    with pytest.raises(UsageError, match=r"\Acannot read .*queries\.toml: "):
+        SavedQueries(path).all()
+    path.write_text("a = ")
+    with pytest.raises(UsageError, match=r"\Acannot read .*queries\.toml: "):
+        SavedQueries(path).save("b", "select 1")
+    assert path.read_text() == "a = "
+    path.write_text("a = 1\nb = 'x'\n")
+    assert SavedQueries(path).all() == {"b": "x"}
+    with pytest.raises(UsageError, match=r"\Acannot read .*below: "):
+        SavedQueries(path / "below").save("b", "select 1")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match=r"\Acannot (read|write) "):
+        SavedQueries(tmp_path / "file" / "queries.toml").save("b", "select 1")

@@ -1,0 +1,167 @@
+"""The explorer filters, sorts and counts all rows of a large result, as it does those in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+import pytest
+
+from sqlshell.client.http.transport import Transport
+from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.statements.client import Submission
+from sqlshell.client.statements.polling import StatementsClient
+from sqlshell.client.target import parse
+from sqlshell.context import SessionContext
+from sqlshell.errors import OutputError
+from sqlshell.output.text.binary import binary_columns, with_hex
+from sqlshell.result import Result, Rows
+from sqlshell.shell.explorer.explorer import pattern
+from sqlshell.shell.explorer.grid import Grid
+from sqlshell.shell.explorer.pages import Pages
+from sqlshell.shell.explorer.summary import facts_of_values, sort_key, summary
+from sqlshell.shell.explorer.whole_rows import Arrangement, arranged, facts_of
+from tests.conftest import Served
+
+ROWS = 4_000
+"""DuckDB estimates many more, so that the service keeps them as a file."""
+SELECT = f"""
+select ((i * 7919) % 1009)::integer as code, case when i % 10 = 0 then null else 'Name ' || (i * 37) % 5003 end as name,
+       (i % 777) / 8 as score, case when i % 3 = 0 then null else encode('b' || i % 11) end as bytes,
+       timestamptz '2024-01-01 00:00:00+00' + to_hours(i % 1000) as at, (i * 31 % 997)::hugeint as big
+from (select range // 100 from range({100 * ROWS}) where range % 100 = 0) t(i)
+"""
+CONTEXT = SessionContext(timezone="Europe/Berlin")
+
+Made = TypeVar("Made")
+
+
+def with_result(served: Served, work: Callable[[Pages, Rows], Awaitable[Made]]) -> Made:
+    """Do something with the pages of the result, and all its rows as they are shown."""
+
+    async def run() -> Made:
+        transport = Transport(parse(served.url), served.token)
+        try:
+            client = StatementsClient(transport, ResultFactory(transport), None)
+            rows: Rows = []
+            async for result in client.run(Submission(SELECT, reads_only=True), CONTEXT):
+                async for batch in result.batches:
+                    rows += with_hex(batch.rows, binary_columns(result.columns))
+                statement = result.statement_id
+            async for result in client.fetch(statement, CONTEXT):
+                pages = Pages(result)
+                await pages.open()
+                try:
+                    return await work(pages, rows)
+                finally:
+                    await pages.close()
+            raise AssertionError("no result")
+        finally:
+            await transport.aclose()
+
+    return asyncio.run(run())
+
+
+async def all_of(result: Result) -> list[tuple[int, list[str | None]]]:
+    """The number of each row of an arrangement, and the row as it is shown."""
+    pages = Pages(result)
+    await pages.open()
+    found = []
+    for number in pages.partitions():
+        await pages.load(number)
+        shown = [pages.row(at) for at in pages.span(number)]
+        found += [(int(row[-1] or 0), row[:-1]) for row in shown if row is not None]
+    assert len(found) == pages.total
+    return found
+
+
+@pytest.mark.parametrize(
+    ("keep", "down"),
+    [
+        (None, False),
+        (None, True),
+        ((1, "ame 1\\d+$"), True),
+        ((3, "6234"), False),
+        ((4, "T1"), True),
+        ((1, "(no"), True),
+    ],
+)
+def test_all_rows_are_arranged_as_those_in_memory(served: Served, down: bool, keep: tuple[int, str] | None) -> None:
+    async def work(pages: Pages, rows: Rows) -> None:
+        table = await pages.table()
+        assert table is not None
+        wanted = (keep[0], pattern(keep[1])) if keep is not None else None
+        kept = [
+            (number, row)
+            for number, row in enumerate(rows)
+            if wanted is None or ((value := row[wanted[0]]) is not None and wanted[1].search(value))
+        ]
+        for at, column in enumerate(pages.columns):
+            expected = sorted(kept, key=lambda item: sort_key(column, item[1][at]), reverse=down)
+            found = await arranged(table, pages.columns, Arrangement(wanted, (at, down)), 1_500)
+            assert await all_of(found) == expected
+
+    with_result(served, work)
+
+
+def test_statistics_of_all_rows_are_those_of_the_same_rows_in_memory(served: Served) -> None:
+    async def work(pages: Pages, rows: Rows) -> None:
+        table = await pages.table()
+        assert table is not None
+        for at, column in enumerate(pages.columns):
+            expected = facts_of_values(column, [row[at] for row in rows])
+            assert summary(column, await facts_of(table, at), "") == summary(column, expected, "")
+
+    with_result(served, work)
+
+
+def test_a_line_has_the_number_of_its_row(served: Served) -> None:
+    async def work(pages: Pages, rows: Rows) -> None:
+        table = await pages.table()
+        assert table is not None
+        grid = Grid(pages)
+        source = Pages(await arranged(table, pages.columns, Arrangement(None, (0, True)), 1000))
+        await source.open()
+        grid.show(source)
+        assert grid.count == ROWS
+        number = grid.number(0)
+        assert number is not None
+        assert grid.line(0) is not None
+        assert rows[number][0] == "1008" == max(rows, key=lambda row: int(row[0] or 0))[0]
+        # A row that is not in memory has a place, but no number yet.
+        assert (grid.line(3_500), grid.number(3_500)) == (None, None)
+        await source.load_row(3_500)
+        assert grid.number(3_500) is not None
+        grid.arrange(None, None, down=False)
+        assert grid.number(3_500) == 3_500
+
+    with_result(served, work)
+
+
+def test_a_pattern_that_duckdb_refuses_is_an_error_and_leaves_the_table_usable(served: Served) -> None:
+    async def work(pages: Pages, rows: Rows) -> None:
+        table = await pages.table()
+        assert table is not None
+        with pytest.raises(OutputError):
+            await arranged(table, pages.columns, Arrangement((1, pattern("(?=x)"))), 1000)
+        assert len(await all_of(await arranged(table, pages.columns, Arrangement(), 1_500))) == ROWS
+
+    with_result(served, work)
+
+
+def test_a_canceled_query_is_interrupted(served: Served) -> None:
+    async def work(pages: Pages, rows: Rows) -> None:
+        table = await pages.table()
+        assert table is not None
+        endless = partial(table.query, "SELECT count(*) FROM range(1000000000000) a, range(1000000000000) b")
+        running = asyncio.ensure_future(endless())
+        await asyncio.sleep(0.05)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        ((count,),) = await table.query(f"SELECT count(*) FROM {table.source}")
+        assert count == ROWS
+
+    with_result(served, work)

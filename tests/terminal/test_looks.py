@@ -1,0 +1,82 @@
+"""The look of results in the real program: at a terminal, without colors, without UTF-8, and in files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Program
+from tests.terminal.terminal import Terminal
+
+SQL = "select 1234567 as id, 'a' as name, null as none, -1.5::double as n"
+FILE = (
+    "+---------+--------+--------+------+\n|      id | name   | none   |    n |\n"
+    "|---------+--------+--------+------|\n| 1234567 | a      | NULL   | -1.5 |\n+---------+--------+--------+------+\n"
+)
+ROUNDED = (
+    "╭─────────┬─────────┬─────────┬────────╮\n│      id │ name    │ none    │      n │\n"
+    "│ integer │ varchar │ varchar │ double │\n├─────────┼─────────┼─────────┼────────┤\n"
+    "│ 1234567 │ a       │ NULL    │   -1.5 │\n╰─────────┴─────────┴─────────┴────────╯"
+)
+COLOR = re.compile(rb"\x1b\[(?:[0-9]+;)*(?:3[0-8]|9[0-7])[;m]")
+
+
+@pytest.mark.parametrize(
+    ("argv", "env", "colored"),
+    [
+        ([], {"TERM": "xterm-256color"}, True),
+        (["--color", "never"], {"TERM": "xterm-256color"}, False),
+        ([], {"TERM": "xterm-256color", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_a_script_at_a_terminal(tmp_path: Path, argv: list[str], env: dict[str, str], *, colored: bool) -> None:
+    terminal = Terminal(tmp_path, *argv, "-c", SQL, env=env)
+    shown = terminal.wait("╰")
+    assert terminal.end() == 0
+    assert ROUNDED in shown
+    assert (COLOR.search(terminal.written) is not None) == colored
+
+
+def test_a_terminal_without_utf8(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-c", SQL, env={"TERM": "xterm", "LC_ALL": "C"})
+    shown = terminal.wait("-1.5 |")
+    assert terminal.end() == 0
+    assert "| integer | varchar | varchar | double |" in shown
+    assert shown.isascii()
+
+
+def test_a_dumb_terminal_a_pipe_and_files_keep_their_bytes(tmp_path: Path, program: Program) -> None:
+    terminal = Terminal(tmp_path, "-c", SQL, env={"TERM": "dumb"})
+    assert terminal.end() == 0
+    assert terminal.written.decode().replace("\r\n", "\n") == FILE
+    for env in ({}, {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8"}):
+        assert program("-c", SQL, env=env).out == FILE
+    terminal = Terminal(tmp_path, "-o", "out.txt", "-c", SQL, env={"TERM": "xterm-256color"})
+    assert terminal.end() == 0
+    assert tmp_path.joinpath("out.txt").read_text() == FILE
+
+
+def test_types_a_style_and_the_explorer_at_the_prompt(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q", env={"TERM": "xterm-256color"})
+    terminal.prompt()
+    terminal.enter("\\pset types off")
+    terminal.prompt()
+    terminal.enter(f"{SQL};")
+    assert "integer" not in terminal.wait("1 row · ")
+    terminal.prompt()
+    terminal.enter("\\pset table_style psql")
+    terminal.prompt()
+    terminal.enter("select 'framed' as x;")
+    terminal.wait("| framed |")
+    terminal.prompt()
+    terminal.enter("\\pset explore 3")
+    terminal.prompt()
+    terminal.enter("select 1 as a, 2 as b, 3 as c;")
+    terminal.wait("q to quit")
+    terminal.type("q")
+    terminal.prompt()
+    terminal.enter("select 'two' as columns, 2 as n;")
+    terminal.wait("| two")
+    terminal.close()

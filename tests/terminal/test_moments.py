@@ -1,0 +1,117 @@
+"""The prompt and the line of a wait, compared with files as text and colors: SQLSHELL_GOLDEN=write writes the files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.client.test_statements import RUNNING, scripted
+from tests.terminal.terminal import Terminal
+
+DIRECTORY = Path(__file__).parents[1] / "golden" / "moments"
+SIZES = {"80x24": (24, 80), "120x36": (36, 120)}
+COLORS: dict[str, dict[str, str]] = {
+    "dark": {"COLORTERM": "truecolor", "COLORFGBG": "15;0"},
+    "light": {"COLORTERM": "truecolor", "COLORFGBG": "0;15"},
+    "none": {"NO_COLOR": "1"},
+}
+
+
+def opened(home: Path, size: str, colors: Mapping[str, str], *argv: str) -> Terminal:
+    rows, columns = SIZES[size]
+    env = {"TERM": "xterm-256color", **colors}
+    return Terminal(home, "-q", *argv, env=env, rows=rows, columns=columns)
+
+
+def seen(terminal: Terminal, rows: int) -> Iterator[str]:
+    """The lines of the screen, each with its stretches of one look below it."""
+    for number, line in enumerate(terminal.screen().split("\n")[:rows]):
+        text = re.sub("[\u2800-\u28ff]", "⠋", line)
+        text = re.sub(r"\d\.\d s", "N s", text)
+        text = re.sub(r"\d+ ms", "N ms", text)
+        if not text:
+            continue
+        yield f"{number + 1:>2} {text}"
+        looks: list[tuple[int, str]] = []
+        for column, char in enumerate(line):
+            cell = terminal.cells(number)[column]
+            look = " ".join(
+                part for part in (cell.fg, f"on {cell.bg}" if cell.bg != "default" else "", "bold" * cell.bold) if part
+            )
+            if char != " " and (not looks or looks[-1][1] != look):
+                looks.append((column + 1, look))
+        if any(look != "default" for _, look in looks):
+            yield "   " + ", ".join(look for _, look in looks)
+
+
+def compare(name: str, terminal: Terminal, rows: int) -> None:
+    path = DIRECTORY / f"{name}.txt"
+    found = "\n".join(seen(terminal, rows)) + "\n"
+    if os.environ.get("SQLSHELL_GOLDEN") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(found)
+    assert found == path.read_text(), found
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("colors", COLORS)
+def test_a_wait_in_production(tmp_path: Path, size: str, colors: str) -> None:
+    answer = {key: value for key, value in RUNNING.items() if key != "message"} | {"progress": 0.42}
+    with scripted((202, answer)) as state:
+        config = tmp_path / ".config" / "sqlshell" / "config.toml"
+        config.parent.mkdir(parents=True)
+        config.write_text(
+            f'[profiles.prod]\nurl = "{state.url}"\nprompt_color = "#ff5f5f"\ndatabase = "sales"\nschema = "public"\n'
+            'role = "analyst"\nread_only = true\ntoken_file = "~/token"\n'
+        )
+        config.chmod(0o600)
+        token = tmp_path / "token"
+        token.write_text("tok")
+        token.chmod(0o600)
+        terminal = opened(tmp_path, size, COLORS[colors], "prod")
+        terminal.wait("analyst@prod:sales.public[ro]>")
+        terminal.wait("F5 browses")
+        terminal.enter("select count(*) from orders;")
+        terminal.wait(lambda text: "42%" in text and "exits" not in text)
+        compare(f"wait {size} {colors}", terminal, SIZES[size][0])
+        terminal.close()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("colors", COLORS)
+def test_the_prompt(tmp_path: Path, size: str, colors: str) -> None:
+    terminal = opened(tmp_path, size, COLORS[colors], "shop.duckdb")
+    terminal.wait("F5 browses")
+    terminal.enter("begin;")
+    terminal.wait("shop.main*>")
+    terminal.enter("\\pset prompt_lines 2")
+    terminal.wait("in a transaction")
+    terminal.wait("COMMIT or ROLLBACK ends the transaction")
+    terminal.type("\x1bOS")
+    terminal.wait("INSERT │")
+    terminal.type("select 1,")
+    terminal.wait("Enter new line")
+    compare(f"prompt {size} {colors}", terminal, SIZES[size][0])
+    terminal.close()
+
+
+def test_a_script_says_which_statement_of_how_many_runs(tmp_path: Path) -> None:
+    """On a terminal while it runs; the results stay, and nothing of the line does."""
+    script = tmp_path / "load.sql"
+    long = "select count(*) as n from range(2000000) a, range({}) b where (a.range * b.range) % 7 = 3;\n"
+    script.write_text(
+        "create table t as select 1 as one;\n" + long.format(40) + long.format(60) + "select one from t;\n"
+    )
+    terminal = Terminal(tmp_path, "work.duckdb", "-f", "load.sql", env={"TERM": "xterm-256color"})
+    assert terminal.end() == 0
+    assert b"load.sql: statement 2 of 4" in terminal.written
+    assert b"load.sql: statement 3 of 4" in terminal.written
+    assert b"%" in terminal.written
+    shown = terminal.screen()
+    assert "statement" not in shown
+    assert "^C" not in shown
+    assert shown.count("one") == 1

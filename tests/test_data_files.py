@@ -1,0 +1,126 @@
+"""Data files and data on stdin as TARGET."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from sqlshell.errors import UsageError
+from sqlshell.launch.data_files import views_of
+from tests.conftest import Program, clean_environment
+from tests.terminal.terminal import Terminal
+
+
+def test_files_and_directories_become_views(tmp_path: Path) -> None:
+    tmp_path.joinpath("d").mkdir()
+    for name in ("a.csv", "b.parquet.zst", "d/c.jsonl.gz", "d/.hidden.csv", "d/other.txt"):
+        tmp_path.joinpath(name).touch()
+    texts = [str(tmp_path / name) for name in ("a.csv", "d", "b.parquet.zst")]
+    assert {name: path.name for name, path in views_of(texts).items()} == {
+        "a": "a.csv",
+        "c": "c.jsonl.gz",
+        "b": "b.parquet.zst",
+    }
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("a.csv", "d"), "would both be the view A"),
+        (("a.csv", "a.csv"), "would both be the view a"),
+        (("a.csv", "x.db"), "x.db' is not a data file"),
+        (("a.csv", "none.csv"), "no such file"),
+        (("a.csv", "empty"), "contains no data file"),
+    ],
+)
+def test_files_that_cannot_be_views(tmp_path: Path, names: tuple[str, ...], said: str) -> None:
+    for folder in ("d", "empty"):
+        tmp_path.joinpath(folder).mkdir()
+    for name in ("a.csv", "d/A.json", "x.db"):
+        tmp_path.joinpath(name).touch()
+    with pytest.raises(UsageError) as caught:
+        views_of([str(tmp_path / name) for name in names])
+    assert said in caught.value.message
+
+
+def parquet(folder: Path) -> bytes:
+    path = folder / "made.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT * FROM (VALUES (1), (2)) v(a)) TO '{path}'")
+    return path.read_bytes()
+
+
+def test_data_on_stdin_are_a_view(program: Program, tmp_path: Path) -> None:
+    tmp_path.joinpath("b.csv").write_text("a,z\n2,joined\n")
+    query = (
+        "-q",
+        "--format",
+        "csv",
+        "-c",
+        "select z from stdin join b using (a)",
+        "-c",
+        "select count(*) as n from stdin",
+    )
+    inputs: tuple[tuple[bytes, tuple[str, ...]], ...] = (
+        (b"a,x\n1,p\n2,q\n", ()),
+        (gzip.compress(b'[{"a":1},{"a":2}]'), ()),
+        (parquet(tmp_path), ()),
+        (b"a\tx\n1\tp,p\n2\tq,q\n", ("--input-format", "tsv")),
+    )
+    for data, options in inputs:
+        done = program("-", "b.csv", *options, *query, stdin=data)
+        assert (done.code, done.out, done.err) == (0, "z\njoined\nn\n2\n", "")
+
+
+@pytest.mark.parametrize(
+    ("argv", "data", "said"),
+    [
+        (("-", "-f", "-"), "a\n1\n", "stdin is data, it cannot be a script too"),
+        (("-", "-c", "from stdin"), "", "stdin has no data"),
+        (("-", "stdin.csv", "-c", "from stdin"), "a\n1\n", "would both be the view stdin"),
+        (("-", "-", "-c", "from stdin"), "a\n1\n", "only once"),
+        (("--input-format", "csv", "-c", "select 1"), "", "--input-format requires the TARGET -"),
+        (("stdin.csv", "https://host/v2", "-c", "select 1"), "", "'https://host/v2' is not a data file"),
+        (("-", "--input-format", "json", "-c", "from stdin"), "a,b\n", "error: stdin, record 1, byte 1"),
+    ],
+)
+def test_targets_that_cannot_be(program: Program, tmp_path: Path, argv: tuple[str, ...], data: str, said: str) -> None:
+    tmp_path.joinpath("stdin.csv").write_text("a\n1\n")
+    done = program(*argv, stdin=data)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_statements_come_from_the_terminal(tmp_path: Path) -> None:
+    command = f"printf 'a\\n6\\n7\\n' | {sys.executable} -m sqlshell -q --no-rc -"
+    terminal = Terminal(tmp_path, command=("sh", "-c", command))
+    try:
+        terminal.prompt()
+        terminal.enter("select product(a)::int as n from stdin;")
+        terminal.wait("42")
+        terminal.prompt()
+        terminal.type("\x04")
+        assert terminal.end() == 0
+    finally:
+        terminal.close()
+
+
+def test_without_a_terminal_statements_are_options(tmp_path: Path) -> None:
+    argv = (sys.executable, "-m", "sqlshell", "-")
+    done = subprocess.run(
+        argv,
+        input="a\n1\n",
+        cwd=tmp_path,
+        env=clean_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "stdin is data, and there is no terminal to read statements from" in done.stderr

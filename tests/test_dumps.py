@@ -1,0 +1,166 @@
+"""Data in scripts: COPY … FROM STDIN, dumps of PostgreSQL and of DuckDB."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.conftest import Program, Served
+from tests.terminal.query_buffer import psql_prompt
+
+SCRIPT = """create or replace table t (a int, b varchar);
+copy t from stdin; select 'first' as x;
+1\tselect 1;
+2\t\\N
+\\.
+COPY t (b, a) FROM STDIN WITH (FORMAT csv, HEADER);
+b,a
+"three
+3",3
+\\.
+\\copy t from stdin
+4\ta\\tb\\\\c\\q
+\\.
+\\if false
+copy t from stdin;
+5\tfalse
+\\.
+\\endif
+select * from t order by a;
+"""
+ROWS = 'x\nfirst\na,b\n1,select 1;\n2,\n3,"three\n3"\n4,a\tb\\cq\n'
+
+DUMP = """--
+-- PostgreSQL database dump
+--
+\\restrict abcDEF
+
+SET statement_timeout = 0;
+SET client_encoding = 'UTF8';
+SET standard_conforming_strings = on;
+SELECT pg_catalog.set_config('search_path', '', false);
+SET default_table_access_method = heap;
+
+CREATE TABLE public.accounts (
+    aid integer NOT NULL,
+    filler character(84)
+)
+WITH (fillfactor='100');
+ALTER TABLE public.accounts OWNER TO postgres;
+CREATE TABLE public.history (
+    mtime timestamp without time zone
+);
+COPY public.accounts (aid, filler) FROM stdin;
+1\t\\N
+2\tx
+\\.
+COPY public.history (mtime) FROM stdin;
+\\.
+ALTER TABLE ONLY public.accounts
+    ADD CONSTRAINT accounts_pkey PRIMARY KEY (aid);
+
+\\unrestrict abcDEF
+"""
+
+
+@pytest.mark.parametrize("way", ["-f", "-c", "stdin"])
+def test_data_in_a_script_are_loaded(program: Program, tmp_path: Path, way: str) -> None:
+    (tmp_path / "s.sql").write_text(SCRIPT)
+    given = {"-f": ("-f", "s.sql"), "-c": ("-c", SCRIPT), "stdin": ()}[way]
+    done = program("-q", "--format", "csv", *given, stdin=SCRIPT if way == "stdin" else None)
+    assert (done.code, done.out, done.err) == (0, ROWS, "")
+
+
+def test_data_go_to_a_served_table(program: Program, served: Served) -> None:
+    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    done = program("-q", "--format", "csv", "-c", SCRIPT, "-c", "drop table t", env=env)
+    assert (done.code, done.out, done.err) == (0, ROWS, "")
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\n\\.", "\n\\.\n"])
+@pytest.mark.parametrize("line", ["\n", "\r\n"])
+def test_the_end_of_the_data(program: Program, ending: str, line: str) -> None:
+    script = "create table t (a int, b varchar);\ncopy t from stdin;\n1\tx\n2\ty" + ending
+    script = script.replace("\n", line)
+    done = program("-q", "--format", "csv", "-f", "-", "-c", "select count(*) as n from t", stdin=script)
+    assert (done.code, done.out, done.err) == (0, "n\n2\n", "")
+
+
+def test_stdin_is_read_for_the_last_line_of_a_command(program: Program) -> None:
+    made, shown = ("-c", "create table t (a int)"), ("-c", "select sum(a) as s from t")
+    for copy in ("copy t from stdin", "copy t from stdin; select 1", "\\copy t from stdin", "\\copy t from pstdin"):
+        done = program("-q", "--format", "csv", *made, "-c", copy, *shown, stdin="1\n2\n")
+        assert done.code == 0 and done.out.endswith("s\n3\n"), (copy, done)
+    done = program("-q", stdin="create table t (a int);\n\\copy t from pstdin\n")
+    assert done.code == 2 and "the script itself is on stdin" in done.err
+
+
+def test_a_copy_that_fails_discards_its_data(program: Program) -> None:
+    script = "copy nothing from stdin;\nselect 1 as ran;\n\\.\ncopy t from stdin (nope 1);\nselect 2 as ran;\n\\.\n"
+    script += "select 3 as ran;\n"
+    done = program("-q", "--format", "csv", "--on-error", "continue", stdin=script)
+    assert (done.code, done.out) == (1, "ran\n3\n")
+    assert "<stdin>:3: error[42P01]" in done.err or "nothing" in done.err
+    done = program("-q", "--format", "csv", stdin=script)
+    assert done.out == "" and "were not run" in done.err
+
+
+def test_restricted_scripts_have_no_commands(program: Program) -> None:
+    script = "\\restrict k\n\\echo no\n\\unrestrict x\n\\unrestrict k\n\\echo yes\n"
+    done = program("-q", "--on-error", "continue", stdin=script)
+    assert (done.code, done.out) == (2, "yes\n")
+    assert "disabled by \\restrict" in done.err and "not the key" in done.err
+
+
+def test_a_dump_of_postgresql(program: Program, served: Served, tmp_path: Path) -> None:
+    (tmp_path / "dump.sql").write_text(DUMP)
+    shown = "select count(*) as n, count(filler) as f from public.accounts"
+    done = program("work.duckdb", "--format", "csv", "-f", "dump.sql", "-c", shown)
+    assert (done.code, done.out) == (0, "n,f\n2,1\n"), done
+    assert done.err.count("are skipped") == 1
+    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    drop = "drop table public.accounts; drop table public.history"
+    done = program("--format", "csv", "-f", "dump.sql", "-c", shown, "-c", drop, env=env)
+    assert (done.code, done.out) == (0, "n,f\n2,1\n"), done
+    done = program("work.duckdb", "-c", "insert into public.accounts values (1, null)")
+    assert done.code == 1 and "duplicate key" in done.err.lower()
+
+
+def test_a_dump_of_duckdb(program: Program, served: Served, tmp_path: Path) -> None:
+    with duckdb.connect() as made:
+        made.execute("create table exported (i int, b blob, t varchar, l int[], d decimal(10,2))")
+        made.execute(
+            "insert into exported values (1, '\\x01ab'::blob, 'x\"y', [1, 2], 1.10), (2, null, '', null, null)"
+        )
+        made.execute(f"export database '{tmp_path}/out'")
+    shown = "select * from exported order by i"
+    expected = 'i,b,t,l,d\n1,\\x016162,"x""y","[1,2]",1.10\n2,,"",,\n'
+    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    for target in ({}, env):
+        args = ("-f", "out/schema.sql", "-f", "out/load.sql", "-c", shown, "-c", "drop table exported")
+        done = program("-q", "--format", "csv", *args, env=target)
+        assert (done.code, done.out, done.err) == (0, expected, ""), done
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (shutil.which("pg_dump") and shutil.which("initdb")), reason="needs PostgreSQL")
+def test_what_pg_dump_writes_of_pgbench(program: Program, tmp_path: Path) -> None:
+    with psql_prompt() as (folder, _):
+        reach = ("-h", str(folder), "-U", "postgres")
+        subprocess.run(["pgbench", *reach, "-i", "-q", "postgres"], check=True, capture_output=True)
+        dump = subprocess.run(["pg_dump", *reach, "-t", "pgbench*", "postgres"], check=True, capture_output=True)
+    (tmp_path / "dump.sql").write_bytes(dump.stdout)
+    shown = "select count(*) as n, count(distinct aid) as d, sum(abalance) as s from public.pgbench_accounts"
+    done = program("--format", "csv", "-f", "dump.sql", "-c", shown)
+    assert (done.code, done.out) == (0, "n,d,s\n100000,100000,0\n"), done
+
+
+def test_a_restriction_is_not_replaced_by_another(program: Program) -> None:
+    script = "\\restrict k\n\\restrict mine\n\\unrestrict mine\n\\echo no\n\\unrestrict k\n\\echo yes\n"
+    done = program("--on-error", "continue", stdin=script)
+    assert done.out == "yes\n"
+    assert done.err.count("disabled by \\restrict") == 2 and "not the key" in done.err

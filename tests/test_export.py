@@ -1,0 +1,128 @@
+"""sqlshell export: complete files, interrupted exports that continue, and those that cannot continue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Done, Program, Served
+from tests.test_loading import Plain
+
+QUERY = "select i, 'x' || i as s from range(5000) r(i) order by i -- all"
+EXPECTED = "i,s\n" + "".join(f"{i},x{i}\n" for i in range(5000))
+
+
+@pytest.fixture
+def between(served: Served) -> Iterator[Plain]:
+    opened = Plain(served)
+    yield opened
+    opened.close()
+
+
+class Exports:
+    """Exports of QUERY to o.csv, from a service whose connection may break."""
+
+    def __init__(self, program: Program, between: Plain, served: Served, folder: Path) -> None:
+        self._program = program
+        self._env = {"SQLSHELL_URL": between.url, "SQLSHELL_TOKEN": served.token}
+        self._between = between
+        self.file = folder / "o.csv"
+        self.parts = folder / "o.csv.parts"
+
+    def run(self, *options: str, query: str = QUERY, file: str = "o.csv", breaks_at: int | None = None) -> Done:
+        self._between.drops = b"" if breaks_at is None else b"partitionID=%d" % breaks_at
+        return self._program("export", "--query", query, "-o", file, "--retries", "0", *options, env=self._env)
+
+
+@pytest.fixture
+def exports(program: Program, between: Plain, served: Served, tmp_path: Path) -> Exports:
+    return Exports(program, between, served, tmp_path)
+
+
+def test_an_interrupted_export_continues(exports: Exports) -> None:
+    exports.file.write_text("kept")
+    done = exports.run(breaks_at=3)
+    assert (done.code, done.out) == (3, "")
+    assert f"3 of 5 partitions are kept in {exports.parts.name}; continue with --resume" in done.err
+    assert exports.file.read_text() == "kept"
+    first, *lines = [json.loads(line) for line in (exports.parts / "manifest.jsonl").read_text().splitlines()]
+    assert (first["counts"], [line["partition"] for line in lines]) == ([1000] * 5, [0, 1, 2])
+    assert exports.parts.stat().st_mode & 0o077 == 0
+    with (exports.parts / "manifest.jsonl").open("a") as file:
+        file.write('{"partition":3,"byt')
+    done = exports.run("--resume")
+    assert (done.code, done.out) == (0, "")
+    assert "3 of 5 partitions are here already" in done.err
+    assert "5,000 rows written to o.csv" in done.err
+    assert exports.file.read_text() == EXPECTED
+    assert not exports.parts.exists()
+
+
+def test_what_cannot_continue_says_why(exports: Exports) -> None:
+    assert "there is no interrupted export to o.csv" in exports.run("--resume").err
+    exports.run(breaks_at=2)
+    assert "the statement is not the one" in exports.run("--resume", query="select 1").err
+    manifest = exports.parts / "manifest.jsonl"
+    kept = manifest.read_text()
+    exports.parts.joinpath("1").write_bytes(b"{}")
+    done = exports.run("--resume")
+    assert (done.code, "1 is damaged" in done.err, exports.file.exists()) == (1, True, False)
+    first = json.loads(kept.splitlines()[0])
+    manifest.write_text(kept.replace(first["statement_id"], "00000000-0000-4000-8000-000000000000"))
+    done = exports.run("--resume")
+    assert done.code == 3
+    assert "has expired at the service\nhelp: run the statement again: start again without --resume" in done.err
+    manifest.write_text(kept.replace('"target":"http', '"target":"https'))
+    assert "are from another service" in exports.run("--resume").err
+    exports.parts.joinpath("mine").touch()
+    assert "contains mine, which is not of an export" in exports.run().err
+    exports.parts.joinpath("mine").unlink()
+    assert exports.run().code == 0
+    assert exports.file.read_text() == EXPECTED
+    assert not exports.parts.exists()
+
+
+def test_exports_that_need_no_partitions(program: Program, tmp_path: Path) -> None:
+    done = program("export", "--query", "select 1 as a, 'x;y' as b;", "-o", "a.jsonl")
+    assert (done.code, done.err) == (0, "1 row written to a.jsonl\n")
+    assert tmp_path.joinpath("a.jsonl").read_text() == '{"a":1,"b":"x;y"}\n'
+    program("t.db", "-c", "create table t as from range(20000) r(i)")
+    done = program("export", "t.db", "--table", "t", "-o", "t.csv")
+    assert (done.code, done.err) == (0, "20,000 rows written to t.csv\n")
+    done = program("export", "t.db", "--table", "t", "-o", "t.csv", "--resume")
+    assert (done.code, "the local service keeps no results for another run" in done.err) == (2, True)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a.jsonl", "t.csv", "t.db"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("-o", "a.csv"), "either --query or --table"),
+        (("--query", "select 1", "--table", "t", "-o", "a.csv"), "either --query or --table"),
+        (("--query", "select 1; select 2", "-o", "a.csv"), "exactly one statement"),
+        (("--query", "\\q", "-o", "a.csv"), "exactly one statement"),
+        (("--query", "create table t (i int)", "-o", "a.csv"), "export: CREATE TABLE is not a query"),
+        (("--query", "select 1", "-o", "a.foo"), "unknown file extension .foo"),
+        (("--query", "select 1", "-o", "/dev/stdout", "--format", "csv"), "writes to a file"),
+        (("--query", "select 1", "-o", "none/a.csv"), "its directory does not exist"),
+    ],
+)
+def test_wrong_exports(program: Program, tmp_path: Path, options: tuple[str, ...], said: str) -> None:
+    done = program("export", *options)
+    assert done.code in {1, 2}
+    assert said in done.err
+    assert not tmp_path.joinpath("a.csv").exists()
+
+
+def test_only_statements_with_rows_are_sent(program: Program, tmp_path: Path) -> None:
+    program("t.db", "-c", "create table t (i int)")
+    done = program("export", "t.db", "--query", "drop table t", "-o", "a.csv")
+    assert (done.code, done.err.partition("\n")[0]) == (2, "error: export: DROP TABLE is not a query")
+    done = program("export", "t.db", "--query", "insert into t values (7) returning i", "-o", "a.csv")
+    assert (done.code, tmp_path.joinpath("a.csv").read_text()) == (0, "i\n7\n")
+    done = program("t.db", stdin="drop table t\n\\export b.csv\n")
+    assert (done.code, done.err.partition("\n")[0]) == (2, "<stdin>:1: error: \\export: DROP TABLE is not a query")
+    assert program("t.db", "--format", "csv", "-c", "select i from t").out == "i\n7\n"

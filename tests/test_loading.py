@@ -1,0 +1,414 @@
+"""Files loaded into tables: \\copy and `sqlshell import`, on the embedded service, a served one, and any other."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import PIPE
+
+import duckdb
+import pytest
+
+from sqlshell.errors import ConnectionBroken, ConnectionFailed, ShellError, StatementError
+from sqlshell.shell.loading.sending import Batch
+from tests.conftest import Done, Program, Served, serve, start, stop
+from tests.service.client import Client
+
+TABLE = (
+    "create or replace table t (id bigint, name varchar, price decimal(20,2), x double, day date, happened timestamp, "
+    "zoned timestamptz, flag boolean, data blob, tags varchar[], s struct(a int, b varchar), m map(varchar, int), "
+    "t9 timestamp_ns, huge hugeint, u uuid)"
+)
+VALUES = (
+    "(1, 'a, \"b\"\n''c'' \\ ; -- \u00fc', 1.10, 0.1, date '2024-02-29', timestamp '2024-01-02 03:04:05.678', "
+    "timestamptz '2024-01-02 03:04:05+01', true, '\\x00\\xFFa'::blob, ['x', null, 'it''s'], {a: 1, b: 'q''\"'}, "
+    "map {'k': 1, 'l': null}, timestamp_ns '2024-01-02 03:04:05.123456789', 170141183460469231731687303715884105727, "
+    "'00000000-0000-0000-0000-000000000001'::uuid), "
+    "(2, '', -3, 'nan', null, null, null, false, ''::blob, [], {a: null, b: null}, map {}, null, -1, null), "
+    "(3, null, null, '-inf', null, null, null, null, null, null, null, null, null, null, null)"
+)
+
+
+class Plain:
+    """A service behind a proxy that hides what the service announces: any other service."""
+
+    def __init__(self, served: Served) -> None:
+        self._port = int(served.url.rpartition(":")[2].split("/")[0])
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._server.getsockname()[1]}"
+        self.drops = b""
+        """The connection breaks when this was sent, before an answer to it."""
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        # Closing alone does not end accept().
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                here, _ = self._server.accept()
+            except OSError:
+                return
+            there = socket.create_connection(("127.0.0.1", self._port))
+            threading.Thread(target=self._connect, args=(here, there), daemon=True).start()
+
+    def _connect(self, here: socket.socket, there: socket.socket) -> None:
+        with here, there:
+            back = threading.Thread(target=self._carry, args=(there, here), daemon=True)
+            back.start()
+            self._carry(here, there)
+            back.join()
+
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        try:
+            while data := source.recv(1 << 16):
+                data = data.replace(b", copy", b", nope")
+                target.sendall(data.replace(f":{self.url.rpartition(':')[2]}\r\n".encode(), b":%d\r\n" % self._port))
+                if self.drops and self.drops in data:
+                    break
+        except OSError:
+            pass
+        finally:
+            for each in (source, target):
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    running = serve(tmp_path_factory.mktemp("loading"))
+    yield running
+    stop(running)
+
+
+@pytest.fixture
+def plain(service: Served) -> Iterator[Plain]:
+    made = Plain(service)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["embedded", "served", "plain"])
+def where(request: pytest.FixtureRequest, service: Served, plain: Plain, program: Program) -> Where:
+    url = {"embedded": "work.duckdb", "served": service.url, "plain": plain.url}[request.param]
+    return Where(program, url, service.token)
+
+
+class Where:
+    """A service, and the program to use it with."""
+
+    def __init__(self, program: Program, target: str, token: str) -> None:
+        self.target = target
+        self._program = program
+        self._env = {"SQLSHELL_TOKEN": token} if "://" in target else {}
+
+    def __call__(self, *argv: str, stdin: str | bytes | None = None, code: int = 0) -> Done:
+        done = self._program(*argv, stdin=stdin, env=self._env)
+        assert done.code == code, done
+        return done
+
+    def run(self, *commands: str, stdin: str | bytes | None = None, code: int = 0) -> Done:
+        args = [word for command in commands for word in ("-c", command)]
+        return self(self.target, "--format", "csv", "--timezone", "UTC", *args, stdin=stdin, code=code)
+
+    def load(self, file: str, *options: str, stdin: str | bytes | None = None, code: int = 0) -> Done:
+        return self("import", file, self.target, "--timezone", "UTC", "--table", "t", *options, stdin=stdin, code=code)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "json", "jsonl", "csv.gz", "parquet", "csv.zst"])
+def test_every_type_comes_back_as_it_went_out(where: Where, tmp_path: Path, ending: str) -> None:
+    file = tmp_path / f"out.{ending}"
+    where.run(TABLE, f"insert into t values {VALUES}")
+    before = where.run("select * from t order by id")
+    if ending in {"parquet", "csv.zst"}:
+        with duckdb.connect() as made:
+            # The engine's own writer; what Parquet does not hold is text.
+            replaced = "huge::varchar as huge, t9::varchar as t9, u::varchar as u"
+            if ending == "csv.zst":
+                replaced += ", '\\x' || hex(data) as data, to_json(tags) as tags, to_json(s) as s, to_json(m) as m"
+            made.execute(TABLE)
+            made.execute("set timezone = 'UTC'")
+            made.execute(f"insert into t values {VALUES}")
+            made.execute(f"copy (select * replace ({replaced}) from t order by id) to '{file}'")
+    else:
+        where(
+            where.target,
+            "--timezone",
+            "UTC",
+            "-c",
+            "select * from t order by id",
+            "-o",
+            f"x.{ending.split('.', maxsplit=1)[0]}",
+        )
+        data = (tmp_path / f"x.{ending.split('.', maxsplit=1)[0]}").read_bytes()
+        file.write_bytes(gzip.compress(data, mtime=0) if ending.endswith("gz") else data)
+    where.run("truncate t")
+    assert "3 rows loaded into t" in where.load(file.name).err
+    assert where.run("select * from t order by id").out == before.out
+
+
+def test_columns_are_matched_by_name_and_shown(where: Where, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('B;A\nx;1\n"y;z";2\n')
+    where.run("create or replace table t (a int, b varchar, c int default 5)")
+    shown = where.load("a.csv", "--dry-run")
+    assert "B VARCHAR -> b VARCHAR" in shown.err and "c" in shown.err.splitlines()[-1]
+    assert where.run("select count(*) as n from t").out == "n\n0\n"
+    where.load("a.csv")
+    assert where.run("select * from t order by a").out == "a,b,c\n1,x,5\n2,y;z,5\n"
+
+
+def test_a_table_is_created(where: Where, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"i": 1, "l": [1.5], "o": {"k": "v"}}, {"i": 2}]')
+    where.run("drop table if exists t")
+    where.load("a.json", "--create")
+    assert where.run("select i, l[1] as x, o.k as k from t order by i").out == "i,x,k\n1,1.5,v\n2,,\n"
+    assert "already exists" in where.load("a.json", "--create", code=1).err
+
+
+def test_bad_rows_are_named_and_nothing_is_sent(where: Where, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('a,b\n1,"x\ny"\nfoo,y\n3\n4,z\n')
+    where.run("create or replace table t (a int, b varchar)")
+    done = where.load("a.csv", "--max-errors", "1", "--rejects", "bad.csv", code=1)
+    assert 'a.csv, line 4, column a: Could not convert string "foo"' in done.err and "line 5" in done.err
+    assert "nothing was sent" in done.err
+    assert where.run("select count(*) as n from t").out == "n\n0\n"
+    rejected = (tmp_path / "bad.csv").read_text().splitlines()
+    assert rejected[0] == "file,line,column,error,row" and [line.split(",")[1] for line in rejected[1:]] == ["4", "5"]
+    done = where.load("a.csv", "--max-errors", "2")
+    assert "2 rows of a.csv skipped" in done.err and "2 rows loaded" in done.err
+    assert where.run("select * from t order by a").out == 'a,b\n1,"x\ny"\n4,z\n'
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_bad_records_are_named(where: Where, tmp_path: Path, ending: str) -> None:
+    rows = [{"a": "1", "b": "x"}, {"a": "foo", "b": "y"}, {"a": "3", "b": None}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    if ending == "parquet":
+        duckdb.sql(f"copy (from '{tmp_path}/a.jsonl') to '{tmp_path}/a.parquet'")
+    where.run("create or replace table t (a int, b varchar)")
+    done = where.load(f"a.{ending}", code=1)
+    assert (
+        f"a.{ending}, {'record' if ending == 'jsonl' else 'row'} 2, column a: cannot convert 'foo' to INTEGER"
+        in done.err
+    )
+    where.load(f"a.{ending}", "--max-errors", "1")
+    assert where.run("select * from t order by a").out == "a,b\n1,x\n3,\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (b"a,b\n1,x\n2,y\n", ()),
+        (gzip.compress(b"a,b\n1,x\n2,y\n", mtime=0), ()),
+        (b'{"a": 1, "b": "x"}\n{"a": 2, "b": "y"}\n', ()),
+        (b"1\tx\n2\ty\n", ("--input-format", "text")),
+        (b"1|x\n2|y\n", ("--with", "FORMAT csv, HEADER false, DELIMITER '|'")),
+    ],
+)
+def test_stdin_is_loaded(where: Where, data: bytes, options: tuple[str, ...]) -> None:
+    where.run("create or replace table t (a int, b varchar)")
+    assert "2 rows loaded" in where.load("-", *options, stdin=data).err
+    assert where.run("select * from t order by a").out == "a,b\n1,x\n2,y\n"
+
+
+def test_psql_options_are_taken(where: Where, tmp_path: Path) -> None:
+    (tmp_path / "a b.txt").write_text("1;NULL;'it''s'\n2;;x\n")
+    where.run("create or replace table t (a int, b varchar, c varchar)")
+    where.run("\\copy t (a, b, c) from 'a b.txt' with (format csv, delimiter ';', null 'NULL', quote '''')")
+    where.run("\\copy t from 'a b.txt' delimiter as ';' csv quote '''' null as 'NULL'")
+    assert where.run("select distinct * from t order by a").out == 'a,b,c\n1,,it\'s\n2,"",x\n'
+    (tmp_path / "plain").write_text("3\t\\N\ttab\\there\\\\n\\n\n")
+    where.run("truncate t", "\\copy t from plain")
+    assert where.run("from t").out == 'a,b,c\n3,,"tab\there\\n\n"\n'
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("\\copy", "\\copy requires a table"),
+        ("\\copy t", "expected FROM or TO"),
+        ("\\copy t from", "expected a file"),
+        ("\\copy t from 'none.csv'", "no such file"),
+        ("\\copy t from '.'", "is a directory"),
+        ("\\copy t from 'a.csv' (format xml)", "unknown format 'xml'"),
+        ("\\copy t from 'a.csv' (delimiter 'ab')", "single one-byte character"),
+        ("\\copy t from 'a.csv' (nothing 1)", "unknown option 'nothing'"),
+        ("\\copy t from 'a.csv' (header maybe)", "true or false"),
+        ("\\copy t from 'a.csv' (max_errors x)", "a number of rows"),
+        ("\\copy t from 'a.csv' (resume)", "there is no unfinished load"),
+        ("\\copy t from program 'exit 3'", "exited with code 3"),
+        ("\\copy t (nope) from 'a.csv'", "has no column 'nope'"),
+        ("\\copy t from 'b.csv'", "has no column 'z'"),
+        ("\\copy no_such from 'a.csv'", "no_such"),
+        ("\\copy t from 'bad.parquet'", "cannot read bad.parquet"),
+        ("\\copy t from 'bad.json'", "cannot read bad.json"),
+        ("\\copy t from stdout", "expected STDIN"),
+    ],
+)
+def test_bad_commands(program: Program, tmp_path: Path, command: str, said: str) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,x\n")
+    (tmp_path / "b.csv").write_text("a,z\n1,x\n")
+    (tmp_path / "bad.parquet").write_text("nothing")
+    (tmp_path / "bad.json").write_text('{"a": 1')
+    done = program("w.duckdb", "-c", "create table t (a int, b varchar)", "-c", command)
+    assert done.code in {1, 2} and said in done.err, done
+
+
+def test_the_policy_is_asked(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    program("w.duckdb", "-c", "create table t (a int)")
+    done = program("import", "a.csv", "w.duckdb", "--table", "t", "--read-only")
+    assert done.code == 2 and "allows only statements that read" in done.err
+    done = program("w.duckdb", "--no-commands", "-c", "\\copy t from 'a.csv'")
+    assert done.code == 2 and "--no-commands" in done.err
+
+
+def big(tmp_path: Path, rows: int = 30_000) -> None:
+    text = "".join(f"{number},{'x' * 40}\n" for number in range(rows))
+    (tmp_path / "big.csv").write_text(f"a,b\n{text}")
+
+
+def test_many_statements_in_order_and_what_is_unknown_is_not_sent_again(
+    plain: Plain, service: Served, program: Program, tmp_path: Path
+) -> None:
+    where = Where(program, plain.url, service.token)
+    big(tmp_path)
+    where.run("create or replace table t (a int, b varchar)")
+    plain.drops = b"(15000, "
+    done = where.load("big.csv", code=3)
+    assert "unknown" in done.err and "are in t" in done.err
+    plain.drops = b""
+    there = int(where.run("select count(*) as n from t").out.split()[1])
+    assert 0 < there < 30_000
+    # A part of them is told as unknown, and is there or not; who goes on has to say it.
+    done = where.load("big.csv", "--resume", code=2)
+    assert "--unknown skip" in done.err
+    first = done.err.split("rows ")[1].split(" to ")[0].replace(",", "")
+    arrived = where.run(f"select count(*) as n from t where a = {int(first) - 1}").out.split()[1] == "1"
+    done = where.load("big.csv", "--resume", "--unknown", "skip" if arrived else "send")
+    assert "30,000 rows loaded into t" in done.err
+    assert where.run("select count(*) as n, count(distinct a) as d from t").out == "n,d\n30000,30000\n"
+    assert "there is no unfinished load" in where.load("big.csv", "--resume", code=2).err
+
+
+@pytest.mark.parametrize(
+    ("error", "arrived", "unknown"),
+    [
+        (ConnectionFailed("connection refused by the service"), False, False),
+        # The service died while it ran the statement.
+        (ConnectionFailed("connection refused by the service"), True, True),
+        (ConnectionBroken("the connection was closed"), False, True),
+        (StatementError("a value is wrong"), True, False),
+    ],
+)
+def test_what_a_service_may_have_carried_out_is_unknown(error: ShellError, arrived: bool, unknown: bool) -> None:
+    assert Batch((0, 1), error, arrived).unknown is unknown
+
+
+def test_a_load_goes_on_behind_the_last_confirmed_statement(
+    plain: Plain, service: Served, program: Program, tmp_path: Path
+) -> None:
+    where = Where(program, plain.url, service.token)
+    big(tmp_path)
+    where.run("create or replace table t (a int check (a <> 25000), b varchar)")
+    done = where.load("big.csv", code=1)
+    assert "continue with --resume" in done.err
+    there = int(where.run("select count(*) as n from t").out.split()[1])
+    assert f"{there:,} rows of big.csv are in t" in done.err and there > 0
+    where.run("create or replace table u as from t", "create or replace table t (a int, b varchar)")
+    where.run("insert into t from u")
+    with (tmp_path / "big.csv").open("a") as file:
+        file.write("1,x\n")
+    assert "the file has changed" in where.load("big.csv", "--resume", code=2).err
+    big(tmp_path)
+    assert "30,000 rows loaded" in where.load("big.csv", "--resume").err
+    assert where.run("select count(*) as n, count(distinct a) as d from t").out == "n,d\n30000,30000\n"
+
+
+def test_a_transcript_does_not_load_again(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    program("w.duckdb", "-c", "create table t (a int)")
+    program("w.duckdb", "-c", "\\transcript log", "-c", "\\copy t from 'a.csv'")
+    done = program("replay", "log", "w.duckdb")
+    assert done.code == 1 and "not run: the rows of a load are not recorded" in done.out
+    assert program("w.duckdb", "-c", "from t", "--format", "csv").out == "a\n1\n"
+
+
+def test_a_directory_is_a_target(program: Program, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    assert "contains no data file" in program("data", "-c", "select 1").err
+    (folder / "a.csv").write_text("i,t\n1,x\n")
+    (folder / "b.json.gz").write_bytes(gzip.compress(b'{"i": 1, "u": "y"}', mtime=0))
+    (folder / "notes.txt").write_text("no data")
+    done = program("data", "--format", "csv", "-c", "select t, u from a join b using (i)")
+    assert (done.code, done.out) == (0, "t,u\nx,y\n")
+    (folder / "A.tsv").write_text("i\n1\n")
+    done = program("data", "-c", "select 1")
+    assert done.code == 2 and "would both be the view" in done.err
+
+
+def test_ctrl_c_says_how_many_rows_are_in_the_table(
+    plain: Plain, service: Served, program: Program, tmp_path: Path
+) -> None:
+    where = Where(program, plain.url, service.token)
+    big(tmp_path, 60_000)
+    where.run("create or replace table t (a int, b varchar)")
+    running = start(
+        tmp_path, "import", "big.csv", plain.url, "--table", "t", env={"SQLSHELL_TOKEN": service.token}, stderr=PIPE
+    )
+    with Client(service) as client:
+        while client.rows("select count(*) from t") == [["0"]]:
+            assert running.poll() is None
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(None, 60)
+        assert running.wait() == 130
+        there = int(client.rows("select count(*) from t")[0][0] or 0)
+    assert 0 < there < 60_000
+    assert f"{there:,} rows of big.csv are in t" in err.decode()
+    assert "60,000 rows loaded" in where.load("big.csv", "--resume").err
+    assert where.run("select count(*) as n, count(distinct a) as d from t").out == "n,d\n60000,60000\n"
+
+
+def test_rows_are_not_loaded_into_a_database_that_is_lost(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    done = program("import", "t.csv", "--table", "t", "--create")
+    assert (done.code, done.out) == (2, "")
+    assert "TARGET is missing; a database in memory would lose the rows" in done.err
+    assert program("import", "t.csv", "--table", "t", "--create", "--dry-run").code == 0
+
+
+def test_a_missing_file_creates_no_database(program: Program, tmp_path: Path) -> None:
+    done = program("import", "nofile.csv", "n.duckdb", "--table", "t")
+    assert (done.code, done.out) == (2, "")
+    assert "no such file: nofile.csv" in done.err
+    assert not (tmp_path / "n.duckdb").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "option"),
+    [
+        (("import", "t.csv", "w.duckdb", "--table", "t", "--describe"), "--describe"),
+        (("import", "t.csv", "w.duckdb", "--table", "t", "-1"), "-1"),
+        (("export", "w.duckdb", "--table", "t", "-o", "out.csv", "--checkpoint", "c"), "--checkpoint"),
+    ],
+)
+def test_options_that_do_not_apply_are_refused(
+    program: Program, tmp_path: Path, argv: tuple[str, ...], option: str
+) -> None:
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    done = program(*argv)
+    assert (done.code, done.out) == (2, "")
+    assert f"{option} does not apply to sqlshell {argv[0]}" in done.err
+    assert not (tmp_path / "w.duckdb").exists()

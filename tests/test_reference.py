@@ -1,0 +1,113 @@
+"""The command line as data, completion scripts and the man page: all say what --help says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlshell.config.settings import SETTINGS
+from sqlshell.launch.subcommands import SUBCOMMANDS
+from sqlshell.shell.commands import BUILTIN
+from tests.conftest import Program
+
+
+@pytest.fixture
+def spec(program: Program) -> dict[str, Any]:
+    done = program("--spec")
+    assert (done.code, done.err) == (0, "")
+    return json.loads(done.out)  # type: ignore[no-any-return]
+
+
+def test_the_spec_has_every_option_and_command(spec: dict[str, Any], program: Program) -> None:
+    names = {name for option in spec["options"] for name in option["names"]}
+    assert {flag for setting in SETTINGS for flag in setting.flags} < names
+    assert {"-c", "--file", "-h", "--spec"} < names
+    assert [item["name"] for item in spec["commands"]] == [item.name for item in BUILTIN]
+    assert [item["name"] for item in spec["subcommands"]] == list(SUBCOMMANDS)
+    shown = program("--help").out
+    assert all(name in shown for name in names)
+    serve = next(item for item in spec["subcommands"] if item["name"] == "serve")
+    role = next(option for option in serve["options"] if "--role" in option["names"])
+    assert role["choices"] == ["reader", "writer", "owner"]
+    of_format = next(option for option in spec["options"] if "--format" in option["names"])
+    assert {"csv", "html"} <= set(of_format["choices"])
+    assert of_format["environment"] == "SQLSHELL_FORMAT"
+
+
+def completed(script: str, words: list[str], folder: Path) -> set[str]:
+    """What bash offers for the last of the words."""
+    line = " ".join(f"'{word}'" for word in words)
+    text = (
+        f"{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _sqlshell; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    )
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, cwd=folder, check=True)
+    assert done.stderr == ""
+    return set(done.stdout.splitlines())
+
+
+def test_bash(program: Program, tmp_path: Path) -> None:
+    script = program("completion", "bash").out
+    (tmp_path / "data.csv").touch()
+    assert {"--format", "--from"} & completed(script, ["sqlshell", "--fo"], tmp_path) == {"--format"}
+    assert completed(script, ["sqlshell", "--format", "js"], tmp_path) == {"json", "jsonl"}
+    assert completed(script, ["sqlshell", "-f", "da"], tmp_path) == {"data.csv"}
+    (tmp_path / "my file.sql").touch()
+    assert completed(script, ["sqlshell", "-f", "my"], tmp_path) == {"my file.sql"}
+    assert completed(script, ["sqlshell", "d"], tmp_path) == {"data.csv", "doctor", "download"}
+    assert completed(script, ["sqlshell", "serve", "--ro"], tmp_path) == {"--role"}
+    assert completed(script, ["sqlshell", "serve", "--role", "w"], tmp_path) == {"writer"}
+    assert completed(script, ["sqlshell", "config", "s"], tmp_path) == {"show", "settings"}
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_read_their_script(program: Program, tmp_path: Path, shell: str) -> None:
+    done = program("completion", shell)
+    assert done.code == 0
+    assert "--format" in done.out or "-l format" in done.out
+    found = shutil.which(shell)
+    if found is None:
+        pytest.skip(f"{shell} is not installed")
+    path = tmp_path / "script"
+    path.write_text(done.out)
+    checked = subprocess.run([found, "-n", str(path)], capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_completes(program: Program, tmp_path: Path) -> None:
+    path = tmp_path / "script"
+    path.write_text(program("completion", "fish").out)
+    for line, expected in (
+        ("sqlshell --form", "--format"),
+        ("sqlshell --format js", "jsonl"),
+        ("sqlshell doc", "doctor"),
+        ("sqlshell serve --rol", "--role"),
+    ):
+        asked = f"source {path}; complete -C '{line}'"
+        done = subprocess.run(["fish", "-N", "-c", asked], capture_output=True, text=True, check=True)
+        assert expected in {row.split("\t")[0] for row in done.stdout.splitlines()}, line
+
+
+def test_an_unknown_shell(program: Program) -> None:
+    done = program("completion", "tcsh")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "error: no completion for tcsh\nhelp: shells: bash, zsh, fish\n"
+
+
+def test_the_man_page(program: Program, tmp_path: Path) -> None:
+    done = program("man")
+    assert done.code == 0 and done.out.isascii()
+    assert all(f"\\e{item.name.replace('-', chr(92) + '-')}" in done.out for item in BUILTIN)
+    formatter = shutil.which("groff")
+    if formatter is None:
+        pytest.skip("groff is not installed")
+    path = tmp_path / "sqlshell.1"
+    path.write_text(done.out)
+    shown = subprocess.run([formatter, "-man", "-Tutf8", "-ww", str(path)], capture_output=True, text=True, check=True)
+    assert shown.stderr == ""
+    assert "show the result of an earlier statement" in " ".join(shown.stdout.lower().split())
