@@ -214,10 +214,10 @@ ALLOWED = [
 ]
 
 
-@pytest.mark.parametrize("sql", ALLOWED)
-def test_ordinary_statements_run(gated: Served, sql: str) -> None:
+def test_ordinary_statements_run(gated: Served) -> None:
     with Client(gated, session="ordinary") as client:
-        assert client.state(sql) == "00000", client.run(sql)
+        answers = [(sql, client.run(sql)) for sql in ALLOWED]
+    assert [(sql, answer) for sql, answer in answers if answer["sqlState"] != "00000"] == []
 
 
 READER = [
