@@ -18,6 +18,7 @@ from sqlshell.origin import Own
 from sqlshell.output.csv_file import write_csv_file
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.result import Column, Result, StoredColumn
+from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.scratch import scratch
 from sqlshell.sql.duckdb_csv import PADDING, distinct_for_duckdb, select_from_csv
 from sqlshell.sql.duckdb_types import BYTES, TEXT, duckdb_type, is_nested
@@ -31,6 +32,8 @@ DISK_BYTES: Final = 16 << 30
 
 SMALL: Final = 8 << 20
 """A result with at most this many bytes of text is kept in memory."""
+
+MEMORY: Final = "1GB"
 
 _NANOSECONDS: Final = {"TIME": "TIME_NS", "TIMESTAMP": "TIMESTAMP_NS", "TIMESTAMP_LTZ": "TIMESTAMPTZ_NS"}
 
@@ -151,13 +154,10 @@ def _loaded(rows: Path, query: str) -> tuple[duckdb.DuckDBPyConnection, str]:
     import duckdb
 
     small = rows.stat().st_size <= SMALL
-    connection = duckdb.connect(
-        ":memory:" if small else str(rows.with_suffix(".duckdb")), config={"autoinstall_known_extensions": "false"}
+    connection = isolated_duckdb(
+        MEMORY, files=[rows], spilled=rows.parent, database=None if small else rows.with_suffix(".duckdb")
     )
     try:
-        connection.execute("SET TimeZone = 'UTC'")
-        # In an interactive Python DuckDB prints progress to stdout.
-        connection.execute("SET enable_progress_bar = false")
         connection.execute(f"CREATE TABLE result AS {query}")
     except duckdb.Error as error:
         connection.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sqlshell.dbapi.binding import Parameters, RowInsert
+from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.scratch import scratch
 from sqlshell.sql.duckdb_csv import select_from_csv
 from sqlshell.sql.duckdb_types import BYTES, TEXT
@@ -23,6 +24,8 @@ EXTENSION: Final = "copy"
 
 FILE: Final = "rows.parquet"
 """The name of the attachment."""
+
+MEMORY: Final = "512MB"
 
 LEAST_ROWS: Final = 4_000
 """With fewer rows INSERT is faster than importing DuckDB and writing a file."""
@@ -110,12 +113,9 @@ def _column(values: Sequence[Any]) -> tuple[list[str] | None, str]:
 
 
 def _convert(source: Path, place: Path, types: Sequence[str]) -> None:
-    import duckdb
-
     names = [f"c{number}" for number in range(len(types))]
     query = select_from_csv(str(source), names, types)
-    with duckdb.connect(config={"threads": "2", "autoinstall_known_extensions": "false"}) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
+    with isolated_duckdb(MEMORY, files=[source, place], spilled=source.parent) as connection:
         connection.execute(f"COPY ({query}) TO {literal(str(place))} (FORMAT parquet)")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ from sqlshell.errors import OutputError
 from sqlshell.interface.models import Rows
 from sqlshell.interface.strings import literal
 from sqlshell.result import StoredColumn
+from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 
 if TYPE_CHECKING:
     import duckdb
@@ -74,30 +74,7 @@ def opened(place: Path, *, large: bool = False, spilled: Path | None = None) -> 
     """An instance of DuckDB that may read one file, and write temporary files in the folder `spilled` if given; `large`
     gives strings in Arrow streams offsets of 64 bits.
     """
-    import duckdb
-
-    root = duckdb.connect(
-        ":memory:",
-        config={
-            "threads": str(min(2, os.cpu_count() or 1)),
-            "memory_limit": MEMORY,
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "enable_external_file_cache": "false",
-            "python_enable_replacements": "false",
-        },
-    )
-    spills = [f"max_temp_directory_size = '{SPILLED}'"] if spilled is not None else []
-    for setting in (
-        f"temp_directory = {literal(str(spilled or ''))}",
-        *spills,
-        "parquet_metadata_cache = true",
-        f"arrow_large_buffer_size = {large}",
-        "TimeZone = 'UTC'",
-        "enable_progress_bar = false",
-        f"allowed_paths = [{literal(str(place))}]",
-        "enable_external_access = false",
-        "lock_configuration = true",
-    ):
-        root.execute(f"SET {setting}")
-    return root
+    settings = {"parquet_metadata_cache": "true", "arrow_large_buffer_size": str(large)}
+    if spilled is not None:
+        settings["max_temp_directory_size"] = literal(SPILLED)
+    return isolated_duckdb(MEMORY, files=[place], spilled=spilled, settings=settings)

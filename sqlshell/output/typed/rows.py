@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shutil
 import weakref
@@ -17,6 +16,7 @@ from sqlshell.output.writer import WriterOptions
 from sqlshell.output.writers.column_names import distinct_in_any_case
 from sqlshell.output.writers.delimited import CsvWriter
 from sqlshell.result import Batch, Column, StoredColumn
+from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.scratch import scratch
 from sqlshell.sql.duckdb_csv import PADDING, select_from_csv
 from sqlshell.sql.identifiers import always_quoted, literal
@@ -59,7 +59,7 @@ class TypedRows:
         self.size = 0
         """The bytes of the rows that are held."""
         self.folder = scratch().folder("typed")
-        self.root = _opened(self.folder)
+        self.root = isolated_duckdb(MEMORY, folder=self.folder, spilled=self.folder / "spilled")
         self.close = weakref.finalize(self, _closed, self.root, self.folder)
 
     @property
@@ -191,33 +191,6 @@ class TypedWriter:
 
 def _failed(error: Exception) -> OutputError:
     return OutputError(f"DuckDB cannot convert the rows: {str(error).splitlines()[0]}", "write csv or jsonl instead")
-
-
-def _opened(folder: Path) -> duckdb.DuckDBPyConnection:
-    """An instance of DuckDB that may use the files in one folder, because a result may come from a hostile service."""
-    import duckdb
-
-    root = duckdb.connect(
-        ":memory:",
-        config={
-            "threads": str(min(2, os.cpu_count() or 1)),
-            "memory_limit": MEMORY,
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "enable_external_file_cache": "false",
-            "python_enable_replacements": "false",
-        },
-    )
-    for setting in (
-        f"temp_directory = {literal(str(folder / 'spilled'))}",
-        "TimeZone = 'UTC'",
-        "enable_progress_bar = false",
-        f"allowed_directories = [{literal(str(folder))}]",
-        "enable_external_access = false",
-        "lock_configuration = true",
-    ):
-        root.execute(f"SET {setting}")
-    return root
 
 
 def _closed(root: duckdb.DuckDBPyConnection, folder: Path) -> None:
