@@ -104,7 +104,8 @@ def nothing_stays_behind() -> Iterator[None]:
             process.kill()
             process.wait()
             process.close()
-    prepared().close()
+    if prepared.cache_info().currsize:
+        prepared().close()
 
 
 @functools.cache

@@ -17,6 +17,9 @@ EXIT_SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHU
 SIGNAL_EXIT_CODES: Final = 128
 """Exit codes above this number mean that a signal ended the program."""
 MAX_UNWINDINGS: Final = 16
+LOOP_MODULES: Final = frozenset({"asyncio", "selectors", "weakref", "_weakrefset"})
+"""The event loop's own modules. An exception that a signal raises in them may be ignored, as in the callback of a weak
+reference, or make the loop forget the task that it was about to resume."""
 SETTLE_SECONDS: Final = 0.5
 """Time that other threads get to finish after the main thread."""
 
@@ -24,19 +27,30 @@ SETTLE_SECONDS: Final = 0.5
 class ExitSignalHandler:
     """A signal handler: the first signal unwinds the program, which removes temporary files; a second ends it at once.
 
-    Raises KeyboardInterrupt for SIGINT, SystemExit(128 + number) for others.
+    Raises KeyboardInterrupt for SIGINT, SystemExit(128 + number) for others. If the signal interrupts the event loop's
+    own code, a callback of the loop raises it.
     """
 
     def __init__(self) -> None:
         self._received = False
 
-    def __call__(self, number: int, frame: FrameType | None = None) -> NoReturn:
+    def __call__(self, number: int, frame: FrameType | None = None) -> None:
+        """`frame` is where the signal arrived; None raises at once."""
         if self._received:
             _exit_at_once(128 + number)
         self._received = True
-        if number == signal.SIGINT:
-            raise KeyboardInterrupt
-        raise SystemExit(128 + number)
+        error = KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
+        if frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in LOOP_MODULES:
+            import asyncio
+
+            with contextlib.suppress(RuntimeError):
+                asyncio.get_running_loop().call_soon_threadsafe(_raise, error)
+                return
+        raise error
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
 
 
 def install_exit_handlers() -> ExitSignalHandler:
@@ -91,7 +105,9 @@ def exit_process(code: int, outputs: Sequence[TextIO]) -> NoReturn:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
     for thread in others:
-        thread.join(SETTLE_SECONDS / len(others))
+        # A signal may have interrupted the start of a thread.
+        with contextlib.suppress(RuntimeError):
+            thread.join(SETTLE_SECONDS / len(others))
     if code > SIGNAL_EXIT_CODES or any(thread.is_alive() for thread in others):
         _exit_at_once(code)
     sys.exit(code)

@@ -37,7 +37,7 @@ def run_batch(
             loop, shell = running[0]
             loop.call_soon_threadsafe(interrupt, shell)
             return
-        exit_handler(number)
+        exit_handler(number, frame)
 
     def interrupt(shell: Shell) -> None:
         if not shell.interruption.interrupt():
