@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Done, Program, Served
+from tests.conftest import Done, Program, Served, serve, stop
 from tests.test_loading import Plain
 
 QUERY = "select i, 'x' || i as s from range(5000) r(i) order by i -- all"
@@ -20,6 +20,18 @@ def between(served: Served) -> Iterator[Plain]:
     opened = Plain(served)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def with_plane(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Plain, Served]]:
+    """A service whose rows come by its data plane, whose address is that of the connection that may break."""
+    opened = Plain(served)
+    options = ("--data-plane", "always", "--partition-rows", "1000", "--public-url", opened.url)
+    running = serve(tmp_path_factory.mktemp("plane"), *options)
+    opened.connect_to(running)
+    yield opened, running
+    opened.close()
+    stop(running)
 
 
 class Exports:
@@ -57,6 +69,21 @@ def test_an_interrupted_export_continues(exports: Exports) -> None:
     assert (done.code, done.out) == (0, "")
     assert "3 of 5 partitions are here already" in done.err
     assert "5,000 rows written to o.csv" in done.err
+    assert exports.file.read_text() == EXPECTED
+    assert not exports.parts.exists()
+
+
+@pytest.mark.parametrize("breaks_at", [1, 3])
+def test_an_export_by_a_data_plane_continues(
+    program: Program, with_plane: tuple[Plain, Served], tmp_path: Path, breaks_at: int
+) -> None:
+    exports = Exports(program, *with_plane, tmp_path)
+    done = exports.run(breaks_at=breaks_at)
+    assert (done.code, done.out) == (3, "")
+    assert f"{breaks_at} of 5 partitions are kept in {exports.parts.name}; continue with --resume" in done.err
+    done = exports.run("--resume")
+    assert (done.code, done.out) == (0, ""), done.err
+    assert f"{breaks_at} of 5 partitions are here already" in done.err
     assert exports.file.read_text() == EXPECTED
     assert not exports.parts.exists()
 

@@ -40,12 +40,15 @@ class Plain:
     """A service behind a proxy that hides what the service announces: any other service."""
 
     def __init__(self, served: Served) -> None:
-        self._port = int(served.url.rpartition(":")[2].split("/")[0])
+        self.connect_to(served)
         self._server = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._server.getsockname()[1]}"
         self.drops = b""
         """The connection breaks when this was sent, before an answer to it."""
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def connect_to(self, served: Served) -> None:
+        self._port = int(served.url.rpartition(":")[2].split("/")[0])
 
     def close(self) -> None:
         # Closing alone does not end accept().

@@ -244,7 +244,10 @@ def subcommand(name: str) -> click.Command:
         case "fetch":
             own = [click.Argument(["statement_id"], metavar="ID"), target, output]
             text = "Show the result of an earlier statement; if it is still running, wait for it. Without TARGET, "
-            text += "the service is looked up in the journal."
+            text += (
+                "the service is looked up in the journal, and SQLSHELL_TOKEN is not sent to it: the token may belong "
+            )
+            text += "to another service. Give TARGET, or use a profile with the token."
             callback: Callable[..., int] = _fetch
         case "import":
             own = [

@@ -11,11 +11,12 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
@@ -47,6 +48,7 @@ class EmbeddedService:
         self._options = options
         self._opening: Future[Statements] = Future()
         self._state = ServerState()
+        self._closing = False
         self._loop = asyncio.new_event_loop()
         allow_slow_imports(self._loop)
         self._thread = threading.Thread(target=self._run, name="service", daemon=True)
@@ -78,7 +80,7 @@ class EmbeddedService:
 
     def _configure(self, statements: Statements) -> None:
         self._config = uvicorn.Config(
-            make_app(statements, self.token, self._options),
+            self._quiet(make_app(statements, self.token, self._options)),
             http=HttpToolsProtocol,
             ws="none",
             lifespan="off",
@@ -91,13 +93,34 @@ class EmbeddedService:
         self._config.load()
         self._config.ws_protocol_class = _websocket  # type: ignore[assignment]
 
+    def _quiet(self, app: ASGIApp) -> ASGIApp:
+        """The app; uvicorn would report a response that ends with the service, or the process, as an exception."""
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            try:
+                await app(scope, receive, send)
+            except asyncio.CancelledError:
+                if not self._closing:
+                    raise
+            except RuntimeError:
+                if not self._closing and not _process_ends():
+                    raise
+
+        return answer
+
     async def _finish(self, statements: Statements) -> None:
+        self._closing = True
         try:
             await statements.close()
             for connection in list(self._state.connections):
                 connection.shutdown()
-            for _ in range(3):
-                await asyncio.sleep(0)
+                connection.transport.abort()
+            await asyncio.sleep(0)
+            # Responses that nobody reads, and the rows that are being rendered for them.
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
         finally:
             self._loop.stop()
 
@@ -124,6 +147,16 @@ def _websocket(**given: Any) -> asyncio.Protocol:
     from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
     return WebSocketsSansIOProtocol(**given)
+
+
+def _process_ends() -> bool:
+    """Whether the interpreter is shutting down: no thread gets any more work."""
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(int)
+    except RuntimeError:
+        return True
+    return False
 
 
 def start_embedded(

@@ -19,13 +19,13 @@ from tests.conftest import clean_environment
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-PASSED = 600
+PASSED = 1209
 """The tests of SQLAlchemy 2.1.9 that pass, at least."""
 
 
 def run(folder: Path, *argv: str, path: str = "") -> subprocess.CompletedProcess[str]:
     environment = clean_environment(folder, {"PYTHONPATH": path} if path else {})
-    return subprocess.run(argv, capture_output=True, text=True, cwd=folder, env=environment, timeout=1200, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, cwd=folder, env=environment, timeout=3000, check=False)
 
 
 @pytest.mark.long
@@ -37,7 +37,8 @@ def test_sqlalchemy_s_tests_of_dialects(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\npython_files = suite.py\n")
     with connect(tmp_path / "suite.duckdb") as connection:
         connection.execute("create schema test_schema")
-    options = ("-c", "pytest.ini", "-p", "unsupported", "-p", "no:xdist", "-p", "no:schemathesis", "-q", "--tb=line")
+    # pytest's own tracebacks of the tests that fail as expected would take most of the time: it parses their long files.
+    options = ("-c", "pytest.ini", "-p", "unsupported", "-p", "no:xdist", "-p", "no:schemathesis", "-q", "--tb=native")
     url = f"sqlshell:///{tmp_path}/suite.duckdb"
     done = run(tmp_path, sys.executable, "-m", "pytest", *options, "--maxfail=10000", "--dburi", url, "suite.py")
     counts = {what: int(count) for count, what in re.findall(r"(\d+) (\w+)", done.stdout.splitlines()[-1])}

@@ -18,7 +18,7 @@ from sqlshell.dbapi import Connection, connect
 from sqlshell.dbapi.exceptions import error_of
 from sqlshell.errors import ProtocolError, ShellError, StatementError, UsageError, Where
 from sqlshell.interface.sqlstate import CLASSES
-from tests.conftest import Served
+from tests.conftest import Served, clean_environment
 
 
 def test_the_module_is_that_of_the_pep() -> None:
@@ -244,3 +244,41 @@ connection.close()
 def test_a_forked_process_cannot_use_the_connection_and_leaves_it_alone() -> None:
     done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout == "the connection belongs to the parent process\n[(1,)]\n", done.stderr
+
+
+UNREAD = """
+import asyncio, gc, sqlshell
+
+LARGE = "select i, i * 2 as j, 'row ' || i as text from range(400000) t(i)"
+
+async def main():
+    async with await sqlshell.aconnect(":memory:") as connection:
+        cursor = await connection.execute(LARGE)
+        assert await cursor.fetchmany(3)
+        other = await connection.execute(LARGE)
+        assert await other.fetchone()
+    async with await sqlshell.aconnect(":memory:") as connection:
+        cursor = await connection.execute(LARGE)
+        assert await cursor.fetchone()
+        del cursor
+        gc.collect()
+
+asyncio.run(main())
+for ending in ("closed", "dropped", "left"):
+    connection = sqlshell.connect(":memory:")
+    cursor = connection.execute(LARGE)
+    assert cursor.fetchone()
+    if ending == "closed":
+        connection.close()
+    elif ending == "dropped":
+        del connection, cursor
+        gc.collect()
+"""
+
+
+def test_a_connection_can_be_closed_with_unread_rows(tmp_path: Path) -> None:
+    home = clean_environment(tmp_path, {"PYTHONWARNINGS": "ignore::ResourceWarning"})
+    command = [sys.executable, "-X", "dev", "-c", UNREAD]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=home)
+    said = [line for line in done.stderr.splitlines() if not line.startswith("Executing <")]
+    assert (done.returncode, said) == (0, [])

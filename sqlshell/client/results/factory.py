@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from sqlshell.client.statements.protocol import Done, check_count, columns_of, c
 from sqlshell.errors import ProtocolError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import DataplaneRequest
-from sqlshell.result import Batch, Column, Result
+from sqlshell.result import Batch, Column, Partitions, Result
 
 if TYPE_CHECKING:
     from sqlshell.client.results.dataplane import DataPlane
@@ -45,13 +46,17 @@ Query = Mapping[str, str | int]
 
 
 class ResultFactory(Struct):
-    """Creates results. `dial` connects to the embedded service, `limits` says when an unbounded result ends."""
+    """Creates results. `dial` connects to the embedded service, `limits` says when an unbounded result ends.
+
+    aclose() closes the results that are still being read.
+    """
 
     transport: Transport
     dial: Dial | None = None
     limits: Callable[[], StreamLimits] | None = None
     ahead: int = AHEAD
     _planes: list[Transport] = field(default_factory=list)
+    _read: weakref.WeakSet[Partitions] = field(default_factory=weakref.WeakSet)
 
     async def of(self, done: Done, query: Query, again: Again, explain: Explain, observer: Observer) -> Result:
         """The result in a final response.
@@ -70,6 +75,8 @@ class ResultFactory(Struct):
         return await self._paged(done, self._pages(done, query))
 
     async def aclose(self) -> None:
+        for batches in list(self._read):
+            await batches.aclose()
         planes, self._planes = self._planes, []
         for plane in planes:
             await plane.aclose()
@@ -98,6 +105,7 @@ class ResultFactory(Struct):
         head = done.head
         batches = PartitionReader(fetch, first, len(counts) if counts else 1, self.ahead)
         whole = _whole(done, columns, pages, first, batches)
+        self._read.add(whole or batches)
         return Result(
             columns=columns,
             batches=whole or batches,
@@ -217,6 +225,7 @@ class ResultFactory(Struct):
         )
         observer.query_id(query_id)
         await stream.begin()
+        self._read.add(stream)
         return Result(
             columns=stream.columns,
             batches=stream,

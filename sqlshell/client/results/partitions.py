@@ -70,10 +70,13 @@ class PartitionReader:
     def _launch(self) -> None:
         most = max(1, min(self._ahead, AHEAD_BYTES // max(self._largest, 1)))
         while len(self._flying) < most and self._next + len(self._flying) < self._count:
-            self._flying.append(asyncio.ensure_future(self._fetch(self._next + len(self._flying))))
+            task = asyncio.ensure_future(self._fetch(self._next + len(self._flying)))
+            # The reader may be dropped without aclose(): asyncio would report the exception as never retrieved.
+            task.add_done_callback(_retrieve)
+            self._flying.append(task)
 
     async def _land(self) -> None:
-        """Cancel the fetches in flight and retrieve their exceptions, so that none is reported as never retrieved."""
+        """Cancel the fetches in flight and wait for them."""
         flying = list(self._flying)
         self._flying.clear()
         for task in flying:
@@ -81,3 +84,8 @@ class PartitionReader:
         for task in flying:
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await task
+
+
+def _retrieve(task: asyncio.Future[Batch]) -> None:
+    if not task.cancelled():
+        task.exception()

@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import shutil
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -458,6 +459,8 @@ class WholeReader:
             folder = self._folder = scratch().folder("result")
         except OSError as error:
             raise Unavailable from error
+        # For a reader that is dropped without aclose().
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         place = folder / "result.parquet"
         if _is_pattern(place):
             raise Unavailable
