@@ -37,7 +37,7 @@ def test_sqlalchemy_s_tests_of_dialects(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\npython_files = suite.py\n")
     with connect(tmp_path / "suite.duckdb") as connection:
         connection.execute("create schema test_schema")
-    # pytest's own tracebacks of the tests that fail as expected would take most of the time: it parses their long files.
+    # pytest's own tracebacks parse the long files of tests that fail as expected, which takes most of the time.
     options = ("-c", "pytest.ini", "-p", "unsupported", "-p", "no:xdist", "-p", "no:schemathesis", "-q", "--tb=native")
     url = f"sqlshell:///{tmp_path}/suite.duckdb"
     done = run(tmp_path, sys.executable, "-m", "pytest", *options, "--maxfail=10000", "--dburi", url, "suite.py")
