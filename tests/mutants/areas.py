@@ -14,7 +14,12 @@ class Area(NamedTuple):
 _PROGRAM = ("tests/test_*.py",)
 _CLIENT = ("tests/test_together.py", "tests/test_copy.py", "tests/test_reader.py", "tests/test_credentials.py")
 _TEXT = ("tests/commands/test_completion.py", "tests/commands/test_foreign.py")
-_OUTPUT = ("tests/test_copy.py", "tests/test_reader.py", "tests/test_bad_files.py")
+_OUTPUT = (
+    "tests/test_copy.py",
+    "tests/test_reader.py",
+    "tests/test_bad_files.py",
+    "tests/client/test_whole_results.py",
+)
 
 AREAS = {
     "client": Area(("sqlshell/client",), ("tests/client", "tests/faults", *_CLIENT)),

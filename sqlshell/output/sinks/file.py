@@ -151,7 +151,8 @@ def check(path: Own) -> None:
         there = _found(path, place)
         if there is None or stat.S_ISREG(there.st_mode):
             folder = Path(os.path.realpath(place)).parent
-            folder.stat()
+            if not stat.S_ISDIR(folder.stat().st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
             if not os.access(folder, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except (OSError, RuntimeError, ValueError) as error:

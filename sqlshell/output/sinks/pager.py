@@ -92,7 +92,7 @@ class ScreenSink:
             lines = self._held.count(b"\n")
             tall = lines >= size.lines - 1
             shown = screen_lines(self._held, size.columns, size.lines)
-            wraps = shown > lines + (not self._held.endswith(b"\n"))
+            wraps = is_wider(self._held, size.columns)
             if tall or shown >= size.lines - 1 or (wraps and self._sideways):
                 self._start(self._with_header(wraps=wraps, tall=tall))
 
@@ -210,6 +210,14 @@ def screen_lines(data: bytes, width: int, enough: int) -> int:
     for line in _PAINT.sub(b"", data).split(b"\n"):
         if lines >= enough:
             break
-        length = len(line) if line.isascii() else cells(line.decode("utf-8", "replace"))
-        lines += max(1, -(-length // max(1, width)))
+        lines += max(1, -(-_length(line) // max(1, width)))
     return lines - (data.endswith(b"\n") and lines < enough)
+
+
+def is_wider(data: bytes, width: int) -> bool:
+    """Whether a line of `data` does not fit into `width` cells."""
+    return any(_length(line) > width for line in _PAINT.sub(b"", data).split(b"\n"))
+
+
+def _length(line: bytes) -> int:
+    return len(line) if line.isascii() else cells(line.decode("utf-8", "replace"))
