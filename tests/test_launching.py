@@ -1,0 +1,537 @@
+"""From settings to the parts of a shell, each on its own: labels, limits, options, messages at the start."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlshell.client.statements.client import Submission
+from sqlshell.config.settings import SETTINGS
+from sqlshell.config.values import Config, config_folder, read_config, resolve, seconds_of, state_folder
+from sqlshell.context import SessionContext
+from sqlshell.diagnostics import Diagnostics
+from sqlshell.errors import UsageError
+from sqlshell.launch.assembly import offline_of, redactor_of
+from sqlshell.launch.clients import EMBEDDED_TARGET, endpoint_of, network_of, policy_of
+from sqlshell.launch.destination import (
+    Destination,
+    LocalService,
+    RemoteService,
+    context_of,
+    find_destination,
+    known_zone,
+    located,
+    machine_timezone,
+    names_profile,
+    own_session,
+    sources_of,
+)
+from sqlshell.launch.endpoint import open_endpoint, silent_endpoint, storage_name
+from sqlshell.launch.environment import TARGET_FLAGS
+from sqlshell.launch.greeting import HINTS, greeting
+from sqlshell.launch.invocation import Invocation, _selected_by, initial_options
+from sqlshell.launch.modes import modes_of
+from sqlshell.launch.validation import wrong_values
+from sqlshell.origin import EMPTY, Own
+from sqlshell.runtime.streams import Streams
+from sqlshell.shell.session import PROMPT_MAXWIDTH
+
+URL = "https://host:8443/v2"
+NAME = "https://host:8443"
+PROFILES = f"""
+[profiles.work]
+url = "{URL}"
+database = "sales"
+timezone = "Europe/Berlin"
+session_id = "00000000-0000-4000-8000-000000000001"
+token = "secret"
+[profiles.local]
+format = "csv"
+[profiles.files]
+url = "missing.duckdb"
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.toml").write_text(PROFILES)
+    (tmp_path / "config.toml").chmod(0o600)
+    return read_config(tmp_path)
+
+
+def found(
+    text: str, config: Config, flags: Mapping[str, Any] = {}, environ: Mapping[str, str] = {}, **given: Any
+) -> tuple[Destination, list[str]]:
+    warnings: list[str] = []
+    return find_destination(text, flags, environ, config, warnings.append, **given), warnings
+
+
+def streams(*, terminal: bool = False) -> Streams:
+    class Stream(io.StringIO):
+        def isatty(self) -> bool:
+            return terminal
+
+    return Streams(Stream(), Stream(), Stream())
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "label", "short", "storage"),
+    [
+        ("work", NAME, f"work ({NAME})", "work", NAME),
+        (URL, NAME, NAME, "host:8443", NAME),
+        ("", "local, in memory", "local, in memory", "", ""),
+        ("local", "local, in memory", "local, in memory", "", ""),
+        ("new.duckdb", "new.duckdb", "new.duckdb", "", "/new.duckdb"),
+        ("files", "missing.duckdb", "files (missing.duckdb)", "files", "/missing.duckdb"),
+    ],
+)
+def test_what_a_destination_is_called(
+    config: Config, text: str, address: str, label: str, short: str, storage: str
+) -> None:
+    destination, _ = found(text, config)
+    assert (destination.address, destination.label, destination.short_name) == (address, label, short)
+    name = storage_name(destination)
+    assert name == storage if not storage.startswith("/") else name == str(config.folder.resolve()) + storage
+
+
+def test_data_files_have_their_paths_as_address(config: Config) -> None:
+    (config.folder / "a.csv").write_text("x\n1\n")
+    destination, _ = found("a.csv", config)
+    assert destination.address == "a.csv"
+    assert storage_name(destination) == ""
+    assert isinstance(destination.service, LocalService)
+    with_stdin = Destination(destination.settings, LocalService(views=destination.service.views, stdin=True))
+    assert with_stdin.address == "a.csv, stdin"
+    assert Destination(destination.settings, LocalService(stdin=True)).address == "stdin"
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "warned"),
+    [
+        ("https://_:secret@host/v2", {}, "other users of this machine can read a token on the command line"),
+        ("https://_:secret@host/v2", {"visible": False}, ""),
+        ("https://_:secret@host/v2", {"command_line": "work"}, ""),
+        ("local", {}, "profile local has no url: using the local service in memory"),
+        ("", {}, ""),
+    ],
+)
+def test_warnings_of_a_destination(config: Config, text: str, given: dict[str, Any], warned: str) -> None:
+    _, warnings = found(text, config, **given)
+    assert [warning.startswith(warned) for warning in warnings] == ([True] if warned else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("wrk", "'wrk' is not a URL, profile or existing file", "did you mean work?"),
+        ("dctor", "'dctor' is not a URL, profile or existing file", "did you mean sqlshell doctor?"),
+        (
+            "qqqqqq",
+            "'qqqqqq' is not a URL, profile or existing file",
+            "known profiles: files, local, work; to create a database, use the extension .db, .duckdb or .ddb",
+        ),
+        ("no/where.duckdb", "cannot create where.duckdb: no is not a directory", ""),
+        ("a.csv", "no such file: a.csv", "to create a database, use the extension .db, .duckdb or .ddb"),
+        ("./a", "no such file: ./a", "to create a database, use the extension .db, .duckdb or .ddb"),
+        ("a/b", "no such file: a/b", "to create a database, use the extension .db, .duckdb or .ddb"),
+    ],
+)
+def test_what_is_no_target(config: Config, text: str, message: str, hint: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        found(text, config)
+    assert (refused.value.message, refused.value.hint) == (message, hint)
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "place"), [({"url": "x"}, {}, "url"), ({}, {"SQLSHELL_URL": "x"}, "SQLSHELL_URL")]
+)
+def test_a_wrong_url_names_its_place(
+    config: Config, flags: dict[str, str], environ: dict[str, str], place: str
+) -> None:
+    if flags:
+        with pytest.raises(UsageError, match="neither a URL nor an existing file"):
+            located("x")
+        return
+    with pytest.raises(UsageError) as refused:
+        found("", config, flags, environ)
+    assert refused.value.message == f"{place}: 'x' is neither a URL nor an existing file"
+    assert refused.value.hint.startswith("write a URL as https://host/v2; to create a database")
+
+
+def test_names_of_profiles(config: Config) -> None:
+    named = {text: names_profile(text, config) for text in ("work", "", URL, "a.csv")}
+    assert named == {"work": True, "": False, URL: False, "a.csv": False}
+
+
+def test_the_first_context_and_its_sources(config: Config) -> None:
+    destination, _ = found("work", config, {"role": "analyst"}, {"SQLSHELL_SCHEMA": "s"})
+    context = context_of(destination)
+    assert (context.database, context.role, context.schema, context.store) == ("sales", "analyst", "s", "")
+    assert (context.timezone, context.session_id) == ("Europe/Berlin", "00000000-0000-4000-8000-000000000001")
+    assert sources_of(destination) == {
+        "database": "profile work",
+        "role": "flag",
+        "schema": "environment",
+        "timezone": "profile work",
+        "session_id": "profile work",
+    }
+    assert own_session(destination, context) == ""
+    destination, _ = found(f"{URL}?databaseName=d&roleName=r", config, {"role": "other"})
+    context = context_of(destination)
+    assert (context.database, context.role) == ("d", "other")
+    assert sources_of(destination) == {
+        "timezone": "machine", "session_id": "new", "database": "DSN", "role": "flag",
+    }  # fmt: skip
+    assert own_session(destination, context) == context.session_id != ""
+    assert context.timezone == machine_timezone({})
+
+
+def test_zones() -> None:
+    assert (known_zone(""), known_zone("Asia/Tokyo")) == ("", "Asia/Tokyo")
+    with pytest.raises(UsageError) as refused:
+        known_zone("Europe/Berlim")
+    assert (refused.value.message, "Europe/Berlin" in refused.value.hint) == ("unknown time zone 'Europe/Berlim'", True)
+    with pytest.raises(UsageError) as refused:
+        known_zone("x" * 100)
+    assert refused.value.message == f"unknown time zone '{'x' * 80}'"
+    assert machine_timezone({"TZ": "Asia/Tokyo"}) != ""
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_tokens_are_asked_for_at_a_terminal(config: Config, monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    asked: list[str] = []
+
+    def typed(text: str) -> str:
+        asked.append(text)
+        return " typed "
+
+    monkeypatch.setattr("getpass.getpass", typed)
+    bare, _ = found("https://other/v2", config)
+    opened = open_endpoint(bare, streams(terminal=terminal))
+    assert opened.token == ("typed" if terminal else "")
+    assert asked == (["token for https://other: "] if terminal else [])
+    asked.clear()
+    assert open_endpoint(bare, streams(terminal=True), ask=False).token == ""
+    assert open_endpoint(found("work", config)[0], streams(terminal=True)).token == "secret"
+    assert open_endpoint(found("https://other/v2", config, {"offline": True})[0], streams(terminal=True)).token == ""
+    command = Destination(bare.settings, RemoteService(located("https://other/v2"), token_command="echo x"))  # type: ignore[arg-type]
+    assert open_endpoint(command, streams(terminal=True)).token == ""
+    assert asked == []
+
+
+def test_endpoints_that_send_nothing(config: Config) -> None:
+    remote, local = found("work", config)[0], found("", config)[0]
+    assert silent_endpoint(remote).target.name == NAME
+    silent = silent_endpoint(local)
+    assert silent.target is EMBEDDED_TARGET
+    assert silent.dial is not None
+    with pytest.raises(UsageError, match="nothing is sent with --dry-run"):
+        silent.dial()
+    with pytest.raises(UsageError, match="--offline requires a remote service"):
+        endpoint_of(found("", config, {"offline": True})[0])
+    assert "secret" not in repr(endpoint_of(remote))
+
+
+def test_network_options(config: Config) -> None:
+    flags = {
+        "connect_timeout": "1s",
+        "read_timeout": "2s",
+        "timeout": "3s",
+        "retries": 4,
+        "ca_file": "a",
+        "client_cert": "b",
+        "client_key": "c",
+        "insecure": True,
+        "private_data_plane": True,
+        "answer_limit": 5,
+        "download_limit": 6,
+    }
+    network = network_of(resolve(flags, {}, config))
+    assert (network.connect_timeout, network.read_timeout, network.timeout, network.retries) == (1, 2, 3, 4)
+    assert (network.ca_file, network.client_cert, network.client_key) == ("a", "b", "c")
+    assert (network.insecure, network.private_data_plane) == (True, True)
+    assert (network.answer_limit, network.download_limit) == (5 << 20, 6 << 20)
+    plain = network_of(resolve({}, {}, config))
+    assert (plain.insecure, plain.private_data_plane, plain.ca_file) == (False, False, "")
+    assert network_of(resolve({"timeout": "0"}, {}, config)).timeout == 1e9
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "by"),
+    [
+        ({"read_only": True}, {}, "--read-only"),
+        ({}, {"SQLSHELL_READ_ONLY": "1"}, "SQLSHELL_READ_ONLY"),
+        ({}, {}, ""),
+    ],
+)
+def test_policies(config: Config, flags: dict[str, Any], environ: dict[str, str], by: str) -> None:
+    for text, name in (("work", "work"), (URL, NAME)):
+        policy = policy_of(found(text, config, flags | {"yes": True}, environ)[0])
+        assert (policy.read_only, policy.read_only_by, policy.name, policy.yes) == (bool(by), by, name, True)
+    assert not policy_of(found("work", config)[0]).yes
+
+
+def test_a_wrong_pattern_of_secrets(config: Config) -> None:
+    with pytest.raises(UsageError, match=r"^secret_names: '\(' is not a valid regular expression: "):
+        redactor_of(resolve({"secret_names": ["("]}, {}, config))
+
+
+@pytest.mark.parametrize(
+    ("flags", "options"),
+    [
+        ({}, []),
+        ({"ca_file": "a.pem"}, ["--cacert a.pem"]),
+        ({"client_cert": "b.pem", "client_key": "c.pem"}, ["--cert b.pem", "--key c.pem"]),
+        ({"insecure": True}, ["--insecure"]),
+    ],
+)
+def test_requests_that_are_printed(config: Config, flags: dict[str, Any], options: list[str]) -> None:
+    class Noting(io.StringIO):
+        flushed = 0
+
+        def flush(self) -> None:
+            self.flushed += 1
+
+    out = Noting()
+    for api, path in (("v2", "/statements"), ("legacy", "/")):
+        offline_of(found("work", config, flags | {"api": api})[0], out)(Submission("select 1"), SessionContext())
+        assert path in out.getvalue()
+    words = " ".join(out.getvalue().replace("\\", " ").split())
+    for option in ("--cacert a.pem", "--cert b.pem", "--key c.pem", "--insecure"):
+        assert words.count(option) == (2 if option in options else 0)
+    assert out.getvalue().count("curl") == 2
+    assert out.getvalue().endswith("\n")
+    assert out.flushed == 2
+    assert "secret" not in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "environ", "expected"),
+    [
+        ("work", {}, {}, ""),
+        ("", {}, {"SQLSHELL_URL": URL}, "SQLSHELL_URL"),
+        ("", {"profile": "work"}, {}, "--profile"),
+        ("", {}, {"SQLSHELL_PROFILE": "work"}, "SQLSHELL_PROFILE"),
+        ("", {}, {}, ""),
+    ],
+)
+def test_what_selected_the_target(
+    config: Config, text: str, flags: dict[str, str], environ: dict[str, str], expected: str
+) -> None:
+    invocation = Invocation(
+        target=Own(text), scripts=[], output=EMPTY, flags=flags, environ=environ, config=config, streams=streams()
+    )
+    assert _selected_by(invocation, found(text, config, flags, environ)[0]) == expected
+
+
+def test_the_default_profile_is_named_as_what_selected_the_target(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(f'[profiles.default]\nurl = "{URL}"\n')
+    config = read_config(tmp_path)
+    invocation = Invocation(
+        target=Own(""), scripts=[], output=EMPTY, flags={}, environ={}, config=config, streams=streams()
+    )
+    assert _selected_by(invocation, found("", config)[0]) == "profile default"
+
+
+def test_greetings(config: Config) -> None:
+    lines = greeting(found("", config)[0], "", 1)
+    assert lines[1:] == (
+        "no target: in memory, lost on exit (to keep data: sqlshell FILE.duckdb)",
+        f"Try \\demo (sample data), \\tutorial or \\?. {HINTS[1]}",
+    )
+    assert greeting(found("local", config)[0], "", 0)[1].startswith("profile local has no url: in memory")
+    remote = found("work", config)[0]
+    assert greeting(remote, "--profile", len(HINTS) + 2)[1:] == (
+        f"target: work ({NAME}) (--profile)",
+        f"Type \\? for help, \\q to quit. {HINTS[2]}",
+    )
+    assert greeting(remote, "", 0)[1] == f"target: work ({NAME})"
+    assert all(len(lines[2]) - len(HINTS[1]) + len(hint) <= 80 for hint in HINTS)
+
+
+@pytest.mark.parametrize(
+    ("flags", "output", "prompt", "expected"),
+    [
+        ({}, "", False, ("table", False, "off", 0, False)),
+        ({}, "", True, ("table", False, "auto", PROMPT_MAXWIDTH, True)),
+        ({"format": "csv"}, "a.json", False, ("csv", True, "off", 0, False)),
+        ({}, "a.json", False, ("json", True, "off", 0, False)),
+        ({}, "a", False, ("table", False, "off", 0, False)),
+        ({"format": "aligned"}, "", False, ("table", True, "off", 0, False)),
+        ({"maxwidth": 7, "timing": True}, "", False, ("table", False, "off", 7, True)),
+    ],
+)
+def test_options_at_the_start(
+    config: Config, flags: dict[str, Any], output: str, prompt: bool, expected: tuple[object, ...]
+) -> None:
+    flags = {name: value for name, value in flags.items() if name in {item.name for item in SETTINGS}}
+    options = initial_options(resolve(flags, {}, config), output, prompt=prompt)
+    assert (options.format, options.format_chosen, options.expanded) == expected[:3]
+    if "maxwidth" not in flags:
+        assert (options.maxwidth, options.timing) == ((PROMPT_MAXWIDTH if prompt else 0), prompt)
+    assert options.pager
+    assert options.header
+
+
+def test_more_options_at_the_start(config: Config) -> None:
+    def options(prompt: bool = False, at_terminal: bool = False, **flags: Any) -> Any:
+        return initial_options(resolve(flags, {}, config), "", prompt=prompt, at_terminal=at_terminal)
+
+    assert options(at_terminal=True).expanded == "auto"
+    assert not options(at_terminal=True).timing
+    assert not options(tuples_only=True).header
+    assert options(tuples_only=False).header
+    assert not options(pager="off").pager
+    assert options(pager="more").pager
+    assert (options(fieldsep="\\t").fieldsep, options(recordsep="\\n").recordsep) == ("\t", "\n")
+    with pytest.raises(UsageError):
+        options(prompt=True, prompt_color="no such color")
+    # Nobody sees the prompt of a script.
+    options(prompt_color="no such color")
+    with pytest.raises(UsageError):
+        options(format="cvs")
+
+
+@pytest.mark.parametrize(
+    ("flags", "target", "scripts", "message"),
+    [
+        ({"dry_run": True}, "t", False, "--dry-run requires a script"),
+        ({"describe": True}, "t", False, "--describe requires a script"),
+        ({"resume": True}, "t", True, "--resume requires --checkpoint FILE"),
+        ({"unknown": "skip"}, "t", True, "--unknown requires --checkpoint FILE and --resume"),
+        (
+            {"checkpoint": "c", "single_transaction": True}, "t", True,
+            "--checkpoint cannot be used with --single-transaction",
+        ),
+        ({"checkpoint": "c", "dry_run": True}, "t", True, "--checkpoint cannot be used with --dry-run"),
+        ({"checkpoint": "c", "describe": True}, "t", True, "--checkpoint cannot be used with --describe"),
+        ({"checkpoint": "c"}, "t", False, "--checkpoint requires a script"),
+        ({"checkpoint": "c", "session_id": "x"}, "t", True, "--checkpoint cannot be used with --session-id"),
+        ({"checkpoint": "c", "unknown": "skip"}, "t", True, "--unknown requires --resume"),
+        ({"checkpoint": "c"}, "", True, "--checkpoint requires a TARGET: a database in memory is lost with the run"),
+    ],
+)  # fmt: skip
+def test_modes_that_do_not_go_together(
+    config: Config, flags: dict[str, Any], target: str, scripts: bool, message: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        modes_of(resolve(flags, {}, config), Diagnostics(io.StringIO()), target, scripts=scripts)
+    assert refused.value.message == message
+
+
+def test_modes(config: Config) -> None:
+    def modes(**flags: Any) -> Any:
+        return modes_of(resolve(flags, {}, config), Diagnostics(io.StringIO()), "t", scripts=True)
+
+    assert (modes().rehearsal, modes().statistics, modes().checkpoint) == ("", None, None)
+    assert modes(dry_run=True, stats=str(config.folder / "s")).rehearsal == "dry-run"
+    assert not (config.folder / "s").exists()
+    assert modes(describe=True).rehearsal == "describe"
+    statistics = modes(stats=str(config.folder / "s")).statistics
+    assert statistics is not None
+    statistics.close()
+
+
+def test_only_given_values_are_checked(config: Config) -> None:
+    names = {
+        "format": "cvs", "table_style": "gold", "theme": "none-such", "timezone": "Nowhere", "prompt_color": "no such",
+        "confirm": ["NO SUCH"], "secret_names": ["("], "prompt": "{wrong}",
+    }  # fmt: skip
+    known = {name: value for name, value in names.items() if name in {item.name for item in SETTINGS}}
+    assert len([*wrong_values(resolve(known, {}, config), config.folder / "themes")]) == len(known)
+    assert [*wrong_values(resolve({}, {}, config), config.folder / "themes")] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30", 30.0), ("1.5s", 1.5), ("5m", 300.0), ("1h30m", 5400.0), ("200ms", 0.2), ("1h2m3s4ms", 3723.004),
+        (" 7 ", 7.0), ("0", 0.0), ("999999999", 999999999.0), ("1000000000", None), ("", None), ("s", None),
+        ("1.5m", None), ("-1", None), ("1x", None), ("1m2", 62.0), ("٣", None),
+    ],
+)  # fmt: skip
+def test_durations(text: str, seconds: float | None) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        *(("quiet", word, True) for word in ("1", "true", "YES", "on")),
+        *(("quiet", word, False) for word in ("0", "false", "no", "OFF")),
+        ("quiet", "maybe", "SQLSHELL_QUIET: invalid value 'maybe'"),
+        ("retries", "3", 3),
+        ("retries", "0", 0),
+        ("retries", "-1", "SQLSHELL_RETRIES: must be 0 or greater, not '-1'"),
+        ("retries", "x", "SQLSHELL_RETRIES: invalid value 'x'; expected an integer"),
+        ("on_error", "continue", "continue"),
+        ("on_error", "never", "SQLSHELL_ON_ERROR: invalid value 'never'"),
+        ("timeout", "soon", "SQLSHELL_TIMEOUT: 'soon' is not a duration"),
+    ],
+)
+def test_values_of_the_environment(config: Config, name: str, given: str, expected: object) -> None:
+    environ = {f"SQLSHELL_{name.upper()}": given}
+    if isinstance(expected, str) and expected != given:
+        with pytest.raises(UsageError) as refused:
+            resolve({}, environ, config)
+        assert refused.value.message == expected
+    else:
+        settings = resolve({}, environ, config)
+        assert (settings[name], settings.source(name)) == (expected, "environment")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("format = 1", "1 is not a string"),
+        ("confirm = [1]", "[1] is not a list of strings"),
+        ("on_error = 'x'", "invalid value 'x'"),
+        ("quiet = 'x'", "invalid value 'x'"),
+    ],
+)
+def test_values_of_profiles(tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "config.toml").write_text(f"[profiles.p]\n{line}\n")
+    with pytest.raises(UsageError) as refused:
+        resolve({}, {}, read_config(tmp_path), "p")
+    name = line.partition(" ")[0]
+    assert refused.value.message == f"{tmp_path}/config.toml: [profiles.p] {name}: {message}"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\n\n\xff", "{path}, line 3: invalid UTF-8"),
+        (b"a = 1\n[x", "{path}, line 2: "),
+        (b"a = [\n\n", "{path}, line "),
+        (b"a = 1\nb = 2\n", "{path}: unexpected top-level key a, b"),
+    ],
+)
+def test_files_that_are_no_configuration(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(data)
+    with pytest.raises(UsageError) as refused:
+        read_config(tmp_path)
+    assert refused.value.message.startswith(message.format(path=path))
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(UsageError, match="cannot read"):
+        read_config(tmp_path)
+
+
+def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "c"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "s"))
+    assert config_folder({"SQLSHELL_CONFIG_DIR": "/x"}) == Path("/x")
+    assert state_folder({"SQLSHELL_STATE_DIR": "/y"}) == Path("/y")
+    assert config_folder({}).name == state_folder({}).name == "sqlshell"
+    assert read_config(tmp_path / "none").profiles == {}
+    assert read_config(tmp_path / "none").folder == tmp_path / "none"
+
+
+def test_flags_that_stay_with_the_target_of_the_command_line() -> None:
+    assert {setting.name for setting in SETTINGS} >= TARGET_FLAGS
