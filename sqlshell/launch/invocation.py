@@ -289,9 +289,7 @@ def _progress(invocation: Invocation, settings: Settings, options: Options, *, s
         return part_painter(load(options.theme, invocation.config.folder / "themes"), color_depth())
 
     reports = bool(settings["terminal_integration"]) and shows_progress(invocation.environ)
-    # A script that is killed could not turn the echo on again; what reads keys after the prompt does that anyway.
-    stdin = streams.stdin if not scripts and streams.stdin.isatty() else None
-    return ProgressLine(streams.stderr, lambda: streams.columns, look, reports=reports, stdin=stdin)
+    return ProgressLine(streams.stderr, lambda: streams.columns, look, reports=reports)
 
 
 def _front_end(

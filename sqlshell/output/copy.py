@@ -148,6 +148,9 @@ async def _put(sink: Sink, chunks: Iterable[bytes], *, apart: bool = False, slow
             await asyncio.to_thread(sink.write, data)
         else:
             sink.write(data)
+            if sink.blocking:
+                # The pager that this has started may not have read all of it.
+                await asyncio.to_thread(sink.write, b"")
         last = data[-1:]
     return last
 

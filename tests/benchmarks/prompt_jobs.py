@@ -1,20 +1,24 @@
-"""Benchmarks of the prompt: time to the first prompt, time from a key to the screen, a large paste."""
+"""Benchmarks of the prompt: time to the first prompt, time from a key to the screen, a large paste.
+
+pgcli is measured beside it if it is in PATH; it needs PostgreSQL's server programs."""
 
 from __future__ import annotations
 
 import os
 import pty
 import select
+import shutil
 import signal
 import socket
 import statistics
 import struct
+import subprocess
 import sys
 import tempfile
 import termios
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fcntl import ioctl
 from pathlib import Path
@@ -26,24 +30,44 @@ from sqlshell.shell.metadata.catalog_loader import CatalogLoader
 from sqlshell.sql.completion.catalog import Catalog, Column, Contents, Relation, key
 from sqlshell.sql.completion.suggestions import Place, suggestions
 from tests.benchmarks.measure import Row, environment, run
+from tests.benchmarks.peers import postgres
 
 OBJECTS = 10_000
 LINES = 500
 PASTED = 10_000
 KEYS = 200
+BESIDE = 600
+"""Keys that are typed beside pgcli: enough for a 99th percentile."""
+COLUMNS = ("id", "name", "created_at", "total_amount", "customer_id")
+TYPED = "select t.id, t.name from table_77_users t where t.customer_id = 1 and total_amount > 5 "
+SQLSHELL = (sys.executable, "-m", "sqlshell")
 
 
 class Pty:
     """The program in a pty."""
 
-    def __init__(self, folder: Path, *argv: str) -> None:
+    def __init__(self, folder: Path, *argv: str, command: Sequence[str] = SQLSHELL) -> None:
         pid, self.descriptor = pty.fork()
         if pid == 0:
             env = environment(folder) | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
             os.chdir(folder)
-            os.execve(sys.executable, [sys.executable, "-m", "sqlshell", *argv], env)
+            os.execve(command[0], [*command, *argv], env)
         self.pid = pid
         ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+
+    def processor(self) -> float:
+        """Seconds of processor time that the program has used."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def key(self, char: str) -> float:
+        """Seconds from a key to the first bytes that are drawn for it."""
+        self.quiet(0.03)
+        began = time.perf_counter()
+        os.write(self.descriptor, char.encode())
+        while not self.read(2.0):
+            continue
+        return time.perf_counter() - began
 
     def read(self, seconds: float) -> bytes:
         if not select.select([self.descriptor], [], [], seconds)[0]:
@@ -101,7 +125,7 @@ def far_away(seconds: float) -> Iterator[str]:
 def contents() -> Contents:
     kinds = ("sales", "users", "events", "orders", "items")
     relations = [Relation("local", "main", f"table_{n}_{kinds[n % 5]}", "table") for n in range(OBJECTS)]
-    columns = [Column(name, "INTEGER") for name in ("id", "name", "created_at", "total_amount", "customer_id")]
+    columns = [Column(name, "INTEGER") for name in COLUMNS]
     return Contents(relations, {key(item): columns for item in relations[:2_000]}, [], {"database": ["local"]})
 
 
@@ -119,6 +143,7 @@ def prompt_jobs(times: int = 9) -> Iterator[Row]:
         yield _start(folder, url, times)
         _keep_catalog(folder, "http://127.0.0.1:9")
         yield from _keys(folder)
+        yield from _keys_beside_pgcli(folder)
         yield from _paste(folder)
     yield from _completer()
 
@@ -156,24 +181,66 @@ def _keys(folder: Path) -> Iterator[Row]:
     shell.quiet()
     shell.type(f"\x1b[200~{script(LINES)};\n\x1b[201~")
     shell.quiet()
-    spent = []
-    typed = "select t.id, t.name from table_77_users t where t.customer_id = 1 and total_amount > 5 "
-    for number in range(KEYS):
-        char = typed[number % len(typed)]
-        shell.quiet(0.03)
-        began = time.perf_counter()
-        os.write(shell.descriptor, char.encode())
-        while not shell.read(2.0):
-            continue
-        spent.append(time.perf_counter() - began)
+    spent = [shell.key(TYPED[number % len(TYPED)]) for number in range(KEYS)]
     shell.close()
-    spent.sort()
-    p99, median = spent[int(len(spent) * 0.99) - 1], statistics.median(spent)
+    p99, median = percentile(spent), statistics.median(spent)
     yield Row(
         f"key to screen, {LINES} lines, {OBJECTS:,} objects: p99 (median {median * 1000:.1f} ms)",
         f"{p99 * 1000:.1f} ms",
         "16 ms",
         p99 / 0.016,
+        "≤ 1",
+    )
+
+
+def percentile(spent: Sequence[float]) -> float:
+    """The 99th."""
+    return sorted(spent)[int(len(spent) * 0.99) - 1]
+
+
+def _keys_beside_pgcli(folder: Path) -> Iterator[Row]:
+    """Keys to both programs in turn, in ptys of 40 x 120 with the same names; without pgcli there are no rows."""
+    pgcli = shutil.which("pgcli")
+    if pgcli is None:
+        return
+    with postgres() as cluster:
+        made = "".join(
+            f"CREATE TABLE {item.name} ({', '.join(f'{c} int' for c in COLUMNS)});\n" for item in contents().relations
+        )
+        # One transaction would need more locks than a server has.
+        subprocess.run(cluster.psql("-o", "/dev/null"), input=made, text=True, check=True)
+        theirs = Pty(folder, "--no-password", cluster.dsn, command=(pgcli, "--less-chatty"))
+        ours = Pty(folder, "-q", "http://127.0.0.1:9")
+        both = (ours, theirs)
+        for shell in both:
+            shell.until(b"> ")
+            shell.quiet(3)
+        spent: dict[Pty, list[float]] = {shell: [] for shell in both}
+        used = {shell: -shell.processor() for shell in both}
+        for number in range(BESIDE):
+            for shell in both:
+                if number % len(TYPED) == 0:
+                    shell.type("\x15")
+                    shell.quiet()
+                spent[shell].append(shell.key(TYPED[number % len(TYPED)]))
+        for shell in both:
+            shell.quiet()
+            used[shell] += shell.processor()
+            shell.close()
+    median = {shell: statistics.median(times) for shell, times in spent.items()}
+    p99 = {shell: percentile(times) for shell, times in spent.items()}
+    yield Row(
+        f"key to screen, {OBJECTS:,} objects, beside pgcli: p99 (median)",
+        f"{p99[ours] * 1000:.1f} ms ({median[ours] * 1000:.1f})",
+        f"{p99[theirs] * 1000:.1f} ms ({median[theirs] * 1000:.1f}, pgcli)",
+        p99[ours] / p99[theirs],
+        "≤ 1",
+    )
+    yield Row(
+        "the same: processor time for each key",
+        f"{used[ours] / BESIDE * 1000:.1f} ms",
+        f"{used[theirs] / BESIDE * 1000:.1f} ms (pgcli)",
+        used[ours] / used[theirs],
         "≤ 1",
     )
 

@@ -330,7 +330,7 @@ create table plain(x int);
     assert done.out.count("| main     | plain  | table  |") == 1
     assert 'nothing matches "pl*"' in done.err
     assert 'nothing matches "PLAIN"' in done.err
-    assert 'did you mean "Mixed Case"?' in done.err
+    assert 'did you mean s2."Mixed Case"?' in done.err
 
 
 def test_entities_of_a_store_are_described(program: Program, served: Served, tmp_path: Path) -> None:
@@ -350,6 +350,14 @@ def test_what_is_not_there(program: Program) -> None:
     assert "orders" in done.err
     assert "3D020" in done.err
     assert program("-q", "-c", "\\d a b").code == 2
+    made = "create schema shop; create table shop.orders (a int); "
+    for name in ("orders", "ordrs", "shoop.orders"):
+        done = program("-q", "-c", f"{made}\\d {name}")
+        assert "did you mean shop.orders?" in done.err, done.err
+    done = program("-q", "-c", f"{made}\\d")
+    assert "nothing found; \\d shop.* lists the relations of that schema" in done.err, done.err
+    assert "did you mean .tables?" in program("-q", "-c", ".tabels").err
+    assert "did you mean \\quit?" in program("-q", "-c", "\\quti").err
     done = program("-q", "-c", "create macro twice(x) as x * 2", "-c", "\\sf twise")
     assert (done.code, "did you mean twice" in done.err) == (1, True)
     done = program("-q", "--on-error", "continue", stdin="\\sf abs\n\\d nothing.at.all\n\\d no*\n.schema nope\n")

@@ -18,7 +18,7 @@ from sqlshell.shell.session import Running
 from sqlshell.sql.script.scanner import Statement
 from sqlshell.sql.script.splitting import split
 
-CONTROL = re.compile(r"\x1b\[K|\x1b\]9;4;[0-9;]*\x1b\\|\r")
+CONTROL = re.compile(r"\x1b\[[JK]|\x1b\]9;4;[0-9;]*\x1b\\|\r")
 
 
 class Stream(io.StringIO):
@@ -115,6 +115,33 @@ def test_nothing_is_left() -> None:
     assert [line.rstrip() for line in screen.display] == ["before", "after", "", ""]
 
 
+def test_nothing_is_left_if_the_terminal_becomes_narrower() -> None:
+    """A terminal that wraps the line again, and one that cuts it off."""
+
+    async def work(screen: pyte.Screen, row: int) -> list[str]:
+        stream, columns = Stream(), [80]
+        line = ProgressLine(stream, lambda: columns[0])
+        line.show(fetching())
+        await stream.drawn.wait()
+        parser = pyte.Stream(screen)
+        parser.feed("before\r\n" + stream.getvalue())
+        stream.seek(0)
+        stream.truncate()
+        screen.cursor_position(row)
+        columns[0] = 30
+        line.refresh()
+        parser.feed(stream.getvalue())
+        seen = [text.rstrip() for text in screen.display]
+        line.close()
+        return seen
+
+    for screen in (pyte.Screen(30, 5), pyte.Screen(80, 5)):
+        before, drawn_line, *rest = asyncio.run(work(screen, 2))
+        assert before == "before"
+        assert len(drawn_line) <= 30
+        assert rest == ["", "", ""]
+
+
 def test_text_of_a_service_cannot_control_the_terminal() -> None:
     text = drawn(Running(message="a\x1b[2J\x1b]2;title\x07b\r\nc", notice=""))
     assert "\x1b" not in CONTROL.sub("", text)
@@ -125,7 +152,7 @@ def test_text_of_a_service_cannot_control_the_terminal() -> None:
 def test_the_terminals_own_progress_is_removed_at_the_end() -> None:
     assert "\x1b]9;4;1;50\x1b\\" in drawn(Running(share=0.5), reports=True)
     assert "\x1b]9;4;3\x1b\\" in drawn(Running(), reports=True)
-    assert drawn(Running(), reports=True).endswith("\r\x1b[K\x1b]9;4;0\x1b\\")
+    assert drawn(Running(), reports=True).endswith("\r\x1b[J\x1b]9;4;0\x1b\\")
     assert "\x1b]" not in drawn(Running(share=0.5))
 
 
@@ -174,6 +201,17 @@ def test_the_place_in_a_script() -> None:
     assert (place.label, place.share) == ("load.sql: statement 3 of 4", 0.5)
     assert shown(Running(), script=place).startswith("⠙ load.sql: statement 3 of 4  ██████████░")
     assert ScriptPlace.of([text], "").count == 4
+
+
+def test_the_statement_of_a_script_has_its_own_time_and_share() -> None:
+    text = "select 1;\nselect 2;\nselect 3;\nselect 4"
+    place = ScriptPlace("load.sql", len(text))
+    place.arrived(text)
+    place = run_up_to(place, text, 2)
+    place.began -= 100
+    line = shown(Running(share=0.5), columns=100, script=place)
+    assert re.search(r"statement 2 of 4  █{8}░{12}   38%  1 min 40 s  \(0\.\d s 50%\)", line), line
+    assert re.search(r"25%  1 min 40 s  \(0\.\d s\)", shown(Running(), columns=100, script=place))
 
 
 def test_the_place_in_a_script_whose_end_has_not_arrived() -> None:

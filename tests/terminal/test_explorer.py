@@ -143,14 +143,38 @@ def test_what_leaves_it(explorer: Terminal, tmp_path: Path) -> None:
     explorer.prompt()
 
 
-def test_from_the_pager_by_a_key(tmp_path: Path) -> None:
+def test_from_the_pager_by_a_key_and_back(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q", "work.duckdb", rows=12)
     terminal.prompt()
     terminal.enter("select i as id from range(100) t(i);")
-    terminal.wait(":")
-    terminal.screen_after(0.5)
+    at_less = ":"
+    terminal.wait(lambda text: text.rstrip().endswith(at_less))
+    terminal.type("30g")
+    before = terminal.wait(lambda text: "26 │" in text and text.rstrip().endswith(at_less))
+    for _ in range(2):
+        terminal.type("B")
+        terminal.wait("row 1 of 100")
+        terminal.type("q")
+        terminal.wait(lambda text: text == before)
+    terminal.type("q")
+    terminal.prompt()
+    terminal.enter("select 5 as five;")
+    terminal.wait(" 5 │")
+    terminal.close()
+
+
+def test_the_key_of_the_pager_while_rows_arrive(tmp_path: Path) -> None:
+    """The rest of a large result waits for the pager; the explorer requests the rows itself."""
+    terminal = Terminal(tmp_path, "-q", "work.duckdb", rows=12, env={"SQLSHELL_ROWLIMIT": "0"})
+    terminal.prompt()
+    terminal.enter("select i as id, 'name ' || i as name from range(2000000) t(i);")
+    terminal.wait(lambda text: text.rstrip().endswith(":"))
     terminal.type("B")
-    terminal.wait("row 1 of 100")
+    terminal.wait("row 1 of 2,000,000")
+    terminal.type("G")
+    terminal.wait("name 1999999")
+    terminal.type("q")
+    terminal.wait(lambda text: "name 5 " in text and text.rstrip().endswith(":"))
     terminal.type("q")
     terminal.prompt()
     terminal.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import termios
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -291,3 +292,57 @@ def test_the_list_of_commands_fits_a_large_screen(opened: Open) -> None:
     shown = terminal.wait(lambda text: "\\tutorial" in text and "\\context" in text)
     assert not shown.rstrip().endswith(":")
     terminal.prompt()
+
+
+def test_ctrl_z_suspends_and_fg_continues_the_line(tmp_path: Path) -> None:
+    shell = ("bash", "--norc", "-i")
+    terminal = Terminal(tmp_path, command=shell, env={"TERM": "xterm", "PS1": "bash$ "}, rows=16)
+    terminal.wait("bash$")
+    terminal.enter(f"{sys.executable} -m sqlshell -q")
+    terminal.wait("main>")
+    terminal.type("select 6,")
+    terminal.wait("select 6,")
+    terminal.type("\x1a")
+    terminal.wait(lambda text: "Stopped" in text and text.rstrip().endswith("bash$"))
+    terminal.enter("echo typed $((40 + 1))")
+    terminal.wait("typed 41")
+    terminal.enter("fg")
+    terminal.wait(lambda text: "main> select 6," in text.rpartition("fg")[2])
+    terminal.enter(" 7;")
+    terminal.wait("│   6 │   7 │")
+    terminal.prompt()
+    terminal.type("\x04")
+    terminal.wait(lambda text: text.rstrip().endswith("bash$"))
+    terminal.close()
+
+
+def test_a_terminal_without_unicode_gets_ascii_in_every_line(opened: Open) -> None:
+    terminal = opened("-q", env={"LC_ALL": "C", "TERM": "xterm"})
+    terminal.wait("? help | ")
+    terminal.enter(LONG)
+    assert terminal.wait("^C cancels").isascii()
+    terminal.type("\x03")
+    terminal.wait("57000")
+    assert terminal.wait("? help | ").isascii()
+
+
+def test_a_narrow_screen_wraps_help_at_words(opened: Open) -> None:
+    terminal = opened("-q", env={"PAGER": "cat"}, rows=40, columns=20)
+    terminal.prompt()
+    terminal.enter("\\? gset")
+    shown = terminal.wait("shop.orders")
+    assert "Run a statement\n  and store its" in shown
+
+
+def test_what_is_typed_while_a_script_runs_is_not_in_its_line(opened: Open, tmp_path: Path) -> None:
+    (tmp_path / "long.sql").write_text(f"select 1 as one;\n{LONG}\n")
+    terminal = opened("-f", "long.sql", env={"TERM": "xterm"})
+    terminal.wait("statement 2 of 2")
+    assert not termios.tcgetattr(terminal.descriptor)[3] & termios.ECHO
+    terminal.type("typed")
+    descriptor = terminal.descriptor
+    terminal.process.send_signal(signal.SIGTERM)
+    terminal.wait(lambda text: terminal.process.poll() is not None)
+    assert termios.tcgetattr(descriptor)[3] & termios.ECHO
+    assert "typed" not in terminal.screen()
+    assert "statement" not in terminal.screen()

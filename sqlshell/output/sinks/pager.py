@@ -7,24 +7,26 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import IO, BinaryIO, TextIO
+from typing import BinaryIO, TextIO
 
 from sqlshell.errors import OutputError
 from sqlshell.origin import Own
 from sqlshell.output.sinks.command import CommandProcess, OutputClosed, lent_terminal
+from sqlshell.output.sinks.pager_key import PagerKey
 from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.output.text.cells import cells
-from sqlshell.runtime.scratch import scratch
 
 DEFAULT = "less -SRXF"
 DEFAULT_FOR_WIDE = "less -SRX"
 """Without F: less counts a chopped line as one line, so it would exit at once, with the lines cut off."""
 
-BROWSE = "B"
-"""The key in less that opens the result in the explorer; less then exits with its code (less 582 and later)."""
+WITH_KEY = "{command} -fL{prompt} /dev/stdin"
+"""less runs no editor on a file without a name; its key for the explorer is one. -L: no program prepares this file."""
+PROMPT = " '-Ps?e(END).'"
+"""The prompt of less without the name of the file, unless the user has one (-P)."""
+
 NOT_STARTED = frozenset({126, 127})
 """The exit code of a shell if the command does not exist."""
 
@@ -34,6 +36,8 @@ _SIMPLE = re.compile(r"[\w./+-]+( [\w./+-]+)*")
 _PAINT = re.compile(rb"\x1b\[[0-9;]*m")
 PIPE_HOLDS = 1 << 20
 """If more bytes than this were written to a pipe, some have been read."""
+NEW_PIPE = 1 << 14
+"""Bytes that every new pipe takes without waiting for its reader."""
 
 
 class ScreenSink:
@@ -53,15 +57,16 @@ class ScreenSink:
         self._stdin = stdin
         self._held = b""
         self._unread = b""
+        self._rest = b""
+        """What the pager gets by the next write() or finish(), which may wait for it."""
         self._pager: CommandProcess | None = None
         self._lent = contextlib.ExitStack()
         self._through = not self._command
-        self._keys: IO[str] | None = None
+        self._browse: Callable[[], Awaitable[None]] | None = None
+        self._key: PagerKey | None = None
         self._frozen: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.waited = 0.0
         """Seconds that the pager was open."""
-        self.browse = False
-        """Whether the user left the pager for the explorer."""
 
     @property
     def terminal(self) -> bool:
@@ -81,9 +86,14 @@ class ScreenSink:
         """Keep lines and cells at the edges in view, if the pager can: `frozen` says how many once they are known."""
         self._frozen = frozen
 
+    def offer(self, browse: Callable[[], Awaitable[None]]) -> None:
+        """Give the default pager a key that waits for `browse`, which has the terminal meanwhile, in the event loop."""
+        self._browse = browse
+
     def write(self, data: bytes) -> None:
         if self._pager is not None:
-            self._feed(data)
+            rest, self._rest = self._rest, b""
+            self._feed(rest + data if rest else data)
         elif self._through:
             self._plain.write(data)
         else:
@@ -97,6 +107,8 @@ class ScreenSink:
                 self._start(self._with_header(wraps=wraps, tall=tall))
 
     def finish(self) -> None:
+        if self._pager is not None and self._rest:
+            self.write(b"")
         if self._pager is not None and self._code() in NOT_STARTED:
             self._give_up()
 
@@ -114,6 +126,7 @@ class ScreenSink:
     def abort(self) -> None:
         """Text that is held back is printed nevertheless: its rows have arrived."""
         if self._pager is not None:
+            self._rest = b""
             self._pager.stop()
         with contextlib.suppress(OutputError):
             self.close()
@@ -131,14 +144,20 @@ class ScreenSink:
         held, self._held = self._held, b""
         self._lent.enter_context(lent_terminal(self._stdin))
         try:
+            environment = {"LESSCHARSET": "utf-8"} | dict(os.environ)
             started = f"exec {command}" if _SIMPLE.fullmatch(command) else command
-            self._pager = CommandProcess(Own(started), self._environment(command))
+            if (key := self._made_key(command, environment)) is not None:
+                own = "P" in environment.get("LESS", "")
+                started = WITH_KEY.format(command=started, prompt="" if own else PROMPT)
+                environment |= key.environment
+            self._pager = CommandProcess(Own(started), environment)
         except OutputError:
             self._lent.close()
             self._through = True
             self._plain.write(held)
             return
-        self._feed(held)
+        self._rest = held[NEW_PIPE:]
+        self._feed(held[:NEW_PIPE])
 
     def _feed(self, data: bytes) -> None:
         assert self._pager is not None
@@ -155,37 +174,32 @@ class ScreenSink:
                 self._unread = b""
 
     def _code(self) -> int:
-        """The exit code of the pager; `browse` says that the user left it with the explorer's key."""
+        """The exit code of the pager."""
         assert self._pager is not None
-        code = self._pager.finish()
-        self.browse = self.browse or (self._keys is not None and code == ord(BROWSE))
-        return code
+        return self._pager.finish()
 
-    def _environment(self, command: str) -> dict[str, str]:
-        """The pager's environment: less gets one more key, unless the user has configured its keys."""
-        environment = {"LESSCHARSET": "utf-8"} | dict(os.environ)
-        own = Path.home() / ".lesskey"
-        if not command.startswith(DEFAULT_FOR_WIDE) or "LESSKEYIN" in environment or own.exists():
-            return environment
+    def _made_key(self, command: str, environment: Mapping[str, str]) -> PagerKey | None:
+        """One more key for less; None if the user has configured its keys, or it may not run an editor."""
+        own = "LESSKEYIN" in environment or environment.get("LESSSECURE") or (Path.home() / ".lesskey").exists()
+        if self._browse is None or own or not command.startswith(DEFAULT_FOR_WIDE):
+            return None
         with contextlib.suppress(OSError):
-            self._keys = tempfile.NamedTemporaryFile("w", dir=scratch().folder("pager"))  # noqa: SIM115
-            self._keys.write(f"#command\n{BROWSE} quit {BROWSE}\n")
-            self._keys.flush()
-            environment["LESSKEYIN"] = self._keys.name
-        return environment
+            self._key = PagerKey(self._browse)
+        return self._key
 
     def _give_up(self) -> None:
         """The pager did not start: its input goes to the screen."""
         self._pager, self._through = None, True
-        unread, self._unread = self._unread, b""
+        unread, self._unread, self._rest = self._unread + self._rest, b"", b""
         self._plain.write(unread)
 
     def _ended(self) -> None:
         if self._pager is not None:
             self.waited += self._pager.waited
         self._pager = None
-        if self._keys is not None:
-            self._keys.close()
+        if self._key is not None:
+            self._key.close()
+            self._key = None
         self._lent.close()
 
 

@@ -142,7 +142,9 @@ def find(commands: Mapping[str, Known], name: str) -> Known:
         return commands[name]
     if _COMBINED.fullmatch(name) and len(set(name)) == len(name):
         return commands["dt"]
-    hint = did_you_mean(name, commands, "\\? lists the commands", most=3, shown=_shown)
+    # Names of other shells, such as .tables and !tables, are suggested to those who type one.
+    alike = [known for known in commands if _shown(known)[0] == _shown(name)[0]]
+    hint = did_you_mean(name, alike, "\\? lists the commands", most=3, shown=_shown)
     raise UsageError(f"unknown command {_shown(name)}", hint)
 
 

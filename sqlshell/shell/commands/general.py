@@ -25,6 +25,9 @@ from sqlshell.shell.effects import (
 )
 from sqlshell.shell.port import Port
 
+LEAST_WIDTH = 16
+"""Texts are not made narrower than this, in characters."""
+
 VARIABLES = (
     "\\set NAME VALUE sets a variable. :NAME is replaced by its value, :'NAME' by a string literal, :\"NAME\" by an"
     " identifier, :{?NAME} by TRUE if it is set and FALSE otherwise.",
@@ -49,7 +52,7 @@ async def show_help(port: Port, args: Args) -> Effect:
     from sqlshell.shell.commands.help_text import explanation, overview, wrapped
 
     interactive, screen = port.session.interactive, shutil.get_terminal_size().columns - 1
-    width = max(39, min(screen, 99))
+    width = max(LEAST_WIDTH, min(screen, 99))
     if args == ["variables"]:
         lines = [line for text in VARIABLES for line in wrapped(text.strip(), width, "  " * text.startswith(" "))]
         return Print("\n".join(lines) + "\n", own=True, paged=True)

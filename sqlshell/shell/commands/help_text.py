@@ -10,6 +10,9 @@ from collections.abc import Collection, Sequence
 from sqlshell.shell.commands.examples import EXAMPLES
 from sqlshell.shell.port import CommandInfo
 
+NARROWEST = 50
+"""On a narrower screen, a summary is below its command."""
+
 WIDEST_HEAD = 22
 """Width of the column with a command and its arguments in the list of commands."""
 
@@ -54,14 +57,20 @@ def explanation(item: CommandInfo, width: int, *, keys: bool) -> str:
         how = " (Ctrl-X and the number put one at the prompt, Enter runs it)" if keys else ""
         lines += ["", *wrapped(f"Examples on the data of \\demo{how}:", width)]
         for number, text in enumerate(found, 1):
-            lines.append(f"  {number}  " + text.replace("\n", "\n     "))
+            for line, each in enumerate(text.split("\n")):
+                lines += wrapped(each, width, "     ", first=f"  {number}  " if not line else "     ")
     return "\n".join(lines) + "\n"
 
 
-def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """Wrap a text to lines of `width` characters without breaking words."""
+def wrapped(text: str, width: int, indent: str = "", *, first: str | None = None) -> list[str]:
+    """Wrap a text to lines of `width` characters without breaking words; `first` is before the first line."""
     return textwrap.wrap(
-        text, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        text,
+        width,
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 
@@ -89,7 +98,10 @@ def _entry(item: CommandInfo, width: int, widest: int) -> list[str]:
     if len(head) > widest + 1:
         # One space before the summary is enough.
         head = f"\\{item.name} …"
-    lines = wrapped(_SENTENCE.split(item.summary)[0], width, " " * (widest + 4))
+    summary = _SENTENCE.split(item.summary)[0]
+    if width < NARROWEST:
+        return [f"  {head}", *wrapped(summary, width, "    ")]
+    lines = wrapped(summary, width, " " * (widest + 4))
     return [f"  {head.ljust(widest + 1)} {lines[0].lstrip()}", *lines[1:]]
 
 

@@ -173,7 +173,7 @@ async def show_function(port: Port, args: Args) -> Print:
     known, rows = rows, _chosen(columns, rows, args)
     name, schema = column_index(columns, "name") or 0, column_index(columns, "schema")
     if not rows:
-        raise not_found("function", args[0], [value(row, name) for row in known])
+        raise not_found("function", args[0], {each: [quoted(each)] for row in known if (each := value(row, name))})
     place, kind = column_index(columns, "definition"), column_index(columns, "type")
     made = [row for row in rows if value(row, place)]
     if not made:

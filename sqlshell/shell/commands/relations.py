@@ -89,6 +89,27 @@ def _matching(port: Port, known: Sequence[Relation], text: str, kinds: Sequence[
     return found or [item for item in wanted if pattern.matches(item.database, item.name) and pattern.qualified]
 
 
+def _as_typed(port: Port, known: Sequence[Relation]) -> dict[str, list[str]]:
+    """The names of relations, each with what is typed here for the relations of that name."""
+    context = port.session.context
+    here = context.database.lower(), context.schema.lower()
+    found: dict[str, list[str]] = {}
+    for item in known:
+        place = item.database.lower(), item.schema.lower()
+        parts = [] if place == here or item.kind.startswith("temporary") else [item.schema]
+        parts = [item.database, *parts] if parts and place[0] != here[0] else parts
+        found.setdefault(item.name, []).append(".".join(quoted(part) for part in [*parts, item.name]))
+    return found
+
+
+def _elsewhere(port: Port, known: Sequence[Relation]) -> str:
+    """How to list relations of other schemas."""
+    others = {item.schema for item in known if item.database.lower() == port.session.context.database.lower()}
+    if len(others) == 1 and len({item.database for item in known}) == 1:
+        return f"\\d {quoted(others.pop())}.* lists the relations of that schema"
+    return "\\d *.* lists the relations of all schemas"
+
+
 def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases: tuple[str, ...] = ()) -> Command:
     async def body(port: Port, args: Args) -> Effect:
         # Only \\dt has names with combined letters, in addition to its aliases.
@@ -99,9 +120,10 @@ def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases:
 
 
 async def _list_relations(port: Port, args: Args, kinds: Sequence[str]) -> Effect:
-    found = _matching(port, await _relations(port), args[0] if args else "", kinds)
+    known = await _relations(port)
+    found = _matching(port, known, args[0] if args else "", kinds)
     if not found and port.result_output.for_people:
-        return ShowMessage(no_match_message(args, "\\d *.* lists the relations of all schemas"))
+        return ShowMessage(no_match_message(args, _elsewhere(port, known)))
     if not args.plus:
         return _table(("schema", "name", "type"), [[item.schema, item.name, item.kind] for item in found])
     sizes: Rows = []
@@ -139,7 +161,7 @@ async def describe(port: Port, args: Args) -> Effect | None:
             "use a narrower pattern",
         )
     if not found and not Pattern(args[0]).exact:
-        raise not_found("relation", args[0], [])
+        raise not_found("relation", args[0], {})
     if not found:
         try:
             # A service may not list all its names, such as the entities of a store.
@@ -147,7 +169,7 @@ async def describe(port: Port, args: Args) -> Effect | None:
         except StatementError as error:
             if not known and error.where.sql_state not in ABSENT:
                 raise
-            raise not_found("relation", args[0], [item.name for item in known]) from None
+            raise not_found("relation", args[0], _as_typed(port, known)) from None
     effects: list[Effect] = []
     for item in found:
         whole = item.schema and not item.kind.startswith("temporary")
@@ -227,7 +249,7 @@ async def show_ddl(port: Port, args: Args) -> Print:
     known = await _relations(port)
     found = _matching(port, known, args[0] if args else "")
     if not found and args:
-        raise not_found("relation", args[0], [item.name for item in known])
+        raise not_found("relation", args[0], _as_typed(port, known))
     # Dependencies come first.
     order = ("sequence", "table", "stream", "changelog", "view")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import re
 import sys
 import time
@@ -33,7 +34,7 @@ from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
 from sqlshell.errors import Exit, ShellError, UsageError
 from sqlshell.origin import Own, own_text
-from sqlshell.runtime.streams import Streams
+from sqlshell.runtime.streams import Streams, shows_unicode
 from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.interactive.bare_words import HELP, bare_word, hint
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
@@ -166,6 +167,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
     history = front_end.file_history
     port = shell.port
     lines = Continuations()
+    unicode = shows_unicode(os.environ)
     by_mode, unchanged = ModalCursorShapeConfig(), SimpleCursorShapeConfig()
     completer = ShellCompleter(
         shell.session,
@@ -204,7 +206,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         return [("class:continuation", continuation_text(state, width))]
 
     def toolbar() -> StyleAndTextTuples:
-        return [*toolbar_text(shell.session, columns(), typing(), vi_mode())]
+        return [*toolbar_text(shell.session, columns(), typing(), vi_mode(), unicode=unicode)]
 
     def typing() -> Typing:
         buffer = prompt.default_buffer
@@ -252,6 +254,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         wrap_lines=Condition(wide),
         input_processors=[HighlightMatchingBracketProcessor()],
         enable_open_in_editor=True,
+        enable_suspend=True,
         cursor=DynamicCursorShapeConfig(cursor),
         key_bindings=bindings(
             shell.session.options,

@@ -7,13 +7,15 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from msgspec.structs import replace
 
+from sqlshell.client.statements.client import Observer
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import OutputError, UsageError
+from sqlshell.errors import OutputError, ShellError, UsageError
 from sqlshell.origin import EMPTY, Own
 from sqlshell.output.copy import copy, warn_of_names
 from sqlshell.output.sinks import file
@@ -59,6 +61,7 @@ class ResultOutput:
         self._results_in_output = 0
         self._format_by_extension: Format | None = None
         self._browse_requested = False
+        self._browse_error: ShellError | None = None
         self.reader_left = False
         """Whether the reader of stdout exited before the end of the output."""
         self._once = EMPTY
@@ -185,6 +188,8 @@ class ResultOutput:
         writer = self._with_display_format(writer, format_, result.columns, screen=writer_options.screen is not None)
         if (freeze := getattr(sink, "freeze", None)) is not None:
             freeze(lambda: getattr(drawn, "frozen", (0, 0)))
+        if (offer := getattr(sink, "offer", None)) is not None and self._reopens(result):
+            offer(partial(self._browse, result.statement_id))
         if self._copies:
             result = self._with_copies(result, format_)
         fetching = self._fetching(result, sink)
@@ -204,7 +209,10 @@ class ResultOutput:
         if one_off:
             sink.close()
         self._note_reader(sink, read=summary.complete)
-        self._browse_requested = getattr(sink, "browse", False)
+        if self._browse_error is not None:
+            # Before, the pager would have covered it.
+            self._diagnostics.error(self._browse_error)
+            self._browse_error = None
         shortened = sum(getattr(each, "shortened", 0) for each in {id(each): each for each in (writer, drawn)}.values())
         if self._session.running is None or not self._session.interactive:
             self._report_shortened(shortened)
@@ -222,6 +230,27 @@ class ResultOutput:
             and self._front_end.browse is not None
             and self._session.connection.client.can_refetch
         )
+
+    def _reopens(self, result: Result) -> bool:
+        """Whether the rows of a result can be requested once more while they are shown."""
+        can_refetch = self._session.connection.client.can_refetch
+        return (
+            bool(result.statement_id) and can_refetch and result.endless is None and self._front_end.browse is not None
+        )
+
+    async def _browse(self, statement_id: str) -> None:
+        """Open a result in the explorer while the pager that shows it waits."""
+        browse = self._front_end.browse
+        fetched = self._session.connection.client.fetch(statement_id, self._session.context, Observer())
+        try:
+            async for result in fetched:
+                if result.columns and browse is not None:
+                    await browse(result)
+                    break
+        except ShellError as error:
+            self._browse_error = error
+        finally:
+            await fetched.aclose()
 
     def _sink_for_copy(self, output: Own, *, past_redirection: bool) -> tuple[Sink, bool]:
         """The sink of a COPY, and whether it ends with the result."""
@@ -273,7 +302,7 @@ class ResultOutput:
         return True
 
     def take_browse_request(self) -> bool:
-        """Whether the person left the pager of the last result for the explorer; False when asked again."""
+        """Whether the last result is to be opened in the explorer; False when asked again."""
         requested, self._browse_requested = self._browse_requested, False
         return requested
 

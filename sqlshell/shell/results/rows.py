@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlshell.errors import StatementError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.output.writer import Summary
 from sqlshell.result import Batch, BatchWrapper, Column, HeldBatches, Partitions, Result, Rows
-from sqlshell.spelling import did_you_mean
-from sqlshell.sql.identifiers import quoted
+from sqlshell.spelling import nearest
+
+MOST_SUGGESTED = 2
+"""How many names are suggested for one that does not exist."""
 
 
 def table_of(columns: Sequence[tuple[str, str]], rows: Rows) -> Result:
@@ -43,11 +45,15 @@ def no_match_message(pattern: Sequence[str], hint: str = "") -> str:
     return f"{message}; {hint}" if hint else message
 
 
-def not_found(what: str, name: str, known: Sequence[str]) -> StatementError:
-    lists = (
-        "\\d lists the relations of this schema, \\d *.* all" if what == "relation" else "\\df * lists the functions"
-    )
-    hint = did_you_mean(name.rpartition(".")[2].strip('"'), known, lists, most=2, shown=quoted)
+def not_found(what: str, name: str, known: Mapping[str, Sequence[str]]) -> StatementError:
+    """The error for a name that does not exist; `known` has the names that do, each with the forms to be suggested."""
+    hint = "\\d lists the relations of this schema, \\d *.* all" if what == "relation" else "\\df * lists the functions"
+    wanted = name.rpartition(".")[2].strip('"')
+    near = nearest(wanted, known, most=MOST_SUGGESTED)
+    # If the name exists elsewhere, similar ones are no help.
+    near = near[:1] if near and near[0].lower() == wanted.lower() else near
+    forms = [form for found in near for form in known[found]][:MOST_SUGGESTED]
+    hint = f"did you mean {' or '.join(forms)}?" if forms else hint
     return StatementError(f"no {what} matches {name}", hint, Where(sqlstate.NO_RELATION if what == "relation" else ""))
 
 

@@ -68,8 +68,12 @@ class ScriptPlace(Struct):
     @property
     def share(self) -> float | None:
         """How much of the script has been run, from 0 to 1; None if that is not known."""
+        return self.share_with(None)
+
+    def share_with(self, current: float | None) -> float | None:
+        """The same if this share of the current statement has been run."""
         if self.count:
-            return max(0, self.number - 1) / self.count
+            return (max(0, self.number - 1) + min(1.0, max(0.0, current or 0.0))) / self.count
         return min(1.0, self.offset / self.size) if self.size else None
 
     @property

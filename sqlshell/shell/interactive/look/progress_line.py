@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import Callable
-from typing import TextIO
+from typing import Any, TextIO
 
 from sqlshell.output.text.cells import cells, printable
+from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.interactive.look.terminal_features import progress_report
 from sqlshell.shell.results.humanize import amount, brief, clock
 from sqlshell.shell.scripts.script_place import ScriptPlace
@@ -21,7 +23,8 @@ STEP_SECONDS = 0.1
 RATE_SECONDS = 0.5
 """How long rows arrive before their rate is shown."""
 BAR_CELLS = 20
-ERASE = "\r\x1b[K"
+ERASE = "\r\x1b[J"
+"""A terminal that has become narrower may have wrapped the line: what is left of it is below."""
 MOST_MESSAGE = 60
 GAP = 2
 """Cells between two parts."""
@@ -39,7 +42,7 @@ class ProgressLine:
 
     In a script the line stays from one statement to the next, until something else is written: see clear(). `look`
     returns how to draw, and is called once; `reports` says that the terminal can show progress itself (OSC 9;4).
-    What is typed on `stdin` meanwhile is not echoed into the line: the next prompt shows it.
+    What is typed meanwhile is not echoed into the line: the next prompt shows it.
     """
 
     live = True
@@ -51,7 +54,6 @@ class ProgressLine:
         look: Callable[[], Look] = lambda: plain,
         *,
         reports: bool = False,
-        stdin: TextIO | None = None,
     ) -> None:
         self.script: ScriptPlace | None = None
         self.on_first: Callable[[], None] = lambda: None
@@ -60,14 +62,18 @@ class ProgressLine:
         self._new_look = look
         self._look: Look | None = None
         self._reports = reports
-        self._stdin = stdin
         self._reported = ""
-        self._unicode = (stream.encoding or "").lower().replace("-", "") == "utf8"
+        # Python writes UTF-8 in the locale C too, which the terminal may not show.
+        self._unicode = (stream.encoding or "").lower().replace("-", "") == "utf8" and shows_unicode(os.environ)
         self._running: Running | None = None
         self._announced: Running | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._drawn = False
         self._drawn_at = 0.0
+        self._width = 0
+        """Columns of the terminal when the line was drawn last."""
+        self._modes: list[Any] | None = None
+        """The modes of the terminal, to which it returns when the line is erased; None while they are unchanged."""
         self._free_at = 0.0
         """Until when output of a script has the screen to itself."""
         self._number = 0
@@ -108,7 +114,7 @@ class ProgressLine:
         if self._drawn:
             self._drawn = False
             self._write(ERASE + self._report(""))
-            self._echo(on=True)
+            self._restore_echo()
 
     def close(self) -> None:
         """Erase the line for good."""
@@ -127,14 +133,17 @@ class ProgressLine:
         if self._look is None:
             self._look = self._new_look()
         if not self._drawn:
-            self._echo(on=False)
+            self._suppress_echo()
+        before, self._width = self._width, self._columns()
+        wrapped = ERASE if self._drawn and self._width < before else "\r"
         self._number += 1
         self._drawn, self._drawn_at = True, time.monotonic()
         script = self.script if self.script is not None and not self.script.single else None
-        share = script.share if script is not None else running.shown_share
+        share = script.share_with(running.shown_share) if script is not None else running.shown_share
         report = "4;3" if share is None else f"4;1;{round(100 * min(1.0, max(0.0, share)))}"
-        # In one piece, and erased only behind the text: nothing flickers.
-        self._write(f"\r{self._line(running, script, share, self._look)}\x1b[K{self._report(report)}")
+        # In one piece, and erased only behind the text: nothing flickers. The cursor returns to the beginning of the
+        # line, and stays there if the terminal becomes narrower and wraps it.
+        self._write(f"{wrapped}{self._line(running, script, share, self._look)}\x1b[K\r{self._report(report)}")
 
     def _line(self, running: Running, script: ScriptPlace | None, share: float | None, look: Look) -> str:
         """The parts that fit into the width, the most important first, in their order on the screen."""
@@ -156,11 +165,15 @@ class ProgressLine:
         if share is not None:
             said = f"{share:.0%}".rjust(4)
             parts += [(3, 4, said), (2, BAR_CELLS if self._unicode else BAR_CELLS + 2, bar)]
+        if script is not None and (script.number > 1 or running.shown_share is not None):
+            own = clock(self._drawn_at - running.began)
+            own += f" {running.shown_share:.0%}" if running.shown_share is not None else ""
+            parts.append((5, cells(own) + 2, f"({own})"))
         for text in _rates(running, self._drawn_at):
             parts.append((5, cells(text), text))
         if notice and not running.notice:
             parts.append((6, cells(notice), look(notice, "dim")))
-        left = self._columns() - len("^C")
+        left = self._width - len("^C")
         kept: list[tuple[int, str]] = []
         for place, width, text in parts:
             if width + GAP <= left:
@@ -186,15 +199,27 @@ class ProgressLine:
         self._reported = state
         return progress_report(state or "4;0")
 
-    def _echo(self, *, on: bool) -> None:
-        if self._stdin is None:
+    def _suppress_echo(self) -> None:
+        """Not in the background, where changing the modes of the terminal would stop the process."""
+        import termios
+
+        with contextlib.suppress(OSError, ValueError, termios.error):
+            terminal = self._stream.fileno()
+            modes = termios.tcgetattr(terminal)
+            if modes[3] & termios.ECHO and os.tcgetpgrp(terminal) == os.getpgrp():
+                quiet = [*modes[:3], modes[3] & ~termios.ECHO, *modes[4:]]
+                termios.tcsetattr(terminal, termios.TCSANOW, quiet)
+                self._modes = modes
+
+    def _restore_echo(self) -> None:
+        modes, self._modes = self._modes, None
+        if modes is None:
             return
         import termios
 
         with contextlib.suppress(OSError, ValueError, termios.error):
-            state = termios.tcgetattr(self._stdin.fileno())
-            state[3] = state[3] | termios.ECHO if on else state[3] & ~termios.ECHO
-            termios.tcsetattr(self._stdin.fileno(), termios.TCSANOW, state)
+            if os.tcgetpgrp(self._stream.fileno()) == os.getpgrp():
+                termios.tcsetattr(self._stream.fileno(), termios.TCSANOW, modes)
 
     def _write(self, text: str) -> None:
         try:

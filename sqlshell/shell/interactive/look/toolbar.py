@@ -33,21 +33,26 @@ _KEYS = {
 _AT_REST = (("\\?", "help"), ("^R", "history"), ("F5", "browses the result"), ("F4", "vi"), ("^D", "exits"))
 
 
-def toolbar_text(session: Session, columns: int, typing: Typing, vi: str = "") -> Fragments:
-    """What is not in the prompt, then keys as far as they fit; `vi` is the mode of the vi keys, "" without them."""
+def toolbar_text(session: Session, columns: int, typing: Typing, vi: str = "", *, unicode: bool = True) -> Fragments:
+    """What is not in the prompt, then keys as far as they fit; `vi` is the mode of the vi keys, "" without them.
+
+    `unicode` says whether the terminal shows more than ASCII.
+    """
     if session.options.toolbar:
         return [("", " "), *fragments(session.options.toolbar, session)]
     parts: list[Fragments] = [[("bold", vi)]] if vi else []
     parts += [[("", text)] for text in _context(session)]
     parts += [[("bold", key), ("", f" {does}")] for key, does in _keys(session, typing, vi=bool(vi))]
+    between = " │ " if unicode else " | "
     shown: Fragments = []
     left = columns - 2
     for part in parts:
+        part = part if unicode else [(look, text.replace("→", "Right")) for look, text in part]
         width = sum(cells(text) for _, text in part) + (3 if shown else 0)
         if width > left:
             break
         left -= width
-        shown += [*([("", " │ ")] if shown else []), *part]
+        shown += [*([("", between)] if shown else []), *part]
     return [("", " "), *shown, ("", " ")]
 
 
