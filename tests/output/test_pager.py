@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,25 +138,85 @@ def test_without_less_the_terminal_shows_colors(scripted: type[Scripted], monkey
     assert ScreenSink(Terminal(), "", sys.stdin).terminal
 
 
-@pytest.mark.parametrize(("code", "browses"), [(ord("B"), True), (0, False), (65, False)])
-def test_the_key_of_the_explorer(scripted: type[Scripted], code: int, browses: bool) -> None:
-    scripted.code = code
+async def nothing() -> None:
+    return
+
+
+def with_key(sink: ScreenSink, data: bytes) -> None:
+    """Write to a pager that is offered the key of the explorer, and close it."""
+
+    async def work() -> None:
+        sink.offer(nothing)
+        sink.write(data)
+        sink.close()
+
+    asyncio.run(work())
+
+
+def text_of(path: Path) -> str:
+    return path.read_text()
+
+
+def test_the_key_of_the_explorer(scripted: type[Scripted]) -> None:
+    """The script that less runs for the key waits until the explorer is left."""
+    done: list[str] = []
+
+    async def work() -> Path:
+        async def explorer() -> None:
+            done.append("explored")
+
+        sink = ScreenSink(io.BytesIO(), "", sys.stdin, sideways=True)
+        sink.offer(explorer)
+        sink.write(WIDE)
+        [(command, environment)] = scripted.started
+        assert environment is not None
+        assert command.startswith("exec less -SRX")
+        assert command.endswith(" -fL '-Ps?e(END).' /dev/stdin")
+        assert environment["LESSCHARSET"] == "utf-8"
+        keys = Path(environment["LESSKEYIN"])
+        assert text_of(keys) == "#command\nB visual\nv invalid\n"
+        for _ in range(2):
+            process = await asyncio.create_subprocess_shell(environment["LESSEDIT"].lstrip("-"), env=environment)
+            assert await process.wait() == 0
+        sink.close()
+        assert sink.waited == 1.5
+        assert not sink.blocking
+        return keys
+
+    keys = asyncio.run(work())
+    assert done == ["explored", "explored"]
+    assert not keys.parent.exists()
+
+
+def test_a_prompt_of_the_users_own_is_kept(scripted: type[Scripted], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LESS", "-RPmine")
+    with_key(ScreenSink(io.BytesIO(), "", sys.stdin, sideways=True), WIDE)
+    assert scripted.started[0][0].endswith(" -fL /dev/stdin")
+
+
+def test_without_an_explorer_less_has_its_own_keys(scripted: type[Scripted]) -> None:
     sink = ScreenSink(io.BytesIO(), "", sys.stdin, sideways=True)
-    assert not sink.browse
     sink.write(WIDE)
-    [(_, environment)] = scripted.started
-    assert environment is not None
-    keys = Path(environment["LESSKEYIN"])
-    assert keys.read_text() == "#command\nB quit B\n"
-    assert environment["LESSCHARSET"] == "utf-8"
     sink.close()
-    assert sink.browse is browses
-    assert sink.waited == 1.5
-    assert not keys.exists()
-    assert not sink.blocking
+    [(command, environment)] = scripted.started
+    assert "/dev/stdin" not in command
+    assert environment is not None
+    assert "LESSKEYIN" not in environment
 
 
-@pytest.mark.parametrize("configured", ["variable", "file", "other pager"])
+def test_what_a_new_pipe_may_not_take_waits(scripted: type[Scripted]) -> None:
+    """The first write is made in the event loop, which a pager that is not scrolled must not block."""
+    data = b"0123456789\n" * 100_000
+    sink = ScreenSink(io.BytesIO(), "", sys.stdin)
+    sink.write(data)
+    process: Any = sink._pager
+    assert len(process.data) == pager.NEW_PIPE
+    sink.write(b"more")
+    assert process.data == data + b"more"
+    sink.close()
+
+
+@pytest.mark.parametrize("configured", ["variable", "file", "secure", "other pager"])
 def test_the_keys_of_the_user_are_kept(
     scripted: type[Scripted], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, configured: str
 ) -> None:
@@ -162,16 +224,15 @@ def test_the_keys_of_the_user_are_kept(
         monkeypatch.setenv("LESSKEYIN", "/mine")
     elif configured == "file":
         (tmp_path / ".lesskey").touch()
-    scripted.code = ord("B")
+    elif configured == "secure":
+        monkeypatch.setenv("LESSSECURE", "1")
     monkeypatch.setenv("LESSCHARSET", "latin1")
     sink = ScreenSink(io.BytesIO(), "more" if configured == "other pager" else "", sys.stdin)
-    sink.write(TALL)
+    with_key(sink, TALL)
     [(_, environment)] = scripted.started
     assert environment is not None
     assert environment.get("LESSKEYIN") == ("/mine" if configured == "variable" else None)
     assert environment["LESSCHARSET"] == "latin1"
-    sink.close()
-    assert not sink.browse
 
 
 @pytest.mark.parametrize("code", [126, 127, 1])
