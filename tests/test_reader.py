@@ -165,6 +165,12 @@ def test_descriptors_that_are_closed(tmp_path: Path, line: str, code: int, out: 
     assert in_shell(tmp_path, line) == Done(code, out, err)
 
 
+def test_stdin_that_is_a_directory_ends_python_itself(tmp_path: Path) -> None:
+    done = in_shell(tmp_path, "$S < .")
+    assert (done.code, done.out) == (1, "")
+    assert "<stdin> is a directory" in done.err
+
+
 def test_the_time_is_the_statements(program: Program) -> None:
     done = program("-q", stdin="select 1 \\g |cat > /dev/null; sleep 3\n\\echo :ELAPSED\n")
     assert done.code == 0

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from sqlshell.errors import OutputError
 from sqlshell.output.sinks.command import OutputClosed
 from sqlshell.output.sinks.sink import Sink
-from sqlshell.output.writer import LineWriter, Summary, WholeWriter, Writer
+from sqlshell.output.writer import Summary, WholeWriter, Writer, has_lines, takes_whole
 from sqlshell.output.writers.column_names import renamed
 from sqlshell.result import Batch, Partitions, Result
 
@@ -37,7 +37,7 @@ async def copy(result: Result, writer: Writer, sink: Sink, received: Received | 
     """
     rows = size = 0
     at_line_start = True
-    slow = writer if isinstance(writer, WholeWriter) else None
+    slow = writer if takes_whole(writer) else None
     _choose_way(result, writer)
     coming = _NextBatch(result.batches, writer, sink)
     try:
@@ -76,7 +76,7 @@ async def copy(result: Result, writer: Writer, sink: Sink, received: Received | 
 def _choose_way(result: Result, writer: Writer) -> None:
     """Let DuckDB make the lines of a large result from its file, if the service has one and the writer's format can be
     described in SQL. The writer makes the same bytes of the rows otherwise."""
-    if result.whole is not None and isinstance(writer, LineWriter):
+    if result.whole is not None and has_lines(writer):
         result.whole.choose(writer.line)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, TypeGuard
 
 from msgspec import Struct
 
@@ -99,7 +99,6 @@ class Writer(Protocol):
     def end(self, summary: Summary) -> Iterable[bytes]: ...
 
 
-@runtime_checkable
 class LineWriter(Writer, Protocol):
     """A writer whose rows DuckDB can write, too."""
 
@@ -107,7 +106,6 @@ class LineWriter(Writer, Protocol):
         """A LineSql: the text of a row, with what separates it from the others."""
 
 
-@runtime_checkable
 class WholeWriter(Writer, Protocol):
     """A writer that takes the file of a whole result instead of its rows, and whose methods may take seconds.
 
@@ -122,3 +120,12 @@ class WholeWriter(Writer, Protocol):
 
     def interrupt(self) -> None:
         """Stop what runs in another thread."""
+
+
+def has_lines(writer: Writer) -> TypeGuard[LineWriter]:
+    # isinstance() of a protocol takes longer than writing a small result.
+    return hasattr(writer, "line")
+
+
+def takes_whole(writer: Writer) -> TypeGuard[WholeWriter]:
+    return hasattr(writer, "from_file")

@@ -9,11 +9,14 @@ from pathlib import Path
 import duckdb
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis.strategies import integers, lists, tuples
 
+from sqlshell.client.results.stretches import BLOCK, MOST_BYTES, stretches
 from sqlshell.client.results.whole import FileBatch, FileReader, Unavailable
 from sqlshell.errors import ProtocolError
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.output.writer import LineWriter, Summary, Writer, WriterOptions
+from sqlshell.output.writer import Summary, Writer, WriterOptions, has_lines
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Column, LineSql
 from sqlshell.service.engines.duckdb.results import selected
@@ -59,7 +62,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
 
 
 def line_of(writer: Writer) -> LineSql:
-    assert isinstance(writer, LineWriter)
+    assert has_lines(writer)
     return writer.line
 
 
@@ -303,3 +306,31 @@ def test_duckdb_reads_nothing_but_the_file(source: Source, tmp_path: Path) -> No
     finally:
         reader.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.parquet", "result.parquet"]
+
+
+def test_rows_that_are_turned_into_text_together_are_few_if_they_are_wide(source: Source) -> None:
+    columns, outcome, _ = source.run(
+        "select i, repeat(chr(97 + (i % 26)::int), if(i < 20000, 1, 5000)) as s from range(60000) t(i)"
+    )
+    assert outcome.filed is not None
+    reader = FileReader(source.path, source.told(columns, 60000), lambda _: "c1", 1)
+    try:
+        texts = [reader.text(start, count) for start, count in reader.stretches]
+        assert sum(count for _, count in reader.stretches) == 59999
+        assert all(text is not None and len(text) <= MOST_BYTES + 5000 * BLOCK for text in texts)
+        assert len(texts) < 60
+    finally:
+        reader.close()
+
+
+@given(
+    groups=lists(tuples(integers(1, 300), integers(0, 10**9)), max_size=20),
+    skip=integers(0, 300),
+    widths=lists(integers(0, 10**6), max_size=100),
+)
+def test_every_row_is_in_one_stretch(groups: list[tuple[int, int]], skip: int, widths: list[int]) -> None:
+    rows = sum(count for count, _ in groups)
+    skip = min(skip, rows)
+    found = stretches(groups, (width * BLOCK + 1 for width in widths), BLOCK, 3, skip)
+    assert [row for start, count in found for row in range(start, start + count)] == list(range(skip, rows))
+    assert all(count > 0 for _, count in found)

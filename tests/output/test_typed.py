@@ -22,7 +22,7 @@ from sqlshell.client.results.whole import FileReader
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.output.copy import warn_of_names
 from sqlshell.output.typed import parquet, rows
-from sqlshell.output.writer import Summary, WholeWriter, WriterOptions
+from sqlshell.output.writer import Summary, WriterOptions, takes_whole
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Column, HeldBatches, Result, StoredColumn
 from sqlshell.result import Rows as Strings
@@ -56,7 +56,7 @@ def written(name: str, columns: list[Column], *parts: Strings) -> bytes:
 
 def from_file(name: str, source: Source, columns: list[Column], count: int) -> bytes:
     writer = format_named(name).factory(WriterOptions())
-    assert isinstance(writer, WholeWriter)
+    assert takes_whole(writer)
     begun = b"".join(writer.begin(columns))
     stored: list[StoredColumn] = []
 

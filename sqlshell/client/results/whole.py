@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from io import FileIO
@@ -27,15 +27,13 @@ from sqlshell.client.http.retries import Retries
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.partitions import PartitionReader
 from sqlshell.client.results.result_table import ResultTable, opened
+from sqlshell.client.results.stretches import block_of, stretches
 from sqlshell.client.results.zones import in_zone
 from sqlshell.errors import ConnectionBroken, ProtocolError, ShellError, Where
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, PARQUET, ColumnInfo
 from sqlshell.interface.strings import NATIVE, ZONED, literal, string_of
 from sqlshell.result import Batch, Column, LineSql, Rows, StoredColumn
 from sqlshell.runtime.scratch import scratch
-
-STRETCH_BYTES = 4 << 20
-"""The approximate uncompressed bytes of the rows that are turned into text together."""
 
 SLACK = 64 << 20
 """A file may be larger than the JSON of its rows by this many bytes."""
@@ -71,6 +69,9 @@ _FORMATS = {
     "blob": "bytes",
 }
 """The form of the values of types that are not read as strings."""
+
+_LENGTHS = {"varchar": "strlen", "blob": "octet_length"}
+"""The functions for the bytes of a value of types whose values have any length."""
 
 _COLUMNS = msgspec.json.Decoder(list[ColumnInfo])
 _NUMBERS = msgspec.json.Decoder(list[int])
@@ -309,23 +310,35 @@ class FileReader:
 
     def _stretched(self, place: Path, skip: int) -> list[tuple[int, int]]:
         """The first row and the number of rows of each stretch, without the first `skip` rows."""
+        file = literal(str(place))
         groups = self._root.execute(
             "SELECT any_value(row_group_num_rows), sum(total_uncompressed_size)::BIGINT "
-            f"FROM parquet_metadata({literal(str(place))}) GROUP BY row_group_id ORDER BY row_group_id"
+            f"FROM parquet_metadata({file}) GROUP BY row_group_id ORDER BY row_group_id"
         ).fetchall()
         if sum(rows for rows, _ in groups) != self._told.rows or any(rows < 0 for rows, _ in groups):
             raise self._wrong("does not have the number of rows of the result")
-        made: list[tuple[int, int]] = []
-        start, count, size = skip, 0, 0
-        at = 0
-        for rows, bytes_ in groups:
-            at += rows
-            size += bytes_
-            count = at - start
-            if count > 0 and size >= STRETCH_BYTES:
-                made.append((start, count))
-                start, count, size = at, 0, 0
-        return [*made, (start, count)] if count > 0 else made
+        block = block_of(self._told.rows)
+        return stretches(groups, self._measured(file, block), block, len(self.stored), skip)
+
+    def _measured(self, file: str, block: int) -> Iterator[int]:
+        """The bytes of strings in each `block` rows, nothing if no string is stored once for several rows."""
+        shared = self._root.execute(
+            f"SELECT DISTINCT path_in_schema FROM parquet_metadata({file}) "
+            "WHERE regexp_matches(encodings::VARCHAR, 'DICTIONARY|DELTA_BYTE_ARRAY')"
+        ).fetchall()
+        names = [
+            f"coalesce({_LENGTHS[column.type_id]}({column.name}), 0)"
+            for column in self.stored
+            if column.type_id in _LENGTHS and (column.name,) in shared
+        ]
+        if not names:
+            return
+        at = f"file_row_number // {block}"
+        found = self._root.execute(
+            f"SELECT sum({' + '.join(names)})::BIGINT + 1 FROM {self._source} GROUP BY {at} ORDER BY {at}"
+        )
+        while some := found.fetchmany(10_000):
+            yield from (size for (size,) in some)
 
 
 Found = bytes | list[list[Any]] | None

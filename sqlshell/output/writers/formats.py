@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sqlshell.errors import UsageError
 from sqlshell.output.sinks.file import compression, uncompressed
-from sqlshell.output.writer import LineWriter, Writer, WriterOptions
+from sqlshell.output.writer import Writer, WriterOptions, has_lines
 from sqlshell.spelling import did_you_mean
 
 
@@ -139,7 +139,7 @@ def delimited(writer: Writer, options: WriterOptions) -> Writer:
 def _readable(writer: Writer) -> Writer:
     from sqlshell.output.text.binary import HexLineWriter, HexWriter
 
-    return HexLineWriter(writer) if isinstance(writer, LineWriter) else HexWriter(writer)
+    return HexLineWriter(writer) if has_lines(writer) else HexWriter(writer)
 
 
 def _typed(

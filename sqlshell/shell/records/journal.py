@@ -101,7 +101,7 @@ class Journal:
 
     def record_start(self, statement_id: str, sql: Sql, context: SessionContext, ago: float) -> None:
         """Record that the service has assigned an ID, `ago` seconds after the statement was sent."""
-        if context is not self._context:
+        if context != self._context:
             self._context = context
             self._parts = json.dumps({name: value for name, value in context.parts() if value})
         self._write(

@@ -204,7 +204,7 @@ class Submitter:
                 "write it in a script with its data after it, or use \\copy t FROM 'file'",
                 Where(sqlstate.UNSUPPORTED),
             )
-        if self._position.reads_stdin and reads_stdin(statement):
+        if reads_stdin(statement) and self._position.reads_stdin:
             raise Unreadable(
                 "the statement reads stdin, but the script itself is on stdin: its data cannot be distinguished "
                 "from statements",
