@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import logging
 import os
 import secrets
@@ -191,6 +192,8 @@ async def _serve(
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, asked)
     statements.start()
+    # What the start made stays: otherwise each full collection of garbage goes through it and holds up the event loop.
+    gc.freeze()
     ready()
     ticking = asyncio.ensure_future(server.main_loop())
     await stop.wait()

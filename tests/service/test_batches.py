@@ -95,9 +95,10 @@ def test_statements_about_objects_and_the_context_behind_them(client: Client) ->
     assert found[3]["data"] == [[name]]
     echoes = [item["metadata"].get("context") for item in found]
     assert echoes[0]["schemaName"] == "main"
-    assert echoes[1] is None
+    # An answer does not repeat a context; the first statement of another answer has it.
+    assert echoes[1] in (None, echoes[0])
     assert echoes[2]["schemaName"] == name
-    assert echoes[3] is None
+    assert echoes[3] in (None, echoes[2])
 
 
 def test_statements_about_objects_need_no_place_in_a_pool(client: Client) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.service.results.results import Spool
-from sqlshell.service.statements.ledger import MESSAGE, RECENT, RECENT_SIZE, Ledger, Record, settle
+from sqlshell.service.statements.ledger import MESSAGE, PAGE, RECENT, RECENT_SIZE, Ledger, Record, settle
 from sqlshell.service.storage import Storage
 
 
@@ -108,3 +108,27 @@ def test_what_has_not_ended_is_always_among_the_latest(tmp_path: Path, storage: 
     assert latest >= {record.statement_id for record in waiting}
     assert len(latest) == 7
     assert {record.statement_id for record in ledger.latest("a", 3)} == {record.statement_id for record in waiting}
+
+
+def test_a_list_is_read_in_pages(tmp_path: Path, storage: Storage) -> None:
+    ledger = ledger_of(tmp_path, storage)
+    records = [made(tmp_path) for _ in range(3 * PAGE + 7)]
+    for number, record in enumerate(records):
+        # More than a page of them have the same instant.
+        record.created = float(number if number < PAGE else max(number, 2 * PAGE + PAGE // 2))
+    ledger.begin(records)
+    ledger.finish(*((record, sqlstate.DONE, "") for record in records))
+    order = sorted((record.created for record in records), reverse=True)
+    for number in (1, PAGE, 2 * PAGE + 1, len(records), 5 * PAGE):
+        assert [record.created for record in ledger.latest("a", number)] == order[:number]
+
+
+def test_what_begins_takes_the_place_of_what_was_reserved(tmp_path: Path, storage: Storage) -> None:
+    ledger = ledger_of(tmp_path, storage)
+    records = [made(tmp_path) for _ in range(4)]
+    with ledger.reserved(("t", "a"), 4, 4 * len("select 1")) as begin:
+        begin(records[:2])
+        assert (ledger.load("t").number, ledger.load("a").number) == (4, 4)
+        assert ledger.load("t").size == 4 * len("select 1")
+        begin(records[2:3])
+    assert (ledger.load("t").number, ledger.load("t").size) == (3, 3 * len("select 1"))

@@ -27,7 +27,7 @@ from sqlshell.service.http.answers import message
 from sqlshell.service.wire import refused
 from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import Backlog, Connection, Connections, fitting, peer
-from sqlshell.service.wire.turns import EACH, Turns
+from sqlshell.service.wire.turns import EACH, SLICE_SECONDS, STRANGERS, UNPARSED, Arrivals, Turns
 from sqlshell.service.wire.websocket import FRAMES
 from tests.conftest import Served, clean_environment, serve, stop
 from tests.service.client import Client
@@ -662,3 +662,60 @@ def test_requests_begin_by_organizations_and_tokens_in_turns() -> None:
     begun = asyncio.run(work())
     assert begun.index("other") <= EACH
     assert begun.index("colleague") <= 3 * EACH
+
+
+def test_one_request_of_strangers_begins_at_a_time() -> None:
+    async def work() -> list[str]:
+        turns = Turns()
+        begun: list[str] = []
+
+        async def ask(organization: str, token: str) -> None:
+            await turns.take(organization, token)
+            begun.append(token)
+
+        many = [asyncio.ensure_future(ask(STRANGERS, "1.2.3.4")) for _ in range(20)]
+        other = asyncio.ensure_future(ask(STRANGERS, "5.6.7.8"))
+        await other
+        seen = list(begun)
+        await asyncio.gather(*many)
+        return seen
+
+    assert len(asyncio.run(work())) <= 3
+
+
+def test_data_is_parsed_by_clients_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+
+    async def work() -> None:
+        arrivals = Arrivals()
+        parsed: list[str] = []
+
+        def parse(name: str, seconds: float) -> None:
+            nonlocal now
+            now += seconds
+            parsed.append(name)
+
+        assert arrivals.parse("a", 10, lambda: parse("a1", SLICE_SECONDS))
+        assert not arrivals.parse("a", 10, lambda: parse("a2", SLICE_SECONDS / 2))
+        assert not arrivals.parse("a", 10, lambda: parse("a3", SLICE_SECONDS))
+        assert not arrivals.parse("a", 10, lambda: parse("a4", 0))
+        assert arrivals.parse("b", 10, lambda: parse("b1", 0))
+        assert parsed == ["a1", "b1"]
+        await asyncio.sleep(0)
+        assert parsed == ["a1", "b1", "a2", "a3"]
+        # What waits for its turn is limited: more than that is parsed at once.
+        assert arrivals.parse("a", UNPARSED, lambda: parse("large", 0))
+        await asyncio.sleep(0)
+        assert parsed == ["a1", "b1", "a2", "a3", "large", "a4"]
+
+    asyncio.run(work())
+
+
+def test_pipelined_requests_of_many_connections_are_answered(small: Served) -> None:
+    with contextlib.ExitStack() as stack:
+        wires = [stack.enter_context(dial(small)) for _ in range(30)]
+        for wire in wires:
+            wire.sendall(head(small, "GET /v2/version HTTP/1.1") * 9 + closing(small, "GET /v2/version HTTP/1.1"))
+        for wire in wires:
+            assert rest(wire).count(b"HTTP/1.1 200 OK") == 10

@@ -197,11 +197,14 @@ class Endpoints:
         return StreamingResponse(chunks(path, part.span), part.status, headers, "application/octet-stream")
 
     async def document(self, request: Request) -> Response:
+        # Built once, because clients without a token may request it.
+        self._document = self._document or await asyncio.to_thread(self._encoded)
+        return json_response(self._document)
+
+    def _encoded(self) -> bytes:
         from sqlshell.service.http.openapi import document
 
-        # Built once, because clients without a token may request it.
-        self._document = self._document or msgspec.json.encode(document(self._options))
-        return json_response(self._document)
+        return msgspec.json.encode(document(self._options))
 
 
 def _asked(request: Request) -> tuple[str, int, str]:

@@ -13,14 +13,11 @@ from sqlshell.service.http.answers import message
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
 from sqlshell.service.objects.catalog import ANONYMOUS, OPERATOR, ROLES, Caller, Catalog, digest
 from sqlshell.service.wire.connections import peer, refusal
-from sqlshell.service.wire.turns import Turns
+from sqlshell.service.wire.turns import STRANGERS, Turns
 
 OPEN = frozenset({"/openapi.json"})
 BY_PLANE = "sqlshell.by_plane"
 """Key in the scope of a request: whether it carries a token of the data plane."""
-
-STRANGERS = "strangers"
-"""Takes the place of the organization when requests without a token wait for their turn."""
 
 LEGACY = ("/run-statement", "/copy/", "/version")
 

@@ -14,6 +14,9 @@ from sqlshell.service.engines.engine import Listed, Outcome, Sink
 TEXT, TRUTH, NUMBER = "VARCHAR", "BOOLEAN", "INTEGER"
 INSTANT = "TIMESTAMP_LTZ(6)"
 
+_json = json.JSONEncoder(ensure_ascii=False).encode
+"""Like json.dumps(), which creates an encoder for each call with options."""
+
 Facts = Mapping[str, object]
 """The facts about an object, by key. Instants are seconds since 1970."""
 
@@ -47,7 +50,7 @@ def text(value: object) -> str:
     if isinstance(value, float):
         return instant(value)
     if isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False)
+        return _json(value)
     return "" if value is None else str(value)
 
 
@@ -60,7 +63,7 @@ def instant(seconds: float) -> str:
 def keep(shown: Sequence[ShownColumn], facts: Sequence[Facts], sink: Sink) -> Outcome:
     """A result with these columns and a row for each object."""
     if facts:
-        sink.keep([json.dumps(_texts(shown, item), ensure_ascii=False) for item in facts])
+        sink.keep([_json(_texts(shown, item)) for item in facts])
     zoned = tuple((number, True) for number, item in enumerate(shown) if item.type == INSTANT)
     return Outcome([ColumnInfo(item.name, item.type, False) for item in shown], zoned)
 
@@ -89,7 +92,7 @@ def _texts(shown: Sequence[ShownColumn], item: Facts) -> list[str]:
 def table(sink: Sink, names: Sequence[str], rows: Sequence[Sequence[str]]) -> Outcome:
     """A result with string columns."""
     if rows:
-        sink.keep([json.dumps(list(row), ensure_ascii=False) for row in rows])
+        sink.keep([_json(list(row)) for row in rows])
     return Outcome([ColumnInfo(name, "VARCHAR", False) for name in names])
 
 

@@ -7,12 +7,14 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.dialect import DescribeQuery, List, Terminate, TerminateSession
 from sqlshell.service.engines.engine import ENDED_EARLY, Connection, Failure, Outcome, Rights
+from sqlshell.service.http.submissions import Texts
 from sqlshell.service.objects.objects import require
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
@@ -62,11 +64,14 @@ class _Reader(Struct, eq=False):
 class Endings:
     """Finishes and cancels statements. Used from the event loop, except hold() and release()."""
 
-    def __init__(self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: Options) -> None:
+    def __init__(
+        self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: Options, texts: Texts
+    ) -> None:
         self._organizations = organizations
         self._sessions = sessions
         self._ledger = ledger
         self._options = options
+        self._texts = texts
         self._interrupting = threading.Lock()
         self.undelivered_secrets = UndeliveredSecrets()
         self._readers: set[_Reader] = set()
@@ -162,14 +167,22 @@ class Endings:
             running = {id(item.connection) for item in self._ledger.running() if item.connection is not None}
             record.outcome = queries.list_sessions(self._sessions.of(organization), running, owners, record.spool)
         else:
-            found = self._ledger.latest(organization, 1001)
-            if not session.caller.organization:
-                found = sorted(found + self._ledger.latest("", 1001), key=lambda item: item.created, reverse=True)
-            # LIST QUERIES does not list itself.
-            found = [item for item in found if item is not record]
-            record.outcome = keep(queries.SHOWN, queries.listed(found, session), record.spool)
+            record.outcome = await self._texts.run(record.owner, partial(self._list_queries, session, record))
+            self.finish(record, sqlstate.DONE, record.outcome.message)
+            return
         record.spool.finish()
         self.finish(record, sqlstate.DONE, record.outcome.message)
+
+    def _list_queries(self, session: Session, record: Record) -> Outcome:
+        """LIST QUERIES, in a thread: making a thousand rows takes a while."""
+        found = self._ledger.latest(session.organization.id, 1001)
+        if not session.caller.organization:
+            found = sorted(found + self._ledger.latest("", 1001), key=lambda item: item.created, reverse=True)
+        # LIST QUERIES does not list itself.
+        found = [item for item in found if item is not record]
+        outcome = keep(queries.SHOWN, queries.listed(found, session), record.spool)
+        record.spool.finish()
+        return outcome
 
     def _target(self, session: Session, statement_id: str) -> Record:
         target = self._ledger.find(statement_id.lower())

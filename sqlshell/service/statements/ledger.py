@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import sqlite3
 import time
@@ -31,6 +32,9 @@ SWEPT = 500
 
 LISTED = 1000
 """Characters of a statement in LIST QUERIES."""
+
+PAGE = 100
+"""The number of records that are read at once for a list."""
 
 LATE = 1000
 """The number of finished records that are kept in memory while the disk is full."""
@@ -192,7 +196,9 @@ _decode_context = msgspec.json.Decoder(ContextEcho).decode
 
 
 class Ledger:
-    """All records. `place` creates the empty spool of a statement of an organization. Used from one thread."""
+    """All records. `place` creates the empty spool of a statement of an organization. Used from one thread, except
+    latest().
+    """
 
     def __init__(self, storage: Storage, place: Callable[[str, str], Spool]) -> None:
         self._storage = storage
@@ -286,15 +292,27 @@ class Ledger:
         return self._loads.get(key) or Load()
 
     @contextlib.contextmanager
-    def reserved(self, keys: Sequence[str], number: int, size: int) -> Iterator[None]:
-        """Count statements that have not started yet in the loads of these tokens and organizations."""
-        for key in keys:
-            self._count(key, number, size)
-        try:
-            yield
-        finally:
+    def reserved(self, keys: Sequence[str], number: int, size: int) -> Iterator[Callable[[Sequence[Record]], None]]:
+        """Count statements that have not started yet in the loads of these tokens and organizations.
+
+        Yields begin() for records that take the place of what was reserved.
+        """
+        left = Load()
+
+        def count(number: int, size: int) -> None:
+            left.add(number, size)
             for key in keys:
-                self._count(key, -number, -size)
+                self._count(key, number, size)
+
+        def begin(records: Sequence[Record]) -> None:
+            self.begin(records)
+            count(-len(records), -sum(len(record.sql) for record in records))
+
+        count(number, size)
+        try:
+            yield begin
+        finally:
+            count(-left.number, -left.size)
 
     def _count(self, key: str, number: int, size: int) -> None:
         load = self._loads.setdefault(key, Load())
@@ -336,18 +354,24 @@ class Ledger:
     def latest(self, organization: str, number: int) -> list[Record]:
         """The latest records of an organization ("" for those of none), the newest first, except the TERMINATE SESSION
         of shells that exit: `number` of them, and all unfinished ones, so that each of these can be found and
-        terminated. Records that are not in memory have the first LISTED characters of their text.
+        terminated. Records that are not in memory have the first LISTED characters of their text. For any thread.
         """
         # A running record may be stored with the organization of its submission, or not be stored yet.
         running = [item for item in self.running() if item.organization == organization and not _leaves(item.sql)]
-        rows = self._storage.read(
-            f"SELECT {_LISTED} FROM statements WHERE organization = ? AND finished > 0 "
-            "AND sql NOT LIKE 'TERMINATE SESSION % WHEN IDLE' ORDER BY created DESC LIMIT ?",
-            (organization, number),
-        )
         found = {item.statement_id: item for item in running}
-        for row in rows[: max(0, number - len(running))]:
-            found.setdefault(row[0], self._at_hand(row[0]) or self._restored(row))
+        created, statement_id = math.inf, ""
+        while len(found) < number:
+            # In pages, because the event loop waits for the storage while it is read.
+            rows = self._storage.read(
+                f"SELECT {_LISTED} FROM statements WHERE organization = ? AND finished > 0 AND (created, id) < (?, ?) "
+                "AND sql NOT LIKE 'TERMINATE SESSION % WHEN IDLE' ORDER BY created DESC, id DESC LIMIT ?",
+                (organization, created, statement_id, min(PAGE, number - len(found))),
+            )
+            if not rows:
+                break
+            for row in rows:
+                found.setdefault(row[0], self._at_hand(row[0]) or self._restored(row))
+            statement_id, created = rows[-1][0], rows[-1][4]
         return sorted(found.values(), key=lambda item: item.created, reverse=True)
 
     def sweep(self, retention: float, quota: int, records: int) -> bool:

@@ -61,7 +61,7 @@ ASIDE = 4 << 10
 """A request of up to this many bytes may be about statements, and is accepted when others are refused."""
 
 AT_ONCE = 100
-"""Records that are created before the event loop gets its turn."""
+"""Records that are created, written or removed before the event loop gets its turn."""
 
 REASON = 1000
 """The maximum length of a message that quotes another statement's failure, in characters."""
@@ -90,9 +90,9 @@ class Statements:
         self._pool = ThreadPoolExecutor(OPENERS, thread_name_prefix="opening")
         self._tasks: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
-        self.endings = Endings(organizations, self._sessions, ledger, options)
-        self.batches = Batches()
         self.texts = Texts(options.bounds.statements)
+        self.endings = Endings(organizations, self._sessions, ledger, options, self.texts)
+        self.batches = Batches()
         self._stretches = BatchRunner(self.endings, self._execution, self._work, self._begun, self._start)
 
     def start(self) -> None:
@@ -294,7 +294,7 @@ class Statements:
         """
         size = sum(len(text) for text, _ in given)
         self._check_load(caller, len(given), size, times)
-        with self.ledger.reserved((caller.token_id, caller.organization), len(given), size):
+        with self.ledger.reserved((caller.token_id, caller.organization), len(given), size) as begin:
             sent = await self._sent(given, caller)
             session, own = await self._session(request, caller, times)
             self.start()
@@ -303,8 +303,11 @@ class Statements:
                 records.append(self._record(item, caller, session, request))
                 if not len(records) % AT_ONCE:
                     await asyncio.sleep(0)
-        self._check_token(caller, session if own else None)
-        self.ledger.begin(records)
+            self._check_token(caller, session if own else None)
+            for start in range(0, len(records), AT_ONCE):
+                if start:
+                    await asyncio.sleep(0)
+                begin(records[start : start + AT_ONCE])
         return session, own, records
 
     def check_room(self, caller: Caller, size: int) -> None:
@@ -418,10 +421,24 @@ class Statements:
             while at < len(records) and (records[at].started or not records[at].running):
                 self.endings.finish(records[at], sqlstate.CANCELLED, "the service was shut down", session)
                 at += 1
-            self.ledger.drop(records[at:])
+            unused = records[at:]
             del records[at:]
-            batch.over.set()
-            self._sessions.release(session)
+            try:
+                await self._drop(unused)
+            finally:
+                batch.over.set()
+                self._sessions.release(session)
+
+    async def _drop(self, records: Sequence[Record]) -> None:
+        """Remove records that did not run."""
+        at = 0
+        try:
+            while len(records) - at > AT_ONCE:
+                self.ledger.drop(records[at : at + AT_ONCE])
+                at += AT_ONCE
+                await asyncio.sleep(0)
+        finally:
+            self.ledger.drop(records[at:])
 
     async def _run_aside(
         self, session: Session, own: bool, request: StatementRequest, record: Record, asked: Aside

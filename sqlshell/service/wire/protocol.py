@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from sqlshell.service.bounds import Bounds, met
 from sqlshell.service.http.answers import message
 from sqlshell.service.wire.connections import KEY, Connection, Connections, Known, peer
 from sqlshell.service.wire.transport import DRAIN_BODY, DRAIN_HEAD, Lingering
+from sqlshell.service.wire.turns import STRANGERS
 
 HEADERS = 100
 """The maximum number of headers of a request."""
@@ -76,6 +78,27 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        lingering = cast(Lingering, self.transport)
+        if self._deaf or lingering.lingering or self._connection is None:
+            self._parse(data)
+            return
+        connection = self._connection
+        client = connection.token or f"{STRANGERS} {connection.address}"
+        if not self._connections.arrivals.parse(client, len(data), partial(self._parse_later, data)):
+            self._unset_keepalive_if_required()
+            lingering.hold()
+
+    def _parse_later(self, data: bytes) -> None:
+        """Parse data when it is this client's turn."""
+        if self.parser is None:
+            # The connection was lost meanwhile.
+            return
+        lingering = cast(Lingering, self.transport)
+        if lingering.held:
+            lingering.release(reading=not self.flow.read_paused)
+        self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
         lingering = cast(Lingering, self.transport)
         if self._deaf or lingering.lingering:
@@ -240,7 +263,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _late(self) -> None:
         if self.transport.is_closing():
             return
-        if self._in_body and self.flow.read_paused:
+        if cast(Lingering, self.transport).held or (self._in_body and self.flow.read_paused):
             # The service itself has paused reading.
             self._wait(self._bounds.body_seconds)
             return

@@ -57,6 +57,8 @@ class Lingering(asyncio.Transport):
         self._drain_most = 0
         self._drain_until = 0.0
         self.lingering = False
+        self.held = False
+        """Whether received data waits to be parsed; until then nothing more is read."""
         self.known: object = None
         """The value for KEY in the scopes of its requests."""
 
@@ -137,8 +139,19 @@ class Lingering(asyncio.Transport):
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        if not self.is_closing():
+        if not self.is_closing() and not self.held:
             self._transport.resume_reading()
+
+    def hold(self) -> None:
+        """Read nothing until release()."""
+        self.held = True
+        self.pause_reading()
+
+    def release(self, *, reading: bool) -> None:
+        """End hold(); `reading` is whether nothing else has paused reading."""
+        self.held = False
+        if reading:
+            self.resume_reading()
 
     def get_write_buffer_size(self) -> int:
         return self._transport.get_write_buffer_size()

@@ -103,6 +103,14 @@ async def contexts(target: Target) -> None:
             pass
 
 
+async def lists(target: Target) -> None:
+    """LIST QUERIES when there are as many as it lists."""
+    async with target.client() as wire:
+        await wire.post("/v2/statements", json={"statements": [f"select {one}" for one in range(1000)]})
+        async with target.together(partial(_post, target, wire, "list queries"), 8):
+            pass
+
+
 async def flood(target: Target) -> None:
     """As many statements as are taken, and nobody waits for them."""
     async with target.client() as wire:
@@ -179,6 +187,7 @@ SQL: dict[str, Attack] = {
     "batches that fail": partial(batches, sql="select x{}"),
     "many sessions": sessions,
     "large contexts": contexts,
+    "lists of queries": lists,
     "a flood of statements": flood,
     "heavy streams": streams,
 }
