@@ -40,6 +40,14 @@ def test_rows_go_where_copy_says(program: Program, served: Served, tmp_path: Pat
         assert gzip.decompress(tmp_path.joinpath("q.gz").read_bytes()) == b'1;";"\n2;";"\n'
 
 
+def test_the_statement_before_copy_is_sent_again(program: Program) -> None:
+    done = program("-q", "--format", "csv", "-t", stdin="select 1;\n\\copy (select 2) to stdout\n\\g\n\\p\n")
+    assert (done.code, done.out) == (0, "1\n2\n1\nselect 1\n"), done.err
+    done = program("-q", "--format", "csv", "-t", stdin="\\copy (select 2) to stdout\n\\g\n")
+    assert (done.code, done.out) == (2, "2\n")
+    assert "there is no statement to send" in done.err
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [

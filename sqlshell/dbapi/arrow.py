@@ -99,7 +99,7 @@ async def arrow_of(result: Result) -> ArrowResult:
             place.unlink(missing_ok=True)
             rows = folder / "rows.csv"
             await write_csv_file(result, Own(str(rows)), DISK_BYTES, PADDING)
-            root, query = await asyncio.to_thread(_loaded, rows, select_from_csv(str(rows), names, types))
+            root, query = await asyncio.to_thread(_loaded, rows, result.columns, names, types)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -136,21 +136,28 @@ def _from_file(
         if casts:
             root.execute(f"SELECT {', '.join(casts)} FROM {source}").fetchall()
     except duckdb.Error as error:
+        columns = [column.column for column in stored]
+        failed = _unfit_column(root, source, columns, [column.name for column in stored], values) or _unfit(error)
         root.close()
-        raise _unfit(error) from None
+        raise failed from None
     return root, f"SELECT {chosen} FROM {source}"
 
 
 def _value(column: StoredColumn, kind: str) -> str:
     """SQL for a value of a file as a type of DuckDB."""
-    if column.is_text and kind == BYTES:
-        return f"from_base64({column.name})"
-    if column.is_text and is_nested(kind):
-        return f"CAST(json({column.name}) AS {kind})"
-    return f"CAST({column.name} AS {kind})"
+    return _of_text(column.name, kind) if column.is_text else f"CAST({column.name} AS {kind})"
 
 
-def _loaded(rows: Path, query: str) -> tuple[duckdb.DuckDBPyConnection, str]:
+def _of_text(name: str, kind: str) -> str:
+    """SQL for the interface's string of a value as a type of DuckDB."""
+    if kind == BYTES:
+        return f"from_base64({name})"
+    return f"CAST(json({name}) AS {kind})" if is_nested(kind) else f"CAST({name} AS {kind})"
+
+
+def _loaded(
+    rows: Path, columns: Sequence[Column], names: Sequence[str], types: Sequence[str]
+) -> tuple[duckdb.DuckDBPyConnection, str]:
     import duckdb
 
     small = rows.stat().st_size <= SMALL
@@ -158,12 +165,33 @@ def _loaded(rows: Path, query: str) -> tuple[duckdb.DuckDBPyConnection, str]:
         MEMORY, files=[rows], spilled=rows.parent, database=None if small else rows.with_suffix(".duckdb")
     )
     try:
-        connection.execute(f"CREATE TABLE result AS {query}")
+        connection.execute(f"CREATE TABLE result AS {select_from_csv(str(rows), names, types)}")
     except duckdb.Error as error:
+        texts = [f"c{number}" for number in range(len(names))]
+        source = f"({select_from_csv(str(rows), texts, [TEXT] * len(texts))})"
+        values = [_of_text(name, kind) for name, kind in zip(texts, types, strict=True)]
+        failed = _unfit_column(connection, source, columns, texts, values) or _unfit(error)
         connection.close()
-        raise _unfit(error) from None
+        raise failed from None
     rows.unlink()
     return connection, "FROM result"
+
+
+def _unfit_column(
+    connection: duckdb.DuckDBPyConnection,
+    source: str,
+    columns: Sequence[Column],
+    names: Sequence[str],
+    values: Sequence[str],
+) -> DataError | None:
+    """The error for the first column with a value for which Arrow has none."""
+    from sqlshell.output.typed.rows import misfit
+
+    found = misfit(connection, source, names, values)
+    if found is None:
+        return None
+    name, shown = columns[found[0]].name, found[1]
+    return DataError(f"column {name!r}: Arrow has no value for {shown!r}", hint="cast the column to VARCHAR")
 
 
 def _unfit(error: Exception) -> DataError:

@@ -222,6 +222,18 @@ def test_results_in_two_places(program: Program, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "once.json").read_text()) == [{"b": 2}]
 
 
+def test_a_copy_that_can_have_one_result_refuses_another(program: Program, tmp_path: Path) -> None:
+    """Two Parquet files one after the other would be read as the second one, with the values of the first."""
+    (tmp_path / "copy.parquet").write_text("kept")
+    done = program("-q", stdin="\\tee copy.parquet\nselect 1 as a;\nselect 2 as b;\n")
+    assert done.code == 1
+    assert "several results cannot share one parquet output" in done.err
+    assert (tmp_path / "copy.parquet").read_text() == "kept"
+    done = program("-q", stdin="\\tee a.json\nselect 1 as a;\nselect 2 as b;\n\\tee c.json\nselect 3 as c;\n")
+    assert done.err == "<stdin>:3: warning: several results in one json output: use jsonl or csv\n"
+    assert json.loads((tmp_path / "c.json").read_text()) == [{"c": 3}]
+
+
 def test_a_script_that_failed_leaves_no_copy(program: Program, tmp_path: Path) -> None:
     program("-q", stdin="\\tee copy.csv\nselect 1 as a;\nselect nope;\n")
     assert not list(tmp_path.glob("*copy.csv*"))

@@ -134,10 +134,16 @@ def test_what_has_no_rows_or_does_not_fit(embedded: Connection) -> None:
     cursor = embedded.cursor()
     with pytest.raises(ProgrammingError, match="there are no rows"):
         cursor.fetch_arrow()
-    cursor.execute("select 340282366920938463463374607431768211455::uhugeint as u")
-    with pytest.raises(DataError, match="Arrow has no value for this") as caught:
-        cursor.fetch_arrow()
-    assert caught.value.hint == "cast the column to VARCHAR"
+    long = "340282366920938463463374607431768211455"
+    for rows in (3, 300_000):
+        # A large result comes as a file.
+        cursor.execute(
+            f"select [i] as l, case i when 2 then {long}::uhugeint end as u, 'text' as t from range({rows}) r(i)"
+        )
+        with pytest.raises(DataError) as caught:
+            cursor.fetch_arrow()
+        assert str(caught.value) == f"column 'u': Arrow has no value for '{long}'"
+        assert caught.value.hint == "cast the column to VARCHAR"
 
 
 def test_a_stream_outlives_its_connection() -> None:

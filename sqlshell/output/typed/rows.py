@@ -149,24 +149,34 @@ class TypedRows:
 
     def _misfit(self, source: str, values: Sequence[str]) -> OutputError | None:
         """The error for the first column with a value that is not of its type."""
-        import duckdb
+        names = [f"c{number}" for number in range(len(self._columns))]
+        found = misfit(self.root, source, names, values)
+        if found is None:
+            return None
+        column, shown = self._columns[found[0]], found[1]
+        return OutputError(
+            f"column {column.name!r}: {shown!r} is not a value of {column.type}",
+            "cast the column to VARCHAR in the query, or write csv or jsonl",
+        )
 
-        for number, (column, value) in enumerate(zip(self._columns, values, strict=True)):
-            name = f"c{number}"
-            try:
-                found = self.root.execute(
-                    f"SELECT {name}::VARCHAR FROM {source} WHERE {name} IS NOT NULL AND TRY({value}) IS NULL LIMIT 1"
-                ).fetchall()
-            except duckdb.Error:
-                continue
-            if found and found[0][0].strip() != "null":
-                text = found[0][0]
-                shown = text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
-                return OutputError(
-                    f"column {column.name!r}: {shown!r} is not a value of {column.type}",
-                    "cast the column to VARCHAR in the query, or write csv or jsonl",
-                )
-        return None
+
+def misfit(
+    connection: duckdb.DuckDBPyConnection, source: str, names: Sequence[str], values: Sequence[str]
+) -> tuple[int, str] | None:
+    """The first column with a string that its SQL in `values` cannot convert, and the beginning of that string."""
+    import duckdb
+
+    for number, (name, value) in enumerate(zip(names, values, strict=True)):
+        try:
+            found = connection.execute(
+                f"SELECT {name}::VARCHAR FROM {source} WHERE {name} IS NOT NULL AND TRY({value}) IS NULL LIMIT 1"
+            ).fetchall()
+        except duckdb.Error:
+            continue
+        if found and found[0][0].strip() != "null":
+            text = found[0][0]
+            return number, text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+    return None
 
 
 class TypedWriter:

@@ -54,7 +54,11 @@ class LoadActions:
 
         sql = copy.source if copy.query else f"SELECT {', '.join(copy.columns) or '*'} FROM {copy.source}"
         statement = Statement(sql, 0, 0, True)
+        buffer = parts.buffer
+        last, local = buffer.last, buffer.last_was_local
         await self._submitter.submit(StatementRequest(statement, write, verbatim=True, rows_for="copy"))
+        # As in psql, \g sends the statement before the \copy again. If it fails, its error is about its own text.
+        buffer.remember(last, local=local)
         if not written:
             if parts.session.connection.offline is None:
                 raise UsageError("\\copy: the statement ran, but did not return a result set")

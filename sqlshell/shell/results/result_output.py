@@ -67,6 +67,7 @@ class ResultOutput:
         self._once = EMPTY
         self._copies: dict[str, tuple[Sink, Format | None]] = {}
         """Additional destinations of results: those of \\tee and \\log."""
+        self._results_in_tee = 0
         self._partial = False
         """Whether the output is useful although incomplete: rows of an unbounded result arrive only once."""
 
@@ -94,6 +95,7 @@ class ResultOutput:
         by_extension = self.format_by_extension(output)
         if as_copy:
             self._end_copy("tee")
+            self._results_in_tee = 0
             if output:
                 self._copies["tee"] = _open(output), by_extension
             return
@@ -167,7 +169,8 @@ class ResultOutput:
             sideways = format_.name == "table" and self._session.options.wide == "scroll"
             sink = self._screen(result.endless is not None, sideways)
         if format_.several != "allowed" and not output:
-            self._count_result(format_)
+            self._results_in_output += 1
+            self._check_several(format_, self._results_in_output)
         if format_.binary and (sink.terminal or (type(sink) is StreamSink and self._stdout.isatty())):
             raise OutputError(
                 f"the {format_.name} format is binary and cannot be shown on a terminal", "write it to a file: -o FILE"
@@ -273,14 +276,13 @@ class ResultOutput:
         progress.show(running)
         return running
 
-    def _count_result(self, format_: Format) -> None:
-        """Raises OutputError where a second result would spoil the output."""
-        self._results_in_output += 1
-        if self._results_in_output > 1 and format_.several == "refused":
+    def _check_several(self, format_: Format, count: int) -> None:
+        """Raises OutputError where result number `count` would spoil the output."""
+        if count > 1 and format_.several == "refused":
             raise OutputError(
                 f"several results cannot share one {format_.name} output", "write each to a file of its own: \\g FILE"
             )
-        if self._results_in_output == 2:
+        if count == 2 and format_.several != "allowed":
             self._diagnostics.warn_here(f"several results in one {format_.name} output: use jsonl or csv")
 
     def print(self, text: str, *, with_results: bool = False, own: bool = False) -> bool:
@@ -470,7 +472,10 @@ class ResultOutput:
     def _with_copies(self, result: Result, format_: Format) -> Result:
         from sqlshell.shell.results.copied import CopiedBatches
 
-        for sink, own in self._copies.values():
+        for name, (sink, own) in self._copies.items():
+            if name == "tee":
+                self._results_in_tee += 1
+                self._check_several(own or format_, self._results_in_tee)
             writer = (own or format_).factory(self._writer_options(None))
             result = replace(result, batches=CopiedBatches(result, writer, sink))
         return result
