@@ -34,7 +34,8 @@ class Step(msgspec.Struct, omit_defaults=True, rename={"sql_state": "sqlState"})
     """A statement or command of the run. A line has only what is new since the last one with the same number.
 
     `state` is "sent", "done" or "failed", or "complete" for the line (number 0) that ends a run. `transaction` says
-    that a transaction is open after it (before it while it is sent), `repeatable` that running it twice does no harm.
+    that a transaction is open after it (before it while it is sent), `repeatable` that running it twice does no harm,
+    `outside` that a rollback does not undo what it does.
     """
 
     n: int
@@ -47,6 +48,7 @@ class Step(msgspec.Struct, omit_defaults=True, rename={"sql_state": "sqlState"})
     rows: int | None = None
     transaction: bool = False
     repeatable: bool = False
+    outside: bool = False
     values: dict[str, str | None] | None = None
     """The variables that \\gset has set."""
 
@@ -152,7 +154,8 @@ class Checkpoint:
 
         Raises OutputError.
         """
-        decided = [Step(step.n, state="done" if done else "failed", sql_state=sql_state)]
+        transaction = step.transaction and step.outside
+        decided = [Step(step.n, state="done" if done else "failed", sql_state=sql_state, transaction=transaction)]
         n = step.n - 1
         while not done and step.transaction and (before := self._former.get(n)) is not None and before.transaction:
             decided.append(Step(n, state="failed"))
@@ -161,9 +164,9 @@ class Checkpoint:
         for each in decided:
             self._merge(each)
 
-    def sent(self, step: Step, *, transaction: bool, repeatable: bool) -> None:
+    def sent(self, step: Step, *, transaction: bool, repeatable: bool, outside: bool = False) -> None:
         """Record that a step is about to begin. Raises OutputError; then it must not begin."""
-        step.state, step.transaction, step.repeatable = "sent", transaction, repeatable
+        step.state, step.transaction, step.repeatable, step.outside = "sent", transaction, repeatable, outside
         self._append(msgspec.json.encode(step), durable=True)
 
     def identified(self, step: Step, statement_id: str) -> None:
@@ -267,9 +270,11 @@ class Checkpoint:
         """Statements of a transaction that the end of the run rolled back are not done.
 
         What was sent in it does not count either, unless it may have ended it: a COMMIT is not `repeatable`, and is
-        decided as any other.
+        decided as any other. What acted outside of the service keeps its outcome.
         """
         for step in (self._former[n] for n in sorted(self._former, reverse=True)):
+            if step.outside and step.transaction:
+                continue
             if step.state == "sent" and not step.repeatable:
                 return
             if step.state == "done" and not step.transaction:

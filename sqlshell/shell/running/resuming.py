@@ -89,11 +89,10 @@ class Resumer:
             self._skipped += 1
             return None
         await self._continue(step, run)
-        self._checkpoint.sent(
-            step,
-            transaction=bool(self._parts.session.transaction.state),
-            repeatable=name not in _ACTING,
-        )
+        transaction = bool(self._parts.session.transaction.state)
+        # The rows of a \copy are rolled back with the transaction.
+        outside = name in _ACTING and not (name == "copy" and transaction)
+        self._checkpoint.sent(step, transaction=transaction, repeatable=not outside, outside=outside)
         return step
 
     def sent(self, step: Step, statement: Lexed) -> None:

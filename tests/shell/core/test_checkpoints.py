@@ -259,6 +259,26 @@ def test_a_commit_may_have_taken_effect(run: Run, unknown: Unknown, sent: list[s
     assert run.sent == sent
 
 
+@pytest.mark.parametrize(("unknown", "acted"), [("skip", "done\n"), ("send", "done\ndone\n")])
+def test_a_command_in_a_transaction_is_not_rolled_back_with_it(
+    run: Run, tmp_path: Path, unknown: Unknown, acted: str
+) -> None:
+    effect = tmp_path / "effect"
+    script = f"begin;\ninsert 2;\n\\! echo done >> {effect}\ninsert 3;\ncommit;\n"
+    answers = {"begin": IN_TRANSACTION, "insert 2": IN_TRANSACTION, "insert 3": IN_TRANSACTION, "commit": OUTSIDE}
+    run(script, answers | {"insert 3": FAILED})
+    lines = run.path.read_text().splitlines(keepends=True)
+    command = next(number for number, line in enumerate(lines) if '"n":3' in line and '"sent"' in line)
+    run.path.write_text("".join(lines[: command + 1]))
+    assert run(script, answers, resume=True) == Exit.USAGE
+    assert "x.sql:3: the outcome is unknown" in run.err
+    again = ["begin", "insert 2", "insert 3"]
+    assert run(script, answers | {"insert 3": FAILED}, resume=True, unknown=unknown) == Exit.STATEMENT
+    assert (run.sent, effect.read_text()) == (again, acted)
+    assert run(script, answers, resume=True) == Exit.DONE
+    assert (run.sent, effect.read_text()) == ([*again, "commit"], acted), "the command is not repeated"
+
+
 def test_statements_of_the_session_run_again_before_the_first_that_is_left(run: Run) -> None:
     script = "set x = 1;\ninsert 1;\nuse d;\n\\c other\nset y = 2;\nwrong;\n"
     script = script.replace("\\c other\n", "")
