@@ -1,1 +1,1 @@
-"""This process: its event loop, its temporary files, its descriptors, its shutdown, reports of bugs, isolated DuckDB."""
+"""This process: its event loop, its temporary files, its descriptors, its shutdown, reports of bugs, its DuckDBs."""
