@@ -441,6 +441,19 @@ def test_a_stream_that_others_made_non_blocking(monkeypatch: pytest.MonkeyPatch)
     assert (stream.flushed, stream.data) == (2, b"abcdefghijkx")
 
 
+def test_a_write_that_takes_nothing_is_tried_again() -> None:
+    class Full(Reluctant):
+        answers = iter((None, 0))
+
+        def write(self, data: object) -> int:
+            answer = next(self.answers, 1)
+            return super().write(data) if answer else answer  # type: ignore[return-value]
+
+    stream = Full()
+    StreamSink(stream).write(b"abcdefg")  # type: ignore[arg-type]
+    assert stream.data == b"abcdefg"
+
+
 def test_a_stream_that_is_closed() -> None:
     stream = io.BytesIO()
     sink = StreamSink(stream, "the log")

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import locale
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlshell.output.text.cells import cells
-from sqlshell.output.text.display_format import DisplayFormat, DisplayWriter, in_time_zone, indented, with_digit_groups
+from sqlshell.output.text.display_format import (
+    DisplayFormat,
+    DisplayWriter,
+    in_time_zone,
+    indented,
+    locale_grouping,
+    with_digit_groups,
+)
 from sqlshell.output.writer import Summary, Writer, WriterOptions
 from sqlshell.output.writers.fitting import AutoWriter, FoldWriter, table_width
 from sqlshell.output.writers.formats import format_named
@@ -87,6 +95,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
+@settings(deadline=None)
 def test_laid_out_values_are_the_same(value: object) -> None:
     assert json.loads(indented(json.dumps(value))) == value
 
@@ -145,3 +154,81 @@ def test_blocks_fit_and_lose_nothing(widths: list[int], screen: int, count: int)
     for column in columns:
         assert f" {column.name} " in text
     assert text.count("x") == sum(widths) * count
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({"thousands_sep": ".", "decimal_point": ","}, (".", ",")),
+        ({"thousands_sep": "", "decimal_point": ","}, (",", ".")),
+        (None, (",", ".")),
+    ],
+)
+def test_the_users_locale_is_only_asked(
+    monkeypatch: pytest.MonkeyPatch, known: dict[str, str] | None, expected: tuple[str, str]
+) -> None:
+    chosen: list[str] = []
+
+    def setlocale(category: int, name: str | None = None) -> str:
+        assert category == locale.LC_NUMERIC
+        if name is not None:
+            if known is None:
+                raise locale.Error
+            chosen.append(name)
+        return "before"
+
+    monkeypatch.setattr("locale.setlocale", setlocale)
+    monkeypatch.setattr("locale.localeconv", lambda: known)
+    assert locale_grouping() == expected
+    assert chosen == ([] if known is None else ["", "before"])
+
+
+@pytest.mark.parametrize(
+    ("column", "shape", "value", "expected"),
+    [
+        (Column("a", "BIGINT"), DisplayFormat(grouping=(",", ".")), "1234", "1,234"),
+        (Column("a"), DisplayFormat(grouping=(",", ".")), "1234", "1234"),
+        (Column("a", "TIMESTAMP_LTZ(3)"), DisplayFormat(zone="Europe/Berlin"), "2024-01-01 00:00:00Z",
+         "2024-01-01 01:00:00+01:00"),
+        (Column("a", "TIMESTAMP"), DisplayFormat(zone="Europe/Berlin"), "2024-01-01 00:00:00", "2024-01-01 00:00:00"),
+        (Column("a", "TIMESTAMP_LTZ"), DisplayFormat(zone="No/Where"), "2024-01-01 00:00:00Z", "2024-01-01 00:00:00Z"),
+        (Column("a"), DisplayFormat(zone="Europe/Berlin"), "2024-01-01 00:00:00Z", "2024-01-01 00:00:00Z"),
+        (Column("a", "JSON"), DisplayFormat(indent=True), '{"a": "%s"}' % ("x" * 40), '{\n  "a": "%s"\n}' % ("x" * 40)),
+        (Column("a"), DisplayFormat(indent=True), '{"a": "%s"}' % ("x" * 40), '{"a": "%s"}' % ("x" * 40)),
+        (Column("a"), DisplayFormat(width=9), "a text of words", "a text o…"),
+        (Column("a"), DisplayFormat(width=9, words=True), "a text of words", "a text…"),
+        (Column("a", "BIGINT"), DisplayFormat(width=3), "123456", "123456"),
+        (Column("a", display_hint="nowrap"), DisplayFormat(width=3), "123456", "123456"),
+        (Column("a", "JSON"), DisplayFormat(width=12, indent=True), '{"a": "%s"}' % ("x" * 40), '{\n  "a": "xxx…\n}'),
+    ],
+)  # fmt: skip
+def test_what_is_changed_for_people(column: Column, shape: DisplayFormat, value: str, expected: str) -> None:
+    class Noting:
+        buffering = True
+
+        def __init__(self) -> None:
+            self.rows: Rows = []
+
+        def write(self, batch: Batch) -> list[bytes]:
+            self.rows += batch.rows
+            return []
+
+        def begin(self, columns: object) -> list[bytes]:
+            return [b"begin"]
+
+        def settle(self) -> list[bytes]:
+            return [b"settle"]
+
+        def end(self, summary: object) -> list[bytes]:
+            return [b"end"]
+
+    noting = Noting()
+    writer = DisplayWriter(noting, shape)
+    assert [*writer.begin([column, Column("b")]), *writer.settle(), *writer.end(Summary(0, True))] == [
+        *(b"begin", b"settle", b"end")
+    ]
+    assert writer.buffering
+    list(writer.write(Batch(2, rows=[[value, "b"], [None, None]])))
+    list(writer.write(Batch(2, rows=[])))
+    assert noting.rows == [[expected, "b"], [None, None]]
+    assert writer.shortened == ("…" in expected)

@@ -277,3 +277,35 @@ def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="require the package pyarrow"):
         format_named("arrow").factory(WriterOptions())
     format_named("parquet").factory(WriterOptions())
+
+
+def test_an_error_that_no_value_explains_is_told_as_it_is() -> None:
+    made = rows.TypedRows([Column("a", "INTEGER")])
+    assert made._misfit("no_such_table", ["c0::INTEGER"]) is None
+    with (
+        pytest.raises(OutputError, match=r"^DuckDB cannot convert the rows: Catalog Error: ") as failed,
+        made._errors("no_such_table", ["c0::INTEGER"]),
+    ):
+        made.root.execute("FROM no_such_table")
+    assert failed.value.hint == "write csv or jsonl instead"
+    with (
+        pytest.raises(OutputError, match=r"^cannot write a temporary file: No space$") as failed,
+        made._errors("t", []),
+    ):
+        raise OSError(28, "No space")
+    assert failed.value.hint == "its directory is TMPDIR"
+    made.close()
+    assert not made.folder.exists()
+
+
+def test_what_a_writer_holds_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in FORMATS:
+        writer = format_named(name).factory(WriterOptions())
+        chunks = [*writer.begin([Column("a")])]
+        assert not writer.buffering
+        chunks += writer.write(Batch(1, rows=[["1"]]))
+        assert writer.buffering is (name == "arrows")
+        chunks += writer.settle()
+        assert not writer.buffering
+        chunks += writer.end(Summary(1, True))
+        assert table(name, b"".join(chunks)).to_pylist() == [{"a": "1"}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from sqlshell.client.statements.protocol import count_rows
 from sqlshell.errors import ProtocolError
 from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writers.csv_from_json import csv_from_json
 from sqlshell.output.writers.formats import FORMATS, Format, format_named
 from sqlshell.result import Batch, Column, Rows
 
@@ -149,3 +151,37 @@ def test_the_short_way_is_taken_and_not_only_left() -> None:
     batch = Batch(3, body=b'{"data":' + json.dumps(rows, separators=(",", ":")).encode() + b"}", count=3)
     assert written(format_named("csv"), batch, WriterOptions()) == plain_csv(rows, 3, "")
     assert batch.body
+
+
+def test_only_rows_of_another_form_are_written_one_by_one() -> None:
+    body = b'{"data":[["1","a"],["2","b,c"],["3",null],["4","\\n"],["5","d"]]}'
+    lines: list[object] = []
+
+    def line(row: Sequence[str | None]) -> str:
+        lines.append(row)
+        return "special"
+
+    assert csv_from_json(body, 2, 5, line) == b"1,a\nspecial\n3,\nspecial\n5,d\n"
+    assert lines == [["2", "b,c"], ["4", "\n"]]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'[["1","a"],["2","b"]],"more":1}',
+        b'[["1", "a"],["2","b"]]}',
+        b'[["1","a"],["2"]]}',
+        b'[["1","a"],["2","b","c"]]}',
+        b'[["1","a"]]}',
+        b'[["1",2],["3","b"]]}',
+        b'[["1","\x01"],["2","b"]]}',
+        b'[["1","\x02"],["2","b"]]}',
+        b'[["1","\x03"],["2","b"]]}',
+        b'[["1","\xff"],["2","b"]]}',
+        b'[["1","a\\x"],["2","b"]]}',
+        b"[]}",
+        b"[[]]}",
+    ],
+)
+def test_what_is_left_to_the_general_writer(data: bytes) -> None:
+    assert csv_from_json(b'{"data":' + data, 2, 2, lambda row: "special") is None

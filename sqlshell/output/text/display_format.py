@@ -60,7 +60,7 @@ class DisplayWriter:
         return self._writer.begin(columns)
 
     def write(self, batch: Batch) -> Iterable[bytes]:
-        if not any(self._changes) or not batch.rows:
+        if not any(self._changes):
             return self._writer.write(batch)
         columns = list(zip(*batch.rows, strict=True))
         changing = {number for number, values in enumerate(columns) if self._may_change(number, values)}
