@@ -84,7 +84,7 @@ CONSUME = """
 def consume(stream):
     # Reads an Arrow C stream to its end without looking at it.
     import ctypes
-    from sqlshell.client.results.arrow import Array, Stream, _pointer
+    from sqlshell.interface.arrow import Array, Stream, _pointer
     capsule = stream.__arrow_c_stream__()
     found = Stream.from_address(_pointer(capsule, b"arrow_array_stream"))
     while True:

@@ -12,8 +12,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from sqlshell.client.results.arrow import columns
 from sqlshell.dbapi import Connection, DataError, NotSupportedError, ProgrammingError, aconnect
+from sqlshell.interface.arrow import columns
 from sqlshell.service.engines.duckdb.results.filed import ROW_GROUP
 from tests.dbapi.test_values import same
 

@@ -18,7 +18,7 @@ from sqlshell.output.writers.delimited import CsvWriter, TsvWriter
 from sqlshell.result import Batch, Column, Rows
 
 SPECIAL = st.sampled_from(
-    ["", "null", "a,b", '"', '""', "\n", "\r\n", "],[", '","', "\\N", "\\.", " ", "\x00", "\t", "\\"]
+    ["", "null", "a,b", '"', '""', "\n", "\r\n", "],[", '","', "\\N", "\\.", " ", "\x00", "\t", "\\", '"],["\\']
 )
 VALUES = st.one_of(st.none(), SPECIAL, st.text(st.characters(exclude_categories=["Cs"]), max_size=8))
 

@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import duckdb
 import pytest
@@ -16,12 +18,13 @@ from msgspec.structs import replace
 
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.results.filed import Reader, reads_wide
-from sqlshell.service.engines.duckdb.results.render import finished, row
+from sqlshell.service.engines.duckdb.results.render import finished, finished_bytes, row
 from sqlshell.service.engines.engine import Options
 from sqlshell.service.organizations import streams
 from sqlshell.service.organizations.workers import Workers
 from sqlshell.service.results import partitions, results
 from sqlshell.service.results.results import Discard, Layout, Spool
+from sqlshell.service.wire.budget import Budget
 from tests.conftest import Served
 from tests.service.client import Client
 
@@ -171,6 +174,8 @@ def test_what_is_rendered_goes_with_the_last_reader(engine: DuckdbEngine, tmp_pa
     reader.rest()
     assert reader.open is False
     assert reader.read(tmp_path / "result", 2, [1, 1]) == [b'["2"]', b'["3"]']
+    [large, rest] = reader.read(tmp_path / "result", 5, [50_000, 4])
+    assert (json.loads(b"[" + large + b"]")[-1], rest) == (["50004"], b'["50005"],["50006"],["50007"],["50008"]')
     reader.rest()
 
 
@@ -184,6 +189,47 @@ def test_partitions_that_begin_near_each_other_are_read_together(monkeypatch: py
     assert partitions.stretch(replace(layout, ends=[]), 4) == (4, 5)
 
 
+def test_the_next_stretch_is_rendered_ahead_for_a_reader_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the stretch before it was read too; a failure ahead of the reader is tried again."""
+    monkeypatch.setattr(partitions, "STRETCH_BYTES", 20)
+    layout = Layout(partition_rows=5, form="engine")
+    for end in range(10, 81, 10):
+        layout.add(5, end)
+    read: list[int] = []
+
+    class Readers:
+        async def reader(self, work: Any, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
+            read.append(start // 5)
+            if read == [0, 1, 2, 4]:
+                raise OSError
+            return [b"%d" % (start + number) for number in range(len(counts))]
+
+    organization = SimpleNamespace(workers=Readers(), engine=SimpleNamespace(read=None))
+    organizations: Any = SimpleNamespace(get=lambda name: organization, opened=lambda: [])
+    spool = SimpleNamespace(layout=layout, path=Path("result"))
+    record: Any = SimpleNamespace(statement_id="a", organization="", spool=spool, outcome=None)
+
+    async def run(*numbers: int) -> list[bytes]:
+        read.clear()
+        pages = partitions.Pages(organizations, Budget(100))
+        found = []
+        for number in numbers:
+            found.append(await pages.partition(record, number, "UTC"))
+            # What runs ahead ends.
+            for _ in range(50):
+                await asyncio.sleep(0.001)
+        return found
+
+    assert asyncio.run(run(0)) == [b"0"]
+    assert read == [0]
+    assert asyncio.run(run(0, 1, 2)) == [b"0", b"5", b"10"]
+    assert read == [0, 1, 2, 4]
+    assert asyncio.run(run(5, 6, 1)) == [b"21", b"30", b"5"]
+    assert read == [4, 6, 1]
+    assert asyncio.run(run(0, 1, 3, 4, 7)) == [b"0", b"5", b"11", b"20", b"31"]
+    assert read == [0, 1, 2, 4, 4, 6]
+
+
 CONNECTION = duckdb.connect()
 SPECIAL = st.text(st.sampled_from('"\\N,[]\0\n\t\x1f\x7f\u2028é😀 ab'), max_size=12)
 
@@ -195,6 +241,7 @@ def test_rows_are_the_json_of_their_values(values: list[str | None]) -> None:
     source = "(SELECT a, [a] AS b, CASE WHEN a IS NOT NULL THEN 1 END AS c FROM (SELECT unnest($1::VARCHAR[]) AS a))"
     rows = CONNECTION.execute(f"SELECT {row(kinds, ['a', 'b', 'c'])} FROM {source}", [values]).fetchall()
     found = [json.loads(finished(text)) for (text,) in rows]
+    assert [finished_bytes(text.encode()) for (text,) in rows] == [finished(text).encode() for (text,) in rows]
     assert [(a, json.loads(b), c) for a, b, c in found] == [(a, [a], None if a is None else "1") for a in values]
 
 

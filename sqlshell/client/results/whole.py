@@ -180,7 +180,7 @@ class FileReader:
         """The lines of some rows; None if SQL cannot write one of them."""
         import duckdb
 
-        from sqlshell.client.results.arrow import ArrowError, strings
+        from sqlshell.interface.arrow import ArrowError, strings
 
         pieces: list[bytes] = []
         rows = 0
@@ -212,7 +212,7 @@ class FileReader:
         """Some rows by column, as Batch.values() describes them; None if they contain a secret."""
         import duckdb
 
-        from sqlshell.client.results.arrow import TEXT, ArrowError, columns
+        from sqlshell.interface.arrow import TEXT, ArrowError, columns
 
         formats = [_FORMATS.get(column.type_id, TEXT) for column in self.stored]
         chosen = ", ".join(map(_value, self.stored))

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import BinaryIO
 
 from sqlshell.service.organizations.organizations import Organizations
@@ -18,11 +19,14 @@ from sqlshell.service.results.time_zones import in_zone
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.wire.budget import Budget
 
-STRETCH_BYTES = 16 << 20
-"""Partitions that begin within the same window of this many bytes of JSON are rendered together."""
+STRETCH_BYTES = 8 << 20
+"""Partitions that begin within the same window of this many bytes of JSON, a stretch, are rendered together."""
 
 KEPT_BYTES = 32 << 20
 """The maximum size of all rendered partitions in memory."""
+
+AHEAD_READERS = 2
+"""With rendered partitions of more results than this in memory, none is rendered before it is requested."""
 
 REST_SECONDS = 2.0
 """How long after the last read the memory for readers is released."""
@@ -188,17 +192,32 @@ class Pages:
         if not layout.rows:
             return b""
         first, last = stretch(layout, number)
+        partitions = await asyncio.shield(self._stretch(record, first, last))
+        if first and last < len(layout.ends) and self._in_order(record, first):
+            # The client converts one stretch while the next is rendered.
+            self._stretch(record, *stretch(layout, last))
+        return partitions[number - first]
+
+    def _stretch(self, record: Record, first: int, last: int) -> asyncio.Future[list[bytes]]:
+        """The partitions of a stretch, rendered or being rendered."""
         key = (record.statement_id, first)
         found = self._stretches.get(key)
         if found is None:
             found = self._stretches[key] = asyncio.ensure_future(self._read(record, first, last))
+            found.add_done_callback(partial(self._forget_failure, key))
         self._stretches.move_to_end(key)
-        try:
-            partitions = await asyncio.shield(found)
-        except Exception:
-            self._stretches.pop(key, None)
-            raise
-        return partitions[number - first]
+        return found
+
+    def _forget_failure(self, key: tuple[str, int], found: asyncio.Future[list[bytes]]) -> None:
+        """The next reader tries again."""
+        if (found.cancelled() or found.exception() is not None) and self._stretches.get(key) is found:
+            del self._stretches[key]
+
+    def _in_order(self, record: Record, first: int) -> bool:
+        """Whether a reader seems to go through all partitions: the stretch before `first` was also read."""
+        before, _ = stretch(record.spool.layout, first - 1)
+        readers = {statement_id for statement_id, _ in self._stretches}
+        return len(readers) <= AHEAD_READERS and (record.statement_id, before) in self._stretches
 
     async def _read(self, record: Record, first: int, last: int) -> list[bytes]:
         organization = await asyncio.to_thread(self._organizations.get, record.organization)
@@ -210,6 +229,8 @@ class Pages:
             organization.engine.read, path, start, counts[first:last]
         )
         self._sizes[record.statement_id, first] = sum(map(len, partitions))
+        # Nobody may ask for what was rendered ahead.
+        self._rest_later()
         while sum(self._sizes.values()) > KEPT_BYTES and len(self._sizes) > 1:
             oldest = next((key for key in self._stretches if key in self._sizes), None)
             if oldest is None:

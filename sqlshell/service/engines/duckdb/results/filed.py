@@ -12,8 +12,9 @@ from typing import Any
 import duckdb
 import msgspec
 
+from sqlshell.interface.arrow import ArrowError, stretches
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
-from sqlshell.service.engines.duckdb.results.render import PLAIN, finished, instants, row, stored, type_id
+from sqlshell.service.engines.duckdb.results.render import PLAIN, finished_bytes, instants, row, stored, type_id
 from sqlshell.service.engines.engine import Options
 from sqlshell.sql.identifiers import always_quoted, literal
 
@@ -180,11 +181,15 @@ class Reader:
             described = cursor.execute(f"DESCRIBE FROM {source}").fetchall()
             names = [str(item[0]) for item in described if item[0] not in {WIDTH, "file_row_number"}]
             kinds = [cursor.type(item[1]) for item in described[: len(names)]]
-            cursor.execute(
-                f"SELECT {row(kinds, names)} FROM {source} "
+            found = cursor.sql(
+                f"SELECT {row(kinds, names, ',')} FROM {source} "
                 f"WHERE file_row_number BETWEEN {start} AND {start + sum(counts) - 1}"
             )
-            return [_text(cursor.fetchmany(count)) for count in counts]
+            try:
+                # Whole partitions as bytes: a Python string for each row would take as long as rendering it.
+                return [finished_bytes(text[:-1]) for text in stretches(found, counts)]
+            except ArrowError as error:
+                raise duckdb.Error(str(error)) from error
 
     @property
     def open(self) -> bool:
@@ -212,14 +217,11 @@ class Reader:
                 self._active -= 1
 
 
-def _text(rows: Sequence[Sequence[str]]) -> bytes:
-    return finished(",".join([item[0] for item in rows])).encode()
-
-
 def _opened(threads: int) -> duckdb.DuckDBPyConnection:
     root = duckdb.connect(":memory:")
     for setting in (
         "temp_directory = ''",
+        "arrow_large_buffer_size = true",
         "enable_progress_bar = false",
         "enable_external_file_cache = false",
         "autoinstall_known_extensions = false",

@@ -75,6 +75,8 @@ NULL = '"\\N"'
 _MARK = "'\\N'"
 _WORD = re.compile(r"[^\W\d]\w*")
 _CONTROL = re.compile("[\x00-\x1f]")
+_CONTROLS = bytes(range(32))
+_CONTROL_BYTE = re.compile(rb"[\x00-\x1f]")
 
 
 def column(name: str, kind: Any, nullable: bool) -> ColumnInfo:
@@ -255,8 +257,8 @@ PLAIN = NATIVE | {
 """Types whose strings contain nothing that JSON escapes."""
 
 
-def row(kinds: Sequence[Any], names: Sequence[str]) -> str:
-    """SQL for a row as the text of a JSON array of strings and nulls, which finished() completes.
+def row(kinds: Sequence[Any], names: Sequence[str], after: str = "") -> str:
+    """SQL for a row as the text of a JSON array of strings and nulls, which finished() completes; `after` follows it.
 
     DuckDB holds 2,048 rows of each expression at a time, so a result of thousands of columns is rendered with as few
     expressions as possible: to_json() of each text would take several times the memory of the texts.
@@ -267,7 +269,7 @@ def row(kinds: Sequence[Any], names: Sequence[str]) -> str:
         before, inner, behind = _quoted(kind, name)
         made += [literal(parts.pop() + before), inner]
         parts.append(behind + ",")
-    return f"concat({', '.join(made)}, {literal(parts.pop().rstrip(',') + ']')})"
+    return f"concat({', '.join(made)}, {literal(parts.pop().rstrip(',') + ']' + after)})"
 
 
 def finished(rows: str) -> str:
@@ -277,6 +279,17 @@ def finished(rows: str) -> str:
     if NULL in rows:
         rows = rows.replace(NULL, "null")
     return rows if rows.isprintable() else _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", rows)
+
+
+def finished_bytes(rows: bytes) -> bytes:
+    """As finished()."""
+    mark = NULL.encode()
+    if mark in rows:
+        rows = rows.replace(mark, b"null")
+    # The regular expression alone would take ten times as long.
+    if len(rows.translate(None, _CONTROLS)) == len(rows):
+        return rows
+    return _CONTROL_BYTE.sub(lambda found: b"\\u%04x" % ord(found[0]), rows)
 
 
 def _quoted(kind: Any, name: str) -> tuple[str, str, str]:

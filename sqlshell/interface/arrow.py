@@ -64,6 +64,30 @@ def strings(relation: Any) -> Iterator[tuple[int, bytes | None]]:
         yield _joined(batch)
 
 
+def stretches(relation: Any, counts: Sequence[int]) -> Iterator[bytes]:
+    """The values of the only column, large strings and none NULL: for each count, as many of the next ones without
+    anything between them.
+
+    Raises duckdb.Error and ArrowError.
+    """
+    wanted = iter(counts)
+    left = next(wanted, 0)
+    made: list[bytes] = []
+    for batch in _arrays(relation):
+        values = batch.children[0].contents
+        at, end = values.offset, values.offset + values.length
+        offsets = (ctypes.c_int64 * (end + 1)).from_address(values.buffers[1]) if at < end else ()
+        while at < end:
+            taken = min(left, end - at)
+            made.append(ctypes.string_at(values.buffers[2] + offsets[at], offsets[at + taken] - offsets[at]))
+            at, left = at + taken, left - taken
+            if not left:
+                yield made[0] if len(made) == 1 else b"".join(made)
+                made, left = [], next(wanted, 0)
+                if not left:
+                    return
+
+
 def columns(relation: Any, formats: Sequence[str], seen: Callable[[bytes], None]) -> Iterator[list[list[Any]]]:
     """The values of each column, for each array of the stream. A format is TEXT, BYTES or the code of a number in the
     module array. `seen` gets the strings of each column of an array. Raises duckdb.Error, ArrowError and
