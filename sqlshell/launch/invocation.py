@@ -153,6 +153,7 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
     inputs = ConnectionInputs(invocation.target, invocation.flags, invocation.config, invocation.environ)
     with contextlib.ExitStack() as services:
         services.callback(progress.close)
+        ready: Callable[[], None] = _quiet_start(streams, services) if not scripts else lambda: None
         dry = modes.rehearsal == "dry-run"
         endpoint = (
             silent_endpoint(destination)
@@ -214,7 +215,16 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
             return int(run_batch(open_shell, scripts, exit_handler, single_transaction=single_transaction))
         if settings["single_transaction"]:
             raise UsageError("--single-transaction requires a script", "give one with -c, -f or on stdin")
-        return _interactive(open_shell, front_end, invocation, destination, exit_handler)
+        return _interactive(open_shell, front_end, invocation, destination, exit_handler, ready)
+
+
+def _quiet_start(streams: Streams, services: contextlib.ExitStack) -> Callable[[], None]:
+    """Suppress the echo of what is typed until the returned function is called, or `services` end."""
+    from sqlshell.shell.interactive.terminal import QuietStart
+
+    quiet = QuietStart(streams)
+    services.callback(quiet.end)
+    return quiet.end
 
 
 def _wait_for(endpoint: Endpoint, destination: Destination) -> None:
@@ -410,6 +420,7 @@ def _interactive(
     invocation: Invocation,
     destination: Destination,
     exit_handler: ExitSignalHandler,
+    ready: Callable[[], None],
 ) -> int:
     from sqlshell.shell.interactive.look.terminal_background import background
     from sqlshell.shell.interactive.look.themes import LIGHT
@@ -427,11 +438,12 @@ def _interactive(
                     shell.session.options.theme = LIGHT
             rc = invocation.config.folder / "rc.sql"
             if not settings["no_rc"] and rc.is_file():
+                ready()
                 # rc.sql is the user's own script, so its commands are always allowed.
                 await shell.run_own(Own(str(rc)))
             return int(
                 await interact(
-                    shell, front_end, _greeting(shell, invocation, destination), typed.decode(errors="replace")
+                    shell, front_end, _greeting(shell, invocation, destination), typed.decode(errors="replace"), ready
                 )
             )
 

@@ -269,6 +269,18 @@ def test_what_is_typed_before_the_first_prompt_is_kept(opened: Open, early: str)
     terminal.wait("CREATE TABLE ·")
 
 
+def test_what_is_typed_before_the_first_prompt_is_only_there(opened: Open) -> None:
+    terminal = opened("work.duckdb", env={"TERM": "xterm"})
+    terminal.type("select 'a")
+    shown = terminal.wait("main> select 'a")
+    assert shown.splitlines()[0] == f"sqlshell {__version__}"
+    assert shown.count("select 'a") == 1
+    descriptor = terminal.descriptor
+    terminal.type("\x03\x04")
+    terminal.wait(lambda text: terminal.process.poll() is not None)
+    assert termios.tcgetattr(descriptor)[3] & termios.ECHO
+
+
 def test_an_example_of_the_help_is_run_by_keys(opened: Open) -> None:
     terminal = opened("-q", rows=40, columns=120)
     terminal.prompt()

@@ -73,8 +73,16 @@ ECHO_SECONDS = 30.0
 """How long a prompt waits for the context of the embedded service, in seconds; normally it takes milliseconds."""
 
 
-async def interact(shell: Shell, front_end: PromptFrontEnd, greeting: Sequence[str] = (), typed: str = "") -> Exit:
-    """Prompt and run until \\q or Ctrl-D. `typed` is text that was typed before the first prompt."""
+async def interact(
+    shell: Shell,
+    front_end: PromptFrontEnd,
+    greeting: Sequence[str] = (),
+    typed: str = "",
+    ready: Callable[[], None] = lambda: None,
+) -> Exit:
+    """Prompt and run until \\q or Ctrl-D. `typed` is text that was typed before the first prompt; `ready` is called
+    immediately before that prompt.
+    """
     for line in greeting:
         shell.diagnostics.note(line)
     # Completion works in a thread: give the typing thread the interpreter soon.
@@ -85,6 +93,8 @@ async def interact(shell: Shell, front_end: PromptFrontEnd, greeting: Sequence[s
     _type_ahead(prompt, typed)
     front_end.connected(shell.session)
     try:
+        await _context_known(shell, front_end)
+        ready()
         code = await _loop(shell, front_end, prompt, send_request)
         shell.warn_of_transaction()
         return code
@@ -96,9 +106,7 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
     interruption, streams = shell.interruption, front_end.streams
     with restored(streams), handling_interrupts(prompt.app, interruption.interrupt):
         while True:
-            if shell.session.embedded and front_end.loader is not None:
-                # The service is in this process: the first prompt shows the context that it reports.
-                await front_end.loader.wait_for_echo(ECHO_SECONDS)
+            await _context_known(shell, front_end)
             if front_end.window is not None:
                 front_end.window.update()
             prompt.editing_mode = EditingMode.VI if shell.session.options.vi else EditingMode.EMACS
@@ -136,6 +144,12 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
                 front_end.refresh_catalog()
             else:
                 front_end.context_changed()
+
+
+async def _context_known(shell: Shell, front_end: PromptFrontEnd) -> None:
+    """If the service is in this process, wait for the context that it reports: the first prompt shows it."""
+    if shell.session.embedded and front_end.loader is not None:
+        await front_end.loader.wait_for_echo(ECHO_SECONDS)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Restores the terminal, however the program ends."""
+"""The modes of the terminal: restored however the program ends, and without echo until the first prompt."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import atexit
 import contextlib
 import os
 from collections.abc import Iterator
+from typing import Any
 
 from sqlshell.runtime.streams import Streams
+from sqlshell.shell.interactive.look.terminal_features import draws
 
 RESET = b"\x1b[?2004l\x1b[?1000l\x1b[?1006l\x1b[?25h\x1b[?7h\x1b[0m"
 """Bracketed paste and mouse off, cursor and line wrap on, no attributes."""
@@ -38,3 +40,34 @@ def restored(streams: Streams) -> Iterator[None]:
         raise
     finally:
         atexit.unregister(give_back)
+
+
+class QuietStart:
+    """Keeps what is typed before the first prompt off the screen, until end(): the prompt shows it."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._descriptor = -1
+        self._modes: list[Any] = []
+        if os.name != "posix" or not (streams.stdin.isatty() and draws(streams.stdout)):
+            return
+        import termios
+
+        with contextlib.suppress(OSError, ValueError, termios.error):
+            descriptor = streams.stdin.fileno()
+            modes = termios.tcgetattr(descriptor)
+            # In the background, changing the modes would stop the process.
+            if modes[3] & termios.ECHO and os.tcgetpgrp(descriptor) == os.getpgrp():
+                termios.tcsetattr(descriptor, termios.TCSANOW, [*modes[:3], modes[3] & ~termios.ECHO, *modes[4:]])
+                self._descriptor, self._modes = descriptor, modes
+                # What has been typed so far is on this line.
+                streams.stdout.write("\r\x1b[K")
+                streams.stdout.flush()
+
+    def end(self) -> None:
+        """Turn the echo on again."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            import termios
+
+            with contextlib.suppress(OSError, termios.error):
+                termios.tcsetattr(descriptor, termios.TCSANOW, self._modes)
