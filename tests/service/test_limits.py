@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from urllib.parse import urlsplit
 
 import duckdb
@@ -304,12 +305,17 @@ def test_the_time_and_size_of_rows_of_a_stream() -> None:
     assert slow is not None
     assert wide is not None
     with pytest.raises(Failure, match="--max-seconds") as late:
-        evaluated(connection.cursor(), slow, 0, 300_000, 0.001)
+        evaluated(connection.cursor(), slow, 0, 300_000, 0.001, Event())
     assert late.value.sql_state == "57014"
     with pytest.raises(Failure, match="Mi characters") as large:
-        evaluated(connection.cursor(), wide, 0, 1000, 0.0)
+        evaluated(connection.cursor(), wide, 0, 1000, 0.0, Event())
     assert large.value.sql_state == "54000"
-    assert evaluated(connection.cursor(), slow, 7, 8, 100.0) == ['["499500"]']
+    assert evaluated(connection.cursor(), slow, 7, 8, 100.0, Event()) == ['["499500"]']
+    unwanted = Event()
+    unwanted.set()
+    with pytest.raises(Failure, match="nobody reads") as left:
+        evaluated(connection.cursor(), slow, 0, 300_000, 0.0, unwanted)
+    assert left.value.sql_state == "57014"
     connection.close()
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from websockets.sync.client import ClientConnection, connect
 
+from sqlshell.service.engines.engine import Failure, Feed, Relation
+from sqlshell.service.organizations.streams import Streams
+from sqlshell.service.organizations.workers import Workers
 from tests.conftest import Served, serve, stop
 from tests.service.client import Answer, Client
 
@@ -383,3 +389,37 @@ def test_a_stream_that_fails_shows_nothing_that_nobody_typed(client: Client) -> 
         frames = [json.loads(socket.recv(20)) for _ in range(2)]
     assert (frames[1]["type"], "no date" in frames[1]["message"]) == ("error", True), frames
     assert "LINE" not in frames[1]["message"]
+
+
+def test_rows_are_not_evaluated_for_a_query_that_has_ended() -> None:
+    begun, left = threading.Event(), threading.Event()
+
+    class Slow:
+        def head(self, stream: Relation, least: int = 0) -> int:
+            return 1
+
+        def rows(self, feed: Feed, start: int, end: int, number: int) -> list[str]:
+            begun.set()
+            assert left.wait(30)
+            raise Failure("57014", "nobody reads these rows")
+
+        def leave(self, number: int) -> None:
+            left.set()
+
+    async def work() -> None:
+        workers = Workers(1)
+        streams = Streams(cast(Any, Slow()), set(), workers)
+        feed = Feed(("d", "s", "t"), [], "select")
+        query, same = streams.begin("q", feed, 0), streams.begin("r", feed, 0)
+        reading = asyncio.ensure_future(streams.next(query, 0))
+        await asyncio.to_thread(begun.wait, 30)
+        await streams.end("q", "57014", "terminated")
+        # Another query waits for the same rows.
+        assert not left.is_set()
+        await streams.end("r", "57014", "terminated")
+        assert left.is_set()
+        assert await reading is None
+        assert await streams.next(same, 0) is None
+        workers.close()
+
+    asyncio.run(work())

@@ -10,10 +10,10 @@ from sqlshell.service.dialect.names import COMMENT, Names
 
 _BLANK = re.compile(rf"(?:\s++|{COMMENT})*+")
 _TOKEN = re.compile(
-    r"""(?P<word>[^\W\d](?:[\w$]|-(?!-))*+)"""
+    r"""(?P<word>[^\W\d](?:[\w$]++|-(?!-))*+)"""
     r"""|(?P<name>"(?:[^"]++|"")*+(?:"|\Z)|`(?:[^`]++|``)*+(?:`|\Z))"""
     r"""|(?P<text>'(?:[^']++|'')*+(?:'|\Z))"""
-    r"""|(?P<number>[+-]?\d(?:[\w.$]|(?<=[eE])[+-](?=\d)|-(?=\w))*+)"""
+    r"""|(?P<number>[+-]?\d(?:[\w.$]++|(?<=[eE])[+-](?=\d)|-(?=\w))*+)"""
     r"""|(?P<sign>.)""",
     re.S,
 )

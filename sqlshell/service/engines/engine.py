@@ -296,7 +296,10 @@ class Engine(Protocol):
     def head(self, stream: Relation, least: int = 0) -> int:
         """The position after a stream's last row, which is `least` or later. Raises Failure."""
 
-    def rows(self, feed: Feed, start: int, end: int) -> list[str]:
-        """The rows of a feed for the stream's rows in [start, end), as JSON arrays."""
+    def rows(self, feed: Feed, start: int, end: int, number: int) -> list[str]:
+        """The rows of a feed for the stream's rows in [start, end), as JSON arrays. `number` identifies the call."""
+
+    def leave(self, number: int) -> None:
+        """Interrupt a call of rows(), if it is running. Never waits."""
 
     def close(self) -> None: ...

@@ -29,7 +29,7 @@ MAY_HOLD_SECRETS = re.compile(
 )
 """Beginnings of statements that may contain secrets anywhere. In other statements only options are searched."""
 
-LOOKED_THROUGH = 64 << 10
+LOOKED_THROUGH = 16 << 10
 """Characters that are searched for secrets at once: a regular expression makes other threads wait."""
 
 OVERLAP = 4 << 10

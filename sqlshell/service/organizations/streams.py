@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator
@@ -71,6 +72,9 @@ class Streams:
         self._segments: OrderedDict[tuple[int, str, int], asyncio.Future[tuple[int, list[str]]]] = OrderedDict()
         self._sizes: dict[tuple[int, str, int], int] = {}
         self._rows: dict[tuple[int, str], int] = {}
+        self._evaluating: dict[int, tuple[int, str]] = {}
+        """What is being evaluated, by the number of the call: the query's table and SELECT."""
+        self._numbers = itertools.count()
 
     def forget(self, relation: Relation) -> None:
         """Remove a dropped stream: its readers fail, and a new stream of this name is different. For any thread."""
@@ -100,9 +104,22 @@ class Streams:
         query = self._queries.pop(query_id, None)
         if query is not None:
             self._rows.pop((query.table, query.feed.sql), None)
+            self._leave(query)
             query.ended = (state, message)
             async with self._news:
                 self._news.notify_all()
+
+    def _leave(self, query: Query) -> None:
+        """Interrupt the evaluation of rows for a query that has ended, unless another query is of the same SELECT."""
+        same = query.table, query.feed.sql
+        if any((other.table, other.feed.sql) == same for other in self._queries.values()):
+            return
+        for key, read in list(self._segments.items()):
+            if key[:2] == same and not read.done():
+                del self._segments[key]
+        for number, evaluated in self._evaluating.items():
+            if evaluated == same:
+                self._engine.leave(number)
 
     @contextlib.asynccontextmanager
     async def reader(self, query: Query, session: str) -> AsyncIterator[Place]:
@@ -133,7 +150,12 @@ class Streams:
             head = await self._head(query.feed.stream, query.table)
             if head > position:
                 most = self._rows.get((query.table, query.feed.sql), FIRST)
-                return await self._segment(query, position, min(head, position + most))
+                try:
+                    return await self._segment(query, position, min(head, position + most))
+                except Failure:
+                    if query.ended is None:
+                        raise
+                    break
             async with self._news:
                 while self._version == version and query.ended is None:
                     await self._news.wait()
@@ -181,16 +203,23 @@ class Streams:
 
     async def _evaluated(self, query: Query, start: int, end: int) -> tuple[int, list[str]]:
         count = end - start
-        rows, seconds = await self._workers.stream(query.query_id, self._timed, query.feed, start, end)
+        number = next(self._numbers)
+        self._evaluating[number] = query.table, query.feed.sql
+        try:
+            rows, seconds = await self._workers.stream(query.query_id, self._timed, query, start, end, number)
+        finally:
+            del self._evaluating[number]
         fitting = SEGMENT_SIZE * count // max(1, sum(map(len, rows)))
         in_time = int(SEGMENT_SECONDS * count / max(seconds, 1e-6))
         # The next rows may be wider.
         self._rows[query.table, query.feed.sql] = max(1, min(SEGMENT, fitting, in_time, 4 * count))
         return end, rows
 
-    def _timed(self, feed: Feed, start: int, end: int) -> tuple[list[str], float]:
+    def _timed(self, query: Query, start: int, end: int, number: int) -> tuple[list[str], float]:
+        if query.ended is not None:
+            raise Failure(*query.ended)
         began = time.monotonic()
-        return self._engine.rows(feed, start, end), time.monotonic() - began
+        return self._engine.rows(query.feed, start, end, number), time.monotonic() - began
 
 
 def _now() -> float:

@@ -73,25 +73,28 @@ def make_feed(
     return Feed(stream, columns, f"SELECT {row(kinds, names)} FROM (\n{over_new}\n) t({', '.join(names)})")
 
 
-def evaluated(connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end: int, seconds: float) -> list[str]:
+def evaluated(
+    connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end: int, seconds: float, unwanted: threading.Event
+) -> list[str]:
     """The output of a feed for the rows of its stream from `start` to before `end`; `connection` is then closed.
 
-    Raises Failure: 57014 after the time limit in seconds (0: none), 54000 if the rows have more than MOST characters.
+    Raises Failure: 57014 after the time limit in seconds (0: none) or if it becomes `unwanted`, 54000 if the rows have
+    more than MOST characters.
     """
-    late, over = threading.Event(), threading.Event()
+    over = threading.Event()
+    late = False
     rows: list[str] = []
     size = 0
 
     def watch() -> None:
-        over.wait(seconds)
+        nonlocal late
+        late = not unwanted.wait(seconds or None)
         while not over.wait(AGAIN_SECONDS):
             # An interrupt between two steps may be lost.
-            late.set()
             connection.interrupt()
 
-    watching = threading.Thread(target=watch, name="watch", daemon=True) if seconds else None
-    if watching is not None:
-        watching.start()
+    watching = threading.Thread(target=watch, name="watch", daemon=True)
+    watching.start()
     try:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("BEGIN TRANSACTION READ ONLY")
@@ -104,7 +107,9 @@ def evaluated(connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end
                 raise Failure(sqlstate.TOO_LARGE, said)
         return rows
     except duckdb.Error as error:
-        if late.is_set():
+        if unwanted.is_set():
+            raise Failure(sqlstate.CANCELLED, "nobody reads these rows") from error
+        if late:
             said = f"evaluating {end - start} rows of the stream took longer than {seconds:g} seconds {met('seconds')}"
             raise Failure(sqlstate.TIMEOUT, said) from error
         # The statement is not the user's text.
@@ -112,8 +117,8 @@ def evaluated(connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end
         raise failed.about(without_place(failed.message)) from error
     finally:
         over.set()
-        if watching is not None:
-            watching.join()
+        unwanted.set()
+        watching.join()
         connection.close()
 
 

@@ -65,6 +65,8 @@ class DuckdbEngine:
         self._results = Reader()
         self._room = DiskSpace()
         self._seconds = 0.0
+        self._read: dict[int, threading.Event] = {}
+        """The calls of rows() by number; the event interrupts one."""
         for name, path in (views or {}).items():
             try:
                 self._root.execute(f"CREATE VIEW {always_quoted(name)} AS FROM {reader(path.name, path)}")
@@ -221,9 +223,17 @@ class DuckdbEngine:
         found = self.read_listing(f"SELECT max(rowid) FROM {name} WHERE rowid >= {least}")
         return int(found[0][0]) + 1 if found and found[0][0] else least
 
-    def rows(self, feed: Feed, start: int, end: int) -> list[str]:
-        # A separate cursor: a slow statement here blocks no other.
-        return evaluated(self._root.cursor(), feed, start, end, self._seconds)
+    def rows(self, feed: Feed, start: int, end: int, number: int) -> list[str]:
+        unwanted = self._read[number] = threading.Event()
+        try:
+            # A separate cursor: a slow statement here blocks no other.
+            return evaluated(self._root.cursor(), feed, start, end, self._seconds, unwanted)
+        finally:
+            del self._read[number]
+
+    def leave(self, number: int) -> None:
+        if (unwanted := self._read.get(number)) is not None:
+            unwanted.set()
 
     def close(self) -> None:
         self._results.rest()

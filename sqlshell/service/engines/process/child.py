@@ -41,6 +41,7 @@ from sqlshell.service.engines.process.frames import (
     Error,
     Frames,
     Interrupt,
+    Leave,
     Memory,
     Open,
     Opened,
@@ -196,6 +197,8 @@ class Host:
             case Ask():
                 held = self._connections.get(order.connection)
                 self.report(Progress(order.connection, held.progress() if held is not None else None))
+            case Leave():
+                self.engine.leave(order.number)
             case Rest():
                 self._closing.put(self._rest)
 

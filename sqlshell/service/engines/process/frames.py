@@ -74,11 +74,17 @@ class Rest(Message, frozen=True):
     """Nobody is reading results; release the memory for it."""
 
 
+class Leave(Message, frozen=True):
+    """The rows of a stream that a call evaluates are not needed any more."""
+
+    number: int
+
+
 class Stop(Message, frozen=True):
     """Shut down."""
 
 
-Order = Open | Channel | Interrupt | Close | Ask | Rest | Stop
+Order = Open | Channel | Interrupt | Close | Ask | Rest | Leave | Stop
 
 
 class Opened(Message, frozen=True):

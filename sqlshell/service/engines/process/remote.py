@@ -28,6 +28,7 @@ from sqlshell.service.engines.process.frames import (
     Call,
     Close,
     Interrupt,
+    Leave,
     Rest,
     Run,
     converted,
@@ -179,9 +180,13 @@ class RemoteEngine:
     def head(self, stream: Relation, least: int = 0) -> int:
         return int(self._ask("head", int, stream, least))
 
-    def rows(self, feed: Feed, start: int, end: int) -> list[str]:
-        found: list[str] = self._ask("rows", list[str], feed, start, end)
+    def rows(self, feed: Feed, start: int, end: int, number: int) -> list[str]:
+        found: list[str] = self._ask("rows", list[str], feed, start, end, number)
         return found
+
+    def leave(self, number: int) -> None:
+        if self._process is not None:
+            self._process.order(Leave(number))
 
     def stop(self) -> None:
         """Ask the process to exit. Never waits."""
