@@ -143,9 +143,9 @@ def _init(path: Path, stdout: TextIO) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(TEMPLATE)
-    except FileExistsError:
-        raise UsageError(f"{path} already exists", "open it with sqlshell config edit") from None
     except OSError as error:
+        if path.exists():
+            raise UsageError(f"{path} already exists", "open it with sqlshell config edit") from None
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
     stdout.write(f"{path}\n")
 
