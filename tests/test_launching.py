@@ -17,6 +17,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.launch.assembly import offline_of, redactor_of
 from sqlshell.launch.clients import EMBEDDED_TARGET, endpoint_of, network_of, policy_of
+from sqlshell.launch.data_files import views_of
 from sqlshell.launch.destination import (
     Destination,
     LocalService,
@@ -35,6 +36,7 @@ from sqlshell.launch.environment import TARGET_FLAGS
 from sqlshell.launch.greeting import HINTS, greeting
 from sqlshell.launch.invocation import Invocation, _selected_by, initial_options
 from sqlshell.launch.modes import modes_of
+from sqlshell.launch.serve import _is_service
 from sqlshell.launch.validation import wrong_values
 from sqlshell.origin import EMPTY, Own
 from sqlshell.runtime.streams import Streams
@@ -535,3 +537,39 @@ def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_flags_that_stay_with_the_target_of_the_command_line() -> None:
     assert {setting.name for setting in SETTINGS} >= TARGET_FLAGS
+
+
+@pytest.mark.parametrize(("given", "expected"), [("true", "on"), ("false", "off"), ("'auto'", "auto")])
+def test_a_profile_may_turn_a_choice_on_or_off(tmp_path: Path, given: str, expected: str) -> None:
+    (tmp_path / "config.toml").write_text(f"[profiles.p]\nexpanded = {given}\n")
+    assert resolve({}, {}, read_config(tmp_path), "p")["expanded"] == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "known"),
+    [
+        ("http://host", True),
+        ("https://host:1/v2", True),
+        ("ftp://host", False),
+        ("http://", False),
+        ("http://host:0", False),
+        ("http://host:99999", False),
+        ("http://[", False),
+        ("http://host?a=b", False),
+        ("http://host#a", False),
+    ],
+)
+def test_addresses_of_services(url: str, known: bool) -> None:
+    assert _is_service(url) is known
+
+
+def test_a_directory_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def iterdir(path: Path) -> object:
+        raise PermissionError(13, "Permission denied")
+
+    with pytest.raises(UsageError, match="contains no data file"):
+        views_of([str(tmp_path)])
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    with pytest.raises(UsageError) as refused:
+        views_of([str(tmp_path)])
+    assert refused.value.message == f"cannot read the directory {tmp_path}: Permission denied"

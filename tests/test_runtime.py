@@ -80,7 +80,8 @@ def test_paths_of_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (tmp_path / name).symlink_to(target)
     own = {
         "/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2, "/dev/fd/7": 7, "/proc/self/fd/12": 12,
-        "/proc/thread-self/fd/3": 3, f"/proc/{os.getpid()}/fd/4": 4, f"/proc/self/task/{os.getpid()}/fd/5": 5,
+        "/proc/./self//fd/95": 95, "/proc/thread-self/fd/3": 3, f"/proc/{os.getpid()}/fd/4": 4,
+        f"/proc/self/task/{os.getpid()}/fd/5": 5,
         "/dev/../dev/./stdout": 1, "//dev//stdout": 1, "/dev/stdout/": 1, "out": 1, "./out": 1, "up": 1,
         "sub/../out": 1, str(tmp_path / "up"): 1, "folder/stderr": 2, "fds/9": 9,
     }  # fmt: skip
