@@ -120,10 +120,10 @@ async def flood(target: Target) -> None:
 
 
 async def _prepared(target: Target, wire: httpx.AsyncClient, sql: str) -> dict[str, Any]:
-    """The answer to a statement that the attack needs: what is refused for what was sent before is sent again."""
+    """The answer to a statement that the attack needs: it is sent again while what was sent before lets it fail."""
     for _ in range(ROUNDS):
         answer = await target.run(wire, sql)
-        if "sqlState" in answer:
+        if answer.get("sqlState") == "00000":
             return answer
         await asyncio.sleep(1)
     raise SystemExit(f"{sql}: {answer}")
