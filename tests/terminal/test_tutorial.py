@@ -56,3 +56,14 @@ def test_the_whole_tour(tmp_path: Path) -> None:
     assert shown.count("error[42") == 1
     assert "totl" in shown
     terminal.close()
+
+
+def test_a_background_statement_that_ends_leaves_the_question_at_its_place(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q", rows=40, columns=120)
+    terminal.prompt()
+    terminal.enter("select count(*) as n from range(3000000) a, range(9) b where (a.range * b.range) % 7 = 3;&")
+    terminal.prompt()
+    terminal.enter("\\prompt 'your name: ' name")
+    shown = terminal.wait(lambda text: "finished" in text and text.rstrip().split("\n")[-1].strip() == "your name:")
+    assert "your name: [" not in shown
+    terminal.close()

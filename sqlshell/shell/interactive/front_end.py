@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import Application, run_in_terminal
+from prompt_toolkit.application.current import get_app_or_none
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.styles import BaseStyle
 
@@ -81,11 +82,6 @@ class PromptFrontEnd:
     @property
     def paint(self) -> Paint | None:
         return self.theme_styles.paint
-
-    @property
-    def reading(self) -> bool:
-        """Whether a line is being typed."""
-        return self._app is not None and self._app.is_running
 
     def attach_prompt(self, app: Application[str], unfinished: Callable[[], str]) -> None:
         """Set the prompt: messages while a line is being typed are printed above it.
@@ -160,7 +156,9 @@ class PromptFrontEnd:
         return previews(self._themes, color_depth())
 
     def announce(self, text: str) -> None:
-        if self.reading:
+        # Not only the prompt: a question and the explorer are drawn again below the text too.
+        app = get_app_or_none()
+        if app is not None and app.is_running:
             run_in_terminal(lambda: self._diagnostics.say(text))
         else:
             self._diagnostics.say(text)
