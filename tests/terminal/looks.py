@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,8 @@ from tests.terminal.svg import svg
 from tests.terminal.terminal import Terminal
 
 ROWS, COLUMNS = 30, 100
+WIDE = 18
+"""The columns of the wide table."""
 DIRECTORY = Path(__file__).parents[2] / "docs" / "looks"
 
 SHOP = """
@@ -31,21 +34,20 @@ create table customers as select i as id, 'Customer ' || i as name, i % 7 = 0 as
 create table orders as select i as id, i % 1000 + 1 as customer, timestamp '2026-01-01' + to_seconds(i * 211) as placed,
   ((i * 7919 % 100000) / 100.0 - 50)::decimal(10, 2) as total, case i % 5 when 0 then null else 'note ' || i end as note
   from range(1, 1000001) t(i);
+create table recent as select o.id * 1999 as id, c.name, c.vip, o.placed, o.total - 100 as total, o.note
+  from orders o join customers c on c.id = o.customer where o.id between 12 and 16 order by o.id;
 create table wide as select {columns} from range(3) t(i);
 create table nested as select i as id, ['red', 'green', 'blue'][: i % 3 + 1] as tags,
-  {{'street': 'Main St ' || i, 'geo': {{'lat': 52.5 + i, 'lon': 13.4}}}} as address,
+  {{'street': 'Main St ' || i, 'geo': {{'lat': 52.5::double + i, 'lon': 13.4::double}}}} as address,
   map {{'a': i, 'b': i * 2}} as counts
   from range(4) t(i);
 """
 
-FEW = (
-    "select o.id, c.name, c.vip, o.placed, o.total, o.note from orders o join customers c on c.id = o.customer"
-    " where o.id between 999998 and 1000002 or o.id <= 3 order by o.id limit 5;"
-)
+FEW = "select * from recent;"
 LONG = "select count(*) from orders a, orders b where a.total * b.total > 3 and a.note <> b.note;"
 
 
-def shop(columns: int = 24) -> str:
+def shop(columns: int = WIDE) -> str:
     """The statements that make the tables, in DuckDB's dialect."""
     return SHOP.format(columns=", ".join(f"'value ' || (i * {at}) as column_{at}" for at in range(columns)))
 
@@ -73,7 +75,7 @@ def sql_moments(details: str, sample: str, completion: str) -> Moments:
         "nested": ("select * from nested;\r",),
         "empty": ("select * from orders where id < 0;\r",),
         "million": ("select * from orders;\r",),
-        "error": ("select o.id,\r       o.totl\r  from orders o;\r",),
+        "error": ("select o.id,\r", "o.totl\r", "from orders o;\r"),
         "progress": (LONG + "\r",),
         "canceled": (LONG + "\r", "\x03"),
         "completion": (completion,),
@@ -82,7 +84,7 @@ def sql_moments(details: str, sample: str, completion: str) -> Moments:
     }
 
 
-def settled(terminal: Terminal, quiet: float = 1.0, most: float = 8.0) -> None:
+def settled(terminal: Terminal, quiet: float = 2.5, most: float = 12.0) -> None:
     """Wait until the program has drawn nothing for `quiet` seconds, or `most` seconds are over."""
     until = time.monotonic() + most
     before = -1
@@ -93,16 +95,16 @@ def settled(terminal: Terminal, quiet: float = 1.0, most: float = 8.0) -> None:
 
 def capture(peer: Peer, moment: str, home: Path) -> Terminal:
     """The terminal at one moment of a program that is started for it."""
-    env = {"COLORTERM": "truecolor", "LANG": "C.UTF-8", "LESS": "-SR", "PGOPTIONS": LIMITED}
+    env = {"COLORTERM": "truecolor", "LANG": "C.UTF-8", "LESS": "-SR", "PGOPTIONS": LIMITED, "PS1": "$ "}
     terminal = (
         Terminal(home, *peer.command, env=env, rows=ROWS, columns=COLUMNS)
         if peer.name == "sqlshell"
         else (Terminal(home, env=env, rows=ROWS, columns=COLUMNS, command=peer.command))
     )
-    settled(terminal, 4.0, 30.0)
+    settled(terminal, 8.0 if moment == "completion" else 4.0, 30.0)
     for text in peer.moments[moment]:
         terminal.type(text)
-        settled(terminal, most=4.0 if moment in {"progress", "canceled"} else 10.0)
+        settled(terminal, most=4.0 if moment in {"progress", "canceled"} else 20.0)
     return terminal
 
 
@@ -111,6 +113,8 @@ create table customers as select i as id, 'Customer ' || i as name, i % 7 = 0 as
 create table orders as select i as id, i % 1000 + 1 as customer, timestamp '2026-01-01' + i * 211 * interval '1 s' as
   placed, (i * 7919::bigint % 100000) / 100.0 - 50 as total, case i % 5 when 0 then null else 'note ' || i end as note
   from generate_series(1, 1000000) i;
+create table recent as select o.id * 1999 as id, c.name, c.vip, o.placed, o.total - 100 as total, o.note
+  from orders o join customers c on c.id = o.customer where o.id between 12 and 16 order by o.id;
 create table wide as select {columns} from generate_series(0, 2) i;
 create table nested as select i as id, (array['red', 'green', 'blue'])[1 : i % 3 + 1] as tags,
   jsonb_build_object('street', 'Main St ' || i, 'geo', jsonb_build_object('lat', 52.5 + i, 'lon', 13.4)) as address,
@@ -120,31 +124,35 @@ create table nested as select i as id, (array['red', 'green', 'blue'])[1 : i % 3
 
 def peers(home: Path, cluster: Cluster) -> Iterator[Peer]:
     """The programs that are installed, sqlshell first."""
-    database = str(home / "shop.duckdb")
-    with duckdb.connect(database) as connection:
+    database = "sales.duckdb"
+    with duckdb.connect(str(home / database)) as connection:
         connection.execute(shop())
     yield Peer("sqlshell", (database,), sql_moments("\\d+ orders", "\\demo", "select date_trunc("))
     if found := shutil.which("duckdb"):
+        # The wrapper of the Python package ends with a traceback on Ctrl-C.
+        found = next(map(str, Path(found).parents[1].glob("lib/python*/site-packages/duckdb_cli/duckdb")), found)
         few = sql_moments("describe orders;", "", "select date_tr\t")
-        few["error"] = ("select o.id,\r", "o.totl\r", "from orders o;\r")
         # The DuckDB CLI may be older than the engine, and cannot open its files then.
-        database = str(home / "older" / "shop.duckdb")
+        database = "older/sales.duckdb"
         (home / "older").mkdir()
-        subprocess.run([found, database], input=shop(), text=True, check=True)
+        subprocess.run([found, database], input=shop(), text=True, check=True, cwd=home)
         yield Peer("duckdb", (found, database), few)
     if found := shutil.which("nu"):
-        database = str(home / "shop.duckdb")
         tables = {
             "rows": FEW,
             "wide": "select * from wide",
             "nested": "select * from nested",
             "empty": "select * from orders where id < 0",
         }
-        with duckdb.connect(database) as connection:
+        with duckdb.connect(str(home / "sales.duckdb")) as connection:
             for name, sql in tables.items():
                 connection.execute(f"copy ({sql.rstrip(';')}) to '{home}/{name}.json' (array true)")
-        moments: Moments = {name: (f"open {name}.json\r",) for name in tables}
-        moments |= {"start": (), "error": ("open rows.json | select totl\r",), "completion": ("date to\t",)}
+        moments: Moments = {name: ("clear\r", f"open {name}.json\r") for name in tables}
+        moments |= {
+            "start": (),
+            "error": ("clear\r", "open rows.json | select totl\r"),
+            "completion": ("clear\r", "date to\t"),
+        }
         yield Peer("nushell", (found, "--no-config-file", "-i"), moments)
     if found := shutil.which("harlequin"):
         kept = ("rows", "wide", "nested", "empty", "million")
@@ -154,8 +162,21 @@ def peers(home: Path, cluster: Cluster) -> Iterator[Peer]:
             "error": ("select o.id, o.totl from orders o;", "\n"),
             "completion": ("select date_tr",),
         }
-        yield Peer("harlequin", (found, str(home / "older" / "shop.duckdb")), moments)
-    columns = ", ".join(f"'value ' || (i * {at}) as column_{at}" for at in range(24))
+        yield Peer("harlequin", (found, "--locale", "C", "older/sales.duckdb"), moments)
+    if found := shutil.which("litecli"):
+        with duckdb.connect(str(home / "sales.duckdb")) as connection, sqlite3.connect(home / "sales.sqlite") as file:
+            for name in ("customers", "orders", "recent", "wide", "nested"):
+                rows = connection.sql(f"select columns(*)::varchar from {name}")
+                file.execute(f"create table {name} ({', '.join(rows.columns)})")
+                file.executemany(f"insert into {name} values ({', '.join('?' * len(rows.columns))})", rows.fetchall())
+        moments = sql_moments(".schema orders", "", "select date_tr")
+        del moments["progress"], moments["canceled"]
+        yield Peer("litecli", (found, "sales.sqlite"), moments)
+    shell = ("bash", "--norc", "--noprofile")
+    for name, typed in (("gh", "gh pr lst\r"), ("uv", "uv pip instal ruff\r")):
+        if shutil.which(name):
+            yield Peer(name, shell, {"error": (typed,)})
+    columns = ", ".join(f"'value ' || (i * {at}) as column_{at}" for at in range(WIDE))
     subprocess.run(cluster.psql(), input=POSTGRES_SHOP.format(columns=columns), text=True, check=True)
     for name in ("psql", "pgcli"):
         if found := shutil.which(name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -29,6 +30,12 @@ NAMED = {
 NAMES_SECONDS = 10.0
 """How long the shell may take to load the names for completion, which it does in the background."""
 
+ARMS = {
+    "─": "lr", "│": "ud", "├": "udr", "┤": "udl", "┬": "lrd", "┴": "lru", "┼": "lrud", "┌": "rd", "┐": "ld",
+    "└": "ru", "┘": "lu", "╭": "rd", "╮": "ld", "╰": "ru", "╯": "lu",
+}  # fmt: skip
+"""The ends of thin box-drawing characters: left, right, up, down."""
+
 Run = tuple[str, str, str, bool]
 """Text, color, background, bold."""
 
@@ -51,8 +58,46 @@ def runs(terminal: Terminal, row: int, columns: int = COLUMNS) -> Iterator[tuple
         if found != look and text:
             yield start, (text, *look)
             start, text = column, ""
-        text, look = text + (cell.data or ""), found
+        text, look = text + (" " if cell.data in ARMS else cell.data or ""), found
     yield start, (text, *look)
+
+
+def frames(terminal: Terminal, row: int, columns: int) -> Iterator[str]:
+    """The lines of frames in a row, drawn, since the characters of many fonts leave gaps between rows."""
+    line, paths = terminal.cells(row), defaultdict[str, list[str]](list)
+    column, middle = 0, HEIGHT // 2
+    while column < columns:
+        cell = line[column]
+        arms = ARMS.get(cell.data, "")
+        path, left = paths[color(cell.fg, TEXT)], MARGIN + column * WIDTH
+        center, right = left + WIDTH / 2, left + WIDTH
+        if cell.data in "╭╮╰╯" and arms:
+            edge, end = (right if "r" in arms else left), (HEIGHT if "d" in arms else 0)
+            path.append(f"M{center:.1f} {end}Q{center:.1f} {middle} {edge:.1f} {middle}")
+        elif arms:
+            begin, end = (0 if "u" in arms else middle), (HEIGHT if "d" in arms else middle)
+            if end > begin:
+                path.append(f"M{center:.1f} {begin}V{end}")
+            if "l" in arms or "r" in arms:
+                begin_at = left if "l" in arms else center
+                path.append(f"M{begin_at:.1f} {middle}H{right if 'r' in arms else center:.1f}")
+        column += 1
+    for stroke, path in paths.items():
+        if path:
+            yield f'<path d="{_merged(path)}" stroke="{stroke}" fill="none"/>'
+
+
+def _merged(path: list[str]) -> str:
+    """The parts of a path, with horizontal lines that meet as one."""
+    level = [part for part in path if "H" in part]
+    made: list[str] = []
+    for part in level:
+        begin, _, end = part[1:].partition(f" {HEIGHT // 2}H")
+        if made and made[-1].endswith(f"H{begin}"):
+            made[-1] = made[-1].rpartition("H")[0] + f"H{end}"
+        else:
+            made.append(part)
+    return "".join([*made, *(part for part in path if "H" not in part)])
 
 
 def head(rows: int, columns: int) -> str:
@@ -79,7 +124,7 @@ def row_markup(terminal: Terminal, row: int, columns: int) -> str:
             weight = ' font-weight="bold"' if bold else ""
             length = f'textLength="{len(text) * WIDTH:.1f}" lengthAdjust="spacingAndGlyphs"'
             parts.append(f'<text x="{left:.1f}" y="13" fill="{front}"{weight} {length}>{escape(text)}</text>')
-    return "".join(parts)
+    return "".join([*parts, *frames(terminal, row, columns)])
 
 
 def svg(terminal: Terminal, rows: int = ROWS, columns: int = COLUMNS) -> str:

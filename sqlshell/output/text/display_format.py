@@ -14,7 +14,8 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
-from sqlshell.interface.types import Kind, base
+from sqlshell.interface.types import base
+from sqlshell.output.text.nesting import is_nested, over_lines
 from sqlshell.output.text.shortening import cut, cut_line
 from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, Column
@@ -97,8 +98,11 @@ class DisplayWriter:
             zone = _zone(shape.zone)
             if zone is not None:
                 steps.append(lambda value: in_time_zone(value, zone))
-        if shape.indent and (column.kind is Kind.NESTED or base(column.type) in {"JSON", "VARIANT"}):
+        nested = is_nested(column)
+        if shape.indent and nested:
             steps.append(indented)
+        if shape.words and nested and shape.width:
+            steps.append(lambda value: over_lines(value, shape.width))
         if shape.width and not column.kind.numeric and column.display_hint != "nowrap":
             steps.append(self._shorten)
         if not steps:

@@ -20,6 +20,13 @@ def cut_line(line: str, width: int) -> str:
     return f"{_first_cells(line, width - 1)}…"
 
 
+def first_lines(text: str, most: int, ellipsis: str = "…") -> str:
+    """A text of at most `most` lines; the same object if it has no more."""
+    if text.count("\n") < most:
+        return text
+    return "\n".join([*text.split("\n", most - 1)[: most - 1], ellipsis])
+
+
 def _cut_line(line: str, width: int, ellipsis: str) -> str:
     if len(line) * 2 <= width or cells(line) <= width:
         return line

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from sqlshell.interface.types import Kind
+from sqlshell.output.text.nesting import is_nested
 from sqlshell.output.writer import Role
 from sqlshell.result import Column
 
@@ -19,6 +20,8 @@ UNGROUPED = 4
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _WHOLE = re.compile(r"( *[+-]?)(\d+)(.*)", re.DOTALL)
+_STRING = re.compile(r'("(?:[^"\\]|\\.)*+")(:)?')
+"""A string of a nested value, and the colon that makes it a name."""
 _WORDY = re.compile("[eEay]")
 """A number in a form of its own: 1e+20, NaN, Infinity."""
 _SAMPLED = 20
@@ -106,6 +109,23 @@ class ValueColors:
             )
         end = RESET if color else ""
         return f"{color}{lead}{whole}{rest}{end}"
+
+    def names(self, text: str) -> str:
+        """Part of a nested value, with the names in it dimmed."""
+        code = self.code("dim")
+        return _STRING.sub(lambda found: f"{code}{found[1]}{RESET}:" if found[2] else found[0], text) if code else text
+
+    def value(self, text: str, value: str | None, column: Column, role: Role | None) -> str:
+        """One line of a value, possibly with spaces around it; `role` is that of its column."""
+        if value is None:
+            return self.painted(text, "null")
+        if column.kind.numeric:
+            return self.number(text, grouped=whole_digits(text) > UNGROUPED)
+        if role == "boolean" and value.lower() in {"false", "f", "0"}:
+            role = "dim"
+        if role is None and is_nested(column):
+            return self.names(text)
+        return self.painted(text, role) if role is not None else text
 
 
 def role_of(column: Column, values: Sequence[str | None]) -> Role | None:

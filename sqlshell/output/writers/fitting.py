@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from sqlshell.interface.types import Kind
 from sqlshell.output.text.cells import cells, printable
-from sqlshell.output.writer import Summary, Writer, WriterOptions
+from sqlshell.output.text.nesting import is_nested, over_lines
+from sqlshell.output.writer import Screen, Summary, Writer, WriterOptions
 from sqlshell.output.writers.screen_records import ScreenRecordWriter
 from sqlshell.output.writers.screen_table import ScreenTableWriter
+from sqlshell.output.writers.screen_transposed import MOST_ROWS, TransposedWriter
 from sqlshell.output.writers.table import TableWriter, sample_complete
 from sqlshell.output.writers.vertical import VerticalWriter
 from sqlshell.result import Batch, Column, Rows
@@ -20,9 +22,10 @@ SHORTEST = 24
 
 
 class AutoWriter:
-    """A table if its first rows fit into `width` cells, otherwise a record per row.
+    """A table if its first rows fit into `width` cells, otherwise a few records side by side, or one below the other.
 
-    If the screen allows it, long texts of several rows are cut first; `shortened` counts them.
+    Nested values of several rows get more lines first, and if the screen allows it, long texts are cut; `shortened`
+    counts these.
     """
 
     def __init__(self, options: WriterOptions, width: int) -> None:
@@ -50,12 +53,13 @@ class AutoWriter:
         return self._choose() if self._chosen is None else self._chosen.settle()
 
     def end(self, summary: Summary) -> Iterable[bytes]:
-        first = list(self._choose()) if self._chosen is None else []
+        first = list(self._choose(whole=True)) if self._chosen is None else []
         assert self._chosen is not None
         return [*first, *self._chosen.end(summary)]
 
-    def _choose(self) -> Iterable[bytes]:
-        writer = self._chosen = self._fitting() or self._records()
+    def _choose(self, *, whole: bool = False) -> Iterable[bytes]:
+        """Choose the writer by the sample; `whole` is whether it has all rows."""
+        writer = self._chosen = self._fitting() or (self._transposed() if whole else None) or self._records()
         sample, self._sample = self._sample, []
         begun = list(writer.begin(self._columns))
         return [*begun, *(writer.write(Batch(len(self._columns), rows=sample)) if sample else [])]
@@ -77,35 +81,72 @@ class AutoWriter:
         for types in sorted({screen.types, False}, reverse=True):
             shown = replace(screen, types=types)
             widths = ScreenTableWriter(self._options, shown).widths(self._columns, self._sample)
-            caps = self._caps(widths, cuts=screen.cuts and len(self._sample) > 1)
+            if self._excess(widths) <= 0:
+                return ScreenTableWriter(self._options, shown)
+            if len(self._sample) == 1:
+                # A record has more room.
+                continue
+            folded = self._folded(shown, widths)
+            caps = self._caps(widths, folded, cuts=screen.cuts)
             if caps is not None:
                 return ScreenTableWriter(self._options, shown, caps)
+        return None
+
+    def _excess(self, widths: Sequence[int]) -> int:
+        """The cells by which a table is too wide."""
+        return sum(width + 3 for width in widths) + 1 - self._width
+
+    def _folded(self, screen: Screen, widths: Sequence[int]) -> dict[int, int]:
+        """The widths that nested values need when they have several lines and nothing of them is cut."""
+        wide = [
+            at
+            for at, (column, width) in enumerate(zip(self._columns, widths, strict=True))
+            if width > SHORTEST and is_nested(column)
+        ]
+        columns = [self._columns[at] for at in wide]
+        rows: Rows = [
+            [value and over_lines(value, SHORTEST) for value in (row[at] for at in wide)] for row in self._sample
+        ]
+        made = ScreenTableWriter(self._options, screen).widths(columns, rows) if wide else []
+        return dict(zip(wide, made, strict=True))
+
+    def _transposed(self) -> Writer | None:
+        """A few records side by side, if they fit."""
+        screen = self._options.screen
+        if screen is None or not self._options.header or not 1 < len(self._sample) <= MOST_ROWS:
+            return None
+        for types in sorted({screen.types, False}, reverse=True):
+            writer = TransposedWriter(self._options, replace(screen, types=types), self._columns, self._sample)
+            if writer.width <= self._width:
+                return writer
         return None
 
     def _records(self) -> Writer:
         options = self._options
         return VerticalWriter(options) if options.screen is None else ScreenRecordWriter(options, options.screen)
 
-    def _caps(self, widths: Sequence[int], *, cuts: bool) -> dict[int, int] | None:
-        """The widths that texts have to be cut to so that the table fits; None if that is not enough."""
-        excess = sum(width + 3 for width in widths) + 1 - self._width
-        if excess <= 0:
-            return {}
+    def _caps(self, widths: Sequence[int], folded: Mapping[int, int], *, cuts: bool) -> dict[int, int] | None:
+        """The widths of columns with which the table fits; None if they would be too narrow.
+
+        Nested values get lines before texts are cut, and the widest column becomes narrower first.
+        """
         names = [cells(printable(column.name)) for column in self._columns]
-        flexible = {
+        floors = {at: min(widths[at], max(SHORTEST, need, names[at])) for at, need in folded.items()}
+        texts = {
             at: max(SHORTEST, name)
             for at, (column, width, name) in enumerate(zip(self._columns, widths, names, strict=True))
             if column.kind in {Kind.TEXT, Kind.NESTED} and column.display_hint != "nowrap" and width > SHORTEST
         }
-        if not cuts or sum(max(0, widths[at] - least) for at, least in flexible.items()) < excess:
-            return None
-        # The widest texts are cut first.
-        caps = {at: widths[at] for at in flexible}
-        while excess > 0:
-            at = max(caps, key=lambda at: caps[at] - flexible[at] and caps[at])
-            caps[at] -= 1
-            excess -= 1
-        return {at: cap for at, cap in caps.items() if cap < widths[at]}
+        caps = {at: widths[at] for at in (*floors, *texts)}
+        excess = self._excess(widths)
+        for least in (floors, texts) if cuts else (floors,):
+            while excess > 0 and least:
+                at = max(least, key=lambda at: caps[at] - least[at] and caps[at])
+                if caps[at] <= least[at]:
+                    break
+                caps[at] -= 1
+                excess -= 1
+        return {at: cap for at, cap in caps.items() if cap < widths[at]} if excess <= 0 else None
 
 
 class FoldWriter:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sqlshell.output.text.cells import cells, printable
-from sqlshell.output.text.value_colors import UNGROUPED, ValueColors, role_of, whole_digits
+from sqlshell.output.text.nesting import is_nested, over_lines
+from sqlshell.output.text.value_colors import ValueColors, role_of
 from sqlshell.output.writer import Role, Screen, Summary, WriterOptions
 from sqlshell.output.writers.column_text import column_text
 from sqlshell.output.writers.delimited import Values
@@ -42,6 +43,10 @@ class ScreenRecordWriter:
         if not batch.rows or not self._names:
             return
         columns = list(zip(*batch.rows, strict=True))
+        room = self._most - self._width - 2
+        for number, column in enumerate(self._columns):
+            if is_nested(column):
+                columns[number] = tuple(value and over_lines(value, room) for value in columns[number])
         texts = [column_text(values, self._null) for values in columns]
         if not self._count:
             self._roles = [role_of(column, values) for column, values in zip(self._columns, columns, strict=True)]
@@ -79,15 +84,6 @@ class ScreenRecordWriter:
         bar = self._colors.painted(self._bar, "border")
         blank = f"\n{' ' * self._width} {bar} "
         return [
-            f"{name} {bar} {blank.join(self._painted(line, value, column, role) for line in text.split(chr(10)))}"
+            f"{name} {bar} {blank.join(self._colors.value(line, value, column, role) for line in text.split(chr(10)))}"
             for text, value in zip(texts, values, strict=True)
         ]
-
-    def _painted(self, text: str, value: str | None, column: Column, role: Role | None) -> str:
-        if value is None:
-            return self._colors.painted(text, "null")
-        if column.kind.numeric:
-            return self._colors.number(text, grouped=whole_digits(text) > UNGROUPED)
-        if role == "boolean" and text.lower() in {"false", "f", "0"}:
-            role = "dim"
-        return self._colors.painted(text, role) if role is not None else text

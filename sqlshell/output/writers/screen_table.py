@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from sqlshell.interface.types import Kind, base
 from sqlshell.output.text.cells import cells, lines_of, printable
-from sqlshell.output.text.shortening import cut
+from sqlshell.output.text.nesting import TALLEST, is_nested, over_lines
+from sqlshell.output.text.shortening import cut, first_lines
 from sqlshell.output.text.value_colors import BAR, RESET, UNGROUPED, ValueColors, role_of, whole_digits
 from sqlshell.output.writer import Role, Screen, Summary, WriterOptions
 from sqlshell.output.writers.column_text import Align, ColumnText, column_text, justify
@@ -52,7 +53,8 @@ class _Layout(Struct):
 class ScreenTableWriter:
     """Draws a table whose widths are fixed after a sample; a wider value later widens only its own row.
 
-    `caps` are the widths in cells that texts of some columns are cut to; `shortened` counts them.
+    `caps` are the widths in cells of some columns: nested values get more lines, texts are cut; `shortened` counts what
+    is not seen in full.
     """
 
     def __init__(self, options: WriterOptions, screen: Screen, caps: Mapping[int, int] = {}) -> None:
@@ -68,7 +70,7 @@ class ScreenTableWriter:
         self._layouts: list[_Layout] = []
         self._sample: Rows = []
         self._drawn = False
-        self._any = False
+        self._tall_last: bool | None = None
         self.shortened = 0
         self.frozen = (0, 0)
         """The lines of the header, and the cells of the first column with its frame, once they are drawn."""
@@ -111,13 +113,18 @@ class ScreenTableWriter:
         made: list[Drawn] = []
         for number, values in enumerate(zip(*rows, strict=True)):
             cap = self._caps.get(number, 0)
-            made.append((values, column_text(self._cut(values, cap) if cap else values, self._null)))
+            nested = cap > 0 and is_nested(self._columns[number])
+            made.append((values, column_text(self._cut(values, cap, nested=nested) if cap else values, self._null)))
         return made
 
-    def _cut(self, values: Values, cap: int) -> list[str | None]:
+    def _cut(self, values: Values, cap: int, *, nested: bool) -> list[str | None]:
+        if nested:
+            values = [value if value is None else over_lines(value, cap) for value in values]
         short = [
             value if value is None or len(value) * 2 <= cap else cut(value, cap, self._ellipsis) for value in values
         ]
+        if nested:
+            short = [value and first_lines(value, TALLEST, self._ellipsis) for value in short]
         self.shortened += sum(one is not other for one, other in zip(short, values, strict=True))
         return short
 
@@ -136,7 +143,7 @@ class ScreenTableWriter:
             if self._header:
                 layout.width = max(layout.width, cells(printable(column.name)))
             if self._types:
-                layout.width = max(layout.width, len(_type_names(column.type)[-1]))
+                layout.width = max(layout.width, len(type_names(column.type)[-1]))
             layouts.append(layout)
         return layouts
 
@@ -151,7 +158,7 @@ class ScreenTableWriter:
                 fitting = [
                     next((name for name in names if len(name) <= layout.width), names[-1])
                     for names, layout in zip(
-                        (_type_names(column.type) for column in self._columns), self._layouts, strict=True
+                        (type_names(column.type) for column in self._columns), self._layouts, strict=True
                     )
                 ]
                 yield self._line(fitting, "dim")
@@ -162,8 +169,10 @@ class ScreenTableWriter:
         self.frozen = (lines, self._layouts[0].width + 4)
 
     def _rule(self, ends: tuple[str, str, str]) -> bytes:
-        line = self._frame.rule(ends, [layout.width for layout in self._layouts])
-        return self._colors.encoded(self._colors.painted(line, "border") + "\n")
+        return self._colors.encoded(self._painted_rule(ends) + "\n")
+
+    def _painted_rule(self, ends: tuple[str, str, str]) -> str:
+        return self._colors.painted(self._frame.rule(ends, [layout.width for layout in self._layouts]), "border")
 
     def _line(self, texts: Sequence[str], role: Role) -> bytes:
         parts = [
@@ -190,9 +199,24 @@ class ScreenTableWriter:
         row_format = self._joined(formats)
         lines = list(map(row_format.__mod__, zip(*drawn, strict=True)))
         texts = [text for _, text in columns]
-        for number in {number for text in texts for number in text.multiline}:
+        tall = {number for text in texts for number in text.multiline}
+        for number in tall:
             lines[number] = self._tall(number, texts, [column[number] for column in drawn], formats)
+        if tall or self._tall_last:
+            self._set_apart(lines, tall)
+        self._tall_last = len(lines) - 1 in tall
         yield self._colors.encoded("\n".join(lines) + "\n")
+
+    def _set_apart(self, lines: list[str], tall: Collection[int]) -> None:
+        """Put a rule above and below each row of several lines."""
+        rule = self._painted_rule(self._frame.middle)
+        before = self._tall_last
+        for number, line in enumerate(lines):
+            here = number in tall
+            # Below the header is a rule already.
+            if (before or here) and before is not None:
+                lines[number] = f"{rule}\n{line}"
+            before = here
 
     def _column(self, number: int, values: Values, text: ColumnText, layout: _Layout) -> tuple[str, Sequence[str]]:
         """The format of the cells of a column, and what is put into it."""
@@ -203,6 +227,8 @@ class ScreenTableWriter:
         elif layout.role == "boolean":
             looks = {each: self._boolean(each, layout.width) for each in set(text.texts)}
             column = [looks[each] for each in text.texts]
+        elif is_nested(self._columns[number]) and colors.code("dim"):
+            column = [colors.names(each) for each in text.justified(layout.width, "left")]
         elif plain and text.even:
             column, form = text.texts, f"%-{layout.width}s"
         else:
@@ -243,9 +269,10 @@ class ScreenTableWriter:
         for at, (text, layout, cell, form) in enumerate(zip(texts, self._layouts, drawn, forms, strict=True)):
             lines = lines_of(text.texts[number]) if number in text.multiline else []
             marked = (number, at) in self._changed
+            paint = self._colors.names if is_nested(self._columns[at]) else str
             columns.append(
                 [
-                    form % self._colors.painted(line, "changed") if marked else form % line
+                    form % self._colors.painted(line, "changed") if marked else form % paint(line)
                     for line in (justify(line, layout.width, layout.align) for line in lines)
                 ]
                 or [form % cell]
@@ -266,7 +293,7 @@ def _fraction(text: str) -> int:
     return len(text) - at if at >= 0 else 0
 
 
-def _type_names(type_name: str) -> list[str]:
+def type_names(type_name: str) -> list[str]:
     """Names of a type, the most exact first, and a short one last."""
     exact = printable(re.sub(r"\s+NOT NULL$", "", type_name)).lower()
     name = base(type_name).lower() or exact

@@ -18,6 +18,8 @@ from sqlshell.shell.results.rows import column_index, no_match_message, not_foun
 from sqlshell.sql.completion.catalog import Relation
 from sqlshell.sql.identifiers import Pattern, quoted
 
+ALWAYS_SHOWN = 3
+"""The columns of a description that people see even if they are empty: name, type, nullable."""
 MOST_DESCRIBED = 20
 """Maximum number of relations that one pattern may describe."""
 RELATIONS = (
@@ -201,11 +203,19 @@ def _shown(port: Port, details: Details, title: str, *, plus: bool) -> list[Effe
     if port.result_output.for_people:
         texts = [f"{title}\n" if title else "", _below(notes)]
         above, below = ([Print(text, with_results=True)] if text else [] for text in texts)
-        return [*above, _table(titles, [[value or "" for value in row] for row in rows]), *below]
+        # Columns that would be empty tell nothing; what is always there stays.
+        kept = [at for at in range(len(titles)) if at < ALWAYS_SHOWN or any(row[at] for row in rows)]
+        shown: Rows = [[row[at] or "" for at in kept] for row in rows]
+        return [*above, _table([titles[at] for at in kept], shown), *below]
     effects: list[Effect] = [_table(titles, rows)]
     if plus and notes:
         effects.append(_table(("what", "name", "definition"), [list(note) for note in notes]))
     return effects
+
+
+def _grouped(digits: str) -> str:
+    """A number from the service with its digits in groups."""
+    return f"{int(digits):,}" if digits.isascii() and digits.isdecimal() and len(digits) < 40 else digits
 
 
 def _below(notes: Sequence[tuple[str, str, str]]) -> str:
@@ -235,7 +245,7 @@ def _notes(details: Details, *, plus: bool) -> list[tuple[str, str, str]]:
             for head, text in (
                 ("View definition", details.definition),
                 ("Comment", details.comment),
-                ("Rows", details.rows and f"about {details.rows}"),
+                ("Rows", details.rows and f"about {_grouped(details.rows)}"),
             )
             if text
         ]

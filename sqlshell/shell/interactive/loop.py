@@ -64,6 +64,9 @@ CATALOG_VERBS = frozenset({"CREATE", "DROP", "ALTER", "ATTACH", "DETACH", "IMPOR
 
 _VI_MODES = {InputMode.NAVIGATION: "NORMAL", InputMode.REPLACE: "REPLACE", InputMode.REPLACE_SINGLE: "REPLACE"}
 
+MENU_LINES = 8
+"""The lines below the cursor that the completion menu has at least."""
+
 SWITCH_SECONDS = 0.0005
 
 THIRD_SECONDS = 2.0
@@ -283,8 +286,14 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         color_depth=screen_depth(),
     )
     prompt.app.on_reset += lambda _: completer.stop_searching()
+    prompt.app.before_render += lambda _: _make_room(prompt)
     _read_keys(prompt)
     return prompt
+
+
+def _make_room(prompt: PromptSession[str]) -> None:
+    """Keep lines free for the menu only while something is typed: before, they would push a result off the screen."""
+    prompt.reserve_space_for_menu = MENU_LINES if prompt.default_buffer.text else 0
 
 
 def _chosen_theme(text: str, themes: Callable[[], Sequence[str]]) -> str:
