@@ -65,6 +65,8 @@ class Peer:
     name: str
     command: Sequence[str]
     moments: Mapping[str, Sequence[str]]
+    ready: str = ""
+    """What is seen when it reads keys."""
 
 
 def sql_moments(details: str, sample: str, completion: str) -> Moments:
@@ -101,6 +103,8 @@ def capture(peer: Peer, moment: str, home: Path) -> Terminal:
         if peer.name == "sqlshell"
         else (Terminal(home, env=env, rows=ROWS, columns=COLUMNS, command=peer.command))
     )
+    if peer.ready:
+        terminal.wait(peer.ready, 60)
     settled(terminal, 8.0 if moment == "completion" else 4.0, 30.0)
     for text in peer.moments[moment]:
         terminal.type(text)
@@ -127,7 +131,7 @@ def peers(home: Path, cluster: Cluster) -> Iterator[Peer]:
     database = "sales.duckdb"
     with duckdb.connect(str(home / database)) as connection:
         connection.execute(shop())
-    yield Peer("sqlshell", (database,), sql_moments("\\d+ orders", "\\demo", "select date_trunc("))
+    yield Peer("sqlshell", (database,), sql_moments("\\d+ orders", "\\demo", "select date_tr"))
     if found := shutil.which("duckdb"):
         # The wrapper of the Python package ends with a traceback on Ctrl-C.
         found = next(map(str, Path(found).parents[1].glob("lib/python*/site-packages/duckdb_cli/duckdb")), found)
@@ -162,7 +166,7 @@ def peers(home: Path, cluster: Cluster) -> Iterator[Peer]:
             "error": ("select o.id, o.totl from orders o;", "\n"),
             "completion": ("select date_tr",),
         }
-        yield Peer("harlequin", (found, "--locale", "C", "older/sales.duckdb"), moments)
+        yield Peer("harlequin", (found, "--locale", "C", "older/sales.duckdb"), moments, "Query Editor")
     if found := shutil.which("litecli"):
         with duckdb.connect(str(home / "sales.duckdb")) as connection, sqlite3.connect(home / "sales.sqlite") as file:
             for name in ("customers", "orders", "recent", "wide", "nested"):

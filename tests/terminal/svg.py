@@ -119,11 +119,14 @@ def row_markup(terminal: Terminal, row: int, columns: int) -> str:
         left = MARGIN + column * WIDTH
         if back != GROUND:
             parts.append(f'<rect x="{left:.1f}" width="{len(text) * WIDTH:.1f}" height="{HEIGHT}" fill="{back}"/>')
-        left += (len(text) - len(text.lstrip())) * WIDTH
-        if text := text.strip():
-            weight = ' font-weight="bold"' if bold else ""
-            length = f'textLength="{len(text) * WIDTH:.1f}" lengthAdjust="spacingAndGlyphs"'
-            parts.append(f'<text x="{left:.1f}" y="13" fill="{front}"{weight} {length}>{escape(text)}</text>')
+        weight = ' font-weight="bold"' if bold else ""
+        # Spaces next to each other would be drawn as one.
+        for words in re.finditer(r"\S+(?: \S+)*", text):
+            place, length = left + words.start() * WIDTH, len(words[0]) * WIDTH
+            parts.append(
+                f'<text x="{place:.1f}" y="13" fill="{front}"{weight} textLength="{length:.1f}" '
+                f'lengthAdjust="spacingAndGlyphs">{escape(words[0])}</text>'
+            )
     return "".join([*parts, *frames(terminal, row, columns)])
 
 

@@ -47,7 +47,7 @@ from sqlshell.shell.interactive.look.paint import screen_depth
 from sqlshell.shell.interactive.look.prompt_line import continuation_text, last_line, prompt_text
 from sqlshell.shell.interactive.look.templates import fragments
 from sqlshell.shell.interactive.look.terminal_features import draws
-from sqlshell.shell.interactive.look.toolbar import Typing, toolbar_text
+from sqlshell.shell.interactive.look.toolbar import Typing, call_text, toolbar_text
 from sqlshell.shell.interactive.terminal import restored
 from sqlshell.shell.results.humanize import duration
 from sqlshell.shell.session import Session
@@ -223,7 +223,10 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         return [("class:continuation", continuation_text(state, width))]
 
     def toolbar() -> StyleAndTextTuples:
-        return [*toolbar_text(shell.session, columns(), typing(), vi_mode(), unicode=unicode)]
+        kind = typing()
+        typed = prompt.default_buffer.document.text_before_cursor
+        call = call_text(typed, front_end.catalog) if kind in {Typing.UNFINISHED, Typing.COMPLETE} else []
+        return [*toolbar_text(shell.session, columns(), kind, vi_mode(), call, unicode=unicode)]
 
     def typing() -> Typing:
         buffer = prompt.default_buffer

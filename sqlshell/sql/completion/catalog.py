@@ -202,6 +202,10 @@ class Catalog(Struct):
     def signatures(self) -> Mapping[str, str]:
         return {item.name: item.signature for item in self.contents.functions}
 
+    def signature(self, name: str) -> str:
+        """The signature of a function; "" if it is not known."""
+        return next((item.signature for item in self.contents.functions if item.name == name.lower()), "")
+
 
 def key(relation: Relation) -> str:
     return f"{relation.database}.{relation.schema}.{relation.name}"

@@ -256,6 +256,7 @@ def _relations(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion
         yield from (
             (rank, Suggestion(name, "qualified", "system"))
             for rank, name in Names(keywords.SYSTEM_TABLES).matching(typed)
+            if rank <= 2
         )
 
 

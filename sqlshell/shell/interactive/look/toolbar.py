@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 
-from sqlshell.output.text.cells import cells
+from sqlshell.output.text.cells import cells, printable
 from sqlshell.shell.interactive.look.templates import fragments, short
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.transaction import FAILED, OPEN
+from sqlshell.sql.completion.calls import call_at, parameters
+from sqlshell.sql.completion.catalog import Catalog
 
 Fragments = list[tuple[str, str]]
 
@@ -33,14 +36,24 @@ _KEYS = {
 _AT_REST = (("\\?", "help"), ("^R", "history"), ("F5", "browses the result"), ("F4", "vi"), ("^D", "exits"))
 
 
-def toolbar_text(session: Session, columns: int, typing: Typing, vi: str = "", *, unicode: bool = True) -> Fragments:
+def toolbar_text(
+    session: Session,
+    columns: int,
+    typing: Typing,
+    vi: str = "",
+    call: Sequence[tuple[str, str]] = (),
+    *,
+    unicode: bool = True,
+) -> Fragments:
     """What is not in the prompt, then keys as far as they fit; `vi` is the mode of the vi keys, "" without them.
 
-    `unicode` says whether the terminal shows more than ASCII.
+    `call` is the signature of the function whose arguments are typed, `unicode` says whether the terminal shows more
+    than ASCII.
     """
     if session.options.toolbar:
         return [("", " "), *fragments(session.options.toolbar, session)]
     parts: list[Fragments] = [[("bold", vi)]] if vi else []
+    parts += [[*call]] if call else []
     parts += [[("", text)] for text in _context(session)]
     parts += [[("bold", key), ("", f" {does}")] for key, does in _keys(session, typing, vi=bool(vi))]
     between = " │ " if unicode else " | "
@@ -54,6 +67,17 @@ def toolbar_text(session: Session, columns: int, typing: Typing, vi: str = "", *
         left -= width
         shown += [*([("", between)] if shown else []), *part]
     return [("", " "), *shown, ("", " ")]
+
+
+def call_text(typed: str, catalog: Catalog) -> Fragments:
+    """The signature of the function whose arguments a text ends in, with the current one bold; nothing if there is
+    none."""
+    found = call_at(typed)
+    signature = catalog.signature(found[0]) if found is not None else ""
+    if found is None or not signature:
+        return []
+    before, current, after = parameters(printable(signature), found[1])
+    return [("", f"{found[0]}{before}"), ("bold", current), ("", after)]
 
 
 def _context(session: Session) -> list[str]:
