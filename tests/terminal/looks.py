@@ -1,8 +1,9 @@
 """`python -m tests.terminal.looks [DIRECTORY]` captures ten moments of sqlshell and of other shells as pictures.
 
 Each program runs in a terminal of 100 × 30 with 24-bit colors and sees the same rows: sqlshell and the DuckDB CLI in a
-DuckDB file, pgcli and psql in a PostgreSQL that this command starts,
-nushell in a JSON file. What is not installed is left out and named. PATH decides which programs are found.
+DuckDB file, pgcli and psql in a PostgreSQL that this command starts, litecli in an SQLite file, nushell in a JSON file.
+What is not installed is left out. PATH decides which programs are found. Without `--only` it makes the pictures of
+docs/looks.md.
 """
 
 from __future__ import annotations
@@ -27,7 +28,21 @@ from tests.terminal.terminal import Terminal
 ROWS, COLUMNS = 30, 100
 WIDE = 18
 """The columns of the wide table."""
-DIRECTORY = Path(__file__).parents[2] / "docs" / "looks"
+DIRECTORY = Path(__file__).parents[2] / "docs" / "screens"
+PICTURED: dict[str, tuple[str, ...]] = {
+    "start": ("sqlshell", "duckdb", "pgcli"),
+    "rows": ("sqlshell", "duckdb", "nushell", "pgcli"),
+    "wide": ("sqlshell", "duckdb", "nushell"),
+    "nested": ("sqlshell", "duckdb", "nushell"),
+    "empty": ("sqlshell", "duckdb", "nushell"),
+    "million": ("sqlshell", "duckdb", "harlequin"),
+    "error": ("sqlshell", "duckdb", "nushell", "gh", "uv"),
+    "progress": ("sqlshell", "duckdb"),
+    "canceled": ("sqlshell", "duckdb"),
+    "completion": ("sqlshell", "pgcli", "harlequin"),
+    "details": ("sqlshell", "psql", "duckdb"),
+}
+"""The pictures of docs/looks.md."""
 
 SHOP = """
 create table customers as select i as id, 'Customer ' || i as name, i % 7 = 0 as vip from range(1, 1001) t(i);
@@ -97,6 +112,8 @@ def settled(terminal: Terminal, quiet: float = 2.5, most: float = 12.0) -> None:
 
 def capture(peer: Peer, moment: str, home: Path) -> Terminal:
     """The terminal at one moment of a program that is started for it."""
+    # Harlequin opens again with what was typed before.
+    shutil.rmtree(home / ".cache", ignore_errors=True)
     env = {"COLORTERM": "truecolor", "LANG": "C.UTF-8", "LESS": "-SR", "PGOPTIONS": LIMITED, "PS1": "$ "}
     terminal = (
         Terminal(home, *peer.command, env=env, rows=ROWS, columns=COLUMNS)
@@ -115,7 +132,8 @@ def capture(peer: Peer, moment: str, home: Path) -> Terminal:
 POSTGRES_SHOP = """
 create table customers as select i as id, 'Customer ' || i as name, i % 7 = 0 as vip from generate_series(1, 1000) i;
 create table orders as select i as id, i % 1000 + 1 as customer, timestamp '2026-01-01' + i * 211 * interval '1 s' as
-  placed, (i * 7919::bigint % 100000) / 100.0 - 50 as total, case i % 5 when 0 then null else 'note ' || i end as note
+  placed, ((i * 7919::bigint % 100000) / 100.0 - 50)::numeric(10, 2) as total,
+  case i % 5 when 0 then null else 'note ' || i end as note
   from generate_series(1, 1000000) i;
 create table recent as select o.id * 1999 as id, c.name, c.vip, o.placed, o.total - 100 as total, o.note
   from orders o join customers c on c.id = o.customer where o.id between 12 and 16 order by o.id;
@@ -191,6 +209,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("directory", nargs="?", type=Path, default=DIRECTORY)
     parser.add_argument("--only", default="", help="programs and moments, separated by commas: duckdb,rows")
+    parser.add_argument("--text", action="store_true", help="write the screens as text too")
     given = parser.parse_args()
     only = set(filter(None, given.only.split(",")))
     given.directory.mkdir(parents=True, exist_ok=True)
@@ -198,11 +217,12 @@ def main() -> int:
         home = Path(name)
         for peer in peers(home, cluster):
             for moment in peer.moments:
-                if not {peer.name, moment} & only and only:
+                if not ({peer.name, moment} & only if only else peer.name in PICTURED.get(moment, ())):
                     continue
                 terminal = capture(peer, moment, home)
                 (given.directory / f"{moment}-{peer.name}.svg").write_text(svg(terminal, ROWS, COLUMNS))
-                (given.directory / f"{moment}-{peer.name}.txt").write_text(terminal.screen() + "\n")
+                if given.text:
+                    (given.directory / f"{moment}-{peer.name}.txt").write_text(terminal.screen() + "\n")
                 terminal.process.kill()
                 terminal.close()
                 sys.stdout.write(f"{moment}-{peer.name}\n")
