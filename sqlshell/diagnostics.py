@@ -113,7 +113,7 @@ class Diagnostics:
         message = error.message.strip().replace("\n\n", "\n")
         hints = error.hint.strip().split("\n") if error.hint.strip() else []
         if not whole:
-            message = " ".join(message.split("\n"))
+            message = " ".join(line.strip() for line in message.split("\n"))
             hints = [_sentence(hints)] if hints else []
         lines = [f"{printable(place)}: " * bool(place) + f"{look(label, 'error')} {printable(message, keep=KEPT)}"]
         if excerpt is not None and (whole or not hints):

@@ -123,11 +123,11 @@ class Loader:
             where = f"all of them are in {request.rejects}; " if request.rejects else ""
             skip = f"skip {'it' if staged.rejected == 1 else 'them'} (in \\copy: MAX_ERRORS {staged.rejected})"
             raise StatementError(
-                f"{count} of {request.name} cannot be loaded\n{told}{more}",
+                f"{count} of {request.name} cannot be loaded:\n{told}{more}",
                 f"{where}nothing was sent; use --max-errors {staged.rejected} to {skip}",
             )
         kept = f", written to {request.rejects}" if request.rejects else ""
-        self._diagnostics.warn(f"{count} of {request.name} skipped{kept}\n{told}{more}")
+        self._diagnostics.warn(f"{count} of {request.name} skipped{kept}:\n{told}{more}")
 
     async def _progress(self, request: LoadRequest, found: Matched) -> tuple[Keeper, Progress]:
         """The progress to continue from. Raises UsageError if none matches."""
