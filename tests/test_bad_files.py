@@ -36,6 +36,15 @@ def test_a_data_file(program: Program, tmp_path: Path, name: str) -> None:
     assert (sql.code, message in sql.err) == (1, True), sql.err
 
 
+def test_a_format_that_cannot_be_detected(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "ragged.csv").write_text("a,b\n1,2\nx,3,4\n")
+    done = program("-q", "-c", "from read_csv('ragged.csv', columns = {a: 'int', b: 'int'})")
+    assert (done.code, len(done.err.splitlines())) == (1, 3), done.err
+    assert "ragged.csv: expected 2 columns, found 3; correct the parameter columns" in done.err
+    done = program("-q", "-c", "from read_csv('ragged.csv', columns = {a: 'int'}, delim = '|', quote = 'a')")
+    assert (done.code, len(done.err) < 400) == (1, True), done.err
+
+
 def test_what_is_advised_works(program: Program, tmp_path: Path) -> None:
     (tmp_path / "latin.csv").write_bytes(b"name,city\nanna,K\xf6ln\n")
     sql = "from read_csv('latin.csv', encoding = 'latin-1')"

@@ -20,6 +20,14 @@ _JSON = re.compile(
     r'(?:[A-Z]\w+ )+Error: Malformed JSON in file "(?P<file>.+?)", at byte (?P<byte>\d+)'
     r" in (?P<unit>line|record/value) (?P<number>\d+): (?P<cause>[^\n]+)"
 )
+_SNIFFED = re.compile(
+    r"(?:[A-Z]\w+ )+Error: Error when sniffing file \"(?P<file>.+?)\"\.\n"
+    r"It was not possible to .*?(?P<place>\n\nLINE .*)?\Z",
+    re.S,
+)
+_GIVEN = re.compile(
+    r"they contain: (\d+) columns\. It does not match the number of columns found by the sniffer: (\d+)"
+)
 _OTHER = re.compile(r"(?P<kind>[A-Z][\w -]*?) Error: (?P<cause>[^\n]+)")
 _PATTERN = re.compile(r"[*?[]")
 _COLUMNS = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
@@ -99,6 +107,12 @@ def explained(message: str, *, store: bool = False) -> str:
         if "converting column" in cause and not store:
             advice = f"\n  use from read_csv({literal(file)}, sample_size = -1) to detect types from all rows"
         return f"{where}: {cause}{text}{advice}"
+    if found := _SNIFFED.match(message):
+        counts = _GIVEN.search(message)
+        cause = "the format cannot be detected; set delim, quote, escape and header"
+        if counts:
+            cause = f"expected {counts[1]} columns, found {counts[2]}; correct the parameter columns"
+        return f"{found['file']}: {cause}{found['place'] or ''}"
     if found := _JSON.match(message):
         lines = found["unit"] == "line" or found["file"].lower().endswith((".jsonl", ".ndjson"))
         unit = "line" if lines else "record"
