@@ -38,7 +38,7 @@ OVERLAP = 4 << 10
 HEAD = 4 << 10
 """Maximum characters that are stored of a statement with secrets that is longer than LOOKED_THROUGH."""
 
-SHORT = 4 << 10
+SHORT = 1 << 10
 """Texts of up to this many characters are read at once, in the event loop."""
 
 PIECE = 16 << 10
