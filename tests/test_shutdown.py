@@ -89,6 +89,8 @@ def test_a_second_signal_exits_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ignored_signals_stay_ignored() -> None:
+    # A shell starts what runs in the background with SIGINT and SIGQUIT ignored.
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     handler = shutdown.install_exit_handlers()
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN

@@ -368,11 +368,11 @@ def test_the_instance_outlives_binding_in_a_transaction(engine: DuckdbEngine) ->
 
 
 CHANGES = [
-    ("create or replace view seen as select 1 as a", "drop view seen", "select a from seen"),
-    ("create table seen (a int)", "drop table seen", "update seen set a = 1"),
-    ("create table seen (a int)", "drop table seen", "insert into seen values (1)"),
-    ("create table seen (a int)", "drop table seen", "delete from seen where a = 1"),
-    ('create table "seen.csv" (a int)', 'drop table "seen.csv"', 'select a from "seen.csv"'),
+    ("create or replace view changing as select 1 as a", "drop view changing", "select a from changing"),
+    ("create table changing (a int)", "drop table changing", "update changing set a = 1"),
+    ("create table changing (a int)", "drop table changing", "insert into changing values (1)"),
+    ("create table changing (a int)", "drop table changing", "delete from changing where a = 1"),
+    ('create table "changing.csv" (a int)', 'drop table "changing.csv"', 'select a from "changing.csv"'),
 ]
 
 

@@ -38,11 +38,15 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-ANSWERS = {
-    "select 1": Answer(rows=(("1", "2"), ("3",))),
-    "select bad": Answer(rows=(), error=failure("42703", "no column")),
-    "select lost": Answer(rows=(), error=ShellError("odd")),
-}
+def answers() -> dict[str, Answer]:
+    """New ones for each client, since an error learns the ID of its statement."""
+    return {
+        "select 1": Answer(rows=(("1", "2"), ("3",))),
+        "select bad": Answer(rows=(), error=failure("42703", "no column")),
+        "select lost": Answer(rows=(), error=ShellError("odd")),
+    }
+
+
 SECRET = "create secret s with ('secret_string' = 'hunter2')"
 
 
@@ -51,7 +55,7 @@ def test_what_is_recorded(tmp_path: Path) -> None:
     script = (
         f"select 0;\n\\transcript {path}\nselect 1;\nselect bad;\nselect lost;\n{SECRET};\n\\transcript\nselect 2;\n"
     )
-    run(ScriptedClient(ANSWERS), script, context=SessionContext(database="d", schema="s"))
+    run(ScriptedClient(answers()), script, context=SessionContext(database="d", schema="s"))
     found = lines(path)
     assert [item["statement"] for item in found] == [
         "select 1",
@@ -80,8 +84,8 @@ def recorded(path: Path, *records: dict[str, Any]) -> str:
 
 def test_what_comes_out_as_it_was_is_not_listed(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    run(ScriptedClient(ANSWERS), f"\\transcript {path}\nselect 1;\nselect bad;\n")
-    core = run(ScriptedClient(ANSWERS), f"\\replay {path}\n")
+    run(ScriptedClient(answers()), f"\\transcript {path}\nselect 1;\nselect bad;\n")
+    core = run(ScriptedClient(answers()), f"\\replay {path}\n")
     assert core.err == "2 statements run again, no differences\n"
     assert core.out == ""
     assert core.shell.exit == Exit.DONE
@@ -100,11 +104,11 @@ def test_what_comes_out_as_it_was_is_not_listed(tmp_path: Path) -> None:
 )
 def test_each_difference_is_told(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
     path = tmp_path / "t.jsonl"
-    run(ScriptedClient(ANSWERS), f"\\transcript {path}\nselect 1;\n")
+    run(ScriptedClient(answers()), f"\\transcript {path}\nselect 1;\n")
     record = lines(path)[0]
     result = changed if changed.keys() <= {"columns", "rows", "digest"} else {}
     record["results"] = [record["results"][0] | result]
-    core = run(ScriptedClient(ANSWERS), recorded(path, record | ({} if result else changed)))
+    core = run(ScriptedClient(answers()), recorded(path, record | ({} if result else changed)))
     assert core.out == (f"{path}:1: select 1\n  {said}\n" if said else "")
     assert ("1 statement run again, 1 differs" in core.err) == bool(said)
     assert core.shell.exit == (Exit.STATEMENT if said else Exit.DONE)
@@ -117,7 +121,7 @@ def test_a_failure_that_was_none_is_told_with_its_words(tmp_path: Path) -> None:
         {"statement": "select 1", "redacted": True},
     ]
     path = tmp_path / "t.jsonl"
-    core = run(ScriptedClient(ANSWERS), recorded(path, *records))
+    core = run(ScriptedClient(answers()), recorded(path, *records))
     assert core.out == (
         f"{path}:1: select bad\n  sqlState was 00000, is 42703: no column\n"
         f"{path}:2: select lost\n  sqlState was 00000, is XX000: odd\n"
