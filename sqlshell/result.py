@@ -147,6 +147,10 @@ class Table(Protocol):
 class Whole(Protocol):
     """A result that can also be read as a file, which DuckDB turns into text."""
 
+    @property
+    def own(self) -> bool:
+        """Whether the file is made in this process, so that it can be trusted."""
+
     def choose(self, of: LineSql) -> None:
         """Say before the first batch that all rows will be written in this form. The batches then have lines(), if
         the result is large enough and the file can be had."""

@@ -133,7 +133,7 @@ async def _from_file(result: Result, writer: WholeWriter, sink: Sink) -> Summary
         place.unlink(missing_ok=True)
         return None
     size = place.stat().st_size
-    await _put(sink, writer.from_file(stored), slow=writer)
+    await _put(sink, writer.from_file(stored, own=result.whole.own), slow=writer)
     await _finish(sink)
     return Summary(sum(result.row_counts or ()), True, size)
 

@@ -115,8 +115,8 @@ class WholeWriter(Writer, Protocol):
     def place(self) -> Path:
         """Where the file has to be, after begin()."""
 
-    def from_file(self, columns: Sequence[StoredColumn]) -> Iterable[bytes]:
-        """All bytes, instead of write() and end(). Raises OutputError."""
+    def from_file(self, columns: Sequence[StoredColumn], *, own: bool) -> Iterable[bytes]:
+        """All bytes, instead of write() and end(); `own` files are made in this process. Raises OutputError."""
 
     def interrupt(self) -> None:
         """Stop what runs in another thread."""

@@ -16,7 +16,9 @@ from sqlshell.sql.analysis.lexed import Lexed, Sql, lexed, once
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.identifiers import always_quoted, literal
 
-_CHAR: Final = r"[A-Za-z0-9_\x80-\U0010ffff]"
+# A letter, a digit, _ or any character beyond ASCII. In this form it takes 0.4 ms to compile, with a range up to
+# \U0010ffff 20 ms at each start.
+_CHAR: Final = r"[^\x00-/:-@\[-^`{-\x7f]"
 REFERENCE: Final = re.compile(rf""":(?:({_CHAR}++)|'({_CHAR}++)'|"({_CHAR}++)"|\{{\?({_CHAR}++)\}})""")
 """One reference: the name of a variable that is inserted verbatim, as a string, as an identifier, or tested."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,8 +16,11 @@ from sqlshell.client.results.stretches import BLOCK, MOST_BYTES, stretches
 from sqlshell.client.results.whole import FileBatch, FileReader, Unavailable
 from sqlshell.errors import ProtocolError
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.output.text.display_format import DisplayFormat, displayed
 from sqlshell.output.writer import Summary, Writer, WriterOptions, has_lines
+from sqlshell.output.writers import table
 from sqlshell.output.writers.formats import format_named
+from sqlshell.output.writers.table import TableWriter
 from sqlshell.result import Batch, Column, LineSql
 from sqlshell.service.engines.duckdb.results import selected
 from sqlshell.service.engines.engine import Options
@@ -67,17 +70,24 @@ def line_of(writer: Writer) -> LineSql:
 
 
 def both(
-    source: Source, columns: list[Column], body: bytes, name: str, null: str | None, zone: str = "UTC"
+    source: Source,
+    columns: list[Column],
+    body: bytes,
+    name: str,
+    null: str | None,
+    zone: str = "UTC",
+    make: Callable[[WriterOptions], Writer] | None = None,
 ) -> tuple[bytes, bytes, bool]:
     """What a writer makes of the JSON, what of the file, and whether DuckDB made all lines of the latter."""
     rows = msgspec.json.decode(b"[" + body + b"]", type=list[list[str | None]])
     options = WriterOptions(null=null)
-    plain = format_named(name).factory(options)
+    make = make or format_named(name).factory
+    plain = make(options)
     expected = [*plain.begin(columns)]
     for part in (rows[:1], rows[1:]):
         expected += plain.write(Batch(len(columns), rows=part))
     expected += plain.end(Summary(len(rows), True))
-    writer = format_named(name).factory(options)
+    writer = make(options)
     found = [*writer.begin(columns), *writer.write(Batch(len(columns), rows=rows[:1]))]
     reader = FileReader(source.path, source.told(columns, len(rows), zone), line_of(writer), 1)
     whole = True
@@ -178,6 +188,81 @@ def test_every_text_in_every_format(source: Source) -> None:
     for name in FORMATS:
         expected, found, whole = both(source, columns, body, name, None)
         assert (found, whole) == (expected, True)
+
+
+@pytest.fixture
+def narrow_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The widths of a table are those of its first row."""
+    monkeypatch.setattr(table, "SAMPLE", 1)
+
+
+@pytest.mark.usefixtures("narrow_sample")
+@pytest.mark.parametrize("kind", [*SCALARS, "others"])
+def test_every_type_in_a_table(source: Source, kind: str) -> None:
+    values = values_of(kind)
+    chosen = ", ".join(f"{value} AS v{number}" for number, value in enumerate(values))
+    nothing = ", ".join(["NULL"] * len(values))
+    for first, second in ((chosen, nothing), (nothing, chosen)):
+        columns, _, body = source.run(f"SELECT {first} UNION ALL SELECT {second}")
+        for null in (None, "0", "true", "\u6f22"):
+            expected, found, _ = both(source, columns, body, "table", null)
+            assert found == expected, null
+
+
+@pytest.mark.usefixtures("narrow_sample")
+def test_every_text_in_a_table(source: Source) -> None:
+    texts = [*TEXTS, "'NULL'", "''NULL''", "NULLABLE", "ａＢ", "한글 x", "Grüße", "\u00ad", "\u200b", "👩‍👩‍👧"]
+    source.connection.run("CREATE TABLE t (n INTEGER, s VARCHAR)", Options(), Sink(source.path))
+    for number, text in enumerate([*texts, None]):
+        given = "NULL" if text is None else f"unhex('{text.encode().hex()}')::BLOB"
+        made = "NULL" if text is None else f"decode({given})"
+        source.connection.run(f"INSERT INTO t VALUES ({number}, {made})", Options(), Sink(source.path))
+    plain = 0
+    for number in range(len(texts) + 1):
+        columns, _, body = source.run(f"SELECT 1 AS n, 'x' AS s UNION ALL SELECT n, s FROM t WHERE n = {number}")
+        null = (None, "", "NULL", "漢")[number % 4]
+        expected, found, whole = both(source, columns, body, "table", null)
+        assert found == expected, (number, null)
+        plain += whole
+    assert plain > 20
+    columns, _, body = source.run("SELECT 1 AS n, 'x' AS s UNION ALL FROM t")
+    for style in ("grid", "simple", "pipe", "plain", "fancy_grid", "rst"):
+
+        def styled(options: WriterOptions, style: str = style) -> Writer:
+            return TableWriter(msgspec.structs.replace(options, table_style=style))
+
+        def listed(options: WriterOptions, style: str = style) -> Writer:
+            return displayed(styled(options), DisplayFormat(zone="Asia/Tokyo"))
+
+        for make in (styled, listed):
+            try:
+                expected, found, _ = both(source, columns, body, "table", None, make=make)
+            except Unavailable:
+                assert style in {"simple", "plain", "rst"}
+                continue
+            assert found == expected, style
+
+
+@pytest.mark.usefixtures("narrow_sample")
+def test_a_table_whose_values_change_for_display(source: Source) -> None:
+    columns, _, body = source.run(
+        "SELECT TIMESTAMP '2024-01-01' + to_seconds(i) AS t, DATE '2024-01-01' AS d, 1000 * i AS n FROM range(3) r(i)"
+    )
+    for shape, lines in (
+        (DisplayFormat(zone="Asia/Tokyo"), True),
+        (DisplayFormat(width=5), False),
+        (DisplayFormat(grouping=(",", ".")), False),
+    ):
+
+        def make(options: WriterOptions, shape: DisplayFormat = shape) -> Writer:
+            return displayed(TableWriter(options), shape)
+
+        if lines:
+            expected, found, whole = both(source, columns, body, "table", None, make=make)
+            assert (found, whole) == (expected, True)
+        else:
+            with pytest.raises(Unavailable):
+                both(source, columns, body, "table", None, make=make)
 
 
 def test_a_wide_result_in_every_format(source: Source) -> None:

@@ -54,7 +54,7 @@ def written(name: str, columns: list[Column], *parts: Strings) -> bytes:
     return b"".join([*chunks, *writer.end(Summary(sum(map(len, parts)), True))])
 
 
-def from_file(name: str, source: Source, columns: list[Column], count: int) -> bytes:
+def from_file(name: str, source: Source, columns: list[Column], count: int, *, own: bool = False) -> bytes:
     writer = format_named(name).factory(WriterOptions())
     assert takes_whole(writer)
     begun = b"".join(writer.begin(columns))
@@ -66,7 +66,7 @@ def from_file(name: str, source: Source, columns: list[Column], count: int) -> b
 
     FileReader(source.path, source.told(columns, count), noted, 0).close()
     writer.place().write_bytes(source.path.read_bytes())
-    return begun + b"".join(writer.from_file(stored))
+    return begun + b"".join(writer.from_file(stored, own=own))
 
 
 def table(name: str, data: bytes) -> Any:
@@ -103,6 +103,9 @@ def test_every_type_from_rows_and_from_the_file(source: Source, kind: str, tmp_p
     expected = shown(file)
     assert expected[0] == [plain(typed(column.type)) for column in columns]
     assert shown(other) == expected
+    other.write_bytes(from_file("parquet", source, columns, 2, own=True))
+    assert shown(other) == expected
+    assert shown(pyarrow.parquet.read_table(other)) == expected
     for name in ("arrow", "arrows"):
         assert shown(table(name, written(name, columns, strings))) == expected
         assert shown(table(name, from_file(name, source, columns, 2))) == expected

@@ -390,6 +390,10 @@ class WholeReader:
         self._folder: Path | None = None
         self._next = 0
 
+    @property
+    def own(self) -> bool:
+        return self._file.transport().inside
+
     def choose(self, of: LineSql) -> None:
         if not self._given and self._large:
             self._of, self._by_column = of, False

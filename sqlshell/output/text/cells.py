@@ -13,16 +13,17 @@ _HOSTILE = re.compile(
 )
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
-_NARROW = (
+NARROW = (
     " -~\u00a0-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u055f\u1e00-\u1fff"
     "\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2100-\u2319\u2500-\u25fc"
 )
-_WIDE = "\u3000-\u3029\u3041-\u3096\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff60"
+WIDE = "\u3000-\u3029\u3041-\u3096\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff60"
 # Ranges of single-width characters, so that most text needs no Unicode tables; a test compares them with wcwidth, which
 # handles the rest.
-_EVEN = re.compile(f"[{_NARROW}]*+")
-_KNOWN = re.compile(f"[{_NARROW}{_WIDE}]*+")
-_DOUBLE = re.compile(f"[{_WIDE}]")
+# DuckDB's regular expressions read the classes, too.
+_EVEN = re.compile(f"[{NARROW}]*+")
+_KNOWN = re.compile(f"[{NARROW}{WIDE}]*+")
+_DOUBLE = re.compile(f"[{WIDE}]")
 
 
 def printable(text: str, keep: str = "") -> str:

@@ -17,8 +17,8 @@ from msgspec import Struct
 from sqlshell.interface.types import base
 from sqlshell.output.text.nesting import is_nested, over_lines
 from sqlshell.output.text.shortening import cut, cut_line
-from sqlshell.output.writer import Summary, Writer
-from sqlshell.result import Batch, Column
+from sqlshell.output.writer import LineWriter, Summary, Writer, has_lines
+from sqlshell.result import Batch, Column, StoredColumn
 
 NESTED_CELLS = 40
 """A nested value up to this width stays on its line."""
@@ -127,6 +127,34 @@ class DisplayWriter:
         )
         self.shortened += text != value
         return text
+
+
+class DisplayLineWriter(DisplayWriter):
+    """A DisplayWriter of a format whose rows DuckDB can write, too, where no value changes."""
+
+    def __init__(self, writer: LineWriter, shape: DisplayFormat) -> None:
+        super().__init__(writer, shape)
+        self._lines = writer
+
+    def line(self, columns: Sequence[StoredColumn]) -> str | None:
+        shape = self._shape
+        # A timestamp without an offset is the same in each time zone.
+        same = shape.width == 0 and not shape.indent
+        changing = [
+            column
+            for column, change in zip(columns, self._changes, strict=True)
+            if change is not None and not (same and column.type_id == "timestamp")
+        ]
+        return self._lines.line(columns) if not changing else None
+
+    def write(self, batch: Batch) -> Iterable[bytes]:
+        lines = batch.lines(self.line)
+        return super().write(batch) if lines is None else [lines]
+
+
+def displayed(writer: Writer, shape: DisplayFormat) -> DisplayWriter:
+    """A writer that changes values for display."""
+    return DisplayLineWriter(writer, shape) if has_lines(writer) else DisplayWriter(writer, shape)
 
 
 def with_digit_groups(value: str, thousands: str, point: str) -> str:

@@ -61,7 +61,7 @@ class ArrowWriter(TypedWriter):
         finally:
             self._rows.close()
 
-    def from_file(self, columns: Sequence[StoredColumn]) -> Iterator[bytes]:
+    def from_file(self, columns: Sequence[StoredColumn], *, own: bool) -> Iterator[bytes]:
         rows = self._rows
         assert rows is not None
         try:

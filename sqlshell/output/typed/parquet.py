@@ -56,12 +56,16 @@ class ParquetWriter(TypedWriter):
         finally:
             self._rows.close()
 
-    def from_file(self, columns: Sequence[StoredColumn]) -> Iterator[bytes]:
+    def from_file(self, columns: Sequence[StoredColumn], *, own: bool) -> Iterator[bytes]:
         rows = self._rows
         assert rows is not None
         try:
             made = rows.folder / "made.parquet"
             with rows.of_file(columns) as query:
+                if own and (pages := rows.typed_pages(query)) is not None:
+                    yield from _bytes(rows.whole_place, pages[0])
+                    yield pages[1]
+                    return
                 _copy(rows, query, made, wide=rows.row_bytes() >= WIDE)
             rows.whole_place.unlink()
             yield from _bytes(made)
@@ -88,7 +92,10 @@ def _copy(rows: TypedRows, query: str, to: Path, *, wide: bool = False) -> None:
     rows.root.execute(f"COPY ({query}) TO {literal(str(to))} (FORMAT parquet, ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES})")
 
 
-def _bytes(path: Path) -> Iterator[bytes]:
+def _bytes(path: Path, size: int | None = None) -> Iterator[bytes]:
+    """The bytes of a file, or the first `size` of them."""
+    left = path.stat().st_size if size is None else size
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
+        while chunk := file.read(min(CHUNK, left)):
+            left -= len(chunk)
             yield chunk

@@ -111,6 +111,23 @@ class TypedRows:
         with self._errors(file, values):
             yield self._select(values, file)
 
+    def typed_pages(self, query: str) -> tuple[int, bytes] | None:
+        """Where the pages of the file at `whole_place` end, and a footer for them with the names and the types of a
+        query of of_file(); None if its rows have to be converted."""
+        from sqlshell.output.typed.parquet_footer import UnknownFooterError, with_columns
+
+        described = [
+            self.root.execute(f"DESCRIBE {sql}").fetchall()
+            for sql in (query, f"FROM read_parquet({literal(str(self.whole_place))})")
+        ]
+        wanted, found = ([str(column[1]) for column in columns[: len(self.names)]] for columns in described)
+        if wanted != found:
+            return None
+        try:
+            return with_columns(self.whole_place, self.names)
+        except UnknownFooterError:
+            return None
+
     def row_bytes(self) -> int:
         """The average size of the rows of the file at `whole_place`, in bytes of memory. Raises OutputError."""
         file = literal(str(self.whole_place))

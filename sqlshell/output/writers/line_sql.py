@@ -7,12 +7,16 @@ from json.encoder import encode_basestring
 
 from sqlshell.interface.strings import literal
 from sqlshell.interface.types import Kind
+from sqlshell.output.text.cells import NARROW, WIDE
 from sqlshell.result import StoredColumn
 
 LF, CR = "chr(10)", "chr(13)"
 
 HEX = "hex"
 """The type_id of a column whose strings are `\\x` and hexadecimal digits."""
+
+_NO_VALUE = frozenset({"NULL", "null", "(null)", "<null>", "\u2205"})
+"""Texts that are no value of a type other than text."""
 
 _NUMBER = "-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?"
 _INTEGER = "-?(0|[1-9][0-9]*)"
@@ -47,11 +51,43 @@ def json_line(columns: Sequence[StoredColumn], names: Sequence[str], before: str
         doubts += [doubt] if doubt else []
         text = ","
     line = f"concat({', '.join(parts)}, {literal('}' + behind)})"
-    while len(doubts) > 1:
-        # A balanced tree: DuckDB limits the depth of an expression.
-        rest = doubts[-1:] if len(doubts) % 2 else []
-        doubts = [f"({one} OR {other})" for one, other in zip(doubts[::2], doubts[1::2], strict=False)] + rest
-    return f"CASE WHEN {doubts[0]} THEN NULL ELSE {line} END" if doubts else line
+    return f"CASE WHEN {_any_of(doubts)} THEN NULL ELSE {line} END" if doubts else line
+
+
+def table_line(
+    columns: Sequence[StoredColumn],
+    widths: Sequence[int],
+    rights: Sequence[bool],
+    edges: tuple[str, str, str],
+    null: str,
+) -> str:
+    """A line of a table: values padded to these widths, on the right if said in `rights`, with what is before, between
+    and after them. `null` stands for NULL. The value is NULL for a row whose width only Python knows."""
+    before, between, behind = edges
+    parts: list[str] = []
+    doubts: list[str] = []
+    text = before
+    for column, width, right in zip(columns, widths, rights, strict=True):
+        value = name = column.string
+        if null and (column.is_text or null not in _NO_VALUE):
+            # As distinct_from_null().
+            quote = literal("'")
+            alike = f"contains({name}, {literal(null)}) AND trim({name}, {quote}) = {literal(null)}"
+            value = f"CASE WHEN {alike} THEN concat({quote}, {name}, {quote}) ELSE {name} END"
+        value = f"coalesce({value}, {literal(null)})"
+        taken = f"length({value})"
+        if column.is_text:
+            doubts.append(f"NOT regexp_full_match({name}, {literal(f'[{NARROW}{WIDE}]*')})")
+        if column.is_text or not null.isascii():
+            double = f"length(regexp_replace({value}, {literal(f'[^{WIDE}]+')}, '', 'g'))"
+            taken = f"CASE WHEN strlen({value}) = {taken} THEN {taken} ELSE {taken} + {double} END"
+        pad = f"repeat(' ', {width} - ({taken}))"
+        parts += [literal(text), *((pad, value) if right else (value, pad))]
+        text = between
+    if not doubts:
+        return f"concat({', '.join(parts)}, {literal(behind)}, {LF})"
+    # Outside of a CASE, DuckDB evaluates an expression once that occurs several times.
+    return f"concat({', '.join(parts)}, {literal(behind)}) || CASE WHEN {_any_of(doubts)} THEN NULL ELSE {LF} END"
 
 
 def hexadecimal(column: StoredColumn) -> StoredColumn | None:
@@ -59,6 +95,15 @@ def hexadecimal(column: StoredColumn) -> StoredColumn | None:
     if column.is_text:
         return None
     return StoredColumn(column.column, column.name, HEX, f"'\\x' || lower(hex({column.name}))")
+
+
+def _any_of(conditions: Sequence[str]) -> str:
+    while len(conditions) > 1:
+        # A balanced tree: DuckDB limits the depth of an expression.
+        rest = [conditions[-1]] if len(conditions) % 2 else []
+        pairs = zip(conditions[::2], conditions[1::2], strict=False)
+        conditions = [f"({one} OR {other})" for one, other in pairs] + rest
+    return conditions[0]
 
 
 def _concatenated(values: Sequence[str], separator: str, before: str, behind: str) -> str:

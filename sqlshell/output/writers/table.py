@@ -10,7 +10,7 @@ from sqlshell.output.writer import Role, Summary, WriterOptions
 from sqlshell.output.writers.column_text import Align, ColumnText, column_text, justify
 from sqlshell.output.writers.delimited import Values, encoded
 from sqlshell.output.writers.styles import Edge, Lines, Style, table_style
-from sqlshell.result import Batch, Column, Rows
+from sqlshell.result import Batch, Column, Rows, StoredColumn
 
 SAMPLE = 1_000
 SAMPLE_SIZE = 4 << 20
@@ -52,7 +52,19 @@ class TableWriter:
         self._drawn = not columns
         return []
 
+    def line(self, columns: Sequence[StoredColumn]) -> str | None:
+        """The text of a row after the sample, which decides the widths."""
+        start, between, stop = self._style.row
+        if not (self._any and stop) or self._paint is not None or self._changed:
+            return None
+        from sqlshell.output.writers.line_sql import table_line
+
+        rights = [align == "right" for align in self._aligns]
+        return table_line(columns, self._widths, rights, (self._lines.between + start, between, stop), self._null)
+
     def write(self, batch: Batch) -> Iterable[bytes]:
+        if (lines := batch.lines(self.line)) is not None:
+            return [lines]
         if self._drawn:
             return self._rows(batch.rows)
         self._sample += batch.rows

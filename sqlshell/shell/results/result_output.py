@@ -419,10 +419,10 @@ class ResultOutput:
             formats_values or any("TIMESTAMP" in column.type for column in columns)
         ):
             return writer
-        from sqlshell.output.text.display_format import DisplayFormat, DisplayWriter, locale_grouping
+        from sqlshell.output.text.display_format import DisplayFormat, displayed, locale_grouping
 
         grouping = locale_grouping() if options.numericlocale else None
-        return DisplayWriter(
+        return displayed(
             writer, DisplayFormat(options.maxwidth, grouping, zone, format_.name == "vertical", words=screen)
         )
 

@@ -23,7 +23,9 @@ LARGE = 50_000
 
 ROW_GROUP = 40_960
 ROW_GROUP_BYTES = 8 << 20
-"""Rows and bytes of a file's row group: small enough to read a few partitions without many others."""
+DICTIONARY_BYTES = 4096
+"""Rows and bytes of a file's row group: small enough to read a few partitions without many others. And the size up to
+which the strings of a column have a dictionary: building a larger one takes longer than writing them all."""
 
 WIDE = 1024
 """Rows of a table with at least this many bytes are wide."""
@@ -92,7 +94,7 @@ def to_file(path: Path, columns: Sequence[ColumnInfo], zoned: Sequence[int]) -> 
     told = ", ".join(f"{key}: {literal(msgspec.json.encode(value).decode())}" for key, value in metadata.items())
     return (
         f"TO {literal(str(path))} (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION snappy, ROW_GROUP_SIZE {ROW_GROUP}, "
-        f"ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES}, "
+        f"ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES}, STRING_DICTIONARY_PAGE_SIZE_LIMIT {DICTIONARY_BYTES}, "
         f"KV_METADATA {{{told}}})"
     )
 
