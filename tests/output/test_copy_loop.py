@@ -54,7 +54,7 @@ class WholeResult(Plain):
     def place(self) -> Path:
         return self._place
 
-    def from_file(self, columns: Sequence[StoredColumn]) -> Iterator[bytes]:
+    def from_file(self, columns: Sequence[StoredColumn], *, own: bool) -> Iterator[bytes]:
         self.threads.add(threading.current_thread() is threading.main_thread())
         yield b"from the file\n"
         if self.endless:
@@ -72,6 +72,8 @@ class WholeResult(Plain):
 
 class File:
     """Batches of a result that the service also has as a file, or not."""
+
+    own = False
 
     def __init__(self, *, available: bool = True) -> None:
         self._available, self._held = available, HeldBatches(Batch(1, rows=[["row"]]))
