@@ -7,11 +7,11 @@ else and loads no extensions, and what the file says of itself has to agree with
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
 import shutil
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -34,6 +34,9 @@ from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, PARQUET, Column
 from sqlshell.interface.strings import NATIVE, ZONED, literal, string_of
 from sqlshell.result import Batch, Column, LineSql, Rows, StoredColumn
 from sqlshell.runtime.scratch import scratch
+
+READERS = 2
+"""Stretches that are turned into text at once: a stretch has too few row groups for DuckDB to use several threads."""
 
 SLACK = 64 << 20
 """A file may be larger than the JSON of its rows by this many bytes."""
@@ -151,7 +154,8 @@ class ResultFile(Struct):
 
 
 class FileReader:
-    """Turns the rows of a file into text, in stretches of row groups. Methods are called from one thread at a time.
+    """Turns the rows of a file into text, in stretches of row groups. Methods are called from one thread at a time, but
+    for text(), which READERS threads may call.
 
     Raises ProtocolError if the file is not that of the result, and Unavailable if its values cannot be written in SQL.
     """
@@ -162,6 +166,8 @@ class FileReader:
         self._told = told
         self._source = f"read_parquet({literal(str(place))}, file_row_number = true)"
         self._root = opened(place, large=True)
+        self._cursors = [self._root.cursor() for _ in range(READERS)]
+        self._idle = [*self._cursors]
         try:
             self.stored = self._checked(place)
             line = of(self.stored)
@@ -185,16 +191,22 @@ class FileReader:
         pieces: list[bytes] = []
         rows = 0
         whole = True
+        cursor = self._idle.pop()
         try:
-            for number, text in strings(self._root.sql(self._query(self._line, start, count))):
+            for number, text in strings(cursor.sql(self._query(self._line, start, count))):
                 rows += number
                 whole = whole and text is not None
                 pieces.append(text or b"")
         except (duckdb.Error, ArrowError) as error:
             raise self._wrong(f"cannot be read: {error}") from error
+        finally:
+            self._idle.append(cursor)
         if rows != count:
             raise self._wrong(f"has {rows:,} rows instead of {count:,}")
-        return bytes(self._told.transport().redacted(b"".join(pieces))) if whole else None
+        if not whole:
+            return None
+        found = self._told.transport().redacted(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        return found if isinstance(found, bytes) else bytes(found)
 
     def rows(self, start: int, count: int) -> Rows:
         """Some rows as the service would send them."""
@@ -249,10 +261,12 @@ class FileReader:
             raise self._wrong(f"cannot be read: {error}") from error
 
     def interrupt(self) -> None:
-        self._root.interrupt()
+        for connection in (self._root, *self._cursors):
+            connection.interrupt()
 
     def close(self) -> None:
-        self._root.close()
+        for connection in (*self._cursors, self._root):
+            connection.close()
 
     def _query(self, what: str, start: int, count: int) -> str:
         return f"SELECT {what} FROM {self._source} WHERE file_row_number BETWEEN {start} AND {start + count - 1}"
@@ -386,7 +400,7 @@ class WholeReader:
         self._given = 0
         self._reader: FileReader | None = None
         self._threads: ThreadPoolExecutor | None = None
-        self._coming: asyncio.Future[Found] | None = None
+        self._coming: deque[asyncio.Future[Found]] = deque()
         self._folder: Path | None = None
         self._next = 0
 
@@ -481,7 +495,7 @@ class WholeReader:
         place = folder / "result.parquet"
         if _is_pattern(place):
             raise Unavailable
-        self._threads = ThreadPoolExecutor(1, "result")
+        self._threads = ThreadPoolExecutor(READERS, "result")
         # Takes as long as fetching the file.
         self._threads.submit(import_module, "duckdb")
         await self._file.fetch(place)
@@ -492,22 +506,32 @@ class WholeReader:
         if self._next >= len(reader.stretches):
             raise StopAsyncIteration
         start, count = reader.stretches[self._next]
-        coming = self._coming or self._begin(reader, self._next)
+        self._begin(reader, 1 if self._by_column else READERS)
+        coming = self._coming[0]
         try:
             found = await asyncio.shield(coming)
-        finally:
+        except BaseException:
             if coming.done():
-                self._coming = None
+                self._forget_coming()
+            raise
+        self._coming.popleft()
         self._next += 1
-        if self._next < len(reader.stretches) and not self._by_column:
-            # Making Python objects ahead would only compete with the reader for the GIL.
-            self._coming = self._begin(reader, self._next)
+        # Making Python objects ahead would only compete with the reader for the GIL.
+        self._begin(reader, 0 if self._by_column else READERS)
         return FileBatch(len(self._file.columns), count, of, found, lambda: self._rows(reader, start, count))
 
-    def _begin(self, reader: FileReader, number: int) -> asyncio.Future[Found]:
+    def _begin(self, reader: FileReader, most: int) -> None:
+        """Begin to read the next stretches, `most` at once."""
         assert self._threads is not None
         read: Callable[[int, int], Found] = reader.values if self._by_column else reader.text
-        return asyncio.wrap_future(self._threads.submit(read, *reader.stretches[number]))
+        for start, count in reader.stretches[self._next + len(self._coming) : self._next + most]:
+            self._coming.append(asyncio.wrap_future(self._threads.submit(read, start, count)))
+
+    def _forget_coming(self) -> None:
+        """The next step reads the same stretch again."""
+        for future in self._coming:
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._coming.clear()
 
     def _rows(self, reader: FileReader, start: int, count: int) -> Rows:
         assert self._threads is not None
@@ -517,14 +541,14 @@ class WholeReader:
         """Nothing of the file remains."""
         reader, self._reader = self._reader, None
         threads, self._threads = self._threads, None
-        coming, self._coming = self._coming, None
+        coming, self._coming = [*self._coming], deque()
         folder, self._folder = self._folder, None
         if reader is not None:
             reader.interrupt()
-        if coming is not None:
-            with contextlib.suppress(Exception):
-                await asyncio.wait([coming])
-                coming.exception()
+        if coming:
+            await asyncio.wait(coming)
+            for future in coming:
+                future.cancelled() or future.exception()
         if threads is not None:
             if reader is not None:
                 threads.submit(reader.close)
