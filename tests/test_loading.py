@@ -17,7 +17,7 @@ import duckdb
 import pytest
 
 from sqlshell.errors import ConnectionBroken, ConnectionFailed, ShellError, StatementError
-from sqlshell.shell.loading.sending import Batch
+from sqlshell.shell.loading.sending import SentBatch
 from tests.conftest import Done, Program, Served, serve, start, stop
 from tests.service.client import Client
 
@@ -315,7 +315,7 @@ def test_many_statements_in_order_and_what_is_unknown_is_not_sent_again(
     ],
 )
 def test_what_a_service_may_have_carried_out_is_unknown(error: ShellError, arrived: bool, unknown: bool) -> None:
-    assert Batch((0, 1), error, arrived).unknown is unknown
+    assert SentBatch((0, 1), error, arrived).unknown is unknown
 
 
 def test_a_load_goes_on_behind_the_last_confirmed_statement(

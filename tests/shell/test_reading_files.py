@@ -13,7 +13,7 @@ from sqlshell.origin import Own
 from sqlshell.shell.loading import digits
 from sqlshell.shell.loading.column_types import TargetColumn
 from sqlshell.shell.loading.request import LoadRequest, format_of
-from sqlshell.shell.loading.source import Source, Staged
+from sqlshell.shell.loading.source import ConvertedRows, DataFile
 
 
 class Loaded:
@@ -23,12 +23,12 @@ class Loaded:
         path = folder / name
         path.write_bytes(data if isinstance(data, bytes) else data.encode())
         request = LoadRequest("t", (), Own(str(path)), name, format_of(name))
-        source = Source(request, folder)
+        source = DataFile(request, folder)
         try:
             looked = source.look(list(types))
             self.made = {column.name: column.made for column in looked.columns}
             targets = [TargetColumn(*each) for each in (types or self.made).items()]
-            self.staged: Staged = source.stage(looked, list(zip(looked.columns, targets, strict=True)), 0)
+            self.staged: ConvertedRows = source.stage(looked, list(zip(looked.columns, targets, strict=True)), 0)
         finally:
             source.close()
 

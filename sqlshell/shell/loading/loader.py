@@ -16,11 +16,11 @@ from sqlshell.errors import Interrupted, ShellError, StatementError, UsageError
 from sqlshell.origin import service_text
 from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.loading.column_types import TargetColumn
-from sqlshell.shell.loading.matching import Matched, made, matched
-from sqlshell.shell.loading.progress import Fingerprint, Keeper, Progress, fingerprint, with_range
+from sqlshell.shell.loading.matching import ColumnMatch, made, matched
+from sqlshell.shell.loading.progress import Fingerprint, Progress, ProgressFile, fingerprint, with_range
 from sqlshell.shell.loading.request import LoadRequest
-from sqlshell.shell.loading.sending import EXTENSION, AttachmentSender, Batch, InsertSender, Sender, blocking
-from sqlshell.shell.loading.source import Looked, Reject, Source, Staged, write_rejects
+from sqlshell.shell.loading.sending import EXTENSION, AttachmentSender, InsertSender, Sender, SentBatch, blocking
+from sqlshell.shell.loading.source import ConvertedRows, DataFile, FileLayout, Reject, write_rejects
 from sqlshell.shell.metadata.service_queries import fetch_rows
 from sqlshell.shell.parts import Parts
 from sqlshell.shell.running.interruption import Interruption
@@ -56,7 +56,7 @@ class Loader:
         # What is sent is checked as it is written by hand.
         await connection.policy.check(_lexed(f"COPY {request.table} FROM '@rows'"), self._front_end.ask)
         folder = scratch().folder("load")
-        source = await asyncio.to_thread(Source, request, folder, self._session.context.timezone)
+        source = await asyncio.to_thread(DataFile, request, folder, self._session.context.timezone)
         try:
             await self._load(request, source)
         except duckdb.InterruptException:
@@ -65,7 +65,7 @@ class Loader:
             source.close()
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
-    async def _load(self, request: LoadRequest, source: Source) -> None:
+    async def _load(self, request: LoadRequest, source: DataFile) -> None:
         looked, columns = await self.interruptible(self._look(request, source))
         found = matched(request, looked, columns)
         for line in _plan(request, looked, found):
@@ -83,7 +83,7 @@ class Loader:
             await self._submitter.submit(StatementRequest(made_, verbatim=True))
         await self._send(request, found, source, staged, keeper, progress)
 
-    async def _look(self, request: LoadRequest, source: Source) -> tuple[Looked, Sequence[TargetColumn]]:
+    async def _look(self, request: LoadRequest, source: DataFile) -> tuple[FileLayout, Sequence[TargetColumn]]:
         """What is in the file, and the columns of the table."""
         if request.create:
             looked = await blocking(source, lambda: source.look(()))
@@ -110,7 +110,7 @@ class Loader:
             return [TargetColumn(column.name, column.type) for column in columns]
         return [TargetColumn(row[0] or "", row[1] or "") for row in rows]
 
-    def _check_rejects(self, request: LoadRequest, staged: Staged) -> None:
+    def _check_rejects(self, request: LoadRequest, staged: ConvertedRows) -> None:
         """Report bad rows. Raises StatementError if there are more than may be skipped."""
         if not staged.rejects:
             return
@@ -129,11 +129,11 @@ class Loader:
         kept = f", written to {request.rejects}" if request.rejects else ""
         self._diagnostics.warn(f"{count} of {request.name} skipped{kept}:\n{told}{more}")
 
-    async def _progress(self, request: LoadRequest, found: Matched) -> tuple[Keeper, Progress]:
+    async def _progress(self, request: LoadRequest, found: ColumnMatch) -> tuple[ProgressFile, Progress]:
         """The progress to continue from. Raises UsageError if none matches."""
         connection = self._session.connection
         folder = state_folder(os.environ) if request.kept and connection.storage_name else None
-        keeper = Keeper(folder, connection.storage_name, request.table, request.path)
+        keeper = ProgressFile(folder, connection.storage_name, request.table, request.path)
         before = await asyncio.to_thread(keeper.read)
         if folder is None:
             if request.resume:
@@ -176,10 +176,10 @@ class Loader:
     async def _send(
         self,
         request: LoadRequest,
-        found: Matched,
-        source: Source,
-        staged: Staged,
-        keeper: Keeper,
+        found: ColumnMatch,
+        source: DataFile,
+        staged: ConvertedRows,
+        keeper: ProgressFile,
         progress: Progress,
     ) -> None:
         service = self._session.connection.service
@@ -217,7 +217,9 @@ class Loader:
         self._variables.record_outcome(error)
         raise error
 
-    async def _each(self, sender: Sender, staged: Staged, keeper: Keeper, progress: Progress) -> ShellError | None:
+    async def _each(
+        self, sender: Sender, staged: ConvertedRows, keeper: ProgressFile, progress: Progress
+    ) -> ShellError | None:
         """Send all rows, and keep what became of them; the error of the first batch that failed."""
         error: ShellError | None = None
         async for batch in sender.send(staged, list(progress.done)):
@@ -239,7 +241,7 @@ class Loader:
             raise Interrupted("interrupted; no row was sent") from None
 
 
-def _note(batch: Batch, progress: Progress) -> None:
+def _note(batch: SentBatch, progress: Progress) -> None:
     if batch.error is None:
         if batch.rows[0] < batch.rows[1]:
             progress.done = with_range(progress.done, batch.rows)
@@ -267,7 +269,7 @@ def _told(request: LoadRequest, item: Reject) -> str:
     return f"  {request.name}, {request.one} {item.line:,}{column}: {item.error}"
 
 
-def _plan(request: LoadRequest, looked: Looked, found: Matched) -> list[str]:
+def _plan(request: LoadRequest, looked: FileLayout, found: ColumnMatch) -> list[str]:
     """Where the columns go, for people."""
     made_ = "a new table " if request.create else ""
     lines = [f"{request.name} ({looked.about}) into {made_}{request.table}:"]

@@ -9,11 +9,11 @@ from msgspec import Struct
 from sqlshell.errors import UsageError
 from sqlshell.shell.loading.column_types import TargetColumn
 from sqlshell.shell.loading.request import LoadRequest
-from sqlshell.shell.loading.source import Looked, SourceColumn
+from sqlshell.shell.loading.source import FileLayout, SourceColumn
 from sqlshell.sql.identifiers import quoted
 
 
-class Matched(Struct, frozen=True):
+class ColumnMatch(Struct, frozen=True):
     """Pairs of columns in the order of the file; `left` are columns of the table that get their defaults."""
 
     pairs: tuple[tuple[SourceColumn, TargetColumn], ...]
@@ -29,13 +29,13 @@ class Matched(Struct, frozen=True):
         return ", ".join(quoted(target.name) for target in self.targets)
 
 
-def matched(request: LoadRequest, looked: Looked, table: Sequence[TargetColumn]) -> Matched:
+def matched(request: LoadRequest, looked: FileLayout, table: Sequence[TargetColumn]) -> ColumnMatch:
     """Match by name where the file has names, and else by position. Raises UsageError."""
     wanted = _wanted(request, table)
     if looked.named and (request.columns or request.format not in {"csv", "text"} or _known(looked, wanted)):
         found = _by_name(request, looked, wanted)
         if found is not None:
-            return Matched(found, _left(table, found))
+            return ColumnMatch(found, _left(table, found))
     if looked.named and request.header is None:
         names = ", ".join(column.name for column in looked.columns[:20])
         raise UsageError(
@@ -49,10 +49,10 @@ def matched(request: LoadRequest, looked: Looked, table: Sequence[TargetColumn])
             "list the columns of the table in the order of the file: t (a, b)",
         )
     pairs = tuple(zip(looked.columns, wanted, strict=True))
-    return Matched(pairs, _left(table, pairs))
+    return ColumnMatch(pairs, _left(table, pairs))
 
 
-def made(looked: Looked) -> tuple[TargetColumn, ...]:
+def made(looked: FileLayout) -> tuple[TargetColumn, ...]:
     """The columns of a table that is made for the file."""
     return tuple(TargetColumn(column.name, column.made) for column in looked.columns)
 
@@ -70,13 +70,13 @@ def _wanted(request: LoadRequest, table: Sequence[TargetColumn]) -> list[TargetC
     return found
 
 
-def _known(looked: Looked, wanted: Sequence[TargetColumn]) -> bool:
+def _known(looked: FileLayout, wanted: Sequence[TargetColumn]) -> bool:
     names = {column.name.lower() for column in wanted}
     return any(column.name.lower() in names for column in looked.columns)
 
 
 def _by_name(
-    request: LoadRequest, looked: Looked, wanted: Sequence[TargetColumn]
+    request: LoadRequest, looked: FileLayout, wanted: Sequence[TargetColumn]
 ) -> tuple[tuple[SourceColumn, TargetColumn], ...] | None:
     """None where listed columns are the file's by their position alone."""
     by_name = {column.name.lower(): column for column in wanted}

@@ -39,7 +39,7 @@ class Progress(Struct):
         return sum(stop - start for start, stop in self.done)
 
 
-class Keeper:
+class ProgressFile:
     """Keeps the progress of the load of one file into one table; with no `folder` nothing is kept."""
 
     def __init__(self, folder: Path | None, target: str, table: str, path: Own) -> None:

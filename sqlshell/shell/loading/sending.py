@@ -17,10 +17,10 @@ from sqlshell.errors import (
     ShellError,
 )
 from sqlshell.interface import sqlstate
-from sqlshell.shell.loading.matching import Matched
+from sqlshell.shell.loading.matching import ColumnMatch
 from sqlshell.shell.loading.progress import Range
 from sqlshell.shell.loading.request import LoadRequest
-from sqlshell.shell.loading.source import Source, Staged
+from sqlshell.shell.loading.source import ConvertedRows, DataFile
 from sqlshell.shell.running.outcomes import outcome_unknown
 from sqlshell.shell.session import Session
 
@@ -44,7 +44,7 @@ SETTLING_SECONDS: Final = 10.0
 ROWS_ATTACHMENT: Final = "rows.parquet"
 
 
-class Batch(Struct, frozen=True):
+class SentBatch(Struct, frozen=True):
     """Rows that are sent together, and what became of them: `error` is None where the service confirmed them.
     `arrived` says that the service had the statement before the error."""
 
@@ -63,9 +63,9 @@ class Sender(Protocol):
     Rows of `done`, which are batches of an earlier load, are left out.
     """
 
-    def send(self, staged: Staged, done: Sequence[Range]) -> AsyncIterator[Batch]: ...
+    def send(self, staged: ConvertedRows, done: Sequence[Range]) -> AsyncIterator[SentBatch]: ...
 
-    async def settled(self) -> list[Batch]: ...
+    async def settled(self) -> list[SentBatch]: ...
 
 
 class AttachmentSender:
@@ -74,8 +74,8 @@ class AttachmentSender:
     def __init__(
         self,
         request: LoadRequest,
-        matched: Matched,
-        source: Source,
+        matched: ColumnMatch,
+        source: DataFile,
         submit: Callable[[str, Attachment], Awaitable[None]],
         arrived: Callable[[], bool],
         limit: int = 0,
@@ -88,7 +88,7 @@ class AttachmentSender:
         self._arrived = arrived
         self._size = min(ATTACHED, limit or ATTACHED)
 
-    async def send(self, staged: Staged, done: Sequence[Range]) -> AsyncIterator[Batch]:
+    async def send(self, staged: ConvertedRows, done: Sequence[Range]) -> AsyncIterator[SentBatch]:
         size = staged.path.stat().st_size
         count = max(1, -(-size // self._size))
         step = max(1, -(-staged.rows // count))
@@ -102,17 +102,17 @@ class AttachmentSender:
             except Interrupted as error:
                 finished = error.where.sql_state and not sqlstate.failed(error.where.sql_state)
                 if finished and not sqlstate.running(error.where.sql_state):
-                    yield Batch(rows)
-                    yield Batch((rows[1], rows[1]), error)
+                    yield SentBatch(rows)
+                    yield SentBatch((rows[1], rows[1]), error)
                 else:
-                    yield Batch(rows, error)
+                    yield SentBatch(rows, error)
                 return
             except ShellError as error:
-                yield Batch(rows, error, self._arrived())
+                yield SentBatch(rows, error, self._arrived())
                 return
-            yield Batch(rows)
+            yield SentBatch(rows)
 
-    async def settled(self) -> list[Batch]:
+    async def settled(self) -> list[SentBatch]:
         """Nothing is on its way: each is waited for."""
         return []
 
@@ -120,14 +120,14 @@ class AttachmentSender:
 class InsertSender:
     """Sends INSERT statements, several at a time and yet in their order."""
 
-    def __init__(self, request: LoadRequest, matched: Matched, source: Source, session: Session) -> None:
+    def __init__(self, request: LoadRequest, matched: ColumnMatch, source: DataFile, session: Session) -> None:
         self._head = f"INSERT INTO {request.table} ({matched.listed}) VALUES\n"
         self._targets = matched.targets
         self._source = source
         self._session = session
-        self._running: list[tuple[Range, asyncio.Task[Batch]]] = []
+        self._running: list[tuple[Range, asyncio.Task[SentBatch]]] = []
 
-    async def send(self, staged: Staged, done: Sequence[Range]) -> AsyncIterator[Batch]:
+    async def send(self, staged: ConvertedRows, done: Sequence[Range]) -> AsyncIterator[SentBatch]:
         failed = False
         async for rows, sql in self._statements(staged, done):
             while len(self._running) >= IN_FLIGHT and not failed:
@@ -150,7 +150,7 @@ class InsertSender:
         while self._running:
             yield await self._first()
 
-    async def settled(self) -> list[Batch]:
+    async def settled(self) -> list[SentBatch]:
         """What became of the statements that are on their way, where the others are not sent any more."""
         running, self._running = self._running, []
         if running:
@@ -161,15 +161,15 @@ class InsertSender:
                 found.append(task.result())
             else:
                 task.cancel()
-                found.append(Batch(rows, Interrupted("stopped waiting")))
+                found.append(SentBatch(rows, Interrupted("stopped waiting")))
         return found
 
-    async def _first(self) -> Batch:
+    async def _first(self) -> SentBatch:
         """The first batch that is on its way, when the service has confirmed it."""
         await asyncio.wait({self._running[0][1]})
         return self._running.pop(0)[1].result()
 
-    async def _statements(self, staged: Staged, done: Sequence[Range]) -> AsyncIterator[tuple[Range, str]]:
+    async def _statements(self, staged: ConvertedRows, done: Sequence[Range]) -> AsyncIterator[tuple[Range, str]]:
         ranges = iter([*sorted(done), (staged.rows, staged.rows)])
         at = 0
         while at < staged.rows:
@@ -186,7 +186,7 @@ class InsertSender:
             yield (at, at + len(taken)), self._head + ",\n".join(taken)
             at += len(taken)
 
-    async def _insert(self, rows: Range, sql: str, sent: asyncio.Event) -> Batch:
+    async def _insert(self, rows: Range, sql: str, sent: asyncio.Event) -> SentBatch:
         session, journal = self._session, self._session.connection.journal
         context, began = session.context, time.monotonic()
         ids: list[str] = []
@@ -206,8 +206,8 @@ class InsertSender:
         except ShellError as error:
             if ids and error.where.sql_state:
                 journal.record_end(ids[0], error.where.sql_state, error.message)
-            return Batch(rows, error, bool(ids))
-        return Batch(rows)
+            return SentBatch(rows, error, bool(ids))
+        return SentBatch(rows)
 
 
 def _some(values: Iterator[str], most: int) -> list[str]:
@@ -223,7 +223,7 @@ def _some(values: Iterator[str], most: int) -> list[str]:
     return taken
 
 
-async def blocking(source: Source, work: Callable[[], T]) -> T:
+async def blocking(source: DataFile, work: Callable[[], T]) -> T:
     """Work of a Source in a thread; what it runs ends where this is canceled."""
     task = asyncio.get_running_loop().run_in_executor(None, work)
     try:

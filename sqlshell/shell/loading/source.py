@@ -69,7 +69,7 @@ class SourceColumn(Struct, frozen=True):
     made: str
 
 
-class Looked(Struct, frozen=True):
+class FileLayout(Struct, frozen=True):
     """What is in the file: `about` says how it was read. With `named` its columns have names."""
 
     columns: tuple[SourceColumn, ...]
@@ -88,7 +88,7 @@ class Reject(Struct, frozen=True):
     row: str
 
 
-class Staged(Struct, frozen=True):
+class ConvertedRows(Struct, frozen=True):
     """The converted rows: a Parquet file and its number of rows; and the rows that could not be converted."""
 
     path: Path
@@ -98,7 +98,7 @@ class Staged(Struct, frozen=True):
     """How many rows could not be converted."""
 
 
-class Source:
+class DataFile:
     """One file; `folder` is for converted rows. `timezone` is that of times without one.
 
     Every method raises UsageError for a file that cannot be read.
@@ -129,7 +129,7 @@ class Source:
         """End what runs, in another thread."""
         self._connection.interrupt()
 
-    def look(self, known: Sequence[str]) -> Looked:
+    def look(self, known: Sequence[str]) -> FileLayout:
         """What is in the file. A first line of names that are `known` is a header."""
         if not Path(self._path).exists():
             raise UsageError(f"cannot read {self._request.name}: no such file")
@@ -151,7 +151,7 @@ class Source:
                 f"{request.name} is UTF-16, not UTF-8", "convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE"
             )
 
-    def stage(self, looked: Looked, pairs: Sequence[tuple[SourceColumn, TargetColumn]], most: int) -> Staged:
+    def stage(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], most: int) -> ConvertedRows:
         """Convert all rows; up to `most` bad rows are skipped. The values are those of `pairs`, in their order."""
         path = self._folder / "rows.parquet"
         with self._told():
@@ -159,7 +159,7 @@ class Source:
                 return self._stage_text(looked, pairs, path)
             return self._stage_rows(looked, pairs, path, most)
 
-    def batch(self, staged: Staged, start: int, stop: int) -> Path:
+    def batch(self, staged: ConvertedRows, start: int, stop: int) -> Path:
         """A Parquet file of some of the rows."""
         if (start, stop) == (0, staged.rows):
             return staged.path
@@ -171,7 +171,7 @@ class Source:
             )
         return path
 
-    def literals(self, staged: Staged, targets: Sequence[TargetColumn], start: int) -> Iterator[str]:
+    def literals(self, staged: ConvertedRows, targets: Sequence[TargetColumn], start: int) -> Iterator[str]:
         """The rows from one on, each as the list of its values in parentheses, in SQL."""
         values = " || ', ' || ".join(target.literal(f"c{number}") for number, target in enumerate(targets))
         with self._told():
@@ -211,7 +211,7 @@ class Source:
         pairs = head.count(b"\r\n")
         return 0 < pairs < head.count(b"\n")
 
-    def _look_at_text(self, known: Sequence[str]) -> Looked:
+    def _look_at_text(self, known: Sequence[str]) -> FileLayout:
         request, form = self._request, self._request.format
         quote = '"' if request.quote is None else request.quote
         given = {
@@ -231,7 +231,7 @@ class Source:
         named = dict(reader)
         text = ", ".join(filter(None, [_about(named["delim"]), "header" if found[1] else "no header"]))
         about = f"{'tab-separated text' if form == 'text' and given['delim'] == chr(9) else form}, {text}"
-        return Looked(tuple(found[0]), found[1], about, tuple(named.items()))
+        return FileLayout(tuple(found[0]), found[1], about, tuple(named.items()))
 
     def _sniffed(
         self, fixed: Sequence[tuple[str, str]], known: Sequence[str]
@@ -286,15 +286,17 @@ class Source:
         ).fetchone()
         return [str(value) for value in found] if found is not None else []
 
-    def _look_at_rows(self) -> Looked:
+    def _look_at_rows(self) -> FileLayout:
         described = self._connection.execute(f"DESCRIBE FROM {self._rows()}").fetchall()
         columns = [self._column(str(row[0]), str(row[1])) for row in described]
-        return Looked(tuple(columns), True, self._request.format)
+        return FileLayout(tuple(columns), True, self._request.format)
 
     def _rows(self, columns: str = "") -> str:
         return f"read_{self._request.format}({literal(self._path)}{columns})"
 
-    def _stage_text(self, looked: Looked, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path) -> Staged:
+    def _stage_text(
+        self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path
+    ) -> ConvertedRows:
         wanted = {source.name: target for source, target in pairs}
         columns, chosen = [], []
         for source in looked.columns:
@@ -320,9 +322,9 @@ class Source:
         rows = self._copy(f"SELECT {', '.join(chosen)} FROM read_csv({literal(self._path)}, {given})", path)
         self._check_dates(looked, pairs, path)
         rejects = self._rejects({} if looked.named else {source.name: target.name for source, target in pairs})
-        return Staged(path, rows, rejects, len(rejects))
+        return ConvertedRows(path, rows, rejects, len(rejects))
 
-    def _check_dates(self, looked: Looked, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path) -> None:
+    def _check_dates(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path) -> None:
         """Raises UsageError for infinity and epoch among dates of another format: DuckDB reads them as 1900-01-01."""
         named = dict(looked.reader)
         for number, (source, target) in enumerate(pairs):
@@ -379,8 +381,8 @@ class Source:
         return lines
 
     def _stage_rows(
-        self, looked: Looked, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path, most: int
-    ) -> Staged:
+        self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path, most: int
+    ) -> ConvertedRows:
         json = self._request.format == "json"
         read, mark, values, texts = "", "", [], []
         if json:
@@ -405,7 +407,7 @@ class Source:
             texts.append(text)
         chosen = [f"{value} AS c{number}" for number, value in enumerate(values)]
         try:
-            return Staged(path, self._copy(f"SELECT {', '.join(chosen)} FROM {self._rows(read)}", path))
+            return ConvertedRows(path, self._copy(f"SELECT {', '.join(chosen)} FROM {self._rows(read)}", path))
         except (duckdb.ConversionException, duckdb.InvalidInputException):
             # It says which value is wrong, and not where.
             pass
@@ -430,10 +432,10 @@ class Source:
         if not rejects:
             raise StatementError(f"{self._request.name}: a value cannot be converted to the type of its column")
         if len(rejects) > most:
-            return Staged(path, 0, rejects, len(rejects))
+            return ConvertedRows(path, 0, rejects, len(rejects))
         good = f"SELECT {', '.join(chosen)} FROM {self._rows(read)} WHERE NOT coalesce({' OR '.join(wrong)}, false)"
         rows = self._copy(good, path)
-        return Staged(path, rows, rejects, len(rejects))
+        return ConvertedRows(path, rows, rejects, len(rejects))
 
     def _keep_digits(self, targets: Sequence[TargetColumn]) -> str:
         """Read another file, in which numbers are texts with the mark that is returned; "" if none needs it."""

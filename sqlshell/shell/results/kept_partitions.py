@@ -35,7 +35,7 @@ class Exported(Struct, frozen=True):
     counts: list[int]
 
 
-class Kept(Struct, frozen=True):
+class KeptPartition(Struct, frozen=True):
     """One complete partition."""
 
     partition: int
@@ -48,7 +48,7 @@ class PartitionStore:
 
     def __init__(self, file: Own) -> None:
         self._folder = Path(f"{Path(file).expanduser()}.parts")
-        self.kept: list[Kept] = []
+        self.kept: list[KeptPartition] = []
 
     @property
     def name(self) -> str:
@@ -69,7 +69,7 @@ class PartitionStore:
             raise OutputError(f"{self._folder / MANIFEST} is damaged", "start again without --resume") from None
         for line in lines[1:]:
             with contextlib.suppress(msgspec.DecodeError):
-                found = msgspec.json.decode(line, type=Kept)
+                found = msgspec.json.decode(line, type=KeptPartition)
                 if found.partition == len(self.kept):
                     self.kept.append(found)
         return exported
@@ -97,7 +97,7 @@ class PartitionStore:
     def keep(self, body: bytes | bytearray) -> None:
         """Keep the next partition."""
         number = len(self.kept)
-        kept = Kept(number, len(body), hashlib.sha256(body).hexdigest())
+        kept = KeptPartition(number, len(body), hashlib.sha256(body).hexdigest())
         try:
             _write(self._folder / str(number), body, os.O_TRUNC)
             self._append(msgspec.json.encode(kept))

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.rights.parts import inserts_literals
 from sqlshell.service.engines.duckdb.translation import fields, functions, sources
-from sqlshell.service.engines.duckdb.translation.text import Edits, Made, Typed
+from sqlshell.service.engines.duckdb.translation.text import Edits, TranslatedStatement, Typed
 from sqlshell.service.engines.duckdb.translation.types import read_type
 from sqlshell.service.engines.engine import Failure
 from sqlshell.sql.identifiers import always_quoted
@@ -100,7 +100,7 @@ _TRIES: Final = 64
 class Translation(Struct, frozen=True):
     """A translated statement; `from_earliest` if its stream is read from the first row."""
 
-    made: Made
+    made: TranslatedStatement
     from_earliest: bool = False
 
 
@@ -174,7 +174,7 @@ def _may_have_forms(sql: str) -> bool:
     return False
 
 
-def _settled(reader: _Reader, mismatch: Callable[[str], int | None]) -> Made:
+def _settled(reader: _Reader, mismatch: Callable[[str], int | None]) -> TranslatedStatement:
     """The statement with the first variant of each site that can be bound."""
     text = reader.text
     chosen = [0] * len(reader.sites)

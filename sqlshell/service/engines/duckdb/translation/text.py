@@ -115,7 +115,7 @@ class Edits:
         for at, texts in others.before.items():
             self.before.setdefault(at, []).extend(texts)
 
-    def made(self, text: Typed) -> Made:
+    def made(self, text: Typed) -> TranslatedStatement:
         """The statement with all edits. Line numbers do not change, because the text between tokens is not edited."""
         sql, taken = text.sql, 0
         pieces: list[tuple[str, int, bool]] = []
@@ -127,7 +127,7 @@ class Edits:
             pieces.append((self.behind.get(at, ""), token.end, False))
             taken = token.end
         pieces.append((sql[taken:], taken, True))
-        return Made(sql, pieces)
+        return TranslatedStatement(sql, pieces)
 
 
 def without_place(message: str) -> str:
@@ -144,11 +144,11 @@ def told_of(message: str, typed: str, before: str, part: str, behind: str) -> st
     if start < 0:
         return without_place(message)
     alone = [(part, start, True)]
-    whole = Made(typed, [(before, start, False), *alone, (behind, start + len(part), False)])
-    return whole.located(message) or Made(typed, alone).located(message) or without_place(message)
+    whole = TranslatedStatement(typed, [(before, start, False), *alone, (behind, start + len(part), False)])
+    return whole.located(message) or TranslatedStatement(typed, alone).located(message) or without_place(message)
 
 
-class Made:
+class TranslatedStatement:
     """A translated statement: its pieces, the position of each in the typed statement, and whether it was copied
     unchanged.
     """
