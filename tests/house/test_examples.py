@@ -87,7 +87,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Serve
     with duckdb.connect() as database:
         for name in ("sales.parquet", "sales.csv"):
             database.execute(f"copy (from range(9) sales(i)) to '{folder}/{name}'")
-    (folder / "load.sql").write_text("create table loaded as select 1 as a;")
+    (folder / "load.sql").write_text("create or replace table t as select 1 as a;")
     yield folder, served
     stop(served)
 
