@@ -97,6 +97,16 @@ class Diagnostics:
             lines += self._background(error, told)
         self._write("\n".join(lines), own=True)
 
+    def canceled(self, error: ShellError, after: str) -> None:
+        """Say that a person's own Ctrl-C has ended a statement, which is no failure."""
+        self._last = (error, None, error.message)
+        look = self._look()
+        lines = [f"{look('canceled', 'warning')} after {after}"]
+        lines += [f"{look('help:', 'help')} {printable(hint)}" for hint in error.hint.split("\n") if hint.strip()]
+        if self.verbose:
+            lines += self._background(error, error.message)
+        self._write("\n".join(lines), own=True)
+
     def last_error(self) -> str:
         """The last error with everything that is known about it; "" if there was none."""
         if self._last is None:

@@ -68,7 +68,7 @@ class Summary(Struct, frozen=True):
     received.
 
     `waited` is the time in seconds that a pager or a command took to read, `shortened` the number of values that were
-    cut.
+    cut. `turned` is whether the rows were too wide for a table, so that each has several lines.
     """
 
     rows: int
@@ -76,6 +76,7 @@ class Summary(Struct, frozen=True):
     size: int = 0
     waited: float = 0.0
     shortened: int = 0
+    turned: bool = False
 
 
 class Writer(Protocol):

@@ -63,16 +63,16 @@ def test_a_nested_value_is_shown_in_full() -> None:
     rows: Rows = [["1", ADDRESS, "short"], ["2", None, "short"], ["3", "{}", "short"]]
     writer = AutoWriter(WriterOptions(screen=Screen(60, cuts=True)), 60)
     assert drawn(writer, columns, rows) == (
-        "╭─────┬─────────────────────────────────┬─────────╮\n"
-        "│  id │ address                         │ t       │\n"
-        "│ int │ struct<street varchar>          │ varchar │\n"
-        "├─────┼─────────────────────────────────┼─────────┤\n"
-        '│   1 │ {"street":"Main St 1",          │ short   │\n'
-        '│     │  "geo":{"lat":52.5,"lon":13.4}} │         │\n'
-        "├─────┼─────────────────────────────────┼─────────┤\n"
-        "│   2 │ NULL                            │ short   │\n"
-        "│   3 │ {}                              │ short   │\n"
-        "╰─────┴─────────────────────────────────┴─────────╯\n"
+        "╭─────────┬─────────────────────────────────┬─────────╮\n"
+        "│      id │ address                         │ t       │\n"
+        "│ integer │ struct<street varchar>          │ varchar │\n"
+        "├─────────┼─────────────────────────────────┼─────────┤\n"
+        '│       1 │ {"street":"Main St 1",          │ short   │\n'
+        '│         │  "geo":{"lat":52.5,"lon":13.4}} │         │\n'
+        "├─────────┼─────────────────────────────────┼─────────┤\n"
+        "│       2 │ NULL                            │ short   │\n"
+        "│       3 │ {}                              │ short   │\n"
+        "╰─────────┴─────────────────────────────────┴─────────╯\n"
     )
     assert writer.shortened == 0
 
@@ -111,7 +111,7 @@ def test_a_few_rows_with_many_columns_are_side_by_side() -> None:
         "│ column │ type    │ row 1 │ row 2 │",
         "├────────┼─────────┼───────┼───────┤",
         "│ c0     │ varchar │ 0     │ NULL  │",
-        "│ c1     │ int     │ 1     │ NULL  │",
+        "│ c1     │ integer │ 1     │ NULL  │",
         "│ c2     │ varchar │ 2     │ NULL  │",
         "│        │         │ 2     │       │",
     ]

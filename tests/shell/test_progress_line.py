@@ -11,6 +11,7 @@ import pytest
 
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.shell.interactive.look.progress_line import ProgressLine
+from sqlshell.shell.interactive.look.remaining import Remaining
 from sqlshell.shell.interactive.look.terminal_features import shows_links, shows_progress, with_file_link
 from sqlshell.shell.results.humanize import brief, clock
 from sqlshell.shell.scripts.script_place import ScriptPlace
@@ -66,7 +67,7 @@ def fetching() -> Running:
 
 
 def test_it_says_what_is_known() -> None:
-    assert re.fullmatch(r"⠙ \d\.\d s  \^C stops", shown(Running()))
+    assert re.fullmatch(r"⠙ \d\.\d s elapsed  \^C stops", shown(Running()))
     with_share = shown(Running(share=0.25, hint="^C cancels"))
     assert "█████░░░░░░░░░░░░░░░   25%" in with_share
     assert with_share.endswith("^C cancels")
@@ -81,6 +82,35 @@ def test_rows_that_arrive() -> None:
     assert "25%" in text
     assert "1,000,000 rows" in text
     assert re.search(r"[\d.]+k rows/s  \d\.\d MB/s", text), text
+
+
+def test_the_time_that_is_left() -> None:
+    left, running = Remaining(), Running(share=0.5, began=1000.0)
+    assert left.text(running, 1001.0) == ""
+    assert left.text(running, 1030.0) == "about 30 s left"
+    # It counts down until the share changes, and a change counts for half.
+    assert left.text(running, 1036.0) == "about 25 s left"
+    running.share = 0.8
+    assert left.text(running, 1040.0) == "about 15 s left"
+    assert left.text(running, 1050.0) == "about 5 s left "
+    assert left.text(running, 1060.0) == ""
+    # The rows of its result are another wait.
+    running.begin_fetching(1_000_000)
+    running.received(10_000, 1)
+    running.fetching = 2000.0
+    assert left.text(running, 2060.0) == ""
+    running.received(90_000, 1)
+    assert left.text(running, 2060.0) == "about 9 min left"
+    assert left.text(Running(began=0.0), 5000.0) == ""
+    assert Remaining().text(Running(began=0.0, share=0.1), 7200.0) == "about 18 h left"
+
+
+def test_labels_only_where_there_is_room() -> None:
+    running = Running(share=0.5, hint="^C cancels")
+    running.began -= 600
+    wide, narrow = (shown(running, columns=columns) for columns in (100, 58))
+    assert re.fullmatch(r"⠙ █{10}░{10}   50%  10 min \d\d s elapsed  about 10 min left  \^C cancels", wide)
+    assert re.fullmatch(r"⠙ █{10}░{10}   50%  10 min \d\d s  \^C cancels", narrow)
 
 
 def test_it_never_fills_the_width() -> None:
@@ -209,9 +239,9 @@ def test_the_statement_of_a_script_has_its_own_time_and_share() -> None:
     place.arrived(text)
     place = run_up_to(place, text, 2)
     place.began -= 100
-    line = shown(Running(share=0.5), columns=100, script=place)
-    assert re.search(r"statement 2 of 4  █{8}░{12}   38%  1 min 40 s  \(0\.\d s 50%\)", line), line
-    assert re.search(r"25%  1 min 40 s  \(0\.\d s\)", shown(Running(), columns=100, script=place))
+    line = shown(Running(share=0.5), columns=110, script=place)
+    assert re.search(r"statement 2 of 4  █{8}░{12}   38%  1 min 40 s elapsed  \(0\.\d s 50%\)", line), line
+    assert re.search(r"25%  1 min 40 s elapsed  \(0\.\d s\)", shown(Running(), columns=100, script=place))
 
 
 def test_the_place_in_a_script_whose_end_has_not_arrived() -> None:

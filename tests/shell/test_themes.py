@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.styles import default_ui_style, merge_styles
 
 from sqlshell.errors import UsageError
 from sqlshell.shell.interactive.look.themes import TOKENS, UI, load, names, read
@@ -35,6 +36,20 @@ def test_each_theme_is_legible_and_complete(name: str) -> None:
         assert text is not None
         assert contrast(text[0], background[1] if background else theme.canvas) >= 4.5, look
     assert theme.style().style_rules
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_is_selected_in_a_menu_stands_out(name: str) -> None:
+    theme = load(name)
+    style = merge_styles([default_ui_style(), theme.style()])
+    for part in ("completion", "meta.completion"):
+        usual = style.get_attrs_for_style_str(f"class:completion-menu.{part}")
+        current = style.get_attrs_for_style_str(f"class:completion-menu.{part}.current")
+        assert not usual.reverse
+        assert not current.reverse
+        assert contrast(f"#{current.bgcolor}", f"#{usual.bgcolor}") >= 3
+        assert contrast(f"#{current.bgcolor}", theme.canvas) >= 1.7
+        assert contrast(f"#{current.color}", f"#{current.bgcolor}") >= 4.5
 
 
 # Machado, Oliveira, Fernandes: A Physiologically-based Model for Simulation of Color Vision Deficiency (2009),

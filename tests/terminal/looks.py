@@ -59,7 +59,7 @@ create table nested as select i as id, ['red', 'green', 'blue'][: i % 3 + 1] as 
 """
 
 FEW = "select * from recent;"
-LONG = "select count(*) from orders a, orders b where a.total * b.total > 3 and a.note <> b.note;"
+LONG = "select count(*) from orders a, orders b where a.total * b.total > 3 and a.id <> b.id;"
 
 
 def shop(columns: int = WIDE) -> str:

@@ -191,5 +191,5 @@ def _start(command: Sequence[str], home: Path, env: Mapping[str, str], terminal:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines above the toolbar that have anything on them."""
-    return [line for line in text.split("\n") if line and "│" not in line]
+    """The lines above the toolbar that have anything on them, without those of tables."""
+    return [line for line in text.split("\n") if line and "│" not in line and " | " not in line]

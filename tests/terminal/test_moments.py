@@ -18,6 +18,7 @@ COLORS: dict[str, dict[str, str]] = {
     "dark": {"COLORTERM": "truecolor", "COLORFGBG": "15;0"},
     "light": {"COLORTERM": "truecolor", "COLORFGBG": "0;15"},
     "none": {"NO_COLOR": "1"},
+    "ascii": {"COLORTERM": "truecolor", "COLORFGBG": "15;0", "LC_ALL": "C"},
 }
 
 
@@ -31,7 +32,9 @@ def seen(terminal: Terminal, rows: int) -> Iterator[str]:
     """The lines of the screen, each with its stretches of one look below it."""
     for number, line in enumerate(terminal.screen().split("\n")[:rows]):
         text = re.sub("[\u2800-\u28ff]", "⠋", line)
-        text = re.sub(r"\d\.\d s", "N s", text)
+        text = re.sub(r"^[|/\\-](?= \[[#.])", "|", text)
+        text = re.sub(r"\d+\.\d s", "N s", text)
+        text = re.sub(r"  about \d+ \w+ left *(?=  )", "", text)
         text = re.sub(r"\d+ ms", "N ms", text)
         if not text:
             continue
@@ -51,6 +54,7 @@ def seen(terminal: Terminal, rows: int) -> Iterator[str]:
 def compare(name: str, terminal: Terminal, rows: int) -> None:
     path = DIRECTORY / f"{name}.txt"
     found = "\n".join(seen(terminal, rows)) + "\n"
+    assert found.isascii() == ("ascii" in name)
     if os.environ.get("SQLSHELL_GOLDEN") == "write":
         path.parent.mkdir(exist_ok=True)
         path.write_text(found)
@@ -92,7 +96,7 @@ def test_the_prompt(tmp_path: Path, size: str, colors: str) -> None:
     terminal.wait("in a transaction")
     terminal.wait("COMMIT or ROLLBACK ends the transaction")
     terminal.type("\x1bOS")
-    terminal.wait("INSERT │")
+    terminal.wait("INSERT |" if colors == "ascii" else "INSERT │")
     terminal.type("select 1,")
     terminal.wait("Enter new line")
     compare(f"prompt {size} {colors}", terminal, SIZES[size][0])

@@ -66,6 +66,10 @@ class HexWriter:
         return getattr(self._writer, "shortened", 0)
 
     @property
+    def turned(self) -> bool:
+        return getattr(self._writer, "turned", False)
+
+    @property
     def frozen(self) -> tuple[int, int]:
         return getattr(self._writer, "frozen", (0, 0))
 

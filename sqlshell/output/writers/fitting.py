@@ -69,6 +69,11 @@ class AutoWriter:
         return getattr(self._chosen, "shortened", 0)
 
     @property
+    def turned(self) -> bool:
+        """Whether the rows are not shown as a table."""
+        return self._chosen is not None and not isinstance(self._chosen, TableWriter | ScreenTableWriter)
+
+    @property
     def frozen(self) -> tuple[int, int]:
         return getattr(self._chosen, "frozen", (0, 0))
 

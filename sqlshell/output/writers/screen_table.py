@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from sqlshell.interface.types import Kind, base
+from sqlshell.interface.types import Kind
 from sqlshell.output.text.cells import cells, lines_of, printable
 from sqlshell.output.text.nesting import TALLEST, is_nested, over_lines
 from sqlshell.output.text.shortening import cut, first_lines
+from sqlshell.output.text.type_names import fitting_type, short_type, whole_types
 from sqlshell.output.text.value_colors import BAR, RESET, UNGROUPED, ValueColors, role_of, whole_digits
 from sqlshell.output.writer import Role, Screen, Summary, WriterOptions
 from sqlshell.output.writers.column_text import Align, ColumnText, column_text, justify
 from sqlshell.output.writers.delimited import Values
 from sqlshell.output.writers.table import NULL, Drawn, sample_complete
 from sqlshell.result import Batch, Column, Rows
-
-_SHORT = {"boolean": "bool", "integer": "int", "timestamp_ltz": "ts_ltz", "timestamp_tz": "ts_tz", "timestamp": "ts"}
 
 
 class Frame(Struct, frozen=True):
@@ -61,6 +59,7 @@ class ScreenTableWriter:
         self._null = NULL if options.null is None else printable(options.null)
         self._header = options.header
         self._types = options.header and screen.types
+        self._width = screen.width
         self._frame = ROUNDED if screen.unicode else ASCII
         self._ellipsis = "…" if screen.unicode else "..."
         self._colors = ValueColors(options.paint, self._frame.bar)
@@ -97,6 +96,8 @@ class ScreenTableWriter:
         self._drawn = True
         columns = self._prepared(sample)
         self._layouts = self._measured(columns)
+        if self._types:
+            self._make_room_for_types()
         return itertools.chain(self._head(bool(sample)), self._draw(columns))
 
     def end(self, summary: Summary) -> Iterable[bytes]:
@@ -143,9 +144,21 @@ class ScreenTableWriter:
             if self._header:
                 layout.width = max(layout.width, cells(printable(column.name)))
             if self._types:
-                layout.width = max(layout.width, len(type_names(column.type)[-1]))
+                layout.width = max(layout.width, cells(short_type(column.type)))
             layouts.append(layout)
         return layouts
+
+    def _make_room_for_types(self) -> None:
+        """Widen columns for their exact types while the table fits the screen, those first that need the least."""
+        room = self._width - 1 - sum(layout.width + 3 for layout in self._layouts)
+        wanted = [
+            ([cells(name) - layout.width for name in whole_types(column.type)], layout)
+            for column, layout in zip(self._columns, self._layouts, strict=True)
+        ]
+        for needs, layout in sorted(wanted, key=lambda each: max(each[0], default=0)):
+            need = max(0, next((need for need in needs if need <= room), 0))
+            layout.width += need
+            room -= need
 
     def _head(self, rows: bool) -> Iterator[bytes]:
         frame = self._frame
@@ -156,10 +169,8 @@ class ScreenTableWriter:
             lines += 1
             if self._types:
                 fitting = [
-                    next((name for name in names if len(name) <= layout.width), names[-1])
-                    for names, layout in zip(
-                        (type_names(column.type) for column in self._columns), self._layouts, strict=True
-                    )
+                    fitting_type(column.type, layout.width, self._ellipsis)
+                    for column, layout in zip(self._columns, self._layouts, strict=True)
                 ]
                 yield self._line(fitting, "dim")
                 lines += 1
@@ -291,10 +302,3 @@ def _fraction(text: str) -> int:
     """The number of characters from the decimal point of a number to its end."""
     at = text.find(".")
     return len(text) - at if at >= 0 else 0
-
-
-def type_names(type_name: str) -> list[str]:
-    """Names of a type, the most exact first, and a short one last."""
-    exact = printable(re.sub(r"\s+NOT NULL$", "", type_name)).lower()
-    name = base(type_name).lower() or exact
-    return [exact, name, _SHORT.get(name, name)]

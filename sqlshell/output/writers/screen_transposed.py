@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from sqlshell.output.text.cells import cells, lines_of, printable
+from sqlshell.output.text.type_names import fitting_type, short_type
 from sqlshell.output.text.value_colors import BAR, ValueColors, role_of
 from sqlshell.output.writer import Screen, Summary, WriterOptions
 from sqlshell.output.writers.column_text import column_text, justify
-from sqlshell.output.writers.screen_table import ASCII, ROUNDED, type_names
+from sqlshell.output.writers.screen_table import ASCII, ROUNDED
 from sqlshell.output.writers.table import NULL
 from sqlshell.result import Batch, Column, Rows
 
 MOST_ROWS = 20
+WIDEST_TYPE = 32
+"""Cells of a type next to its column, if there is room."""
 
 
 class TransposedWriter:
@@ -26,7 +29,7 @@ class TransposedWriter:
         null = NULL if options.null is None else printable(options.null)
         self._names = [[printable(column.name) for column in columns]]
         if screen.types:
-            self._names.append([type_names(column.type)[-1] for column in columns])
+            self._names.append([short_type(column.type) for column in columns])
         heads = ["column", "type"][: len(self._names)]
         self._titles = [*heads, *(f"row {number}" for number in range(1, len(rows) + 1))]
         self._columns, self._rows = columns, rows
@@ -36,6 +39,10 @@ class TransposedWriter:
         names = [max(map(cells, each), default=0) for each in self._names]
         self._widths = [max(width, len(title)) for width, title in zip(names + values, self._titles, strict=True)]
         self._lines = lines
+        if screen.types and (room := min(screen.width - self.width, WIDEST_TYPE - self._widths[1])) > 0:
+            ellipsis = "…" if screen.unicode else "..."
+            self._names[1] = [fitting_type(column.type, self._widths[1] + room, ellipsis) for column in columns]
+            self._widths[1] = max(self._widths[1], *map(cells, self._names[1]))
 
     @property
     def width(self) -> int:

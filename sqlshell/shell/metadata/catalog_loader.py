@@ -53,7 +53,7 @@ _COLUMNS = (
 _FUNCTIONS = (
     "SELECT DISTINCT function_name, "
     "'(' || array_to_string(parameters, ', ') || ')' || coalesce(' -> ' || return_type, '') FROM duckdb_functions()"
-    " WHERE function_name SIMILAR TO '[a-z][a-z0-9_]*' ORDER BY 1"
+    " WHERE function_name SIMILAR TO '[a-z][a-z0-9_]*' ORDER BY 1, 2"
 )
 _KEYS = (
     "SELECT constraint_name, database_name, schema_name, table_name, referenced_table, "

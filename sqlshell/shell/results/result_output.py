@@ -219,7 +219,8 @@ class ResultOutput:
         shortened = sum(getattr(each, "shortened", 0) for each in {id(each): each for each in (writer, drawn)}.values())
         if self._session.running is None or not self._session.interactive:
             self._report_shortened(shortened)
-        return replace(summary, shortened=shortened, waited=getattr(sink, "waited", 0.0) if one_off else 0.0)
+        waited = getattr(sink, "waited", 0.0) if one_off else 0.0
+        return replace(summary, shortened=shortened, waited=waited, turned=getattr(drawn, "turned", False))
 
     def _explores(self, result: Result, format_: Format) -> bool:
         """Whether a result at the prompt has too many columns for a table, and can be opened in the explorer."""

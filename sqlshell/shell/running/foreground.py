@@ -21,6 +21,7 @@ from sqlshell.errors import Interrupted, ServiceError, ShellError, StatementErro
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.output.copy import Consumer
+from sqlshell.output.writer import Summary
 from sqlshell.result import Endless, Result
 from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.front_end import FrontEnd
@@ -272,15 +273,16 @@ class Foreground:
     async def _show(self, result: Result, running: Running, show: Consumer, *, quiet: bool) -> None:
         self._progress.hide()
         running.endless = result.endless
-        rows, complete, size, shortened = None, True, 0, 0
+        rows, complete, size = None, True, 0
+        shown: Summary | None = None
         if self._session.interactive or result.endless is not None or len(result.row_counts or ()) > 1:
             # Its reader may be killed, or busy for hours.
             self._journal.flush()
         if result.columns:
             self._front_end.note_columns(column.name for column in result.columns)
-            summary = await show(result)
-            rows, complete, size, shortened = summary.rows, summary.complete, summary.size, summary.shortened
-            running.waited += summary.waited
+            shown = await show(result)
+            rows, complete, size = shown.rows, shown.complete, shown.size
+            running.waited += shown.waited
             running.size += size
             self._session.rows = rows
         elif result.changed_rows is not None:
@@ -302,14 +304,14 @@ class Foreground:
             return
         else:
             summary_line = _summary(result, rows, complete, rolled_back=running.rolls_back)
-            self._report_summary(result, summary_line, size, seconds, shortened)
+            self._report_summary(result, summary_line, size, seconds, shown)
 
-    def _report_summary(self, result: Result, summary: str, size: int, seconds: float, shortened: int) -> None:
+    def _report_summary(self, result: Result, summary: str, size: int, seconds: float, shown: Summary | None) -> None:
         """Report rows and time: always to a person, for a script with \\timing or -v, which adds bytes and the
         statementID.
         """
         if self._session.interactive:
-            self._report_footer(result, summary, size, seconds, shortened)
+            self._report_footer(result, summary, size, seconds, shown)
         elif self._diagnostics.verbose:
             summary += f", {amount(size)}" if size else ""
             summary += f", statement {result.statement_id}" if result.statement_id else ""
@@ -318,13 +320,16 @@ class Foreground:
         elif self._session.options.timing:
             self._diagnostics.say(f"{summary} ({duration(seconds)})")
 
-    def _report_footer(self, result: Result, summary: str, size: int, seconds: float, shortened: int) -> None:
+    def _report_footer(self, result: Result, summary: str, size: int, seconds: float, shown: Summary | None) -> None:
         """The line below a result at the prompt."""
         parts = [summary]
+        if shown is not None and shown.turned and len(result.columns) > 1:
+            parts.append(f"{len(result.columns):,} columns")
         if self._diagnostics.verbose or self._session.options.timing:
             parts.append(duration(seconds))
-        if shortened:
-            parts.append(f"{shortened:,} value{'' if shortened == 1 else 's'} cut (\\pset maxwidth 0 shows all)")
+        if shown is not None and shown.shortened:
+            cut = f"{shown.shortened:,} value{'' if shown.shortened == 1 else 's'} cut"
+            parts.append(f"{cut} (\\pset maxwidth 0 shows all)")
         if self._diagnostics.verbose:
             parts += [amount(size)] if size else []
             parts += [f"statement {result.statement_id}"] if result.statement_id else []

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.runtime.streams import shows_unicode
+from sqlshell.shell.interactive.look.remaining import Remaining
 from sqlshell.shell.interactive.look.terminal_features import progress_report
 from sqlshell.shell.results.humanize import amount, brief, clock
 from sqlshell.shell.scripts.script_place import ScriptPlace
@@ -28,6 +29,9 @@ ERASE = "\r\x1b[J"
 MOST_MESSAGE = 60
 GAP = 2
 """Cells between two parts."""
+ELAPSED = 4
+"""The place of the elapsed time, with a label if there is room."""
+LABEL = " elapsed"
 
 Look = Callable[[str, str], str]
 """Draws a text in the look of a part: spinner, dim, warning."""
@@ -66,6 +70,7 @@ class ProgressLine:
         # Python writes UTF-8 in the locale C too, which the terminal may not show.
         self._unicode = (stream.encoding or "").lower().replace("-", "") == "utf8" and shows_unicode(os.environ)
         self._running: Running | None = None
+        self._remaining = Remaining()
         self._announced: Running | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._drawn = False
@@ -154,7 +159,7 @@ class ProgressLine:
         parts = [
             # (place on the screen, width, text)
             (0, 1, look(signs[self._number % len(signs)], "spinner")),
-            (4, cells(elapsed), elapsed),
+            (ELAPSED, cells(elapsed), elapsed),
         ]
         if running.notice:
             parts.append((6, cells(notice), look(notice, "warning")))
@@ -169,16 +174,21 @@ class ProgressLine:
             own = clock(self._drawn_at - running.began)
             own += f" {running.shown_share:.0%}" if running.shown_share is not None else ""
             parts.append((5, cells(own) + 2, f"({own})"))
+        # The share of a script is one of statements, which take unequal times.
+        if script is None and (left := self._remaining.text(running, self._drawn_at)):
+            parts.append((5, cells(left), left))
         for text in _rates(running, self._drawn_at):
             parts.append((5, cells(text), text))
         if notice and not running.notice:
             parts.append((6, cells(notice), look(notice, "dim")))
-        left = self._width - len("^C")
+        room = self._width - len("^C")
         kept: list[tuple[int, str]] = []
         for place, width, text in parts:
-            if width + GAP <= left:
-                left -= width + GAP
+            if width + GAP <= room:
+                room -= width + GAP
                 kept.append((place, text))
+        if room >= cells(LABEL):
+            kept = [(place, text + LABEL if place == ELAPSED else text) for place, text in kept]
         kept.sort(key=lambda part: part[0])
         (_, sign), *rest = kept or [(0, "")]
         return f"{sign} {(' ' * GAP).join(text for _, text in rest)}".rstrip()

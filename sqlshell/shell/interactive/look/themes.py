@@ -83,6 +83,8 @@ class Theme(Struct, frozen=True):
         if "menu" in self.ui:
             rules["completion-menu"] = self.ui["menu"]
         if "menu_current" in self.ui:
+            # The style of prompt_toolkit swaps its colors, and the background would be that of the terminal.
+            rules["completion-menu.completion.current"] = f"noreverse {self.ui['menu_current']}"
             rules["completion-menu.meta.completion.current"] = self.ui["menu_current"]
         return Style.from_dict(rules)
 

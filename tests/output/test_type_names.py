@@ -1,0 +1,62 @@
+"""Names of types in a header: the exact one where there is room, and something sensible where there is not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sqlshell.output.text.cells import cells
+from sqlshell.output.text.type_names import LONGEST, fitting_type, short_type, whole_types
+from sqlshell.output.writer import Screen, WriterOptions
+from sqlshell.output.writers.screen_table import ScreenTableWriter
+from sqlshell.result import Column
+from tests.output.test_table import STEERING, drawn
+
+NESTED = 'STRUCT<Street VARCHAR NOT NULL, geo STRUCT<lat DOUBLE, "a b" ARRAY<ROW<x INTEGER, y INTEGER>>>> NOT NULL'
+
+
+@pytest.mark.parametrize(
+    ("type_name", "width", "name"),
+    [
+        ("DECIMAL(10,2) NOT NULL", 13, "decimal(10,2)"),
+        ("DECIMAL(10,2)", 12, "decimal"),
+        ("TIMESTAMP(6)", 11, "timestamp"),
+        ("TIMESTAMP(6)", 5, "ts"),
+        ("MAP<VARCHAR, DECIMAL(9,2)>", 80, "map<varchar, decimal(9,2)>"),
+        ("ARRAY<INTEGER NOT NULL>", 80, "array<integer>"),
+        ("ROW<INTEGER, VARCHAR>", 16, "row<integer, …>"),
+        (NESTED, 120, 'struct<Street varchar, geo struct<lat double, "a b" array<row<x integer, y integer>>>>'),
+        (NESTED, 70, 'struct<Street varchar, geo struct<lat double, "a b" array<row>>>'),
+        (NESTED, 60, 'struct<Street varchar, geo struct<lat double, "a b" array>>'),
+        (NESTED, 40, "struct<Street varchar, geo struct>"),
+        (NESTED, 30, "struct<Street varchar, …>"),
+        (NESTED, 20, "struct"),
+        (f"STRUCT<{'a INTEGER, ' * LONGEST}b INTEGER>", 80, "struct"),
+        ("", 5, ""),
+    ],
+)
+def test_the_most_exact_name_that_fits(type_name: str, width: int, name: str) -> None:
+    assert fitting_type(type_name, width, "…") == name
+
+
+@given(st.text('AB<>(),"` \x1b\n1漢STRUCTROWARRAYMAP', max_size=60), st.integers(0, 40))
+def test_any_text_of_a_service(type_name: str, width: int) -> None:
+    name = fitting_type(type_name, width, "...")
+    assert cells(name) <= width or name == short_type(type_name)
+    assert not STEERING & set("".join([name, *whole_types(type_name)]))
+
+
+def test_columns_are_widened_while_the_table_fits() -> None:
+    columns = [Column("a", "DECIMAL(10,2)"), Column("b", "INTEGER"), Column("c", "TIMESTAMP(6)")]
+    heads = {
+        42: "│ decimal(10,2) │ integer │ timestamp(6) │",
+        41: "│ decimal(10,2) │ integer │ timestamp │",
+        38: "│ decimal(10,2) │ integer │ ts │",
+        31: "│ decimal │ integer │ ts │",
+        25: "│ decimal │ int │ ts │",
+        10: "│ decimal │ int │ ts │",
+    }
+    for width, head in heads.items():
+        options = WriterOptions(screen=Screen(width))
+        assert drawn(ScreenTableWriter(options, Screen(width)), columns, []).split("\n")[2] == head
