@@ -17,6 +17,7 @@ import duckdb
 import pytest
 
 from sqlshell.errors import ConnectionBroken, ConnectionFailed, ShellError, StatementError
+from sqlshell.shell.loading.progress import with_range, without_range
 from sqlshell.shell.loading.sending import SentBatch
 from tests.conftest import Done, Program, Served, serve, start, stop
 from tests.service.client import Client
@@ -45,6 +46,11 @@ class Plain:
         self.url = f"http://127.0.0.1:{self._server.getsockname()[1]}"
         self.drops = b""
         """The connection breaks when this was sent, before an answer to it."""
+        self.holds = b""
+        """What follows this is held back, after `held` is set."""
+        self.held = threading.Event()
+        self.hides = b", copy"
+        """What the service announces and the proxy hides."""
         threading.Thread(target=self._accept, daemon=True).start()
 
     def connect_to(self, served: Served) -> None:
@@ -75,7 +81,10 @@ class Plain:
     def _carry(self, source: socket.socket, target: socket.socket) -> None:
         try:
             while data := source.recv(1 << 16):
-                data = data.replace(b", copy", b", nope")
+                data = data.replace(self.hides, b", nope") if self.hides else data
+                if self.holds and self.holds in data:
+                    self.held.set()
+                    break
                 target.sendall(data.replace(f":{self.url.rpartition(':')[2]}\r\n".encode(), b":%d\r\n" % self._port))
                 if self.drops and self.drops in data:
                     break
@@ -302,6 +311,36 @@ def test_many_statements_in_order_and_what_is_unknown_is_not_sent_again(
     assert "30,000 rows loaded into t" in done.err
     assert where.run("select count(*) as n, count(distinct a) as d from t").out == "n,d\n30000,30000\n"
     assert "there is no unfinished load" in where.load("big.csv", "--resume", code=2).err
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_rows_that_were_being_sent_when_the_shell_was_killed_are_unknown(
+    plain: Plain, service: Served, program: Program, tmp_path: Path, attached: bool
+) -> None:
+    where = Where(program, plain.url, service.token)
+    where.run("create or replace table t (a int)")
+    (tmp_path / "a.csv").write_text("a\n1\n2\n")
+    plain.hides = b"" if attached else b", copy"
+    plain.holds = b"COPY t (" if attached else b"INSERT INTO t"
+    running = start(
+        tmp_path, "import", "a.csv", plain.url, "--table", "t", env={"SQLSHELL_TOKEN": service.token}, stderr=PIPE
+    )
+    assert plain.held.wait(60)
+    running.send_signal(signal.SIGKILL)
+    running.communicate(None, 60)
+    plain.holds = b""
+    done = where.load("a.csv", "--resume", code=2)
+    assert "rows 1 to 2 of a.csv: it is unknown whether they are in t" in done.err
+    done = where.load("a.csv", "--resume", "--unknown", "send")
+    assert "2 rows loaded into t" in done.err
+    assert where.run("select count(*) as n from t").out == "n\n2\n"
+    assert "there is no unfinished load" in where.load("a.csv", "--resume", code=2).err
+
+
+def test_ranges_of_rows() -> None:
+    assert with_range([(0, 2), (6, 8)], (2, 6)) == [(0, 8)]
+    assert without_range([(0, 8), (9, 10)], (2, 6)) == [(0, 2), (6, 8), (9, 10)]
+    assert without_range([(0, 8)], (0, 8)) == []
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,15 @@ from sqlshell.origin import service_text
 from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.loading.column_types import TargetColumn
 from sqlshell.shell.loading.matching import ColumnMatch, made, matched
-from sqlshell.shell.loading.progress import Fingerprint, Progress, ProgressFile, fingerprint, with_range
+from sqlshell.shell.loading.progress import (
+    Fingerprint,
+    Progress,
+    ProgressFile,
+    Range,
+    fingerprint,
+    with_range,
+    without_range,
+)
 from sqlshell.shell.loading.request import LoadRequest
 from sqlshell.shell.loading.sending import EXTENSION, AttachmentSender, InsertSender, Sender, SentBatch, blocking
 from sqlshell.shell.loading.source import ConvertedRows, DataFile, FileLayout, Reject, write_rejects
@@ -77,7 +85,8 @@ class Loader:
         )
         self._check_rejects(request, staged)
         keeper, progress = await self._progress(request, found)
-        if request.create and not progress.rows:
+        # A load that is resumed has its table: it is created before the first rows are recorded.
+        if request.create and not request.resume:
             listed = ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
             made_ = Statement(f"CREATE TABLE {request.table} ({listed})", 0, 0, True)
             await self._submitter.submit(StatementRequest(made_, verbatim=True))
@@ -150,8 +159,10 @@ class Loader:
         )
         if not request.resume:
             if before is not None and (before.done or before.unknown):
+                unknown = ", ".join(_rows(*each) for each in before.unknown)
+                arrived = f", and it is unknown whether {unknown} arrived" if unknown else ""
                 self._diagnostics.warn(
-                    f"an earlier load of {request.name} left {before.rows:,} rows in {request.table}; "
+                    f"an earlier load of {request.name} left {before.rows:,} rows in {request.table}{arrived}; "
                     "this one starts again (use --resume to continue after them)"
                 )
             return keeper, Progress(print_)
@@ -222,7 +233,13 @@ class Loader:
     ) -> ShellError | None:
         """Send all rows, and keep what became of them; the error of the first batch that failed."""
         error: ShellError | None = None
-        async for batch in sender.send(staged, list(progress.done)):
+
+        def begin(rows: Range) -> None:
+            # Unless an outcome follows, because the shell is killed, nobody knows whether they arrived.
+            progress.unknown = with_range(progress.unknown, rows)
+            keeper.write(progress)
+
+        async for batch in sender.send(staged, list(progress.done), begin):
             error = error or batch.error
             _note(batch, progress)
             keeper.write(progress)
@@ -242,11 +259,10 @@ class Loader:
 
 
 def _note(batch: SentBatch, progress: Progress) -> None:
+    if not batch.unknown:
+        progress.unknown = without_range(progress.unknown, batch.rows)
     if batch.error is None:
-        if batch.rows[0] < batch.rows[1]:
-            progress.done = with_range(progress.done, batch.rows)
-    elif batch.unknown:
-        progress.unknown = with_range(progress.unknown, batch.rows)
+        progress.done = with_range(progress.done, batch.rows)
 
 
 def _summary(request: LoadRequest, progress: Progress) -> str:

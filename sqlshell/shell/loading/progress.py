@@ -28,7 +28,8 @@ class Fingerprint(Struct, frozen=True):
 
 
 class Progress(Struct):
-    """`done` are the rows that the service confirmed, `unknown` those that were sent and may be in the table."""
+    """`done` are the rows that the service confirmed, `unknown` those that were sent, or are about to be, and may be in
+    the table."""
 
     fingerprint: Fingerprint
     done: list[Range] = field(default_factory=list)
@@ -64,6 +65,9 @@ class ProgressFile:
             part = self._path.with_suffix(f".{os.getpid()}")
             with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(msgspec.json.encode(progress))
+                file.flush()
+                # Otherwise, after a power failure, rows that were sent would appear never to have been.
+                os.fsync(file.fileno())
             part.replace(self._path)
         except OSError as error:
             raise UsageError(f"cannot keep the progress of the load: {error.strerror or error}") from None
@@ -93,3 +97,10 @@ def with_range(ranges: list[Range], new: Range) -> list[Range]:
         else:
             found.append((start, stop))
     return found
+
+
+def without_range(ranges: list[Range], gone: Range) -> list[Range]:
+    """Ranges in order without the rows of one."""
+    found = [(start, min(stop, gone[0])) for start, stop in ranges]
+    found += [(max(start, gone[1]), stop) for start, stop in ranges]
+    return sorted({each for each in found if each[0] < each[1]})

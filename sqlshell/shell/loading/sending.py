@@ -60,10 +60,13 @@ class SentBatch(Struct, frozen=True):
 class Sender(Protocol):
     """Sends rows, and gives the batches in their order. A batch that failed is the last one.
 
-    Rows of `done`, which are batches of an earlier load, are left out.
+    Rows of `done`, which are batches of an earlier load, are left out. `begin` is called with the rows of each batch
+    before they are sent.
     """
 
-    def send(self, staged: ConvertedRows, done: Sequence[Range]) -> AsyncIterator[SentBatch]: ...
+    def send(
+        self, staged: ConvertedRows, done: Sequence[Range], begin: Callable[[Range], None]
+    ) -> AsyncIterator[SentBatch]: ...
 
     async def settled(self) -> list[SentBatch]: ...
 
@@ -88,7 +91,9 @@ class AttachmentSender:
         self._arrived = arrived
         self._size = min(ATTACHED, limit or ATTACHED)
 
-    async def send(self, staged: ConvertedRows, done: Sequence[Range]) -> AsyncIterator[SentBatch]:
+    async def send(
+        self, staged: ConvertedRows, done: Sequence[Range], begin: Callable[[Range], None]
+    ) -> AsyncIterator[SentBatch]:
         size = staged.path.stat().st_size
         count = max(1, -(-size // self._size))
         step = max(1, -(-staged.rows // count))
@@ -97,6 +102,7 @@ class AttachmentSender:
             if any(first <= start and rows[1] <= last for first, last in done):
                 continue
             path = await blocking(self._source, lambda: self._source.batch(staged, *rows))  # noqa: B023
+            begin(rows)
             try:
                 await self._submit(self._sql, Attachment(path, ROWS_ATTACHMENT, path.stat().st_size))
             except Interrupted as error:
@@ -127,7 +133,9 @@ class InsertSender:
         self._session = session
         self._running: list[tuple[Range, asyncio.Task[SentBatch]]] = []
 
-    async def send(self, staged: ConvertedRows, done: Sequence[Range]) -> AsyncIterator[SentBatch]:
+    async def send(
+        self, staged: ConvertedRows, done: Sequence[Range], begin: Callable[[Range], None]
+    ) -> AsyncIterator[SentBatch]:
         failed = False
         async for rows, sql in self._statements(staged, done):
             while len(self._running) >= IN_FLIGHT and not failed:
@@ -137,6 +145,7 @@ class InsertSender:
             if failed:
                 break
             sent = asyncio.Event()
+            begin(rows)
             task = asyncio.ensure_future(self._insert(rows, sql, sent))
             self._running.append((rows, task))
             # The service has it before the next one is sent: it runs them in this order.
