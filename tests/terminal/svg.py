@@ -160,6 +160,8 @@ def pictures(folder: Path, env: dict[str, str]) -> None:
     terminal.screen_after(NAMES_SECONDS)
     terminal.type("select o.id, c.name from shop.orders o join shop.customers c on o")
     terminal.wait("foreign key")
+    terminal.type("\t")
+    terminal.wait("o.customer_id = c.id\n")
     terminal.screen_after(0.5)
     (FOLDER / "completion.svg").write_text(svg(terminal))
     terminal.close()
