@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from sqlshell.errors import ShellError
 from sqlshell.interface.sqlstate import meaning
 from sqlshell.output.text.cells import printable
+from sqlshell.output.text.folding import folded
 from sqlshell.output.writer import Role
 from sqlshell.runtime.bugs import trace
 from sqlshell.runtime.streams import shows_unicode
@@ -54,6 +55,8 @@ class Diagnostics:
     `FILE:LINE` of the statement that a script is running, "" outside of files. `settle` is called before each message,
     so that earlier output to stdout appears first. `passing` shows a message only as long as the shell waits; it
     returns False if it cannot. `linked` makes the name of a file in a text a link to it, if the terminal has links.
+
+    On a terminal, texts are wrapped between words; a `verbatim` one, which is to be read or copied as it is, is not.
     """
 
     def __init__(
@@ -92,10 +95,12 @@ class Diagnostics:
         a pipe has at most three lines: the line of the statement is left out if there is a hint.
         """
         self._last = (error, excerpt, told)
-        lines = self._lines(error, excerpt, self.at_terminal or bool(self.verbose), self._look())
+        width = self._width
+        # The marks of an excerpt stay below their place.
+        lines = self._lines(error, excerpt, self.at_terminal or bool(self.verbose), self._look(), width)
         if self.verbose:
-            lines += self._background(error, told)
-        self._write("\n".join(lines), own=True)
+            lines += [folded(line, width) for line in self._background(error, told)]
+        self._write("\n".join(lines), own=True, verbatim=True)
 
     def canceled(self, error: ShellError, after: str) -> None:
         """Say that a person's own Ctrl-C has ended a statement, which is no failure."""
@@ -114,7 +119,7 @@ class Diagnostics:
         error, excerpt, told = self._last
         return "\n".join([*self._lines(error, excerpt, True, _plain), *self._background(error, told)])
 
-    def _lines(self, error: ShellError, excerpt: Excerpt | None, whole: bool, look: Look) -> list[str]:
+    def _lines(self, error: ShellError, excerpt: Excerpt | None, whole: bool, look: Look, width: int = 0) -> list[str]:
         where = error.where
         place = ":".join(str(part) for part in (where.file, where.line, where.column) if part) if where.file else ""
         # On a terminal the excerpt shows the place of what was given with -c.
@@ -125,12 +130,13 @@ class Diagnostics:
         if not whole:
             message = " ".join(line.strip() for line in message.split("\n"))
             hints = [_sentence(hints)] if hints else []
-        lines = [f"{printable(place)}: " * bool(place) + f"{look(label, 'error')} {printable(message, keep=KEPT)}"]
+        first = f"{printable(place)}: " * bool(place) + f"{look(label, 'error')} {printable(message, keep=KEPT)}"
+        lines = [folded(first, width)]
         if excerpt is not None and (whole or not hints):
             lines += excerpt.lines("│" if self.at_terminal and shows_unicode(os.environ) else "|", look)
         for hint in hints:
             before, after = ("usage:", hint[7:]) if hint.startswith("usage: ") else ("help:", hint)
-            lines.append(f"{look(before, 'help')} {printable(after, keep=KEPT)}")
+            lines.append(folded(f"{look(before, 'help')} {printable(after, keep=KEPT)}", width))
         return lines
 
     def _background(self, error: ShellError, told: str) -> list[str]:
@@ -151,6 +157,13 @@ class Diagnostics:
         with contextlib.suppress(ValueError):
             return self._stream.isatty()
         return False
+
+    @property
+    def _width(self) -> int:
+        """The width of the terminal in cells; 0 if it is not known, or there is none."""
+        with contextlib.suppress(OSError, ValueError):
+            return os.get_terminal_size(self._stream.fileno()).columns if self._stream.isatty() else 0
+        return 0
 
     def _look(self) -> Look:
         if self.paint is None and self.find_paint is not None and self.at_terminal:
@@ -184,26 +197,27 @@ class Diagnostics:
 
     def detail(self, text: str, level: int = 1) -> None:
         if self.verbose >= level:
-            self._write(text)
+            self._write(text, verbatim=True)
 
-    def say(self, text: str, *, own: bool = False, file: str = "") -> None:
+    def say(self, text: str, *, own: bool = False, file: str = "", verbatim: bool = False) -> None:
         """Print the output of a command; `own` text comes from this program alone, and may contain colors. `file` is a
         file that it names.
         """
-        self._write(text, own=own, file=file)
+        self._write(text, own=own, file=file, verbatim=verbatim)
 
     def footer(self, text: str) -> None:
         """Print a line about the result above it."""
         self._write(self._look()(printable(text), "dim"), own=True)
 
-    def _write(self, text: str, *, own: bool = False, file: str = "") -> None:
+    def _write(self, text: str, *, own: bool = False, file: str = "", verbatim: bool = False) -> None:
         self._settle()
         for remove in self._filters:
             text = remove(text)
         # If stderr is closed, the message cannot be printed anywhere.
         with contextlib.suppress(OSError, ValueError):
             shown = text if own else printable(text, keep="\n\t")
-            self._stream.write((self._linked(shown, file) if file else shown) + "\n")
+            shown = self._linked(shown, file) if file else shown
+            self._stream.write((shown if verbatim else folded(shown, self._width)) + "\n")
             self._stream.flush()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -438,7 +439,9 @@ def _shell(
 def _list_themes() -> int:
     from sqlshell.shell.interactive.look.paint import color_depth, previews
 
-    for line in previews(config_folder(os.environ) / "themes", color_depth() if sys.stdout.isatty() else 0):
+    at_terminal = sys.stdout.isatty()
+    colors, width = (color_depth(), shutil.get_terminal_size().columns) if at_terminal else (0, 0)
+    for line in previews(config_folder(os.environ) / "themes", colors, width):
         click.echo(line, color=True)
     return 0
 

@@ -303,10 +303,10 @@ def _run(given: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics, 
         if protections:
             diagnostics.say(protections)
         if own_file is None and made:
-            diagnostics.say(f"token: {made}\nconnect with: SQLSHELL_TOKEN={made} sqlshell {url}")
+            diagnostics.say(f"token: {made}\nconnect with: SQLSHELL_TOKEN={made} sqlshell {url}", verbatim=True)
         elif own_file is not None:
             # Not the token itself, because this output often goes to a log.
-            diagnostics.say(f"connect with: sqlshell {url} --token-file {own_file}")
+            diagnostics.say(f"connect with: sqlshell {url} --token-file {own_file}", verbatim=True)
         if data is None:
             diagnostics.say("everything is in memory and lost on exit; use --data DIR to keep databases and results")
         stdout.write(f"listening on {url}\n")

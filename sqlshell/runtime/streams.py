@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Mapping
 from typing import TextIO
 
 from msgspec import Struct
+
+_ASCII = str.maketrans({"│": "|", "…": "...", "█": "#", "×": "x"})
 
 
 class Streams(Struct, frozen=True, eq=False):
@@ -37,3 +40,8 @@ def shows_unicode(environ: Mapping[str, str]) -> bool:
     """Whether the terminal shows box-drawing characters: according to the locale, if one is set."""
     locale = environ.get("LC_ALL") or environ.get("LC_CTYPE") or environ.get("LANG") or "UTF-8"
     return "utf8" in locale.lower().replace("-", "")
+
+
+def in_locale(text: str) -> str:
+    """A text of the program itself, in ASCII if the terminal does not show more."""
+    return text if text.isascii() or shows_unicode(os.environ) else text.translate(_ASCII)

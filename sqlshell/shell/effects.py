@@ -135,12 +135,13 @@ class Redirect(Struct, frozen=True):
 
 class ShowMessage(Struct, frozen=True):
     """Print a message on stderr; `own` text contains nothing from a service and may contain colors. `file` is a file
-    that it names.
+    that it names. A `verbatim` one is not wrapped.
     """
 
     text: str
     own: bool = False
     file: str = ""
+    verbatim: bool = False
 
 
 class UseResult(Struct, frozen=True):

@@ -106,3 +106,15 @@ def test_statistics_say_whether_the_result_was_stopped_at_the_row_limit(state: s
         return made.limited, made.extent
 
     assert asyncio.run(look()) == (state == "01R01", extent)
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_a_table_has_the_characters_of_the_locale(monkeypatch: pytest.MonkeyPatch, locale: str) -> None:
+    monkeypatch.setenv("LC_ALL", locale)
+
+    async def look() -> str:
+        made = Pages(replace(result([3] * 40, told=True), statement_id="one"))
+        await made.open()
+        return "".join(text for line in Grid(made).lines(7, 60) for _, text in line)
+
+    assert asyncio.run(look()).isascii() == (locale == "C")

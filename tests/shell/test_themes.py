@@ -11,6 +11,7 @@ import pytest
 from prompt_toolkit.styles import default_ui_style, merge_styles
 
 from sqlshell.errors import UsageError
+from sqlshell.shell.interactive.look.paint import PROMPT, SAMPLE, previews
 from sqlshell.shell.interactive.look.themes import TOKENS, UI, load, names, read
 
 
@@ -144,3 +145,10 @@ def test_a_persons_own_theme_comes_first(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         load("papr", tmp_path)
     assert "paper" in caught.value.hint
+
+
+@pytest.mark.parametrize("width", [30, 78, 98])
+def test_a_line_for_each_theme_fits_the_screen(width: int) -> None:
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in previews(None, 256, width)]
+    assert {len(line) for line in lines} == {width}
+    assert {len(line) for line in previews(None, 0)} == {len(lines[0][:20]) + len(PROMPT + SAMPLE)}

@@ -106,8 +106,8 @@ class Actions:
             case Chain(effects):
                 for each in effects:
                     await self.perform(each, name)
-            case ShowMessage(text, own, file):
-                parts.diagnostics.say(text, own=own, file=file)
+            case ShowMessage(text, own, file, verbatim):
+                parts.diagnostics.say(text, own=own, file=file, verbatim=verbatim)
             case Print(text, paged=True):
                 await parts.result_output.page(text)
             case Print(text, with_results, own):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlshell.errors import UsageError
 from sqlshell.output.writers.formats import FORMATS, format_named
 from sqlshell.output.writers.unaligned import separator, shown_separator
+from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Chain, Effect, SetOptions, ShowMessage
 from sqlshell.shell.interactive.look.templates import checked, checked_color
@@ -207,7 +208,7 @@ def _allowed(port: Port, name: str) -> str:
         case "format":
             return ", ".join(item.name for item in FORMATS)
         case "table_style":
-            return "auto, psql, simple, grid, rounded_outline, …"
+            return in_locale("auto, psql, simple, grid, rounded_outline, …")
         case "theme":
             return "a theme; \\theme lists them"
         case "null" | "fieldsep" | "recordsep":

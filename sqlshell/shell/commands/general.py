@@ -162,7 +162,7 @@ async def history(port: Port, args: Args) -> Effect:
         if typed.lower() in text.lower() or all(char in rest for char in typed.lower()):
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
             lines.append(f"{when}  " + text.replace("\n", "\n" + " " * 18))
-    return ShowMessage("\n".join(lines) or "the history is empty")
+    return ShowMessage("\n".join(lines) or "the history is empty", verbatim=True)
 
 
 COMMANDS = (show_help, quit_shell, show_context, connect, refresh, history, error_details)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlshell.errors import StatementError, UsageError
 from sqlshell.origin import EMPTY, Own
+from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Chain, Effect, Execute, RefreshCatalog, RunSteps, ShowMessage
 from sqlshell.shell.metadata.service_queries import query_service
@@ -74,7 +75,7 @@ async def syntax_help(port: Port, args: Args) -> ShowMessage:
     for name, text in found[:8]:
         note = "" if name in here else "  (not supported by this service)"
         lines.append(f"{name}{note}\n  " + text.replace("\n", "\n  "))
-    return ShowMessage("\n\n".join(lines))
+    return ShowMessage(in_locale("\n\n".join(lines)))
 
 
 @command("demo", "[on|off]")

@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Collection, Sequence
 
+from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.commands.examples import EXAMPLES
 from sqlshell.shell.port import CommandInfo
 
@@ -65,7 +66,7 @@ def explanation(item: CommandInfo, width: int, *, keys: bool) -> str:
 def wrapped(text: str, width: int, indent: str = "", *, first: str | None = None) -> list[str]:
     """Wrap a text to lines of `width` characters without breaking words; `first` is before the first line."""
     return textwrap.wrap(
-        text,
+        in_locale(text),
         width,
         initial_indent=indent if first is None else first,
         subsequent_indent=indent,
@@ -89,15 +90,15 @@ def _paragraphs(text: str) -> list[str]:
 
 def _entry(item: CommandInfo, width: int, widest: int) -> list[str]:
     """A command and its summary in two columns; arguments that do not fit are omitted."""
-    head = f"\\{item.name}"
+    head, more = f"\\{item.name}", in_locale("…")
     for word in item.usage.split():
-        if len(f"{head} {word} …") > widest and not f"\\{item.name} {item.usage}".endswith(f"{head} {word}"):
-            head += " …"
+        if len(f"{head} {word} {more}") > widest and not f"\\{item.name} {item.usage}".endswith(f"{head} {word}"):
+            head += f" {more}"
             break
         head += f" {word}"
     if len(head) > widest + 1:
         # One space before the summary is enough.
-        head = f"\\{item.name} …"
+        head = f"\\{item.name} {more}"
     summary = _SENTENCE.split(item.summary)[0]
     if width < NARROWEST:
         return [f"  {head}", *wrapped(summary, width, "    ")]

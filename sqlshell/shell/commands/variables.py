@@ -113,7 +113,7 @@ async def echo_to_output(port: Port, args: Args) -> Print:
 @command("warn", "[VALUE...]", data=("VALUE",))
 async def warn(port: Port, args: Args) -> ShowMessage:
     """Like \\echo, but print to stderr."""
-    return ShowMessage(_line(args).removesuffix("\n"))
+    return ShowMessage(_line(args).removesuffix("\n"), verbatim=True)
 
 
 def _line(args: Args) -> str:

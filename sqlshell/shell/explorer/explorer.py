@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 from sqlshell.errors import ShellError
 from sqlshell.output.text.cells import printable
+from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Pages
 from sqlshell.shell.interactive.look.paint import screen_depth
@@ -188,7 +189,7 @@ class Explorer:
             f"{hidden} hidden" if hidden else "",
             self.message or "? for help, q to quit",
         ]
-        return [("", " " + " │ ".join(part for part in parts if part))]
+        return [("", " " + in_locale(" │ ").join(part for part in parts if part))]
 
 
 class _Table(UIControl):

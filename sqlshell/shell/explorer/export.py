@@ -13,6 +13,7 @@ from sqlshell.output.sinks.sink import FileSink
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.formats import EXTENSIONS, format_for_path, format_named
 from sqlshell.result import Batch
+from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Row
 from sqlshell.shell.interactive.clipboard import copy_text
@@ -45,7 +46,7 @@ def copied(grid: Grid, what: str) -> str:
     except OutputError as error:
         return error.message
     missing = "" if grid.source.whole or what != "column" else " in memory"
-    return f"{len(rows):,} × {len(columns)} copied{missing}"
+    return in_locale(f"{len(rows):,} × {len(columns)} copied{missing}")
 
 
 async def exported(explorer: Explorer, path: Own) -> None:

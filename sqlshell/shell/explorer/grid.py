@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.result import Column
+from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.explorer.pages import Pages, Row
 
 WIDEST, NARROWEST, STEP = 40, 3, 4
@@ -60,6 +61,7 @@ class Grid:
         self.found: re.Pattern[str] | None = None
         """The pattern to highlight."""
         self.height = 1
+        self._bar, self._ellipsis = in_locale("│"), in_locale("…")
         self._fit([row for row in map(pages.row, range(min(SAMPLED, pages.total))) if row])
         if len(self.columns) > 1 and self.columns[0].width <= WIDEST_FROZEN:
             self.frozen = 1
@@ -212,32 +214,32 @@ class Grid:
         found: Fragments = [("class:header", " " * side)]
         for place, shown in columns:
             style = "class:header class:selected" if place == self.place else "class:header"
-            found += [(style, fitted(printable(shown.column.name), shown.width)), ("class:header", "│")]
-        return _filled(found, width, "class:header")
+            found += [(style, self._fitted(printable(shown.column.name), shown.width)), ("class:header", self._bar)]
+        return self._filled(found, width, "class:header")
 
     def _row(self, line: int, columns: Sequence[tuple[int, Shown]], side: int, width: int) -> Fragments:
         if line >= self.count:
             return [("class:continuation", "~")] if line in {self.top, self.count} else [("", "")]
         row = self.line(line)
         at = self.number(line)
-        number = "…" if at is None else f"{at + 1:,}"
+        number = self._ellipsis if at is None else f"{at + 1:,}"
         found: Fragments = [("class:continuation", f"{number.rjust(side - 1)} ")]
         lines, selected = self.selection()
         for place, shown in columns:
             chosen = (line in lines and shown in selected) if self.anchor else (line, place) == (self.row, self.place)
             found += self._cell(row, shown, chosen=chosen)
-            found.append(("class:continuation", "│"))
-        return _filled(found, width, "")
+            found.append(("class:continuation", self._bar))
+        return self._filled(found, width, "")
 
     def _cell(self, row: Row | None, shown: Shown, *, chosen: bool) -> Fragments:
         base = "class:selected" if chosen else ""
         if row is None:
-            return [(f"{base} class:null", fitted("…", shown.width))]
+            return [(f"{base} class:null", self._fitted(self._ellipsis, shown.width))]
         value = row[shown.at]
         if value is None:
-            return [(f"{base} class:null", fitted("NULL", shown.width, right=shown.column.kind.numeric))]
+            return [(f"{base} class:null", self._fitted("NULL", shown.width, right=shown.column.kind.numeric))]
         hit = self.found is not None and not chosen and self.found.search(value) is not None
-        text = fitted(printable(value), shown.width, right=shown.column.kind.numeric)
+        text = self._fitted(printable(value), shown.width, right=shown.column.kind.numeric)
         return [(f"{base} class:search" if hit else base, text)]
 
     def _fit(self, rows: Sequence[Row]) -> None:
@@ -248,30 +250,29 @@ class Grid:
             texts = [printable(shown.column.name), *(printable((row[shown.at] or "NULL")[:WIDEST]) for row in rows)]
             shown.width = max(shown.width, NARROWEST, min(WIDEST, max(map(cells, texts))))
 
+    def _fitted(self, text: str, width: int, *, right: bool = False) -> str:
+        """A text in exactly that many cells; a longer text ends in an ellipsis."""
+        size = cells(text) if len(text) <= width else width + 1
+        if size > width:
+            left = max(0, width - len(self._ellipsis))
+            kept = text[:left]
+            while cells(kept) > left:
+                kept = kept[:-1]
+            text = f"{kept}{self._ellipsis}"[:width]
+            size = cells(text)
+        pad = " " * (width - size)
+        return pad + text if right else text + pad
 
-def fitted(text: str, width: int, *, right: bool = False) -> str:
-    """A text in exactly that many cells; a longer text ends in …."""
-    size = cells(text) if len(text) <= width else width + 1
-    if size > width:
-        kept = text[: width - 1]
-        while cells(kept) > width - 1:
-            kept = kept[:-1]
-        text = f"{kept}…"
-        size = cells(text)
-    pad = " " * (width - size)
-    return pad + text if right else text + pad
-
-
-def _filled(fragments: Fragments, width: int, style: str) -> Fragments:
-    """The line truncated or padded to the width."""
-    found: Fragments = []
-    left = width
-    for look, text in fragments:
-        size = cells(text)
-        if size > left:
-            found.append((look, fitted(text, left) if left > 1 else " " * left))
-            left = 0
-            break
-        found.append((look, text))
-        left -= size
-    return [*found, (style, " " * left)] if left > 0 else found
+    def _filled(self, fragments: Fragments, width: int, style: str) -> Fragments:
+        """The line truncated or padded to the width."""
+        found: Fragments = []
+        left = width
+        for look, text in fragments:
+            size = cells(text)
+            if size > left:
+                found.append((look, self._fitted(text, left) if left > 1 else " " * left))
+                left = 0
+                break
+            found.append((look, text))
+            left -= size
+        return [*found, (style, " " * left)] if left > 0 else found

@@ -10,6 +10,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
 from sqlshell.output.text.cells import printable
+from sqlshell.output.text.folding import folded
 from sqlshell.shell.explorer.explorer import Explorer, pattern
 from sqlshell.shell.explorer.export import copied, exported
 from sqlshell.shell.explorer.grid import STEP
@@ -72,7 +73,9 @@ def bindings(explorer: Explorer) -> KeyBindings:
     @on("?", "f1")
     def show_keys() -> None:
         width = max(len(name) for name, _ in HELP)
-        explorer.read("\n".join(f"{name.ljust(width)}  {text}" for name, text in HELP))
+        lines = "\n".join(f"{name.ljust(width)}  {text}" for name, text in HELP)
+        # The last column is that of the scrollbar.
+        explorer.read(folded(lines, explorer.app.output.get_size().columns - 1))
 
     @on("enter")
     def value() -> None:

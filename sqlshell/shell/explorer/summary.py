@@ -13,6 +13,7 @@ from msgspec import Struct
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.display_format import indented
 from sqlshell.result import Column
+from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.charts.charts import bin_label, bins
 
 BAR = 30
@@ -78,7 +79,7 @@ def summary(column: Column, facts: Facts, note: str) -> str:
         lines += [f"min       {printable(facts.least)[:60]}", f"max       {printable(facts.most)[:60]}", ""]
         most = facts.common[0][1]
         lines += [
-            f"{'█' * max(1, round(BAR * count / most))} {count:,}  {printable(value)[:60]}"
+            f"{in_locale('█') * max(1, round(BAR * count / most))} {count:,}  {printable(value)[:60]}"
             for value, count in facts.common
         ]
     return "\n".join(lines)
@@ -120,6 +121,6 @@ def _histogram(edges: Sequence[float], counts: Sequence[int]) -> list[str]:
     labels = [bin_label(low, high) for low, high in pairwise(edges)]
     side = max(map(len, labels))
     return [
-        f"{label.rjust(side)}  {'█' * round(BAR * count / most)} {count:,}"
+        f"{label.rjust(side)}  {in_locale('█') * round(BAR * count / most)} {count:,}"
         for label, count in zip(labels, counts, strict=True)
     ]

@@ -153,7 +153,8 @@ class PromptFrontEnd:
         self.catalog.note(columns)
 
     def theme_previews(self) -> Iterable[str]:
-        return previews(self._themes, color_depth())
+        # \theme marks the current one in front of its line.
+        return previews(self._themes, color_depth(), self.streams.columns - len("* "))
 
     def announce(self, text: str) -> None:
         # Not only the prompt: a question and the explorer are drawn again below the text too.

@@ -192,7 +192,7 @@ class Submitter:
         statement = self._buffer.last.lexed
         options = session.options
         if options.echo:
-            self._diagnostics.say(statement.text)
+            self._diagnostics.say(statement.text, verbatim=True)
         if request.rows_for:
             require_rows(statement, f"\\{request.rows_for}")
         if self._rehearsal is not None:

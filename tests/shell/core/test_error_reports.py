@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 from collections.abc import Sequence
 
 import pytest
@@ -111,6 +112,31 @@ def test_the_parts_of_an_error_have_the_colors_of_their_roles(monkeypatch: pytes
         "<dim> 2 │</> x\\x1b[2Jy",
         "<dim>   │</>  <error>^^</>",
         "<help>usage:</> x",
+    ]
+
+
+def test_a_terminal_shows_whole_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Screen(TerminalText):
+        def fileno(self) -> int:
+            return 2
+
+    monkeypatch.setenv("LC_ALL", "C")
+    monkeypatch.setattr(os, "get_terminal_size", lambda descriptor: os.terminal_size((20, 24)))
+    stream = Screen()
+    diagnostics = Diagnostics(stream)
+    diagnostics.error(ShellError("the table is missing", "look for another one"), Excerpt(1, 1, "x" * 30, 0, 30))
+    diagnostics.say("a text that is longer than the line")
+    diagnostics.say("a text that is longer than the line", verbatim=True)
+    assert stream.getvalue().splitlines() == [
+        "error: the table is",
+        "missing",
+        f" 1 | {'x' * 30}",
+        f"   | {'^' * 30}",
+        "help: look for",
+        "another one",
+        "a text that is",
+        "longer than the line",
+        "a text that is longer than the line",
     ]
 
 

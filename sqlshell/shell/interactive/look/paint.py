@@ -14,6 +14,7 @@ from sqlshell.output.writer import Role
 from sqlshell.shell.interactive.look.themes import TOKENS, Theme, load, names
 
 SAMPLE = "select name, count(*) as n from \"Orders\" where total > 12.5 and note = 'paid' -- each customer"
+PROMPT = "> "
 RESET = "\x1b[0m"
 _ATTRIBUTES = {"bold": "1", "italic": "3", "underline": "4"}
 _INSTEAD = {"dim": "continuation", "border": "continuation", "digits": "continuation", "warning": "search"}
@@ -69,15 +70,17 @@ def part_painter(theme: Theme, colors: int) -> Callable[[str, str], str]:
     return paint
 
 
-def preview(theme: Theme, colors: int) -> str:
-    """A sample statement in the colors of a theme, on its background."""
+def preview(theme: Theme, colors: int, width: int = 0) -> str:
+    """A sample statement in the colors of a theme, on its background; of at most `width` cells unless that is 0."""
     from sqlshell.sql.lexer import SqlshellLexer
 
+    left = max(0, width - len(PROMPT)) if width else len(SAMPLE)
     canvas = sgr(f"bg:{theme.canvas}", colors)
     by_kind = {kind: look for name, look in theme.tokens.items() for kind in TOKENS[name]}
     drawn = []
     for kind, text in SqlshellLexer().get_tokens(SAMPLE):
-        if text == "\n":
+        text, left = text[:left].rstrip("\n"), max(0, left - len(text))
+        if not text:
             continue
         name = str(kind).removeprefix("Token.")
         while name and name not in by_kind:
@@ -86,14 +89,15 @@ def preview(theme: Theme, colors: int) -> str:
             f"{canvas}{sgr(by_kind.get(name, theme.tokens.get('name', '')), colors)}{text}{RESET if colors else ''}"
         )
     prompt = sgr(theme.ui.get("prompt", ""), colors)
-    return f"{canvas}{prompt}> {RESET if colors else ''}{''.join(drawn)}"
+    return f"{canvas}{prompt}{PROMPT}{RESET if colors else ''}{''.join(drawn)}"
 
 
-def previews(own: Path | None, colors: int) -> Iterator[str]:
-    """A line for each theme. Raises UsageError for a broken theme file."""
+def previews(own: Path | None, colors: int, width: int = 0) -> Iterator[str]:
+    """A line for each theme, of at most `width` cells unless that is 0. Raises UsageError for a broken theme file."""
     for name in names(own):
         theme = load(name, own)
-        yield f"{name.ljust(12)} {theme.background.ljust(6)} {preview(theme, colors)}"
+        title = f"{name.ljust(12)} {theme.background.ljust(6)} "
+        yield f"{title}{preview(theme, colors, max(len(PROMPT), width - len(title)) if width else 0)}"
 
 
 def color_depth() -> int:
