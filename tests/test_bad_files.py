@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import pytest
+from backports import zstd
+from hypothesis import given
+from hypothesis import strategies as st
 
+from sqlshell.runtime.zstd_frames import ends_too_early
 from tests.conftest import Program
 
 MANY = "1,2\n" * 30_000
@@ -34,6 +39,39 @@ def test_a_data_file(program: Program, tmp_path: Path, name: str) -> None:
     assert len(done.err.strip().splitlines()) <= 4, done.err
     sql = program("-q", "-c", f"from '{name}'")
     assert (sql.code, message in sql.err) == (1, True), sql.err
+
+
+def test_compressed_data_that_is_cut_off_is_not_read(program: Program) -> None:
+    whole = zstd.compress(b"a,b\n" + b"1,2\n" * 100_000)
+    for data in (whole[:-5], whole + whole[:3]):
+        done = program("-", "-c", "from stdin", stdin=data)
+        assert (done.code, done.out) == (2, "")
+        assert "stdin: its zstd data ends too early" in done.err
+        done = program("import", "-", "t.duckdb", "--table", "t", "--create", stdin=data)
+        assert (done.code, "its zstd data ends too early" in done.err) == (2, True), done.err
+    done = program("-", "--format", "csv", "-c", "select count(*) as n from stdin", stdin=whole)
+    assert (done.code, done.out) == (0, "n\n100000\n")
+
+
+@given(
+    st.lists(st.tuples(st.binary(max_size=400), st.booleans(), st.sampled_from(["frame", "stream", "skippable"]))),
+    st.integers(0, 4000),
+)
+def test_zstd_frames_that_are_cut_off_are_recognized(pieces: list[tuple[bytes, bool, str]], kept: int) -> None:
+    data, ends = b"", {0}
+    for piece, checksum, kind in pieces:
+        if kind == "skippable":
+            data += b"\x5f\x2a\x4d\x18" + len(piece).to_bytes(4, "little") + piece
+        elif kind == "frame":
+            data += zstd.compress(piece * 9, options={zstd.CompressionParameter.checksum_flag: checksum})
+        else:
+            stream = zstd.ZstdCompressor()
+            data += stream.compress(piece) + stream.flush(stream.FLUSH_BLOCK) + stream.compress(piece) + stream.flush()
+        ends.add(len(data))
+    with NamedTemporaryFile() as file:
+        file.write(data[:kept])
+        file.flush()
+        assert ends_too_early(Path(file.name)) is (min(kept, len(data)) not in ends)
 
 
 def test_a_format_that_cannot_be_detected(program: Program, tmp_path: Path) -> None:

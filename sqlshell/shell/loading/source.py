@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from sqlshell.errors import OutputError, StatementError, UsageError
 from sqlshell.interface.types import Kind, kind
+from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
 from sqlshell.shell.loading.column_types import TargetColumn, interface_type
 from sqlshell.shell.loading.digits import keep_digits, unmarked
 from sqlshell.shell.loading.request import LoadRequest
@@ -140,12 +141,15 @@ class DataFile:
             return self._look_at_text(known) if self._text else self._look_at_rows()
 
     def _check_beginning(self) -> None:
-        """Raises UsageError for a file that has nothing, or another encoding, where its format is to be detected."""
+        """Raises UsageError for a file that is cut off, and for one that has nothing, or another encoding, where its
+        format is to be detected."""
         request = self._request
         with Path(self._path).open("rb") as file:
             head = file.read(MIXED)
         if not head and request.header is None:
             raise UsageError(f"{request.name} is empty")
+        if self._path.lower().endswith(".zst") and ends_too_early(Path(self._path)):
+            raise UsageError(f"cannot read {request.name}: {ENDS_TOO_EARLY}")
         if head.startswith(_UTF16) and not request.encoding and request.format != "parquet":
             raise UsageError(
                 f"{request.name} is UTF-16, not UTF-8", "convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE"

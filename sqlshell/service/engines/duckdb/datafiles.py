@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from sqlshell.interface import sqlstate
+from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
 from sqlshell.service.engines.engine import Failure
 from sqlshell.sql.identifiers import literal
 
@@ -64,6 +65,8 @@ def reader(name: str, path: Path, *, lines: bool = False, whole: bool = False) -
         raise Failure(
             sqlstate.UNSUPPORTED, f"unknown file extension of {name}; expected csv, tsv, json, jsonl, ndjson or parquet"
         )
+    if COMPRESSED.get(packed) == "zstd" and ends_too_early(path):
+        raise Failure(sqlstate.UNSUPPORTED, ENDS_TOO_EARLY)
     text = str(path)
     if _PATTERN.search(text):
         if "\\" in text:
