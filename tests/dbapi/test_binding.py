@@ -134,6 +134,9 @@ def test_the_caller_s_rows_may_fail(embedded: Connection) -> None:
         (np.datetime64("2024-01-02"), "DATE '2024-01-02'"),
         (np.datetime64("2024-01-02T03:04:05.123456000"), "TIMESTAMP '2024-01-02 03:04:05.123456'"),
         (np.timedelta64(1_000_000, "ns"), "INTERVAL '0 days 1000 microseconds'"),
+        (pd.Timestamp("2024-01-02 03:04:05.123456"), "TIMESTAMP '2024-01-02 03:04:05.123456'"),
+        (pd.Timestamp("2024-01-02 03:04+01"), "CAST('2024-01-02 02:04:00+00:00' AS TIMESTAMP_LTZ(6))"),
+        (pd.Timedelta(-1, "us"), "INTERVAL '-1 days 86399999999 microseconds'"),
     ],
 )
 def test_scalars_of_numpy_and_pandas(value: Any, literal: str) -> None:
@@ -141,7 +144,14 @@ def test_scalars_of_numpy_and_pandas(value: Any, literal: str) -> None:
 
 
 def test_scalars_without_an_exact_literal_are_refused() -> None:
-    for value in (np.datetime64("2024-01-02T03:04:05.123456789"), np.timedelta64(5, "M"), np.datetime64("20240-01-02")):
+    for value in (
+        np.datetime64("2024-01-02T03:04:05.123456789"),
+        np.timedelta64(5, "M"),
+        np.datetime64("20240-01-02"),
+        pd.Timestamp("2024-01-02 03:04:05.123456789"),
+        pd.Timestamp("2024-01-02 03:04:05.123456789+01"),
+        pd.Timedelta(1, "ns"),
+    ):
         with pytest.raises(DataError, match="Python has no exact value"):
             bound("select ?", [value])
     with pytest.raises(ProgrammingError, match=r"cannot use a value of type numpy\.complex128 as a parameter"):

@@ -61,8 +61,23 @@ def _of_numpy_time(value: Any) -> str:
         rounded = value.astype(f"{name}[us]")
         made = rounded.item() if rounded == value else made
     if isinstance(made, int):
-        raise DataError(f"Python has no exact value for {value!r}", hint="pass a str, and cast it in the statement")
+        raise _inexact(value)
     return literal_of(made)
+
+
+def _of_pandas_time(make: _Make) -> _Make:
+    """As `make`, for Timestamp and Timedelta. They are a datetime and a timedelta that have nanoseconds too."""
+
+    def made(value: Any) -> str:
+        if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):
+            raise _inexact(value)
+        return make(value)
+
+    return made
+
+
+def _inexact(value: object) -> DataError:
+    return DataError(f"Python has no exact value for {value!r}", hint="pass a str, and cast it in the statement")
 
 
 def _mapping(value: Mapping[Any, Any], depth: int) -> str:
@@ -151,6 +166,8 @@ _OF_LIBRARY: Final[dict[tuple[str, str], _Make]] = {
     ("numpy", "bool_"): lambda value: "TRUE" if value else "FALSE",
     ("numpy", "datetime64"): _of_numpy_time,
     ("numpy", "timedelta64"): _of_numpy_time,
+    ("pandas", "Timestamp"): _of_pandas_time(_timestamp),
+    ("pandas", "Timedelta"): _of_pandas_time(_interval),
     ("pandas", "NaTType"): lambda value: "NULL",
     ("pandas", "NAType"): lambda value: "NULL",
 }
