@@ -78,6 +78,8 @@ class Loader:
         found = matched(request, looked, columns)
         for line in _plan(request, looked, found):
             (self._diagnostics.say if request.dry_run else self._diagnostics.detail)(line)
+        for line in looked.warnings:
+            self._diagnostics.warn(line)
         if request.dry_run:
             return
         staged = await self.interruptible(

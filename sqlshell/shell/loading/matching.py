@@ -38,9 +38,11 @@ def matched(request: LoadRequest, looked: FileLayout, table: Sequence[TargetColu
             return ColumnMatch(found, _left(table, found))
     if looked.named and request.header is None:
         names = ", ".join(column.name for column in looked.columns[:20])
+        missing = "it does not have all columns" if _known(looked, wanted) else "it has no column"
         raise UsageError(
-            f"{request.name}: no column has the name of a column of {request.table}; the file has {names}",
-            "name the columns of the table in the order of the file, with HEADER: \\copy t (a, b) FROM … WITH (HEADER)",
+            f"{request.name}: the first line is taken for a header, but {missing} of {request.table}: {names}",
+            "if the line is data, use --with 'HEADER false' (in \\copy: HEADER false); if it has other names, "
+            "use --with HEADER and list the columns of the table in the order of the file: t (a, b)",
         )
     if len(looked.columns) != len(wanted):
         raise UsageError(

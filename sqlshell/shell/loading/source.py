@@ -23,6 +23,7 @@ from sqlshell.interface.types import Kind, kind
 from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
 from sqlshell.shell.loading.column_types import TargetColumn, interface_type
 from sqlshell.shell.loading.digits import keep_digits, unmarked
+from sqlshell.shell.loading.exactness import inexact
 from sqlshell.shell.loading.request import LoadRequest
 from sqlshell.sql.duckdb_types import TEXT, is_nested
 from sqlshell.sql.identifiers import always_quoted, literal
@@ -78,6 +79,8 @@ class FileLayout(Struct, frozen=True):
     about: str
     reader: tuple[tuple[str, str], ...] = ()
     """Arguments of DuckDB's reader, as SQL."""
+    warnings: tuple[str, ...] = ()
+    """What the types of a new table do not keep."""
 
 
 class Reject(Struct, frozen=True):
@@ -110,7 +113,7 @@ class DataFile:
         self._folder = folder
         self._path = str(Path(request.path).expanduser())
         self._text = request.format in _NULLS
-        self._marked = False
+        self._mark = ""
         self._connection = duckdb.connect()
         for setting in (
             f"memory_limit = '{MEMORY}'",
@@ -201,7 +204,7 @@ class DataFile:
                     + ("some lines end in \\r\\n, others in \\n" if mixed else "its rows do not have the same columns"),
                     "give all lines the same ending" if mixed else "name the delimiter, the quote and the escape",
                 ) from None
-            if self._marked:
+            if self._mark:
                 # Bytes are counted in another file.
                 said = re.sub(r" at byte \d+", "", said.replace(self._path, self._request.path))
             said = "\n".join(map(_short, said.split("\n")))
@@ -235,7 +238,38 @@ class DataFile:
         named = dict(reader)
         text = ", ".join(filter(None, [_about(named["delim"]), "header" if found[1] else "no header"]))
         about = f"{'tab-separated text' if form == 'text' and given['delim'] == chr(9) else form}, {text}"
-        return FileLayout(tuple(found[0]), found[1], about, tuple(named.items()))
+        columns = found[0]
+        warnings: list[str] = []
+        if request.create and (doubles := [column.name for column in columns if column.type == "DOUBLE"]):
+            texts = {name: always_quoted(name) for name in doubles}
+            columns, warnings = self._exact(columns, self._texts(named, columns), texts)
+        return FileLayout(tuple(columns), found[1], about, tuple(named.items()), tuple(warnings))
+
+    def _texts(self, reader: Mapping[str, str], columns: Sequence[SourceColumn]) -> str:
+        """SQL for the rows with all values as text."""
+        listed = ", ".join(f"{literal(each.name)}: {literal(TEXT)}" for each in columns)
+        arguments = {name: value for name, value in reader.items() if name not in {"dateformat", "timestampformat"}}
+        arguments |= {"auto_detect": "false", "max_line_size": str(LONGEST_LINE), "columns": f"{{{listed}}}"}
+        given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
+        return f"read_csv({literal(self._path)}, {given}, ignore_errors = true)"
+
+    def _exact(
+        self, columns: Sequence[SourceColumn], rows: str, texts: Mapping[str, str]
+    ) -> tuple[list[SourceColumn], list[str]]:
+        """The columns with DECIMAL where a DOUBLE would change a number; and what no type keeps."""
+        found = inexact(self._connection, rows, texts)
+        made, warnings = [], []
+        for column in columns:
+            needed = found.get(column.name)
+            if needed is not None and needed.decimal:
+                column = SourceColumn(column.name, needed.decimal, needed.decimal)
+            elif needed is not None:
+                warnings.append(
+                    f"{self._request.name}, column {column.name}: some numbers have more digits than DOUBLE keeps; "
+                    "create the table with a VARCHAR column to keep them"
+                )
+            made.append(column)
+        return made, warnings
 
     def _sniffed(
         self, fixed: Sequence[tuple[str, str]], known: Sequence[str]
@@ -293,7 +327,13 @@ class DataFile:
     def _look_at_rows(self) -> FileLayout:
         described = self._connection.execute(f"DESCRIBE FROM {self._rows()}").fetchall()
         columns = [self._column(str(row[0]), str(row[1])) for row in described]
-        return FileLayout(tuple(columns), True, self._request.format)
+        doubles = [column.name for column in columns if column.type == "DOUBLE"]
+        warnings: list[str] = []
+        if doubles and self._request.create and self._request.format == "json" and self._keep_digits():
+            listed = ", ".join(f"{literal(name)}: 'JSON'" for name in doubles)
+            texts = {name: unmarked(f"({always_quoted(name)} ->> '$')", self._mark) for name in doubles}
+            columns, warnings = self._exact(columns, self._rows(f", columns = {{{listed}}}"), texts)
+        return FileLayout(tuple(columns), True, self._request.format, warnings=tuple(warnings))
 
     def _rows(self, columns: str = "") -> str:
         return f"read_{self._request.format}({literal(self._path)}{columns})"
@@ -325,6 +365,7 @@ class DataFile:
         given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
         rows = self._copy(f"SELECT {', '.join(chosen)} FROM read_csv({literal(self._path)}, {given})", path)
         self._check_dates(looked, pairs, path)
+        self._check_range(looked, pairs, path)
         rejects = self._rejects({} if looked.named else {source.name: target.name for source, target in pairs})
         return ConvertedRows(path, rows, rejects, len(rejects))
 
@@ -337,19 +378,30 @@ class DataFile:
                 continue
             if not self._count(f"read_parquet({literal(str(path))}) WHERE {made} LIKE '1900-01-01%'"):
                 continue
-            arguments = named | {"auto_detect": "false", "max_line_size": str(LONGEST_LINE)}
-            arguments["columns"] = (
-                f"{{{', '.join(f'{literal(each.name)}: {literal(TEXT)}' for each in looked.columns)}}}"
-            )
-            for name in ("dateformat", "timestampformat"):
-                arguments.pop(name, None)
-            given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
-            rows = f"read_csv({literal(self._path)}, {given}, ignore_errors = true)"
+            rows = self._texts(named, looked.columns)
             if self._count(f"{rows} WHERE lower(trim({always_quoted(source.name)})) IN {_SPECIAL}"):
                 form = named.get("dateformat") or named["timestampformat"]
                 raise UsageError(
                     f"{self._request.name}, column {source.name}: infinity or epoch among dates of the format {form}",
                     "write the dates as YYYY-MM-DD",
+                )
+
+    def _check_range(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path) -> None:
+        """Raises UsageError for a number that is too large for its column: DuckDB reads it as infinity."""
+        for number, (source, target) in enumerate(pairs):
+            if kind(target.type) is not Kind.FLOAT or target.converted == TEXT:
+                continue
+            if not self._count(f"read_parquet({literal(str(path))}) WHERE isinf(c{number})"):
+                continue
+            text = always_quoted(source.name)
+            found = self._connection.execute(
+                f"SELECT {text} FROM {self._texts(dict(looked.reader), looked.columns)} "
+                f"WHERE {_overflows(text, target.converted)} LIMIT 1"
+            ).fetchone()
+            if found is not None:
+                raise UsageError(
+                    f"{self._request.name}, column {source.name}: {_shown(found[0])} is out of range for {target.type}",
+                    "correct the number, or load it into a column of VARCHAR",
                 )
 
     def _count(self, rows: str) -> int:
@@ -392,7 +444,8 @@ class DataFile:
         if json:
             columns = ", ".join(f"{literal(source.name)}: 'JSON'" for source, _ in pairs)
             read = f", columns = {{{columns}}}"
-            mark = self._keep_digits([target for _, target in pairs])
+            exact = any(each.converted == TEXT or kind(each.type) not in _SHORT for _, each in pairs)
+            mark = self._keep_digits() if exact else self._mark
         for source, target in pairs:
             name = always_quoted(source.name)
             text = f"({name} ->> '$')" if json else name
@@ -400,6 +453,10 @@ class DataFile:
                 name = f"replace({name}::VARCHAR, {literal(mark)}, '')"
             elif mark:
                 text = unmarked(text, mark)
+            texts.append(text)
+            if json and kind(target.type) is Kind.FLOAT and target.converted != TEXT:
+                # Infinity would be taken for the number; this is no number.
+                text = f"CASE WHEN {_overflows(text, target.converted)} THEN '>' || {text} ELSE {text} END"
             value = target.from_text(
                 name if json and is_nested(target.converted) else text, "base64" if json else "hex"
             )
@@ -408,7 +465,6 @@ class DataFile:
             elif not json and source.type == "BLOB" and target.converted == TEXT:
                 value = f"to_base64({name})"
             values.append(value)
-            texts.append(text)
         chosen = [f"{value} AS c{number}" for number, value in enumerate(values)]
         try:
             return ConvertedRows(path, self._copy(f"SELECT {', '.join(chosen)} FROM {self._rows(read)}", path))
@@ -441,18 +497,17 @@ class DataFile:
         rows = self._copy(good, path)
         return ConvertedRows(path, rows, rejects, len(rejects))
 
-    def _keep_digits(self, targets: Sequence[TargetColumn]) -> str:
+    def _keep_digits(self) -> str:
         """Read another file, in which numbers are texts with the mark that is returned; "" if none needs it."""
-        exact = (each for each in targets if each.converted == TEXT or kind(each.type) not in _SHORT)
-        if self._path.endswith(".zst") or next(exact, None) is None:
-            return ""
+        if self._mark or self._path.endswith(".zst"):
+            return self._mark
         mark, path = f"number-{secrets.token_hex(8)}:", self._folder / "digits.json"
         try:
             if not keep_digits(self._path, path, mark):
                 return ""
         except (OSError, EOFError) as error:
             raise UsageError(f"cannot read {self._request.name}: {error}") from None
-        self._path, self._marked = str(path), True
+        self._path, self._mark = str(path), mark
         return mark
 
     def _copy(self, select: str, path: Path) -> int:
@@ -469,6 +524,11 @@ _PARQUET: Final = (
 
 def _numbered(path: Path) -> str:
     return f"read_parquet({literal(str(path))}, file_row_number = true)"
+
+
+def _overflows(text: str, type_: str) -> str:
+    """SQL: whether the text of a number is one that is too large for a type of floating-point numbers."""
+    return f"isinf(TRY_CAST({text} AS {type_})) AND regexp_matches({text}, '[0-9]')"
 
 
 def _bare(option: Any) -> str:

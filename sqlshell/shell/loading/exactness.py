@@ -1,0 +1,71 @@
+"""Numbers that a DOUBLE does not hold as they are written, found before a table is created for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import duckdb
+from msgspec import Struct
+
+from sqlshell.sql.identifiers import always_quoted, literal
+
+DIGITS: Final = 38
+"""The most digits of a DECIMAL."""
+
+_SAFE: Final = 15
+"""Digits that a DOUBLE always holds."""
+_COMPARED: Final = 100
+"""Digits that are compared at most; a DOUBLE that is written with more is not told from another number."""
+
+
+class Inexact(Struct, frozen=True):
+    """What the numbers of a column need: so many digits before and behind the point. With `scientific` some have an
+    exponent, or are infinite or NaN."""
+
+    whole: int
+    places: int
+    scientific: bool
+
+    @property
+    def decimal(self) -> str:
+        """The type that holds all of them; "" for none."""
+        return "" if self.scientific or self.whole + self.places > DIGITS else f"DECIMAL({DIGITS},{self.places})"
+
+
+def inexact(connection: duckdb.DuckDBPyConnection, rows: str, texts: Mapping[str, str]) -> dict[str, Inexact]:
+    """The columns with numbers that a DOUBLE changes. `rows` is SQL for FROM, `texts` has the text of each column.
+
+    A number is unchanged if the DOUBLE, written with as many digits, is the same: 0.1, but also 0.10000000000000001,
+    which is how C and R write all digits of a DOUBLE.
+    """
+    selected = ", ".join(f"trim({text}) AS {always_quoted(name)}" for name, text in texts.items())
+    measured = ", ".join(_measured(always_quoted(name)) for name in texts)
+    found = connection.execute(f"SELECT {measured} FROM (SELECT {selected} FROM {rows})").fetchone() or ()
+    return {
+        name: Inexact(int(whole or 0), int(places or 0), bool(scientific))
+        for name, (lossy, whole, places, scientific) in zip(
+            texts, zip(*(found[at::4] for at in range(4)), strict=True), strict=True
+        )
+        if lossy
+    }
+
+
+def _measured(text: str) -> str:
+    """SQL of four aggregates: whether a DOUBLE changes a value, and the parts of Inexact."""
+    digits = _significant(text)
+    same = f"format('{{:.{{}}e}}', TRY_CAST({text} AS DOUBLE), least(length({digits}), {_COMPARED}) - 1)"
+    lossy = (
+        f"CASE WHEN length({text}) <= {_SAFE} OR NOT isfinite(TRY_CAST({text} AS DOUBLE)) THEN false "
+        f"WHEN length({digits}) <= {_SAFE} THEN false ELSE {_significant(same)} <> {digits} END"
+    )
+    whole = f"length(ltrim(split_part({text}, '.', 1), '+-0'))"
+    return (
+        f"bool_or({lossy}), max({whole}), max(length(split_part({text}, '.', 2))), "
+        f"bool_or(NOT regexp_full_match({text}, {literal('[+-]?[0-9]*[.]?[0-9]*')}))"
+    )
+
+
+def _significant(text: str) -> str:
+    """SQL of the digits of a number, without zeros at both ends."""
+    return f"trim(regexp_replace(regexp_replace({text}, '[eE].*', ''), '[^0-9]', '', 'g'), '0')"

@@ -1,0 +1,32 @@
+"""Which column of a file goes into which column of a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlshell.errors import UsageError
+from sqlshell.origin import Own
+from sqlshell.shell.loading.column_types import TargetColumn
+from sqlshell.shell.loading.matching import matched
+from sqlshell.shell.loading.request import request_of
+from sqlshell.shell.loading.source import FileLayout, SourceColumn
+from sqlshell.sql.analysis.copy_statements import read_copy
+
+TABLE = [TargetColumn("a", "VARCHAR"), TargetColumn("b", "VARCHAR")]
+
+
+@pytest.mark.parametrize(
+    ("table", "names", "said"),
+    [
+        ("t", ("foo", "bar"), "but it has no column of t: foo, bar"),
+        ("t (a, b)", ("foo", "bar"), "but it has no column of t: foo, bar"),
+        ("t (a, b)", ("a", "zz"), "but it does not have all columns of t: a, zz"),
+    ],
+)
+def test_a_first_line_that_may_be_data_is_not_skipped(table: str, names: tuple[str, ...], said: str) -> None:
+    looked = FileLayout(tuple(SourceColumn(name, "VARCHAR", "VARCHAR") for name in names), True, "csv, header")
+    request = request_of(read_copy(f"COPY {table} FROM 'x.csv'", command=True), Own("x.csv"), "x.csv")
+    with pytest.raises(UsageError) as caught:
+        matched(request, looked, TABLE)
+    assert caught.value.message == f"x.csv: the first line is taken for a header, {said}"
+    assert "--with 'HEADER false'" in (caught.value.hint or "")
