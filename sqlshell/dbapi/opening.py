@@ -70,7 +70,7 @@ async def opened(
     endpoint = await asyncio.to_thread(endpoint_of, destination, read_only=policy.read_only)
     try:
         await asyncio.to_thread(endpoint.ready)
-        messages = Messages(Trace(_log.debug, _detail), _log.info, warn)
+        messages = Messages(Trace(_log.debug, _detail), _log.info, _log.info, warn)
         service = service_at(destination, endpoint, messages, StreamLimits)
         service.transport.prefer(ENGINE_TYPES)
         embedded = isinstance(destination.service, LocalService)

@@ -17,6 +17,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.launch.clients import Endpoint, Messages, service_at
 from sqlshell.launch.destination import Destination, RemoteService
+from sqlshell.runtime.background_tasks import in_background
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.connection import Offline
 from sqlshell.shell.front_end import FrontEnd
@@ -50,9 +51,21 @@ def service_of(destination: Destination, endpoint: Endpoint, shared: SharedParts
             options.max_rows or None, options.stream_for or None, shared.interactive or options.allow_gaps
         )
 
+    def announced(text: str) -> None:
+        if not (shared.interactive and in_background()):
+            diagnostics.wait(text)
+        elif not shared.options.quiet:
+            # A line may be being typed.
+            shared.front_end.announce(text)
+
+    def retried(text: str) -> None:
+        # At the prompt nobody waits for background work.
+        if diagnostics.verbose or not (shared.interactive and in_background()):
+            announced(text)
+
     asks = shared.interactive and isinstance(destination.service, RemoteService)
     trace = Trace(diagnostics.say, lambda: diagnostics.verbose, redact)
-    messages = Messages(trace, diagnostics.wait, diagnostics.warn, ask if asks else None)
+    messages = Messages(trace, announced, retried, diagnostics.warn, ask if asks else None)
     service = service_at(destination, endpoint, messages, limits)
     # Tokens of other services, earlier ones too, stay hidden.
     diagnostics.filter(trace.secrets.text)

@@ -77,13 +77,14 @@ def endpoint_of(destination: Destination, token: str = "", *, read_only: bool = 
 
 
 class Messages(Struct, frozen=True):
-    """The receiver of a client's messages: `note` for retries, `warn` for unsafe settings.
+    """The receiver of a client's messages: `retry` for retries, `warn` for unsafe settings, `note` for others.
 
     `ask` returns another token if the service rejects one; without `ask` the rejection is an error.
     """
 
     trace: Trace
     note: Callable[[str], None]
+    retry: Callable[[str], None]
     warn: Callable[[str], None]
     ask: NewToken | None = None
 
@@ -111,7 +112,7 @@ def service_at(
         trace=messages.trace,
         renew=renew if command else None,
         refused=None if command else messages.ask,
-        say=messages.note,
+        say=messages.retry,
         warn=messages.warn,
     )
     return Service(transport, _client(transport, endpoint, destination.settings, messages, limits))

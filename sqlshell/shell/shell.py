@@ -255,6 +255,18 @@ class Shell:
         """Warn that an open transaction is left."""
         self._connections.warn_of_transaction()
 
+    async def finish_prompt(self, *, wait: bool) -> None:
+        """The end of the prompt. Statements that would end with this shell are waited for, until Ctrl-C."""
+        jobs = self._connections.ending_jobs
+        if jobs and wait:
+            many = "1 background statement" if len(jobs) == 1 else f"{len(jobs):,} background statements"
+            self.diagnostics.say(f"waiting for {many} of the local service; Ctrl-C cancels")
+            with contextlib.suppress(Interrupted):
+                await self.interruption.interruptible(self._connections.wait_for_ending_jobs(), "q")
+        for job in self._connections.ending_jobs:
+            self.diagnostics.warn(f"[{job.number}] was canceled, because the local service ends with this shell")
+        self.warn_of_transaction()
+
     async def aclose(self) -> None:
         """Leave: background statements keep running at the service."""
         self._submitter.record(EMPTY)

@@ -177,6 +177,22 @@ def test_a_silent_service_is_not_waited_for_longer(answers: Script) -> None:
     assert caught.value.where.statement_id == (ID if len(answers) > 1 else "")
 
 
+@pytest.mark.parametrize(("sql", "doubt"), [("insert into t values (1)", True), ("select 1", False)])
+def test_a_statement_whose_outcome_cannot_be_looked_up_is_named(sql: str, doubt: bool) -> None:
+    with scripted((202, RUNNING), (200, "break")) as state, pytest.raises(ServiceError) as caught:
+        run(state, sql=sql, network=NetworkOptions(retries=0))
+    assert caught.value.where.statement_id == ID
+    assert ("the statement may have run" in caught.value.hint) is doubt
+
+
+def test_the_statements_behind_one_whose_outcome_is_unknown_are_counted() -> None:
+    both = {"sqlState": "00000", "statementID": ID, "statementIDs": [ID, OTHER], "createdOn": 1}
+    with scripted((200, both), (200, "break")) as state, pytest.raises(ServiceError) as caught:
+        run(state, network=NetworkOptions(retries=0))
+    assert caught.value.where.statement_id == ID
+    assert "the statement and the 1 sent after it may have run" in caught.value.hint
+
+
 def test_partitions_are_tried_again_and_keep_their_order() -> None:
     parts = {"partitionInfo": [{"rowCount": 1}, {"rowCount": 1}]}
     first = done(data=[["1"]], metadata=parts)

@@ -7,9 +7,10 @@ import contextlib
 import secrets
 import time
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sqlshell.client.http.retries import backoff
 from sqlshell.client.http.transport import Response, Transport
@@ -33,6 +34,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import (
     ConnectionBroken,
     ProtocolError,
+    ServiceError,
     ShellError,
     StatementError,
     UsageError,
@@ -89,9 +91,10 @@ class StatementsClient(Struct):
         if isinstance(step, Done):
             yield await self.result(step, context, observer)
             return
-        for statement_id in step.statement_ids:
+        for number, statement_id in enumerate(step.statement_ids, 1):
             observer.statement_id(statement_id)
-            done = await self._wait(await self.look_up(statement_id, context), context, began, observer)
+            with _doubting(submission, statement_id, len(step.statement_ids) - number):
+                done = await self._wait(await self.look_up(statement_id, context), context, began, observer)
             yield await self.result(done, context, observer)
 
     async def fetch(
@@ -215,7 +218,8 @@ class StatementsClient(Struct):
             if isinstance(step, Follow):
                 return step
             try:
-                return await self._wait(step, context, began, observer)
+                with _doubting(submission, step.statement_id if isinstance(step, Poll) else ""):
+                    return await self._wait(step, context, began, observer)
             except StatementError as error:
                 wait, elapsed = backoff(attempt), time.monotonic() - began
                 if not sqlstate.not_ready(error.where.sql_state) or attempt >= network.retries:
@@ -353,6 +357,22 @@ class StatementsClient(Struct):
         except (TimeoutError, ShellError):
             return ""
         return "; ".join(line for line in told[-3:] if line)[:2_000]
+
+
+@contextlib.contextmanager
+def _doubting(submission: Submission, statement_id: str, behind: int = 0) -> Iterator[None]:
+    """Name the statement whose outcome cannot be looked up in the error, and say that it may have run if it writes.
+
+    `behind` is how many statements of the submission follow it. Without an ID there was nothing to look up.
+    """
+    try:
+        yield
+    except ServiceError as error:
+        if statement_id:
+            error.where = replace(error.where, statement_id=statement_id)
+            if not submission.reads_only:
+                mark_uncertain(error, behind)
+        raise
 
 
 def _endless(head: StatementHead) -> bool:

@@ -98,8 +98,9 @@ async def interact(
     try:
         await _context_known(shell, front_end)
         ready()
-        code = await _loop(shell, front_end, prompt, send_request)
-        shell.warn_of_transaction()
+        with restored(front_end.streams), handling_interrupts(prompt.app, shell.interruption.interrupt):
+            code = await _loop(shell, front_end, prompt, send_request)
+            await shell.finish_prompt(wait=code != Exit.INTERRUPTED)
         return code
     finally:
         await front_end.aclose()
@@ -107,46 +108,45 @@ async def interact(
 
 async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[str], send_request: SendRequest) -> Exit:
     interruption, streams = shell.interruption, front_end.streams
-    with restored(streams), handling_interrupts(prompt.app, interruption.interrupt):
-        while True:
-            await _context_known(shell, front_end)
-            if front_end.window is not None:
-                front_end.window.update()
-            prompt.editing_mode = EditingMode.VI if shell.session.options.vi else EditingMode.EMACS
-            interruption.take_pending()
-            try:
-                with _without_garbage_collection():
-                    text = await prompt.prompt_async(default=shell.buffer.recall(), handle_sigint=False)
-                    send, send_request.requested = send_request.requested, False
-            except KeyboardInterrupt:
-                shell.discard_unfinished()
-                if time.monotonic() - interruption.abandoned_at < THIRD_SECONDS:
-                    # The third in a row: the first asked to cancel the statement, the second left it running.
-                    return Exit.INTERRUPTED
-                continue
-            except EOFError:
-                return Exit.DONE
-            if interrupt_typed_ahead(prompt.input, streams.stdin):
-                interruption.postpone()
-            word, pending = bare_word(text), shell.buffer.scanner.pending
-            if word and not pending and word == "help":
-                shell.diagnostics.say(HELP)
-                continue
-            if word and not pending:
-                text = "\\q"
-            elif word and (said := hint(text, shell.buffer.scanner.state)):
-                shell.diagnostics.say(said)
-            continues = await shell.run(Own(text), send=send and not complete(text, shell.buffer.scanner))
-            if not continues:
-                return Exit.DONE
-            if interruption.pending:
-                shell.discard_unfinished()
-            _notify(shell.session, streams)
-            front_end.catalog.use(used_names(text))
-            if changes_catalog(text):
-                front_end.refresh_catalog()
-            else:
-                front_end.context_changed()
+    while True:
+        await _context_known(shell, front_end)
+        if front_end.window is not None:
+            front_end.window.update()
+        prompt.editing_mode = EditingMode.VI if shell.session.options.vi else EditingMode.EMACS
+        interruption.take_pending()
+        try:
+            with _without_garbage_collection():
+                text = await prompt.prompt_async(default=shell.buffer.recall(), handle_sigint=False)
+                send, send_request.requested = send_request.requested, False
+        except KeyboardInterrupt:
+            shell.discard_unfinished()
+            if time.monotonic() - interruption.abandoned_at < THIRD_SECONDS:
+                # The third in a row: the first asked to cancel the statement, the second left it running.
+                return Exit.INTERRUPTED
+            continue
+        except EOFError:
+            return Exit.DONE
+        if interrupt_typed_ahead(prompt.input, streams.stdin):
+            interruption.postpone()
+        word, pending = bare_word(text), shell.buffer.scanner.pending
+        if word and not pending and word == "help":
+            shell.diagnostics.say(HELP)
+            continue
+        if word and not pending:
+            text = "\\q"
+        elif word and (said := hint(text, shell.buffer.scanner.state)):
+            shell.diagnostics.say(said)
+        continues = await shell.run(Own(text), send=send and not complete(text, shell.buffer.scanner))
+        if not continues:
+            return Exit.DONE
+        if interruption.pending:
+            shell.discard_unfinished()
+        _notify(shell.session, streams)
+        front_end.catalog.use(used_names(text))
+        if changes_catalog(text):
+            front_end.refresh_catalog()
+        else:
+            front_end.context_changed()
 
 
 async def _context_known(shell: Shell, front_end: PromptFrontEnd) -> None:

@@ -206,7 +206,7 @@ class Background:
                     return
                 rows = result.row_count if result.columns else None
                 job.rows = rows if rows is not None else result.changed_rows
-                self._journal.record_end(result.statement_id, result.sql_state, result.message)
+                self._journal.record_end(result.statement_id, result.sql_state, result.message, rows)
             took = duration(time.monotonic() - job.began)
             many = f"{rows:,} row{'' if rows == 1 else 's'}, " if rows is not None else ""
             fetch = self._fetch_hint(job) if rows is not None else ""

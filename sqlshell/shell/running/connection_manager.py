@@ -10,7 +10,7 @@ from sqlshell.errors import Exit
 from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.front_end import FrontEnd
-from sqlshell.shell.running.background import Job
+from sqlshell.shell.running.background import Background, Job
 from sqlshell.shell.session import Session, SessionState
 
 
@@ -25,6 +25,20 @@ class ConnectionManager:
         self._diagnostics = diagnostics
         self._exit_code = exit_code
         self._closing_tasks: list[asyncio.Task[None]] = []
+        self._closing: list[Background] = []
+
+    @property
+    def ending_jobs(self) -> list[Job]:
+        """The running background statements of services in this process, which end with the shell."""
+        here = [self._session.state.background] if self._session.embedded else []
+        return [job for background in (*self._closing, *here) for job in background.running_jobs]
+
+    async def wait_for_ending_jobs(self) -> None:
+        """Wait until none of `ending_jobs` is running."""
+        if self._session.embedded:
+            await self._session.state.background.wait_for_all()
+        if self._closing_tasks:
+            await asyncio.wait(self._closing_tasks)
 
     async def use(self, connection: Connection) -> None:
         """Use this connection from now on, and leave the previous one.
@@ -44,6 +58,7 @@ class ConnectionManager:
         if old.connection.embedded and running:
             for job in running:
                 self._note(f"[{job.number}] is still running; it ends with this shell")
+            self._closing.append(old.background)
             self._closing_tasks.append(start_in_background(_close_when_finished(old)))
             return
         try:
@@ -59,10 +74,7 @@ class ConnectionManager:
         """
         session = self._session
         if self._exit_code() != Exit.INTERRUPTED:
-            if session.embedded:
-                await session.state.background.wait_for_all()
-            if self._closing_tasks:
-                await asyncio.wait(self._closing_tasks)
+            await self.wait_for_ending_jobs()
         self.warn_of_transaction()
         return await session.state.background.wait_for_ids()
 

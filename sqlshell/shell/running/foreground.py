@@ -17,7 +17,16 @@ from msgspec.structs import replace
 from sqlshell.client.statements.client import Client, Observer, StatementBatch, Timing, terminate_query
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import Interrupted, ServiceError, ShellError, StatementError, UsageError, WaitTimeout, Where
+from sqlshell.errors import (
+    Interrupted,
+    ServiceError,
+    ShellError,
+    StatementError,
+    UnknownStatement,
+    UsageError,
+    WaitTimeout,
+    Where,
+)
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.output.copy import Consumer
@@ -32,6 +41,7 @@ from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.fetch_command import fetch_command
 from sqlshell.shell.running.submission import LexedSubmission
 from sqlshell.shell.session import Running, Session
+from sqlshell.sql.analysis.kinds import reads_only
 from sqlshell.sql.analysis.lexed import Lexed, Sql
 
 CANCEL_SECONDS = 10.0
@@ -467,11 +477,23 @@ class Foreground:
         if isinstance(error, WaitTimeout) and not error.hint and error.where.statement_id:
             fetch_hint = self._fetch_hint(error.where.statement_id, "shows its result")
             error.hint = f"it is still running; {fetch_hint}" if fetch_hint else ""
+        if self._in_doubt(running, error) and (
+            fetch_hint := self._fetch_hint(running.statement_id, "shows its outcome")
+        ):
+            error.hint = f"{error.hint}\n{fetch_hint}".lstrip()
         if not running.statement_id or not state:
             return
         self._journal.record_end(running.statement_id, state, error.message)
         if not error.where.statement_id:
             error.where = replace(error.where, statement_id=running.statement_id)
+
+    @staticmethod
+    def _in_doubt(running: Running, error: ShellError) -> bool:
+        """Whether a statement that writes may have run, and the service may know more later."""
+        if running.finished or not running.statement_id or not running.submitted_here:
+            return False
+        lost = isinstance(error, ServiceError) and not isinstance(error, UnknownStatement)
+        return lost and not reads_only(running.statement)
 
 
 def _summary(result: Result, rows: int | None, complete: bool, *, rolled_back: bool) -> str:

@@ -4,7 +4,25 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from sqlshell.errors import ConnectionFailed, ServiceError, UnknownStatement
+from sqlshell.origin import Own
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
+from tests.shell.sessions import connection
+
+
+class Held(ScriptedClient):
+    """Statements that it has accepted run until `finish` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.finish = asyncio.Event()
+
+    async def step(self, what: str) -> None:
+        await super().step(what)
+        if what == "wait":
+            await self.finish.wait()
 
 
 def test_a_background_statement_has_a_session_of_its_own_and_is_announced() -> None:
@@ -66,5 +84,80 @@ def test_a_result_that_the_service_does_not_keep_is_kept_here() -> None:
             rows = [row async for batch in result.batches for row in batch.rows]
         assert rows == [["1"], ["2"], ["3"]]
         assert not any(event.startswith("fetch") for event in core.events)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+@pytest.mark.parametrize("left", [False, True])
+def test_the_prompt_waits_for_statements_of_a_service_that_ends_with_it(interrupted: bool, left: bool) -> None:
+    async def work() -> None:
+        core, client = Core(interactive=True), Held()
+        core.environment.targets["b"] = connection(client, label="second", embedded=True)
+        core.environment.targets["c"] = connection(ScriptedClient(name="c-"), label="third")
+        assert await core.shell.run(Own("\\c b\ncreate table t (a int);&"))
+        if left:
+            assert await core.shell.run(Own("\\c c"))
+        ending = asyncio.ensure_future(core.shell.finish_prompt(wait=True))
+        for _ in range(9):
+            await asyncio.sleep(0)
+        assert not ending.done()
+        assert "waiting for 1 background statement of the local service; Ctrl-C cancels\n" in core.err
+        if interrupted:
+            assert core.shell.interruption.interrupt()
+        else:
+            client.finish.set()
+        await ending
+        assert ("[1] finished" in core.err) is not interrupted
+        assert ("warning: [1] was canceled, because the local service ends" in core.err) is interrupted
+        await core.shell.aclose()
+
+    asyncio.run(work())
+
+
+def test_the_prompt_ends_at_once_if_nothing_ends_with_it() -> None:
+    async def work() -> None:
+        core, client = Core(interactive=True), Held()
+        core.environment.targets["b"] = connection(client, label="second")
+        core.environment.targets["c"] = connection(client, label="third", embedded=True)
+        assert await core.shell.run(Own("\\c b\ncreate table t (a int);&"))
+        said = core.err
+        await core.shell.finish_prompt(wait=True)
+        assert core.err == said
+        assert await core.shell.run(Own("\\c c\ncreate table t (a int);&"))
+        await core.shell.finish_prompt(wait=False)
+        assert "waiting for" not in core.err
+        assert "warning: [1] was canceled" in core.err
+        await core.shell.aclose()
+
+    asyncio.run(work())
+
+
+def test_the_rows_of_a_finished_background_statement_are_recorded() -> None:
+    async def work() -> None:
+        core = Core(ScriptedClient({"select 1": Answer(rows=(("1", "2"), ("3",)))}))
+        await core.run("select 1;&\n\\wait\n")
+        assert [entry.rows for entry in core.journal.recent(1)] == [3]
+        await core.shell.aclose()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("sql", "error", "told"),
+    [
+        ("create table t (a int)", ConnectionFailed("refused", "start it"), True),
+        ("create table t (a int)", UnknownStatement("no longer there", "start it"), False),
+        ("select 1", ConnectionFailed("refused", "start it"), False),
+    ],
+)
+def test_a_write_whose_outcome_could_not_be_asked_for_can_be_fetched(sql: str, error: ServiceError, told: bool) -> None:
+    async def work() -> None:
+        core = Core(ScriptedClient({sql: Answer(rows=(), error=error)}), interactive=True)
+        assert await core.shell.run(Own(f"{sql};"))
+        fetched = "; \\fetch id1 shows its outcome" if told else ""
+        assert f"error: {error.message}\nhelp: start it{fetched}\n" in core.err
+        assert core.journal.find("id1")[0].running
+        await core.shell.aclose()
 
     asyncio.run(work())

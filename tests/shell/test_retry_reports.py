@@ -1,0 +1,60 @@
+"""Who sees the retries of a client's requests."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from pathlib import Path
+
+import pytest
+
+from sqlshell.config.values import Config
+from sqlshell.diagnostics import Diagnostics
+from sqlshell.launch.assembly import SharedParts, service_of
+from sqlshell.launch.destination import find_destination
+from sqlshell.launch.endpoint import open_endpoint
+from sqlshell.runtime.background_tasks import start_in_background
+from sqlshell.runtime.streams import Streams
+from sqlshell.shell.front_end import NoProgress
+from sqlshell.shell.records.redaction import SecretFilter
+from sqlshell.shell.scripts.front_end import ScriptFrontEnd
+from sqlshell.shell.session import Options
+
+
+class Prompt(ScriptFrontEnd):
+    """Marks what is printed above the line that is being typed."""
+
+    def announce(self, text: str) -> None:
+        super().announce(f"above: {text}")
+
+
+@pytest.mark.parametrize(
+    ("interactive", "verbose", "background", "said"),
+    [
+        (True, 0, True, ""),
+        (True, 1, True, "above: retrying\n"),
+        (True, 0, False, "retrying\n"),
+        (False, 0, True, "retrying\n"),
+    ],
+)
+def test_retries_of_background_work_do_not_reach_the_line_being_typed(
+    tmp_path: Path, interactive: bool, verbose: int, background: bool, said: str
+) -> None:
+    async def work() -> None:
+        stream = io.StringIO()
+        diagnostics = Diagnostics(stream, verbose=verbose)
+        streams = Streams(io.StringIO(), io.StringIO(), stream)
+        prompt = Prompt(diagnostics, NoProgress())
+        shared = SharedParts(Options(), SecretFilter(), prompt, diagnostics, streams, interactive)
+        config = Config(tmp_path / "config.toml", {})
+        place = find_destination("http://127.0.0.1:9", {}, {}, config, diagnostics.warn)
+        service = service_of(place, open_endpoint(place, streams), shared, str)
+
+        async def request() -> None:
+            service.transport.say("retrying")
+
+        await (start_in_background(request()) if background else request())
+        assert stream.getvalue() == said
+        await service.aclose()
+
+    asyncio.run(work())
