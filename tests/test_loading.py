@@ -431,6 +431,15 @@ def test_rows_are_not_loaded_into_a_database_that_is_lost(program: Program, tmp_
     assert program("import", "t.csv", "--table", "t", "--create", "--dry-run").code == 0
 
 
+def test_the_encoding_is_advised_and_works(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"a,b\n1,K\xf6ln\n")
+    done = program("import", "t.csv", "w.duckdb", "--table", "t", "--create")
+    assert done.code == 1
+    assert "--with ENCODING=latin1" in done.err and "--max-errors" not in done.err
+    assert program("import", "t.csv", "w.duckdb", "--table", "t", "--create", "--with", "ENCODING=latin1").code == 0
+    assert program("w.duckdb", "--format", "csv", "-c", "from t").out == "a,b\n1,Köln\n"
+
+
 def test_a_missing_file_creates_no_database(program: Program, tmp_path: Path) -> None:
     done = program("import", "nofile.csv", "n.duckdb", "--table", "t")
     assert (done.code, done.out) == (2, "")

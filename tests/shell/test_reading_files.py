@@ -102,6 +102,18 @@ def test_files_that_cannot_be_read_are_named_in_one_line(tmp_path: Path, name: s
     assert "\n" not in raised.value.message
 
 
+def test_rows_in_another_encoding_are_told_from_other_bad_rows(tmp_path: Path) -> None:
+    staged = Loaded(tmp_path, "a.csv", b"id,v\n1,K\xf6ln\nx,a\n", id="INTEGER", v="VARCHAR").staged
+    assert [(item.line, item.encoded) for item in staged.rejects] == [(2, True), (3, False)]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_the_encoding_can_be_named_where_the_format_has_it(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="UTF-16") as raised:
+        Loaded(tmp_path, name, "a,b\n".encode("utf-16"), a="INTEGER")
+    assert ("--with ENCODING=utf16" in raised.value.hint) is (name == "a.csv")
+
+
 @pytest.mark.parametrize("pieces", [1 << 20, 7])
 def test_numbers_of_json_keep_their_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
     monkeypatch.setattr(digits, "PIECE", pieces)

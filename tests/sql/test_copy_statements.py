@@ -55,6 +55,8 @@ def test_what_is_copied(
         ("(format = csv, header = true)", {"format": "csv", "header": "true"}),
         ("(max_errors 10, rejects 'r.csv', unknown skip)", {"max_errors": "10", "rejects": "r.csv", "unknown": "skip"}),
         ("(force_quote *, encoding 'UTF8')", {"force_quote": "*", "encoding": "UTF8"}),
+        ("(encoding latin-1, header)", {"encoding": "latin-1", "header": "true"}),
+        ("(encoding=ISO-8859-1)", {"encoding": "ISO-8859-1"}),
         ('(force_quote (a, "B"))', {"force_quote": "a\nB"}),
         ("(allow_quoted_nulls true)", {"allow_quoted_nulls": "true"}),
         ("csv header", {"format": "csv", "header": "true"}),

@@ -133,9 +133,11 @@ class Loader:
         if staged.rejected > request.max_errors:
             where = f"all of them are in {request.rejects}; " if request.rejects else ""
             skip = f"skip {'it' if staged.rejected == 1 else 'them'} (in \\copy: MAX_ERRORS {staged.rejected})"
+            remedy = f"use --max-errors {staged.rejected} to {skip}"
+            if all(item.encoded for item in staged.rejects):
+                remedy = "name the encoding of the file, such as --with ENCODING=latin1 (in \\copy: ENCODING latin1)"
             raise StatementError(
-                f"{count} of {request.name} cannot be loaded:\n{told}{more}",
-                f"{where}nothing was sent; use --max-errors {staged.rejected} to {skip}",
+                f"{count} of {request.name} cannot be loaded:\n{told}{more}", f"{where}nothing was sent; {remedy}"
             )
         kept = f", written to {request.rejects}" if request.rejects else ""
         self._diagnostics.warn(f"{count} of {request.name} skipped{kept}:\n{told}{more}")

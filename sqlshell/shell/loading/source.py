@@ -90,6 +90,8 @@ class Reject(Struct, frozen=True):
     column: str
     error: str
     row: str
+    encoded: bool = False
+    """Whether it is not text in the encoding of the file."""
 
 
 class ConvertedRows(Struct, frozen=True):
@@ -154,9 +156,9 @@ class DataFile:
         if self._path.lower().endswith(".zst") and ends_too_early(Path(self._path)):
             raise UsageError(f"cannot read {request.name}: {ENDS_TOO_EARLY}")
         if head.startswith(_UTF16) and not request.encoding and request.format != "parquet":
-            raise UsageError(
-                f"{request.name} is UTF-16, not UTF-8", "convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE"
-            )
+            convert = "convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE"
+            named = "use --with ENCODING=utf16 (in \\copy: ENCODING utf16), or " if self._text else ""
+            raise UsageError(f"{request.name} is UTF-16, not UTF-8", named + convert)
 
     def stage(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], most: int) -> ConvertedRows:
         """Convert all rows; up to `most` bad rows are skipped. The values are those of `pairs`, in their order."""
@@ -412,12 +414,13 @@ class DataFile:
         """The bad rows, each once, with the lines that they begin in; `names` are those that columns go by."""
         found = self._connection.execute(
             "SELECT line_byte_position, min(line), arg_min(column_name, column_idx), "
-            "arg_min(error_message, column_idx), any_value(csv_line) FROM reject_errors "
+            "arg_min(error_message, column_idx), any_value(csv_line), bool_or(error_type = 'INVALID ENCODING') "
+            "FROM reject_errors "
             "GROUP BY line_byte_position ORDER BY line_byte_position"
         ).fetchall()
         lines = self._lines([int(row[0]) for row in found])
         return tuple(
-            Reject(line or int(row[1]), names.get(row[2], row[2] or ""), _said(row[3]), row[4] or "")
+            Reject(line or int(row[1]), names.get(row[2], row[2] or ""), _said(row[3]), row[4] or "", bool(row[5]))
             for line, row in zip(lines, found, strict=True)
         )
 

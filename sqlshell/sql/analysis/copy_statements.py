@@ -210,7 +210,16 @@ class _Reader:
         self.next("a value")
         if value.text == "(":
             self._closing()
-        _set(given, name, _value(value), named.text)
+        _set(given, name, self._encoding(value) if name == "encoding" else _value(value), named.text)
+
+    def _encoding(self, first: Token) -> str:
+        """The name of an encoding, which may be several tokens without quotes, as latin-1 is."""
+        if first.kind == "string":
+            return _value(first)
+        last = first
+        while (token := self.peek()) is not None and token.start == last.end and token.text not in {",", ")"}:
+            last = self.next("a value")
+        return self._text[first.start : last.end]
 
     def _old_option(self, given: dict[str, str]) -> None:
         """One of the options that psql took before there were parentheses."""

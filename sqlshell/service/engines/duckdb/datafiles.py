@@ -101,7 +101,7 @@ def explained(message: str, *, store: bool = False) -> str:
         if "unicode" in cause:
             return (
                 f"{where}: {ENCODING}; read it with its encoding, such as"
-                f" from read_csv({literal(file)}, encoding = 'latin-1'), or {CONVERT}"
+                f" from read_csv({literal(file)}, encoding = 'latin-1') or 'utf-16', or {CONVERT}"
             )
         if counts := _COLUMNS.match(cause):
             cause = f"expected {counts[1]} columns, found {counts[2]}"
