@@ -19,7 +19,8 @@ from sqlshell.output.text.display_format import (
     locale_grouping,
     with_digit_groups,
 )
-from sqlshell.output.writer import Summary, Writer, WriterOptions
+from sqlshell.output.text.shortening import cut_painted
+from sqlshell.output.writer import Role, Screen, Summary, Writer, WriterOptions
 from sqlshell.output.writers.fitting import AutoWriter, FoldWriter, table_width
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Column, Rows
@@ -111,6 +112,54 @@ def test_long_cells_are_shortened_and_counted() -> None:
     assert "a long text |" in text
     assert "a lon…" in text.splitlines()[4]
     assert writer.shortened == 2
+
+
+def test_a_value_that_the_table_cuts_again_is_counted_once() -> None:
+    table = AutoWriter(WriterOptions(screen=Screen(40, cuts=True)), 40)
+    writer = DisplayWriter(table, DisplayFormat(width=60, words=True))
+    text = written(writer, [Column("t"), Column("n", "BIGINT")], [["long " * 20, "1"], ["long " * 9, "2"], ["x", "3"]])
+    assert text.count("…") == 2
+    assert writer.shortened + table.shortened == 2
+
+
+def test_only_records_may_be_wrapped() -> None:
+    rows: Rows = [["x" * 60, "1"]]
+    columns = [Column("t"), Column("n", "BIGINT")]
+    for width, wraps in ((40, True), (80, False)):
+        for screen in (Screen(width), None):
+            writer = AutoWriter(WriterOptions(screen=screen), width)
+            written(writer, columns, rows)
+            assert writer.wraps is wraps
+
+
+def test_changed_cells_of_records_are_marked() -> None:
+    def paint(text: str, role: Role) -> str:
+        return f"\x1b[7m{text}\x1b[0m" if role == "changed" else text
+
+    columns = [Column(f"c{at}") for at in range(3)]
+    options = WriterOptions(paint=paint, changed=frozenset({(0, 1)}), screen=Screen(40))
+    one = written(AutoWriter(options, 40), columns, [["x" * 20, "y" * 20, "z" * 20]])
+    assert "RECORD 1" in one
+    assert one.count("\x1b[7m") == 1
+    assert f"c1 │ \x1b[7m{'y' * 20}\x1b[0m\n" in one
+    two = written(AutoWriter(options, 40), columns, [[each * 8 for each in row] for row in ("xyz", "uvw")])
+    assert "\x1b[7myyyyyyyy" in two
+    assert two.count("\x1b[7m") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("abcdef", "abcdef"),
+        ("abcdefg", "abcde…"),
+        ("\x1b[1mabc\x1b[0mdef", "\x1b[1mabc\x1b[0mdef"),
+        ("\x1b[1mabc\x1b[0mdefg", "\x1b[1mabc\x1b[0mde\x1b[0m…"),
+        ("\x1b[1mabcdef\x1b[0mg", "\x1b[1mabcde\x1b[0m…"),
+        ("日本語日", "日本…"),
+    ],
+)
+def test_a_line_with_colors_is_cut_at_the_edge(line: str, expected: str) -> None:
+    assert cut_painted(line, 6) == expected
 
 
 @pytest.mark.parametrize(

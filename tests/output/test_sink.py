@@ -119,6 +119,21 @@ def test_a_table_wider_than_the_screen_goes_through_the_pager(
     assert (stream.getvalue() == b"") is paged
 
 
+@pytest.mark.parametrize(("width", "paged"), [(80 * 21, False), (80 * 21 + 1, True)])
+def test_records_with_long_values_are_wrapped_if_they_fit_the_screen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, paged: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
+    stream = io.BytesIO()
+    sink = ScreenSink(stream, f"cat > '{tmp_path}/paged'", sys.stdin, sideways=True)
+    sink.freeze(lambda: (0, 0), lambda: True)
+    sink.write(b"-[ RECORD 1 ]\n" + b"c" * width + b"\n")
+    sink.close()
+    assert tmp_path.joinpath("paged").exists() is paged
+    assert (stream.getvalue() == b"") is paged
+
+
 def test_a_pager_that_is_quit() -> None:
     sink = ScreenSink(io.BytesIO(), "head -n 1 > /dev/null", sys.stdin)
     with pytest.raises(OutputClosed):

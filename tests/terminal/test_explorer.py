@@ -236,6 +236,18 @@ def test_watch_redraws_and_marks(tmp_path: Path) -> None:
     terminal.close()
 
 
+def test_watch_shows_a_wide_table_as_records(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q", env={"TERM": "xterm-256color"}, rows=24, columns=80)
+    terminal.prompt()
+    terminal.enter(
+        "select 1 as a, repeat('x', 66) as t, 123456789012 as n, 'seen' as m, repeat('y', 99) as u \\watch 30"
+    )
+    assert "│ 123456789012\n" in terminal.wait(f"│ {'y' * 75}…")
+    terminal.type("\x03")
+    terminal.prompt()
+    terminal.close()
+
+
 def test_ctrl_c_leaves_watch_quietly_while_its_statement_runs(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q", "work.duckdb")
     terminal.prompt()

@@ -175,7 +175,7 @@ def test_the_embedded_service_stops_at_the_row_limit(opened: Open) -> None:
     terminal.enter("select range as i from range(30000);")
     shown = terminal.wait("rowlimit")
     assert "9999 |" in shown
-    terminal.wait("10,000 rows (stopped at the row limit)")
+    terminal.wait("10,000 rows ·")
     terminal.prompt()
     terminal.enter("\\browse")
     terminal.wait("row 1 of 10,000 │ only the first 10,000 rows")

@@ -43,7 +43,8 @@ NEW_PIPE = 1 << 14
 class ScreenSink:
     """Holds output back until it is taller than the screen, then starts the pager `command`, "" for the default.
 
-    With `sideways`, a line that is wider than the screen starts it too, because its rest is reached by scrolling.
+    With `sideways`, a line that is wider than the screen starts it too, because its rest is reached by scrolling,
+    unless the writer says that it may be wrapped.
 
     Without `less`, or if the pager cannot be started, the output is printed. While the pager runs, it receives Ctrl-C;
     when it exits, writing raises OutputClosed. Must be used in the main thread, except for write() and finish() while
@@ -65,6 +66,7 @@ class ScreenSink:
         self._browse: Callable[[], Awaitable[None]] | None = None
         self._key: PagerKey | None = None
         self._frozen: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        self._wraps: Callable[[], bool] = lambda: False
         self.waited = 0.0
         """Seconds that the pager was open."""
 
@@ -82,9 +84,10 @@ class ScreenSink:
     def closed(self) -> bool:
         return self._pager is not None and self._pager.ended
 
-    def freeze(self, frozen: Callable[[], tuple[int, int]]) -> None:
-        """Keep lines and cells at the edges in view, if the pager can: `frozen` says how many once they are known."""
-        self._frozen = frozen
+    def freeze(self, frozen: Callable[[], tuple[int, int]], wraps: Callable[[], bool] = lambda: False) -> None:
+        """Keep lines and cells at the edges in view, if the pager can: `frozen` says how many once they are known, and
+        `wraps` whether wide lines may be wrapped."""
+        self._frozen, self._wraps = frozen, wraps
 
     def offer(self, browse: Callable[[], Awaitable[None]]) -> None:
         """Give the default pager a key that waits for `browse`, which has the terminal meanwhile, in the event loop."""
@@ -103,7 +106,7 @@ class ScreenSink:
             tall = lines >= size.lines - 1
             shown = screen_lines(self._held, size.columns, size.lines)
             wraps = is_wider(self._held, size.columns)
-            if tall or shown >= size.lines - 1 or (wraps and self._sideways):
+            if tall or shown >= size.lines - 1 or (wraps and self._sideways and not self._wraps()):
                 self._start(self._with_header(wraps=wraps, tall=tall))
 
     def finish(self) -> None:

@@ -73,6 +73,10 @@ class HexWriter:
     def frozen(self) -> tuple[int, int]:
         return getattr(self._writer, "frozen", (0, 0))
 
+    @property
+    def wraps(self) -> bool:
+        return getattr(self._writer, "wraps", False)
+
     def settle(self) -> Iterable[bytes]:
         return self._writer.settle()
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from sqlshell.interface.types import base
 from sqlshell.output.text.nesting import is_nested, over_lines
-from sqlshell.output.text.shortening import cut, cut_line
+from sqlshell.output.text.shortening import Shortened, cut, cut_line
 from sqlshell.output.writer import LineWriter, Summary, Writer, has_lines
 from sqlshell.result import Batch, Column, StoredColumn
 
@@ -125,8 +125,10 @@ class DisplayWriter:
         text = (
             cut(value, width) if self._shape.words else "\n".join(cut_line(line, width) for line in value.split("\n"))
         )
-        self.shortened += text != value
-        return text
+        if text == value:
+            return value
+        self.shortened += 1
+        return Shortened(text)
 
 
 class DisplayLineWriter(DisplayWriter):

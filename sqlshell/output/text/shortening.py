@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from sqlshell.output.text.cells import cells
+
+_PAINT: Final = re.compile(r"(\x1b\[[0-9;]*m)")
+
+
+class Shortened(str):
+    """A value of which a part was left out, so that it is counted once even if a table leaves out more of it."""
+
+    __slots__ = ()
 
 
 def cut(text: str, width: int, ellipsis: str = "…") -> str:
@@ -18,6 +29,21 @@ def cut_line(line: str, width: int) -> str:
     if len(line) * 2 <= width or cells(line) <= width:
         return line
     return f"{_first_cells(line, width - 1)}…"
+
+
+def cut_painted(line: str, width: int, ellipsis: str = "…") -> str:
+    """A line with colors, cut to `width` cells; the same object if it fits."""
+    parts = _PAINT.split(line)
+    # Every second part is a color.
+    if cells("".join(parts[::2])) <= width:
+        return line
+    left = width - len(ellipsis)
+    for at in range(0, len(parts), 2):
+        kept = _first_cells(parts[at], left)
+        if kept != parts[at]:
+            return "".join([*parts[:at], kept, "\x1b[0m" if at else "", ellipsis])
+        left -= cells(kept)
+    return line
 
 
 def first_lines(text: str, most: int, ellipsis: str = "…") -> str:

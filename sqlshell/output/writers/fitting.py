@@ -77,6 +77,11 @@ class AutoWriter:
     def frozen(self) -> tuple[int, int]:
         return getattr(self._chosen, "frozen", (0, 0))
 
+    @property
+    def wraps(self) -> bool:
+        """Whether lines that are too wide need not be scrolled to: those of records can be read wrapped."""
+        return isinstance(self._chosen, VerticalWriter | ScreenRecordWriter)
+
     def _fitting(self) -> Writer | None:
         """A table that fits, if there is one."""
         screen = self._options.screen

@@ -24,6 +24,7 @@ class ScreenRecordWriter:
         self._line, self._bar, self._tee = "─│┬" if screen.unicode else "-|+"
         self._colors = ValueColors(options.paint, self._bar)
         self._numbered = options.header
+        self._changed = options.changed
         self._most = screen.width - 1
         self._columns: Sequence[Column] = ()
         self._roles: list[Role | None] = []
@@ -53,10 +54,8 @@ class ScreenRecordWriter:
             # The rules are as wide as the values of the first rows, within the screen.
             self._rule = min(max(24, self._width + 4 + max(text.width for text in texts)), self._most)
         drawn = [
-            self._column(name, values, text.texts, column, role)
-            for name, values, text, column, role in zip(
-                self._names, columns, texts, self._columns, self._roles, strict=True
-            )
+            self._column(number, values, text.texts)
+            for number, (values, text) in enumerate(zip(columns, texts, strict=True))
         ]
         first = self._count + 1
         self._count += len(batch.rows)
@@ -80,10 +79,15 @@ class ScreenRecordWriter:
             before = before.ljust(self._width + 1, self._line) + self._tee
         return self._colors.painted(before.ljust(self._rule, self._line), "border")
 
-    def _column(self, name: str, values: Values, texts: Sequence[str], column: Column, role: Role | None) -> list[str]:
+    def _column(self, number: int, values: Values, texts: Sequence[str]) -> list[str]:
+        name, column, role = self._names[number], self._columns[number], self._roles[number]
         bar = self._colors.painted(self._bar, "border")
         blank = f"\n{' ' * self._width} {bar} "
-        return [
+        lines = [
             f"{name} {bar} {blank.join(self._colors.value(line, value, column, role) for line in text.split(chr(10)))}"
             for text, value in zip(texts, values, strict=True)
         ]
+        for row in [row for row, at in self._changed if at == number and row < len(lines)]:
+            marked = (self._colors.painted(line, "changed") for line in texts[row].split("\n"))
+            lines[row] = f"{name} {bar} {blank.join(marked)}"
+        return lines

@@ -10,7 +10,7 @@ from msgspec import Struct
 from sqlshell.interface.types import Kind
 from sqlshell.output.text.cells import cells, lines_of, printable
 from sqlshell.output.text.nesting import TALLEST, is_nested, over_lines
-from sqlshell.output.text.shortening import cut, first_lines
+from sqlshell.output.text.shortening import Shortened, cut, first_lines
 from sqlshell.output.text.type_names import fitting_type, short_type, whole_types
 from sqlshell.output.text.value_colors import BAR, RESET, UNGROUPED, ValueColors, role_of, whole_digits
 from sqlshell.output.writer import Role, Screen, Summary, WriterOptions
@@ -126,7 +126,9 @@ class ScreenTableWriter:
         ]
         if nested:
             short = [value and first_lines(value, TALLEST, self._ellipsis) for value in short]
-        self.shortened += sum(one is not other for one, other in zip(short, values, strict=True))
+        self.shortened += sum(
+            one is not other and not isinstance(other, Shortened) for one, other in zip(short, values, strict=True)
+        )
         return short
 
     def _measured(self, columns: Sequence[Drawn]) -> list[_Layout]:

@@ -33,6 +33,7 @@ class TransposedWriter:
         heads = ["column", "type"][: len(self._names)]
         self._titles = [*heads, *(f"row {number}" for number in range(1, len(rows) + 1))]
         self._columns, self._rows = columns, rows
+        self._changed = options.changed
         texts = [column_text(values, null).texts for values in zip(*rows, strict=True)]
         lines = [[lines_of(text) for text in column] for column in texts]
         values = [max((cells(line) for column in lines for line in column[row]), default=0) for row in range(len(rows))]
@@ -89,7 +90,10 @@ class TransposedWriter:
             for head, width, kind in zip(heads, self._widths, ("header", "dim"), strict=False):
                 text = justify(head if at == 0 else "", width, "left")
                 parts.append(self._colors.painted(text, "header" if kind == "header" else "dim"))
-            for value, drawn, width in zip(values, lines, self._widths[len(heads) :], strict=True):
+            for row, (value, drawn, width) in enumerate(zip(values, lines, self._widths[len(heads) :], strict=True)):
                 text = justify(drawn[at] if at < len(drawn) else "", width, "left")
-                parts.append(self._colors.value(text, value, column, role))
+                marked = (row, number) in self._changed
+                parts.append(
+                    self._colors.painted(text, "changed") if marked else self._colors.value(text, value, column, role)
+                )
             yield parts

@@ -234,7 +234,8 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         if completer.searching:
             return Typing.SEARCH
         if buffer.complete_state is not None:
-            return Typing.MENU
+            # Without one, Enter does what it does without the menu.
+            return Typing.MENU if buffer.complete_state.current_completion is None else Typing.CHOSEN
         if not text and not shell.buffer.scanner.pending:
             return Typing.NOTHING
         if suggestion is not None and suggestion.text and buffer.document.is_cursor_at_the_end:

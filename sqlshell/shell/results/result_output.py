@@ -182,7 +182,7 @@ class ResultOutput:
         writer_options = self._writer_options(paint, expanded, terminal=sink.terminal)
         if form is not None:
             writer_options = form.options(writer_options)
-        writer = self._writer(format_, writer_options, sink, expanded=expanded)
+        writer = self._writer(format_, writer_options, terminal=sink.terminal)
         if result.endless is not None and format_.name == "table" and live(self._session, sink):
             from sqlshell.output.sinks.live import LiveTableWriter
 
@@ -190,7 +190,7 @@ class ResultOutput:
         drawn = writer
         writer = self._with_display_format(writer, format_, result.columns, screen=writer_options.screen is not None)
         if (freeze := getattr(sink, "freeze", None)) is not None:
-            freeze(lambda: getattr(drawn, "frozen", (0, 0)))
+            freeze(lambda: getattr(drawn, "frozen", (0, 0)), lambda: getattr(drawn, "wraps", False))
         if (offer := getattr(sink, "offer", None)) is not None and self._reopens(result):
             offer(partial(self._browse, result.statement_id))
         if self._copies:
@@ -356,11 +356,12 @@ class ResultOutput:
         return self._redirected or self._screen(True, False)
 
     def rendered_table(self, columns: Sequence[Column], rows: Rows, changed: frozenset[tuple[int, int]]) -> str:
-        """A table as text, with the cells of `changed` (row, column) highlighted."""
+        """A table as text, with the cells of `changed` (row, column) highlighted; records if it is too wide."""
         format_ = self._format(expanded=False, by_extension=None)
         format_ = format_ if format_.audience == "people" else format_named("table")
         options = self._writer_options(self._front_end.paint or _reversed, terminal=True)
-        writer = format_.factory(replace(options, changed=changed))
+        writer = self._writer(format_, replace(options, changed=changed), terminal=True)
+        writer = self._with_display_format(writer, format_, columns, screen=options.screen is not None)
         batch = Batch(len(columns), rows=rows)
         summary = Summary(len(rows), True)
         chunks = [*writer.begin(columns), *writer.write(batch), *writer.end(summary)]
@@ -395,10 +396,10 @@ class ResultOutput:
         if sink is not None:
             sink.abort()
 
-    def _writer(self, format_: Format, writer_options: WriterOptions, sink: Sink, *, expanded: bool) -> Writer:
+    def _writer(self, format_: Format, writer_options: WriterOptions, *, terminal: bool) -> Writer:
         """The writer of a format; for a terminal, tables that are too wide are converted according to the options."""
         options = self._session.options
-        if format_.name == "table" and sink.terminal and (options.expanded == "auto" or options.wide == "fold"):
+        if format_.name == "table" and terminal and (options.expanded == "auto" or options.wide == "fold"):
             from sqlshell.output.text.binary import HexWriter
             from sqlshell.output.writers.fitting import AutoWriter, FoldWriter
 

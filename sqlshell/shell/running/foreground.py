@@ -505,5 +505,6 @@ def _summary(result: Result, rows: int | None, complete: bool, *, rolled_back: b
         return label + (result.message or "done")
     counted = f"{label}{rows:,} row{'' if rows == 1 else 's'}"
     if result.limited and (complete or rows == result.row_count):
-        return f"{counted} (stopped at the row limit)"
+        # Its message, if it has one, is a warning above.
+        return counted if result.message else f"{counted} (stopped at the row limit)"
     return counted if complete else f"{counted} read (stopped early)"

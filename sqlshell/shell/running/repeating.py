@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Sequence
 
@@ -10,6 +11,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result, Rows
+from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.effects import Repeat
 from sqlshell.shell.parts import Parts
 from sqlshell.shell.results.result_output import ResultOutput, live
@@ -121,12 +123,17 @@ class _View:
     def _draw(self, lines: Sequence[str]) -> None:
         import shutil
 
-        height = max(3, shutil.get_terminal_size().lines - 1)
+        from sqlshell.output.text.shortening import cut_painted
+
+        columns, rows = shutil.get_terminal_size()
+        height = max(3, rows - 1)
+        more = "…" if shows_unicode(os.environ) else "..."
         if len(lines) > height:
-            lines = [*lines[: height - 1], f"… {len(lines) - height + 1} more lines"]
+            lines = [*lines[: height - 1], f"{more} {len(lines) - height + 1} more lines"]
+        lines = [cut_painted(line, columns, more) for line in lines]
         up = f"\x1b[{self._lines}A" if self._lines else ""
         self._lines = len(lines)
-        # Without wrapping: the terminal cuts off what is too wide.
+        # Without wrapping, in case the terminal draws a character wider: a second line would be left behind.
         self._result_output.draw(f"\x1b[?7l{up}\r\x1b[J" + "\r\n".join(lines) + "\r\n\x1b[?7h")
 
 

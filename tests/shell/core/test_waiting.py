@@ -109,6 +109,11 @@ def test_the_number_of_changed_rows_is_a_variable(tag: str, count: str) -> None:
             {"interactive": True},
             "2 rows (stopped at the row limit)\n",
         ),
+        (
+            rows(2, sql_state="01R01", row_counts=[2], message="stopped after 2 rows"),
+            {"interactive": True},
+            "stopped after 2 rows; \\pset rowlimit 0 shows all\n2 rows\n",
+        ),
         (nothing("INSERT 5"), {"interactive": True}, "INSERT 5\n"),
         (nothing(""), {"interactive": True}, "done\n"),
         (rows(2), {}, ""),

@@ -23,12 +23,14 @@ class Typing(Enum):
     COMPLETE = "a text that Enter runs"
     SUGGESTED = "a text with a suggestion behind it"
     MENU = "an open completion menu"
+    CHOSEN = "an item chosen in the completion menu"
     SEARCH = "a search of the history"
 
 
 _KEYS = {
     Typing.SEARCH: (("^R", "older"), ("Enter", "takes it"), ("Esc", "cancels")),
-    Typing.MENU: (("Tab", "next"), ("Enter", "takes it"), ("F2", "no menu")),
+    Typing.MENU: (("Tab", "next"), ("F2", "no menu")),
+    Typing.CHOSEN: (("Tab", "next"), ("Enter", "takes it"), ("F2", "no menu")),
     Typing.SUGGESTED: (("→", "takes the suggestion"), ("Ctrl-→", "one word")),
     Typing.UNFINISHED: (("Enter", "new line"), ("Alt-Enter", "sends"), ("^C", "discards")),
     Typing.COMPLETE: (("Enter", "runs"), ("^X ^F", "formats"), ("^X ^E", "editor")),
