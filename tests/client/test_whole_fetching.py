@@ -293,7 +293,7 @@ def test_a_secret_in_the_file_is_not_written(file: bytes) -> None:
 def test_a_format_for_people_reads_partitions(file: bytes) -> None:
     sink = Kept()
     with serving(file) as service:
-        assert export(service, sink, "table") == PART * PARTS
+        assert export(service, sink, "vertical") == PART * PARTS
     assert "file" not in service.asked
 
 
