@@ -117,7 +117,8 @@ class Resumer:
             and session.ended is not None
             and session.ended.answered is not None
         )
-        if not step.n or (error is not None and not answered and outcome_unknown(error)):
+        arrived = statement is not None and session.ended is not None and bool(session.ended.statement_id)
+        if not step.n or (error is not None and not answered and outcome_unknown(error, arrived=arrived)):
             return
         state = error.where.sql_state if error is not None else sqlstate.DONE
         # A statement whose rows could not be written has run nevertheless; only one that reads runs again for them.

@@ -175,6 +175,13 @@ def test_ctrl_c_stops_waiting_for_a_statement_of_the_earlier_run(run: Run) -> No
     assert run.sent == ["insert 2"]
 
 
+def test_a_statement_whose_outcome_could_not_be_looked_up_is_not_taken_for_failed(run: Run) -> None:
+    script = "insert 1;\ninsert 2;\n"
+    run(script, {"insert 1": Answer(rows=(), error=ConnectionFailed("refused"))})
+    assert run(script, resume=True, before=lambda core: _reporting(core, "00000")) == Exit.DONE
+    assert run.sent == ["insert 2"]
+
+
 @pytest.mark.parametrize("unknown", ["", "skip", "send"])
 def test_a_service_that_cannot_be_asked_decides_nothing(run: Run, unknown: Unknown) -> None:
     async def unreachable(*_: object) -> tuple[str, str]:
