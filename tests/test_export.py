@@ -153,3 +153,11 @@ def test_only_statements_with_rows_are_sent(program: Program, tmp_path: Path) ->
     done = program("t.db", stdin="drop table t\n\\export b.csv\n")
     assert (done.code, done.err.partition("\n")[0]) == (2, "<stdin>:1: error: \\export: DROP TABLE is not a query")
     assert program("t.db", "--format", "csv", "-c", "select i from t").out == "i\n7\n"
+
+
+def test_a_table_is_named_as_in_sql(program: Program, tmp_path: Path) -> None:
+    program("w.duckdb", "-c", 'create table "no such" as select 1 as a')
+    done = program("export", "w.duckdb", "--table", "no such", "-o", "a.csv")
+    assert (done.code, "--table 'no such' is not the name of a table" in done.err) == (2, True)
+    assert program("export", "w.duckdb", "--table", 'main."no such"', "-o", "a.csv").code == 0
+    assert (tmp_path / "a.csv").read_text() == "a\n1\n"

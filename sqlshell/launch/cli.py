@@ -525,6 +525,8 @@ def _export(target: str | None, query: str | None, table: str | None, output: st
     from sqlshell.sql.script.items import Statement
     from sqlshell.sql.script.splitting import split
 
+    if table is not None:
+        _check_name(table)
     items = split(query if query is not None else f"SELECT * FROM {table}")
     if len(items) != 1 or not isinstance(items[0], Statement):
         raise UsageError("export requires exactly one statement", "omit backslash commands and other statements")
@@ -532,6 +534,22 @@ def _export(target: str | None, query: str | None, table: str | None, output: st
     # On a line of its own: the statement may end in a comment.
     command = f"{items[0].text}\n\\export {_quoted_argument(output)}{' resume' if resume else ''}"
     return _run(target, [("command", command)], "", given)
+
+
+def _check_name(table: str) -> None:
+    """Raises UsageError for what is no name: the second word of `no such` would be an alias."""
+    from sqlshell.sql.analysis.lexed import lexed
+
+    found = list(lexed(table).tokens)
+    names, dots = found[::2], found[1::2]
+    if (
+        len(found) % 2 == 0
+        or any(each.kind not in {"word", "name"} for each in names)
+        or any(each.text != "." for each in dots)
+    ):
+        raise UsageError(
+            f"--table {table!r} is not the name of a table", "quote a name with spaces: '\"no such\"'; or use --query"
+        )
 
 
 def _literal(text: str) -> str:

@@ -72,6 +72,14 @@ def test_long_lines_are_cut_around_the_mark() -> None:
         ('column "zzz" not found', ["customer_id"], ""),
         ('relation "x" does not exist. Did you mean "y"?', ["xx", "y"], ""),
         ("relation 'orders' does not exist", ["orders"], ""),
+        ('Table with name t does not exist!\nDid you mean "pg_tables"?', ["pg_type"], ""),
+        (
+            'Table with name tabl does not exist!\nDid you mean "pg_tables"?',
+            ["table", "pg_tabl"],
+            'did you mean "table"?',
+        ),
+        ('Table with name ordrs does not exist!\nDid you mean "orders"?', [], 'did you mean "orders"?'),
+        ('Table with name pg_tabels does not exist!\nDid you mean "pg_tables"?', [], 'did you mean "pg_tables"?'),
     ],
 )
 def test_the_nearest_names(message: str, known: list[str], expected: str) -> None:

@@ -28,6 +28,9 @@ _CANDIDATES = re.compile(r"\n^Candidate bindings:[: ]*(.*)$", re.M)
 _NAMED = re.compile(r'"((?:[^"]|"")+)"')
 _ASKED = re.compile(r"\n^Did you mean (.+?)\?*$", re.M)
 
+_SYSTEM = re.compile(r'"?(?:pg_|duckdb_|sqlite_|pragma_|information_schema\b)', re.I)
+"""Names of the catalog's own views, which few users look for."""
+
 
 class Cause(Struct, frozen=True):
     """A service's message: `words` say what is wrong, `asked` is the name that it suggests as written, and `candidates`
@@ -81,20 +84,23 @@ def suggested(error: ShellError, known: Iterable[str]) -> str:
     there are none.
     """
     found = cause(error.message)
-    if found.asked:
+    unknown = [next(part for part in match.groups() if part) for match in QUOTED.finditer(found.words)]
+    system = any(_SYSTEM.match(name) for name in unknown)
+    if found.asked and (system or not _SYSTEM.match(found.asked)):
         return f"did you mean {found.asked}?"
     if found.candidates:
         columns = [name.rpartition(".")[2] for name in found.candidates]
-        for match in QUOTED.finditer(found.words):
-            if near := nearest(next(part for part in match.groups() if part), columns):
+        for name in unknown:
+            if near := nearest(name, columns):
                 return f"did you mean {_quoted(near)[0]}?"
         return f"candidates: {', '.join(_quoted(found.candidates))}"
-    if not sqlstate.is_not_found(error.where.sql_state) or "did you mean" in (error.message + error.hint).lower():
+    if not sqlstate.is_not_found(error.where.sql_state) or "did you mean" in (found.words + error.hint).lower():
         return ""
-    names = list(known)
+    # DuckDB finds a view of its own for every short name.
+    names = [name for name in known if system or not _SYSTEM.match(name)]
     low = {name.lower() for name in names}
-    for match in QUOTED.finditer(error.message):
-        wanted = next(part for part in match.groups() if part).rpartition(".")[2].lower()
+    for name in unknown:
+        wanted = name.rpartition(".")[2].lower()
         if wanted in low:
             continue
         near = nearest(wanted, names, 3, 0.7)
