@@ -110,6 +110,7 @@ LOOKED = {
     "\\d+ rich": ("View definition", "WHERE (id > 1)"),
     "\\dt+ cust*": ("database,schema,name,type,rows,comment", "main,customer,table,0,who buys"),
     "\\dv+ r*": ("main,rich,view",),
+    "\\dn": ("name,is_default,owner", "main,true,"),
     "\\dseq": ("main,numbers,sequence",),
     "\\di": ("main,by_total,bought", "main,once,bought"),
     "\\di+ once": ("CREATE UNIQUE INDEX once ON bought(buyer, a)",),
@@ -416,3 +417,8 @@ def test_what_stands_below_the_columns(program: Program) -> None:
         "Indexes:\n    i (b)\n    j (a, b)\n"
         "Comment: several\nlines\nRows: about 0\n"
     )
+
+
+def test_the_rows_of_tables_are_numbers(program: Program) -> None:
+    done = program("-q", "--format", "json", stdin="create table a as select 1 as i;\n\\dt+\n")
+    assert '"rows":1,' in done.out

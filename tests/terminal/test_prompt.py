@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -271,3 +272,43 @@ def test_exit_and_help_alone_on_a_line(terminal: Terminal) -> None:
     terminal.prompt()
     terminal.enter("exit")
     assert terminal.end() == 0
+
+
+def test_escape_closes_the_menu_and_a_search_says_that_it_finds_nothing(terminal: Terminal) -> None:
+    terminal.enter("select 'needle' as haystack;")
+    terminal.prompt()
+    terminal.type("\\form")
+    terminal.wait("List the output formats")
+    terminal.type("\x1b")
+    terminal.wait(lambda text: "List the output formats" not in text)
+    terminal.type("\x15\x12zzqq")
+    terminal.wait("no match in the history")
+    terminal.type("\x7f" * 4 + "ndl")
+    terminal.wait("takes it")
+
+
+def test_an_editor_that_is_missing_is_reported_and_a_pasted_tab_is_blank(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, env={"EDITOR": "/nonexist/ed"})
+    try:
+        terminal.prompt()
+        terminal.type("select 1\x18\x05")
+        screen = terminal.wait(lambda text: "VISUAL" in text and "> select 1" in text)
+        assert "error: cannot start the editor '/nonexist/ed'" in screen
+        terminal.type("\x15\x1b[200~select\t2\x1b[201~")
+        assert "^I" not in terminal.wait(lambda text: re.search(r"select +2", text) is not None)
+    finally:
+        terminal.close()
+
+
+def test_changing_a_word_with_vi_keys_keeps_the_blank(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, env={"SQLSHELL_VI": "on"})
+    try:
+        terminal.wait("INSERT")
+        terminal.type("select 123")
+        terminal.wait("select 123")
+        terminal.type("\x1b")
+        terminal.wait("NORMAL")
+        terminal.type("0cwfrom")
+        terminal.wait("> from 123")
+    finally:
+        terminal.close()

@@ -124,7 +124,8 @@ async def pset(port: Port, args: Args) -> Effect:
         value = _toggled(port)
     elif isinstance(value, bool):
         value = not value
-    message = f"Option {'tuples_only' if inverted else name} is {_shown(not value if inverted else value)}."
+    text = _shown(not value if inverted else value) if value is not None else "the default of the format"
+    message = f"Option {'tuples_only' if inverted else name} is {text}."
     return _set(message, **{name: value}) if len(args) > 1 or value != before else ShowMessage(message)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Sequence
 
 from sqlshell.errors import StatementError
@@ -84,7 +85,12 @@ async def _listed(port: Port, args: Args, statements: Sequence[str], short: int)
     kept = [row[:shown] for row in _chosen(columns, rows, args)]
     if not kept and port.result_output.for_people:
         return ShowMessage(no_match_message(args))
-    return ShowResult(table_of([(column.name, column.type) for column in columns[:shown]], kept))
+    return ShowResult(table_of([(_title(column.name), column.type) for column in columns[:shown]], kept))
+
+
+def _title(name: str) -> str:
+    """The name of a column of the service, such as IsDefault, in the form of other lists: is_default."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 @command("de", "[PATTERN]", aliases=("de+",), data=("PATTERN",))

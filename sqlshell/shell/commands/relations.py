@@ -14,7 +14,7 @@ from sqlshell.shell.effects import Chain, Effect, Print, ShowMessage, ShowResult
 from sqlshell.shell.metadata.relation_details import Details, Inspector, ddl, key_of
 from sqlshell.shell.metadata.service_queries import query_service
 from sqlshell.shell.port import Port
-from sqlshell.shell.results.rows import column_index, no_match_message, not_found, text_table, value
+from sqlshell.shell.results.rows import column_index, no_match_message, not_found, table_of, text_table, value
 from sqlshell.sql.completion.catalog import Relation
 from sqlshell.sql.identifiers import Pattern, quoted
 
@@ -144,7 +144,9 @@ async def _list_relations(port: Port, args: Args, kinds: Sequence[str]) -> Effec
     ]
     titles = ("database", "schema", "name", "type", "rows", "comment")
     # The row counts are the engine's estimates; the columns are omitted if the service has none.
-    return _table(titles, rows) if sizes else _table(titles[:4], [row[:4] for row in rows])
+    if not sizes:
+        return _table(titles[:4], [row[:4] for row in rows])
+    return ShowResult(table_of([(title, "BIGINT" if title == "rows" else "VARCHAR") for title in titles], rows))
 
 
 @command("d", "[PATTERN]", aliases=("d+", "describe", "!describe"), data=("PATTERN",))

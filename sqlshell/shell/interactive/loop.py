@@ -15,12 +15,14 @@ from typing import Any
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import in_terminal, run_in_terminal
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.cursor_shapes import (
     CursorShapeConfig,
     DynamicCursorShapeConfig,
     ModalCursorShapeConfig,
     SimpleCursorShapeConfig,
 )
+from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -29,11 +31,11 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.key_binding.vi_state import InputMode
-from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor
+from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor, TabsProcessor
 from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
 from sqlshell.errors import Exit, ShellError, UsageError
-from sqlshell.origin import Own, own_text
+from sqlshell.origin import EMPTY, Own, own_text
 from sqlshell.runtime.streams import Streams, shows_unicode
 from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.interactive.bare_words import HELP, bare_word, hint
@@ -63,6 +65,9 @@ CATALOG_VERBS = frozenset({"CREATE", "DROP", "ALTER", "ATTACH", "DETACH", "IMPOR
 """Verbs after which the names of a service may have changed."""
 
 _VI_MODES = {InputMode.NAVIGATION: "NORMAL", InputMode.REPLACE: "REPLACE", InputMode.REPLACE_SINGLE: "REPLACE"}
+
+TAB = 8
+"""The width of a tab in the line that is typed, in cells."""
 
 MENU_LINES = 8
 """The lines below the cursor that the completion menu has at least."""
@@ -232,7 +237,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         buffer = prompt.default_buffer
         text, suggestion = buffer.text, buffer.suggestion
         if completer.searching:
-            return Typing.SEARCH
+            return Typing.UNMATCHED if completer.unmatched else Typing.SEARCH
         if buffer.complete_state is not None:
             # Without one, Enter does what it does without the menu.
             return Typing.MENU if buffer.complete_state.current_completion is None else Typing.CHOSEN
@@ -273,8 +278,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         complete_while_typing=Condition(lambda: shell.session.options.completion or completer.searching),
         complete_in_thread=True,
         wrap_lines=Condition(wide),
-        input_processors=[HighlightMatchingBracketProcessor()],
-        enable_open_in_editor=True,
+        input_processors=[HighlightMatchingBracketProcessor(), TabsProcessor(tabstop=TAB, char1=" ", char2=" ")],
         enable_suspend=True,
         cursor=DynamicCursorShapeConfig(cursor),
         key_bindings=bindings(
@@ -285,6 +289,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
             is_complete,
             partial(_browse_last, shell, front_end),
             lambda: shell.session.examples,
+            partial(_edit, shell, front_end),
         ),
         editing_mode=EditingMode.VI if shell.session.options.vi else EditingMode.EMACS,
         color_depth=screen_depth(),
@@ -332,6 +337,19 @@ async def _browse_last(shell: Shell, front_end: PromptFrontEnd) -> None:
                 await front_end.browse(result)
         except ShellError as error:
             shell.diagnostics.error(error)
+
+
+async def _edit(shell: Shell, front_end: PromptFrontEnd, buffer: Buffer, run: bool) -> None:
+    """Open the line that is being typed in the user's editor, and `run` what was saved."""
+    async with in_terminal():
+        try:
+            text = front_end.edit(buffer.text, EMPTY)
+        except ShellError as error:
+            shell.diagnostics.error(error)
+            return
+    buffer.document = Document(text)
+    if run:
+        buffer.validate_and_handle()
 
 
 def _say_above_prompt(prompt: PromptSession[str], shell: Shell, text: str) -> None:

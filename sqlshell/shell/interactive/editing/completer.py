@@ -41,11 +41,13 @@ class ShellCompleter(Completer):
         self._history = history
         self.searching = False
         """Whether the history is being searched, so that the typed text are letters of an entry."""
+        self.unmatched = False
+        """Whether no entry has these letters."""
         self.began_with = ""
         """The text before the search began."""
 
     def stop_searching(self) -> None:
-        self.searching = False
+        self.searching = self.unmatched = False
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         if self.searching:
@@ -69,7 +71,9 @@ class ShellCompleter(Completer):
             )
 
     def _entries(self, document: Document) -> Iterator[Completion]:
-        for entry in matching(self._history(), document.text)[:SHOWN]:
+        found = matching(self._history(), document.text)[:SHOWN]
+        self.unmatched = not found
+        for entry in found:
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.time))
             shown = printable(one_line(entry.text, 100))
             yield Completion(entry.text, -document.cursor_position, display=shown, display_meta=when)

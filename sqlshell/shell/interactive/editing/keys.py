@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, emacs_mode, has_completions, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.keys import Keys
 
 from sqlshell.shell.interactive.editing.formatter import formatted
@@ -46,11 +48,12 @@ def bindings(
     is_complete: Callable[[str], bool] = complete,
     browse: Callable[[], Coroutine[Any, Any, None]] | None = None,
     examples: Callable[[], Sequence[str]] = tuple,
+    edit: Callable[[Buffer, bool], Coroutine[Any, Any, None]] | None = None,
 ) -> KeyBindings:
     """The shell's key bindings in addition to prompt_toolkit's.
 
     `say` prints messages; `is_complete` returns whether Enter sends a text; `browse` shows the last result in full
-    screen; `examples` are those of the help.
+    screen; `examples` are those of the help; `edit` opens a buffer in the user's editor, and may run what was saved.
     """
     keys = KeyBindings()
     searching = Condition(lambda: search.searching)
@@ -106,6 +109,17 @@ def bindings(
         document = get_app().current_buffer.document
         return document.is_cursor_at_the_end and document.line_count > 1 and not document.current_line
 
+    @Condition
+    def alone() -> bool:
+        from prompt_toolkit.application import get_app
+
+        # Alt and a key arrive as Escape and that key together.
+        return not get_app().key_processor.input_queue
+
+    @keys.add("escape", filter=has_completions & emacs_mode & ~searching, eager=alone)
+    def close_menu(event: KeyPressEvent) -> None:
+        event.current_buffer.cancel_completion()
+
     @keys.add("c-d", filter=at_empty_line & ~searching)
     def end_of_input(event: KeyPressEvent) -> None:
         event.app.exit(exception=EOFError, style="class:exiting")
@@ -151,8 +165,11 @@ def bindings(
             event.app.create_background_task(browse())
 
     @keys.add("c-x", "c-e")
+    @keys.add("v", filter=vi_navigation_mode)
     def editor(event: KeyPressEvent) -> None:
-        event.current_buffer.open_in_editor()
+        # As in other shells, v runs what was saved.
+        if edit is not None:
+            event.app.create_background_task(edit(event.current_buffer, event.key_sequence[0].key == "v"))
 
     @keys.add("c-x", "c-f")
     def tidy(event: KeyPressEvent) -> None:
@@ -172,6 +189,16 @@ def bindings(
 
     for digit in "123456789":
         keys.add("c-x", digit)(insert_example)
+
+    def change_words(event: KeyPressEvent, word: str) -> None:
+        # In a word, vi leaves the blanks behind it, although w moves over them.
+        buffer = event.current_buffer
+        found = re.match(rf"[^\S\n]+|(?:\s*(?:{word})){{1,{event.arg}}}|", buffer.document.text_after_cursor)
+        event.app.clipboard.set_text(buffer.delete(len(found[0]) if found else 0))
+        event.app.vi_state.input_mode = InputMode.INSERT
+
+    keys.add("c", "w", filter=vi_navigation_mode)(lambda event: change_words(event, r"\w+|[^\w\s]+"))
+    keys.add("c", "W", filter=vi_navigation_mode)(lambda event: change_words(event, r"\S+"))
 
     @Condition
     def suggested() -> bool:

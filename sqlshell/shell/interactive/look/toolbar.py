@@ -25,10 +25,12 @@ class Typing(Enum):
     MENU = "an open completion menu"
     CHOSEN = "an item chosen in the completion menu"
     SEARCH = "a search of the history"
+    UNMATCHED = "a search that finds nothing"
 
 
 _KEYS = {
     Typing.SEARCH: (("^R", "older"), ("Enter", "takes it"), ("Esc", "cancels")),
+    Typing.UNMATCHED: (("no match", "in the history"), ("Esc", "cancels")),
     Typing.MENU: (("Tab", "next"), ("F2", "no menu")),
     Typing.CHOSEN: (("Tab", "next"), ("Enter", "takes it"), ("F2", "no menu")),
     Typing.SUGGESTED: (("→", "takes the suggestion"), ("Ctrl-→", "one word")),
