@@ -337,6 +337,33 @@ def test_rows_that_were_being_sent_when_the_shell_was_killed_are_unknown(
     assert "there is no unfinished load" in where.load("a.csv", "--resume", code=2).err
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b\n1,x\n2,y,\n3,z\n", "a.csv, line 3: expected 2 columns, found 3, the last one empty"),
+        (
+            'a,b\n1,"x\ny"\n,\n2,y,""\n3,,\n',
+            "a.csv, line 5: expected 2 columns, found 3, the last one empty, as on 1 m",
+        ),
+        # Each line ends with a delimiter.
+        ("a,b\n1,x,\n2,y,\n", ""),
+        ("a,b\n1,\n2,y\n,\n", ""),
+    ],
+)
+def test_an_empty_field_too_many_is_not_dropped(program: Program, tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    program("w.duckdb", "-c", "create table t (a int, b varchar)")
+    done = program("import", "a.csv", "w.duckdb", "--table", "t")
+    assert (done.code, said in done.err) == (1 if said else 0, True), done.err
+
+
+def test_rejected_rows_are_separated_in_a_pipe(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a\nx\n1\ny\n")
+    program("w.duckdb", "-c", "create table t (a int)")
+    done = program("import", "a.csv", "w.duckdb", "--table", "t")
+    assert (done.code, "; a.csv, line 4, column a:" in done.err) == (1, True), done.err
+
+
 def test_ranges_of_rows() -> None:
     assert with_range([(0, 2), (6, 8)], (2, 6)) == [(0, 8)]
     assert without_range([(0, 8), (9, 10)], (2, 6)) == [(0, 2), (6, 8), (9, 10)]

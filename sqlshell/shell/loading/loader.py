@@ -128,8 +128,9 @@ class Loader:
         if request.rejects:
             write_rejects(request.rejects, request.name, staged.rejects)
         count = f"{staged.rejected:,} row{'' if staged.rejected == 1 else 's'}"
-        told = "\n".join(_told(request, item) for item in staged.rejects[:TOLD])
-        more = f"\n… and {staged.rejected - TOLD:,} more" if staged.rejected > TOLD else ""
+        # In a pipe the lines become one.
+        told = ";\n".join(_told(request, item) for item in staged.rejects[:TOLD])
+        more = f";\n… and {staged.rejected - TOLD:,} more" if staged.rejected > TOLD else ""
         if staged.rejected > request.max_errors:
             where = f"all of them are in {request.rejects}; " if request.rejects else ""
             skip = f"skip {'it' if staged.rejected == 1 else 'them'} (in \\copy: MAX_ERRORS {staged.rejected})"

@@ -366,10 +366,46 @@ class DataFile:
         }
         given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
         rows = self._copy(f"SELECT {', '.join(chosen)} FROM read_csv({literal(self._path)}, {given})", path)
+        self._check_ends(looked, rows)
         self._check_dates(looked, pairs, path)
         self._check_range(looked, pairs, path)
         rejects = self._rejects({} if looked.named else {source.name: target.name for source, target in pairs})
         return ConvertedRows(path, rows, rejects, len(rejects))
+
+    def _check_ends(self, looked: FileLayout, rows: int) -> None:
+        """Raises StatementError if some of the rows have an empty field too many: DuckDB drops it without a word, as of
+        files in which each line ends with a delimiter."""
+        extra = "extra"
+        while any(source.name.lower() == extra for source in looked.columns):
+            extra += "_"
+        types = [f"{literal(source.name)}: {literal(TEXT)}" for source in looked.columns]
+        text = dict(looked.reader) | {"auto_detect": "false", "max_line_size": str(LONGEST_LINE)}
+        text["columns"] = f"{{{', '.join([*types, f'{extra}: {literal(TEXT)}'])}}}"
+        found = self._count(f"{self._csv(text)}, ignore_errors = true) WHERE coalesce({extra}, '') = ''")
+        if not 0 < found < rows:
+            return
+        # An empty text is no number, and so an error with its place; a missing one is NULL.
+        number = text | {"columns": f"{{{', '.join([*types, f"{extra}: 'INTEGER'"])}}}"}
+        number |= {"nullstr": literal(secrets.token_hex(8)), "null_padding": "true", "parallel": "false"}
+        number |= {"store_rejects": "true", "rejects_limit": "1"}
+        number |= {"rejects_table": "'ends'", "rejects_scan": "'scans'"}
+        # The table of rejects is there when all rows were fetched.
+        self._connection.execute(f"SELECT count({extra}) FROM {self._csv(number)})").fetchall()
+        first = self._connection.execute(
+            f"SELECT line_byte_position, line FROM ends WHERE column_name = {literal(extra)}"
+        ).fetchone()
+        at = f", line {next(iter(self._lines([int(first[0])]))) or first[1]}" if first else ""
+        columns = len(looked.columns)
+        more = f", as on {found - 1:,} more" if found > 1 else ""
+        raise StatementError(
+            f"{self._request.name}{at}: expected {columns} columns, found {columns + 1}, the last one empty{more}",
+            "nothing was sent; remove the delimiter at the end of the line",
+        )
+
+    def _csv(self, arguments: Mapping[str, str]) -> str:
+        """A call of DuckDB's reader without its closing parenthesis."""
+        given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
+        return f"read_csv({literal(self._path)}, {given}"
 
     def _check_dates(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path) -> None:
         """Raises UsageError for infinity and epoch among dates of another format: DuckDB reads them as 1900-01-01."""
