@@ -380,12 +380,12 @@ class DataFile:
             extra += "_"
         types = [f"{literal(source.name)}: {literal(TEXT)}" for source in looked.columns]
         text = dict(looked.reader) | {"auto_detect": "false", "max_line_size": str(LONGEST_LINE)}
-        text["columns"] = f"{{{', '.join([*types, f'{extra}: {literal(TEXT)}'])}}}"
+        text["columns"] = f"{{{', '.join(types)}, {extra}: {literal(TEXT)}}}"
         found = self._count(f"{self._csv(text)}, ignore_errors = true) WHERE coalesce({extra}, '') = ''")
         if not 0 < found < rows:
             return
         # An empty text is no number, and so an error with its place; a missing one is NULL.
-        number = text | {"columns": f"{{{', '.join([*types, f"{extra}: 'INTEGER'"])}}}"}
+        number = text | {"columns": f"{{{', '.join(types)}, {extra}: 'INTEGER'}}"}
         number |= {"nullstr": literal(secrets.token_hex(8)), "null_padding": "true", "parallel": "false"}
         number |= {"store_rejects": "true", "rejects_limit": "1"}
         number |= {"rejects_table": "'ends'", "rejects_scan": "'scans'"}
