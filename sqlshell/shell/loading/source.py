@@ -380,6 +380,7 @@ class DataFile:
             extra += "_"
         types = [f"{literal(source.name)}: {literal(TEXT)}" for source in looked.columns]
         text = dict(looked.reader) | {"auto_detect": "false", "max_line_size": str(LONGEST_LINE)}
+        text.pop("nullstr", None)
         text["columns"] = f"{{{', '.join(types)}, {extra}: {literal(TEXT)}}}"
         found = self._count(f"{self._csv(text)}, ignore_errors = true) WHERE coalesce({extra}, '') = ''")
         if not 0 < found < rows:
