@@ -78,8 +78,8 @@ def evaluated(
 ) -> list[str]:
     """The output of a feed for the rows of its stream from `start` to before `end`; `connection` is then closed.
 
-    Raises Failure: 57014 after the time limit in seconds (0: none), 57000 if it becomes `unwanted`, 54000 if the rows have
-    more than MOST characters.
+    Raises Failure: 57014 after the time limit in seconds (0: none), 57000 if it becomes `unwanted`, 54000 if the rows
+    have more than MOST characters.
     """
     over = threading.Event()
     late = False
