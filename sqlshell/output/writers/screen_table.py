@@ -16,8 +16,8 @@ from sqlshell.output.text.value_colors import BAR, RESET, UNGROUPED, ValueColors
 from sqlshell.output.writer import Role, Screen, Summary, WriterOptions
 from sqlshell.output.writers.column_text import Align, ColumnText, column_text, justify
 from sqlshell.output.writers.delimited import Values
-from sqlshell.output.writers.table import NULL, Drawn, sample_complete
-from sqlshell.result import Batch, Column, Rows
+from sqlshell.output.writers.table import NULL, Drawn, SampledTable
+from sqlshell.result import Column, Rows
 
 
 class Frame(Struct, frozen=True):
@@ -48,7 +48,7 @@ class _Layout(Struct):
     cap: int = 0
 
 
-class ScreenTableWriter:
+class ScreenTableWriter(SampledTable):
     """Draws a table whose widths are fixed after a sample; a wider value later widens only its own row.
 
     `caps` are the widths in cells of some columns: nested values get more lines, texts are cut; `shortened` counts what
@@ -56,6 +56,7 @@ class ScreenTableWriter:
     """
 
     def __init__(self, options: WriterOptions, screen: Screen, caps: Mapping[int, int] = {}) -> None:
+        super().__init__()
         self._null = NULL if options.null is None else printable(options.null)
         self._header = options.header
         self._types = options.header and screen.types
@@ -67,33 +68,17 @@ class ScreenTableWriter:
         self._caps = caps
         self._columns: Sequence[Column] = ()
         self._layouts: list[_Layout] = []
-        self._sample: Rows = []
-        self._drawn = False
         self._tall_last: bool | None = None
         self.shortened = 0
         self.frozen = (0, 0)
         """The lines of the header, and the cells of the first column with its frame, once they are drawn."""
-
-    @property
-    def buffering(self) -> bool:
-        return bool(self._sample)
 
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
         self._columns = columns
         self._drawn = not columns
         return []
 
-    def write(self, batch: Batch) -> Iterable[bytes]:
-        if self._drawn:
-            return self._rows(batch.rows)
-        self._sample += batch.rows
-        return self.settle() if sample_complete(self._sample) else []
-
-    def settle(self) -> Iterable[bytes]:
-        sample, self._sample = self._sample, []
-        if self._drawn:
-            return []
-        self._drawn = True
+    def _start(self, sample: Rows) -> Iterable[bytes]:
         columns = self._prepared(sample)
         self._layouts = self._measured(columns)
         if self._types:

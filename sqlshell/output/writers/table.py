@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
 from sqlshell.output.text.cells import lines_of, printable
@@ -22,13 +23,47 @@ Drawn = tuple[Values, ColumnText]
 """The values of a column and their drawn form."""
 
 
-class TableWriter:
+class SampledTable(ABC):
+    """Collects rows until the widths of the columns can be fixed, then draws them, and the next ones as they arrive."""
+
+    def __init__(self) -> None:
+        self._sample: Rows = []
+        self._drawn = False
+
+    @property
+    def buffering(self) -> bool:
+        return bool(self._sample)
+
+    def write(self, batch: Batch) -> Iterable[bytes]:
+        if self._drawn:
+            return self._rows(batch.rows)
+        self._sample += batch.rows
+        return self.settle() if sample_complete(self._sample) else []
+
+    def settle(self) -> Iterable[bytes]:
+        sample, self._sample = self._sample, []
+        if self._drawn:
+            return []
+        self._drawn = True
+        return self._start(sample)
+
+    @abstractmethod
+    def _start(self, sample: Rows) -> Iterable[bytes]:
+        """Fix the widths, and draw the head and the first rows."""
+
+    @abstractmethod
+    def _rows(self, rows: Rows) -> Iterable[bytes]:
+        """Draw rows after the first ones."""
+
+
+class TableWriter(SampledTable):
     """Draws like tabulate (`disable_numparse`, `preserve_whitespace`), numbers right-aligned, row by row.
 
     Raises UsageError for an unknown table style.
     """
 
     def __init__(self, options: WriterOptions) -> None:
+        super().__init__()
         self._style: Style = table_style(options.table_style)
         self._null = NULL if options.null is None else printable(options.null)
         self._paint = options.paint
@@ -38,13 +73,7 @@ class TableWriter:
         self._aligns: list[Align] = []
         self._widths: list[int] = []
         self._lines = Lines()
-        self._sample: Rows = []
-        self._drawn = False
         self._any = False
-
-    @property
-    def buffering(self) -> bool:
-        return bool(self._sample)
 
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
         self._names = [printable(column.name, "\n") for column in columns]
@@ -63,17 +92,10 @@ class TableWriter:
         return table_line(columns, self._widths, rights, (self._lines.between + start, between, stop), self._null)
 
     def write(self, batch: Batch) -> Iterable[bytes]:
-        if (lines := batch.lines(self.line)) is not None:
-            return [lines]
-        if self._drawn:
-            return self._rows(batch.rows)
-        self._sample += batch.rows
-        return self.settle() if sample_complete(self._sample) else []
+        lines = batch.lines(self.line)
+        return super().write(batch) if lines is None else [lines]
 
-    def settle(self) -> Iterable[bytes]:
-        sample, self._sample = self._sample, []
-        if self._drawn:
-            return []
+    def _start(self, sample: Rows) -> Iterable[bytes]:
         columns = self._prepared(sample)
         self._measure(columns)
         return itertools.chain(self._head(), self._draw(columns))
@@ -89,7 +111,6 @@ class TableWriter:
         return self._draw(self._prepared(rows)) if rows and self._names else []
 
     def _measure(self, columns: Sequence[Drawn]) -> None:
-        self._drawn = True
         names = [ColumnText([name], False, [0]) for name in self._names]
         self._widths = [name.width + self._style.minimum if self._show_header else 0 for name in names]
         for number, (_, column) in enumerate(columns):
