@@ -35,7 +35,7 @@ class Cause(Enum):
     OTHER = auto()
 
 
-class Failed(Struct, frozen=True):
+class FailureReason(Struct, frozen=True):
     """Why a connection failed: `reason` in words, `verify_code` is OpenSSL's for a certificate, else 0."""
 
     cause: Cause
@@ -51,38 +51,38 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__ or cause.__context__
 
 
-def why_failed(error: BaseException) -> Failed:
+def why_failed(error: BaseException) -> FailureReason:
     """The system's or OpenSSL's error that caused a library's error, explained."""
     number = 0
     for cause in causes(error):
         match cause:
             case ssl.SSLCertVerificationError():
-                return Failed(Cause.CERTIFICATE, cause.verify_message, cause.verify_code)
+                return FailureReason(Cause.CERTIFICATE, cause.verify_message, cause.verify_code)
             case ssl.SSLError():
                 return _handshake(cause)
             case socket.gaierror():
-                return Failed(Cause.HOST_NAME, cause.strerror or str(cause))
+                return FailureReason(Cause.HOST_NAME, cause.strerror or str(cause))
             case ConnectionRefusedError():
-                return Failed(Cause.REFUSED, "connection refused")
+                return FailureReason(Cause.REFUSED, "connection refused")
             case FileNotFoundError():
-                return Failed(Cause.NO_SOCKET, "no such socket")
+                return FailureReason(Cause.NO_SOCKET, "no such socket")
             case PermissionError():
-                return Failed(Cause.PERMISSION, "permission denied")
+                return FailureReason(Cause.PERMISSION, "permission denied")
             case OSError():
                 number = cause.errno or number
-    return Failed(Cause.OTHER, os.strerror(number) if number else str(error) or type(error).__name__)
+    return FailureReason(Cause.OTHER, os.strerror(number) if number else str(error) or type(error).__name__)
 
 
-def _handshake(error: ssl.SSLError) -> Failed:
+def _handshake(error: ssl.SSLError) -> FailureReason:
     # The name of an OpenSSL error, such as TLSV13_ALERT_CERTIFICATE_REQUIRED.
     symbol = (error.reason or "").upper()
     alert = symbol.partition("_ALERT_")[2]
     reason = (alert or symbol).replace("_", " ").lower() or str(error)
     if alert == "CERTIFICATE_REQUIRED":
-        return Failed(Cause.NO_CLIENT_CERTIFICATE, reason)
+        return FailureReason(Cause.NO_CLIENT_CERTIFICATE, reason)
     if alert == "UNKNOWN_CA":
-        return Failed(Cause.CLIENT_CERTIFICATE, "unknown CA")
+        return FailureReason(Cause.CLIENT_CERTIFICATE, "unknown CA")
     if "CERTIFICATE" in alert:
         # Some services send this although they have received no certificate.
-        return Failed(Cause.CLIENT_CERTIFICATE, reason)
-    return Failed(Cause.NOT_TLS if symbol in _NO_TLS else Cause.TLS, reason)
+        return FailureReason(Cause.CLIENT_CERTIFICATE, reason)
+    return FailureReason(Cause.NOT_TLS if symbol in _NO_TLS else Cause.TLS, reason)

@@ -54,7 +54,7 @@ class ConfiguredToken(Struct, frozen=True):
     owner: Target | None
 
     def __repr__(self) -> str:
-        return f"Held({self.name!r})"
+        return f"ConfiguredToken({self.name!r})"
 
 
 def token_for(target: Target, sources: TokenSources, warn: Warn) -> tuple[str, str]:

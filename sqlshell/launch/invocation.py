@@ -31,9 +31,9 @@ from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.runtime.scratch import sweep
 from sqlshell.runtime.shutdown import ExitSignalHandler, forward_logs, install_exit_handlers, run_to_completion
 from sqlshell.runtime.streams import Streams
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.front_end import NoProgress, Paint, Progress
 from sqlshell.shell.interactive.look.templates import TEMPLATES, checked, checked_color
-from sqlshell.shell.parts import Parts
 from sqlshell.shell.records.journal import Entry, Journal
 from sqlshell.shell.records.redaction import SecretFilter
 from sqlshell.shell.results.result_output import ResultOutput
@@ -180,7 +180,7 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
                     front_end.window = window
             screen = _screen_factory(session, settings, streams, stdout_sink)
             result_output = ResultOutput(session, front_end, diagnostics, screen, streams.stdout, stdout_sink)
-            parts = Parts.of(
+            components = ShellComponents.of(
                 session,
                 result_output,
                 Attachments(settings["attach"], diagnostics, settings["upload_limit"] << 20),
@@ -191,7 +191,7 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
                 streams,
                 modes,
             )
-            shell = Shell(parts, _commands, commands_allowed=not settings["no_commands"])
+            shell = Shell(components, _commands, commands_allowed=not settings["no_commands"])
             for text in settings["set"]:
                 shell.port.variables.set_from_argument(text)
             try:

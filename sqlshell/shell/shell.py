@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from sqlshell.errors import CannotResume, Exit, Interrupted, ShellError, StatementError, Unread, Unreadable, UsageError
 from sqlshell.origin import EMPTY, Own
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Branch
-from sqlshell.shell.parts import Parts
 from sqlshell.shell.port import Port
 from sqlshell.shell.running.connection_manager import ConnectionManager
 from sqlshell.shell.running.dumps import Dumps
@@ -40,34 +40,38 @@ class Shell:
     """Runs text. `commands` returns the backslash commands by name; they run only if `commands_allowed`."""
 
     def __init__(
-        self, parts: Parts, commands: Callable[[], Mapping[str, Command]], *, commands_allowed: bool = True
+        self,
+        components: ShellComponents,
+        commands: Callable[[], Mapping[str, Command]],
+        *,
+        commands_allowed: bool = True,
     ) -> None:
-        session, front_end, diagnostics = parts.session, parts.front_end, parts.diagnostics
+        session, front_end, diagnostics = components.session, components.front_end, components.diagnostics
         self.session = session
         self.diagnostics = diagnostics
         self._commands_allowed = commands_allowed
-        self._streams = parts.streams
-        self._position = parts.position
-        self._conditions = parts.conditions
-        self.buffer = parts.buffer
-        foreground = Foreground(session, parts.result_output, front_end, diagnostics)
+        self._streams = components.streams
+        self._position = components.position
+        self._conditions = components.conditions
+        self.buffer = components.buffer
+        foreground = Foreground(session, components.result_output, front_end, diagnostics)
         self.interruption = interruption = Interruption(session, foreground, front_end.progress)
         self._progress = front_end.progress
-        self.failures = failures = Failures(session, parts.position, parts.buffer, front_end, diagnostics)
-        self._rehearsal = rehearsal = _rehearsal(parts)
-        self._resumer = resumer = _resumer(parts, interruption)
-        self._submitter = submitter = Submitter(parts, foreground, rehearsal, resumer)
+        self.failures = failures = Failures(session, components.position, components.buffer, front_end, diagnostics)
+        self._rehearsal = rehearsal = _rehearsal(components)
+        self._resumer = resumer = _resumer(components, interruption)
+        self._submitter = submitter = Submitter(components, foreground, rehearsal, resumer)
         self._connections = connections = ConnectionManager(session, front_end, diagnostics, lambda: failures.exit)
         # Created for the first command, because many scripts have none.
         self._commands = functools.cache(commands)
         self.port = Port(
             session,
-            parts.variables,
-            parts.buffer,
-            parts.result_output,
-            parts.attachments,
+            components.variables,
+            components.buffer,
+            components.result_output,
+            components.attachments,
             front_end,
-            parts.environment,
+            components.environment,
             diagnostics,
             interruption.show_progress,
             self._commands,
@@ -82,11 +86,11 @@ class Shell:
             from sqlshell.shell.actions.statements import StatementActions
 
             return Actions(
-                parts,
-                StatementActions(parts, submitter, foreground, interruption, failures),
-                ScriptActions(parts, self, failures),
-                SessionActions(parts, connections, interruption),
-                LocalActions(parts, interruption),
+                components,
+                StatementActions(components, submitter, foreground, interruption, failures),
+                ScriptActions(components, self, failures),
+                SessionActions(components, connections, interruption),
+                LocalActions(components, interruption),
                 loads(),
             )
 
@@ -94,12 +98,12 @@ class Shell:
         def loads() -> LoadActions:
             from sqlshell.shell.actions.loads import LoadActions
 
-            return LoadActions(parts, submitter, interruption)
+            return LoadActions(components, submitter, interruption)
 
         self._actions = actions
-        self._copy = InlineCopy(parts, loads)
-        self._dumps = Dumps(parts)
-        self._modes = parts.modes
+        self._copy = InlineCopy(components, loads)
+        self._dumps = Dumps(components)
+        self._modes = components.modes
         self._restricted_by = ""
         """The key of \\restrict; "" if commands are not restricted."""
         self._leaving = False
@@ -498,19 +502,22 @@ class Shell:
             await self._actions().perform(effect, item.name)
 
 
-def _rehearsal(parts: Parts) -> Rehearsal | None:
+def _rehearsal(components: ShellComponents) -> Rehearsal | None:
     """The rehearsal of --dry-run or --describe."""
-    if not parts.modes.rehearsal:
+    if not components.modes.rehearsal:
         return None
-    from sqlshell.shell.running.rehearsal import Described, Printed, Rehearsal
+    from sqlshell.shell.running.rehearsal import PrintedScript, Rehearsal, ResultDescriptions
 
-    return Rehearsal(parts, Printed(parts) if parts.modes.rehearsal == "dry-run" else Described(parts))
+    return Rehearsal(
+        components,
+        PrintedScript(components) if components.modes.rehearsal == "dry-run" else ResultDescriptions(components),
+    )
 
 
-def _resumer(parts: Parts, interruption: Interruption) -> Resumer | None:
+def _resumer(components: ShellComponents, interruption: Interruption) -> Resumer | None:
     """Of --checkpoint."""
-    if parts.modes.checkpoint is None:
+    if components.modes.checkpoint is None:
         return None
     from sqlshell.shell.running.resuming import Resumer
 
-    return Resumer(parts, interruption, parts.modes.checkpoint)
+    return Resumer(components, interruption, components.modes.checkpoint)

@@ -28,7 +28,7 @@ import msgspec
 
 from sqlshell.context import SessionContext
 from sqlshell.shell.metadata.catalog_loader import CatalogLoader
-from sqlshell.sql.completion.catalog import Catalog, Column, Contents, Relation, key
+from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Column, Relation, key
 from sqlshell.sql.completion.suggestions import Place, suggestions
 from tests.benchmarks.measure import Row, environment, run
 from tests.benchmarks.peers import postgres
@@ -157,11 +157,11 @@ def answering(rows: int, sent: list[float]) -> Iterator[str]:
         server.server_close()
 
 
-def contents() -> Contents:
+def contents() -> CachedCatalog:
     kinds = ("sales", "users", "events", "orders", "items")
     relations = [Relation("local", "main", f"table_{n}_{kinds[n % 5]}", "table") for n in range(OBJECTS)]
     columns = [Column(name, "INTEGER") for name in COLUMNS]
-    return Contents(relations, {key(item): columns for item in relations[:2_000]}, [], {"database": ["local"]})
+    return CachedCatalog(relations, {key(item): columns for item in relations[:2_000]}, [], {"database": ["local"]})
 
 
 def script(lines: int) -> str:

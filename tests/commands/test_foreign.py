@@ -30,7 +30,7 @@ from sqlshell.shell.port import Port
 from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
 from sqlshell.shell.scripts.variables import CONTROL
 from sqlshell.sql.analysis.files import named_files, names_file, refuse_files
-from sqlshell.sql.completion.catalog import Catalog, Contents, Function, Relation
+from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Function, Relation
 from sqlshell.sql.identifiers import literal
 from sqlshell.sql.script.scanner import BackslashCommand
 from sqlshell.sql.script.splitting import split
@@ -504,7 +504,7 @@ def test_what_completion_inserts_is_one_word_of_the_command(tmp_path: Path) -> N
     kinds = ("query", "store", "database", "schema", "role", "pool", "organization", "sequence", "index", "user type")
     names = {kind: [form.format("x") for form in NAMED] for kind in (*kinds, "macro", "entity")}
     relations = [Relation("d", "s", form.format(kind), kind) for form in NAMED for kind in ("table", "view", "stream")]
-    known = Contents(relations, {}, [Function(form.format("f")) for form in NAMED], names)
+    known = CachedCatalog(relations, {}, [Function(form.format("f")) for form in NAMED], names)
 
     def fail(command_text: Own) -> str:
         raise AssertionError(f"run: {command_text}")
@@ -543,7 +543,7 @@ def test_names_with_a_line_end_are_not_proposed_in_statements() -> None:
     relations = [Relation("d", "s", 'o"\n\\! touch x\n"', "table"), Relation("d", "s", "other", "table")]
     completer = ShellCompleter(
         session(SessionContext(database="d", schema="s")),
-        Catalog(Contents(relations)),
+        Catalog(CachedCatalog(relations)),
         lambda text: [],
         lambda *_: [],
         list,

@@ -31,11 +31,11 @@ from sqlshell.runtime.streams import Streams
 from sqlshell.shell.commands import BUILTIN, Command, table
 from sqlshell.shell.commands.arguments import arguments
 from sqlshell.shell.commands.command import Args, command
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Effect, Submit
 from sqlshell.shell.front_end import NoProgress
 from sqlshell.shell.interactive.editor import edited
 from sqlshell.shell.metadata.catalog_loader import CatalogLoader
-from sqlshell.shell.parts import Parts
 from sqlshell.shell.port import Port
 from sqlshell.shell.records.redaction import SecretFilter
 from sqlshell.shell.results.result_output import ResultOutput
@@ -105,8 +105,10 @@ async def room(folder: Path, commands: Mapping[str, Command], *, interactive: bo
         outlet = ResultOutput(session, front_end, diagnostics, lambda endless, sideways: sink, streams.stdout, sink)
         environment = Environment(given, place.settings, sharing, services)
         attachments = Attachments((), diagnostics)
-        parts = Parts.of(session, outlet, attachments, front_end, environment, diagnostics, Position(), streams)
-        shell = Shell(parts, lambda: commands)
+        components = ShellComponents.of(
+            session, outlet, attachments, front_end, environment, diagnostics, Position(), streams
+        )
+        shell = Shell(components, lambda: commands)
         try:
             yield Room(shell, front_end, environment, stream)
         finally:

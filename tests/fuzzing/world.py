@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import Failure, Limits, Listed, Options, Rights
+from sqlshell.service.engines.engine import Failure, Limits, Listing, Options, Rights
 
 SECONDS = 5
 """After which a statement is interrupted."""
@@ -86,7 +86,7 @@ class World:
         databases = {name: self.own / f"{name}.data" for name in ("local", "other")}
         self.engine.lock(self.own, databases, Limits(threads=1))
         self.engine.mount("st", copy)
-        self.engine.publish({"tables": Listed([("name", "VARCHAR")], [["t"]])})
+        self.engine.publish({"tables": Listing([("name", "VARCHAR")], [["t"]])})
         self._admin = self.engine.connect()._connection
         self._make()
         self._number = 0

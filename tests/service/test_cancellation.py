@@ -15,7 +15,7 @@ import pytest
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
-from sqlshell.service.engines.duckdb.rights.walk import Known
+from sqlshell.service.engines.duckdb.rights.walk import EngineState
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights
 from sqlshell.service.results.results import Discard
 
@@ -68,7 +68,7 @@ def functions() -> list[str]:
 
 def session(real: duckdb.DuckDBPyConnection, at: int, takes_effect: bool) -> tuple[DuckdbConnection, Interrupted]:
     root = Interrupted(real, at, takes_effect)
-    known = Known()
+    known = EngineState()
     known.restrict(functions(), [], [], [])
     made = DuckdbConnection(cast(duckdb.DuckDBPyConnection, root), known)
     root.session = made

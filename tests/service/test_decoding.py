@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from sqlshell.interface.models import StatementRequest
-from sqlshell.service.http.decoding import LARGE, Decoding, TooMuch, decoded
+from sqlshell.service.http.decoding import LARGE, StatementDecoder, TooMuch, decoded
 
 ODD = 'é😀"\\ \n\x01/'
 REQUESTS = [
@@ -21,7 +21,7 @@ REQUESTS = [
 
 
 def in_pieces(body: bytes, size: int) -> StatementRequest:
-    decoding = Decoding(1000)
+    decoding = StatementDecoder(1000)
     for start in range(0, len(body), size):
         decoding.feed(body[start : start + size])
     return decoding.request()

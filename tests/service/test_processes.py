@@ -19,7 +19,7 @@ from sqlshell.service.engines.duckdb import connection as connection_module
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Failure, Limits, Options, Outcome
-from sqlshell.service.engines.process.child import Held
+from sqlshell.service.engines.process.child import ChildConnection
 from sqlshell.service.engines.process.launching import MEMORY
 from sqlshell.service.engines.process.process import Opening
 from sqlshell.service.engines.process.remote import RemoteConnection, RemoteEngine
@@ -313,7 +313,7 @@ def test_a_statement_that_was_ended_before_it_began_does_not_run(monkeypatch: py
     monkeypatch.setattr(connection_module, "TOGETHER_SECONDS", math.inf)
     engine = DuckdbEngine()
     told: list[tuple[int, Outcome | Exception]] = []
-    held = Held(engine.connect)
+    held = ChildConnection(engine.connect)
     held.interrupt(4)
     held.interrupt(6)
     connection = held.begin(5, 3)

@@ -6,7 +6,7 @@ import pytest
 
 from sqlshell.diagnostics import Excerpt
 from sqlshell.errors import StatementError, Where
-from sqlshell.shell.running.excerpt import Cause, cause, excerpt, suggested
+from sqlshell.shell.running.excerpt import MessageParts, cause, excerpt, suggested
 
 
 def drawn(found: Excerpt | None) -> list[str]:
@@ -94,24 +94,24 @@ BINDER = 'Binder Error: Table "o" does not have a column named "totl"\n'
     [
         (
             f'{BINDER}Candidate bindings: : "total", "a ""b"""\n\nLINE 2: o.totl\n        ^^^^^^',
-            Cause('Table "o" does not have a column named "totl"', candidates=["total", 'a ""b""']),
+            MessageParts('Table "o" does not have a column named "totl"', candidates=["total", 'a ""b""']),
         ),
         (
             'Catalog Error: Table with name ordrs does not exist!\nDid you mean "orders"?\nLINE 1: x\n        ^',
-            Cause("Table with name ordrs does not exist!", '"orders"'),
+            MessageParts("Table with name ordrs does not exist!", '"orders"'),
         ),
         (
             "Binder Error: No function matches\n\tCandidate functions:\n\tabs(DOUBLE) -> DOUBLE\n",
-            Cause("No function matches\n\tCandidate functions:\n\tabs(DOUBLE) -> DOUBLE"),
+            MessageParts("No function matches\n\tCandidate functions:\n\tabs(DOUBLE) -> DOUBLE"),
         ),
-        ("INTERNAL Error: broken", Cause("INTERNAL Error: broken")),
-        ("Some Error: in words", Cause("Some Error: in words")),
-        ("the line LINE 1: is not one", Cause("the line LINE 1: is not one")),
-        ("Parser Error: ", Cause("Parser Error: ")),
-        ("", Cause("")),
+        ("INTERNAL Error: broken", MessageParts("INTERNAL Error: broken")),
+        ("Some Error: in words", MessageParts("Some Error: in words")),
+        ("the line LINE 1: is not one", MessageParts("the line LINE 1: is not one")),
+        ("Parser Error: ", MessageParts("Parser Error: ")),
+        ("", MessageParts("")),
     ],
 )
-def test_the_cause_without_what_is_shown_elsewhere(message: str, expected: Cause) -> None:
+def test_the_cause_without_what_is_shown_elsewhere(message: str, expected: MessageParts) -> None:
     assert cause(message) == expected
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sqlshell.client.results.partitions import PartitionReader
 from sqlshell.result import Batch, Column, Result
 from sqlshell.shell.explorer import pages
-from sqlshell.shell.explorer.browsing import Places
+from sqlshell.shell.explorer.browsing import RememberedPositions
 from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Pages
 
@@ -81,7 +81,7 @@ def test_a_result_is_left_and_found_at_the_same_place() -> None:
         shown = replace(result([10] * 40, told=True), statement_id="one")
         made = Pages(shown)
         await made.open()
-        grid, places = Grid(made), Places()
+        grid, places = Grid(made), RememberedPositions()
         grid.lines(60, 20)
         grid.go(row=30)
         grid.lines(60, 20)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sqlshell.sql.completion.catalog import (
     BLOCK,
     MOST,
+    CachedCatalog,
     Catalog,
     Column,
-    Contents,
     ForeignKey,
     Function,
     Names,
@@ -26,7 +26,7 @@ from sqlshell.sql.completion.suggestions import Place, Suggestion, suggestions
 TABLE = Path(__file__).with_name("completion.txt")
 
 
-def contents() -> Contents:
+def contents() -> CachedCatalog:
     relations = [
         Relation("local", "main", "orders", "table"),
         Relation("local", "main", "customers", "table"),
@@ -59,7 +59,7 @@ def contents() -> Contents:
     }
     typed = {name: [Column(column, "INTEGER") for column in given] for name, given in columns.items()}
     keys = [ForeignKey("local.sales.invoices", ["order_no"], "local.main.orders", ["id"])]
-    return Contents(relations, typed, [Function("count", "(any) -> BIGINT")], names, keys)
+    return CachedCatalog(relations, typed, [Function("count", "(any) -> BIGINT")], names, keys)
 
 
 def other(wanted: Expected) -> list[Suggestion]:
@@ -129,7 +129,7 @@ def test_what_is_used_comes_first() -> None:
 
 def test_names_of_a_service_are_quoted_whole() -> None:
     hostile = ['a"b', "a;drop table x", "a\nb", "select", "Ünïcode", "9lives", ""]
-    catalog = Catalog(Contents([Relation("d", "s", name) for name in hostile]))
+    catalog = Catalog(CachedCatalog([Relation("d", "s", name) for name in hostile]))
     text = "select * from "
     for item in suggestions(text, len(text), Place(catalog, "d", "s"))[1]:
         if item.kind == "relation":

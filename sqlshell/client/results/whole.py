@@ -355,7 +355,7 @@ class FileReader:
             yield from (size for (size,) in some)
 
 
-Found = bytes | list[list[Any]] | None
+FileRows = bytes | list[list[Any]] | None
 """Rows of a file in the form that was asked for: their text, or their values by column."""
 
 
@@ -364,7 +364,7 @@ class FileBatch(Batch):
 
     __slots__ = ("_found", "_of", "_read")
 
-    def __init__(self, width: int, count: int, of: LineSql, found: Found, read: Callable[[], Rows]) -> None:
+    def __init__(self, width: int, count: int, of: LineSql, found: FileRows, read: Callable[[], Rows]) -> None:
         super().__init__(width, count=count)
         self.size = len(found) if isinstance(found, bytes) else 0
         self._of = of
@@ -400,7 +400,7 @@ class WholeReader:
         self._given = 0
         self._reader: FileReader | None = None
         self._threads: ThreadPoolExecutor | None = None
-        self._coming: deque[asyncio.Future[Found]] = deque()
+        self._coming: deque[asyncio.Future[FileRows]] = deque()
         self._folder: Path | None = None
         self._next = 0
 
@@ -523,7 +523,7 @@ class WholeReader:
     def _begin(self, reader: FileReader, most: int) -> None:
         """Begin to read the next stretches, `most` at once."""
         assert self._threads is not None
-        read: Callable[[int, int], Found] = reader.values if self._by_column else reader.text
+        read: Callable[[int, int], FileRows] = reader.values if self._by_column else reader.text
         for start, count in reader.stretches[self._next + len(self._coming) : self._next + most]:
             self._coming.append(asyncio.wrap_future(self._threads.submit(read, start, count)))
 

@@ -26,7 +26,7 @@ SHOWN = 40
 """The maximum number of characters of a statement that a syntax error shows."""
 
 
-class Found:
+class FormMatch:
     """The state of matching one form: `values` by field, and the farthest token that did not match."""
 
     def __init__(self, tokens: Tokens) -> None:
@@ -52,7 +52,7 @@ class Found:
         return Failure(sqlstate.SYNTAX, f"syntax error {where}{place}: expected {self.wanted}")
 
 
-Item = Callable[[Found, int], int]
+Item = Callable[[FormMatch, int], int]
 """Matches one item of a form from a token on; returns the number of the next token, or -1 if it does not match."""
 
 
@@ -67,7 +67,7 @@ class Form(Generic[T_co]):
 
     def read(self, tokens: Tokens) -> T_co | None:
         """Parse a statement; None if it has another form. Raises Failure."""
-        found = Found(tokens)
+        found = FormMatch(tokens)
         at = compiled(self.text)(found, 0)
         if not found.ended and at >= 0:
             while tokens.is_sign(at, ";"):
@@ -121,7 +121,7 @@ def _sequence(words: Sequence[str]) -> tuple[Item, Sequence[str]]:
             field, _, choices = word.rpartition(":")
             items.append(_keyword(field, choices.split("|")))
 
-    def sequence(found: Found, at: int) -> int:
+    def sequence(found: FormMatch, at: int) -> int:
         for item in items:
             at = item(found, at)
             if at < 0:
@@ -132,7 +132,7 @@ def _sequence(words: Sequence[str]) -> tuple[Item, Sequence[str]]:
 
 
 def _optional(inner: Item) -> Item:
-    def optional(found: Found, at: int) -> int:
+    def optional(found: FormMatch, at: int) -> int:
         before = found.values
         found.values = dict(before)
         behind = inner(found, at)
@@ -145,13 +145,13 @@ def _optional(inner: Item) -> Item:
     return optional
 
 
-def _commit(found: Found, at: int) -> int:
+def _commit(found: FormMatch, at: int) -> int:
     found.committed = True
     return at
 
 
 def _flag(field: str) -> Item:
-    def flag(found: Found, at: int) -> int:
+    def flag(found: FormMatch, at: int) -> int:
         found.values[field] = True
         return at
 
@@ -162,7 +162,7 @@ def _keyword(field: str, choices: Sequence[str]) -> Item:
     known = [(choice, choice.split("_")) for choice in choices]
     expected = choices[0] if len(choices) == 1 else f"one of {', '.join(choices)}"
 
-    def keyword(found: Found, at: int) -> int:
+    def keyword(found: FormMatch, at: int) -> int:
         tokens = found.tokens
         for choice, parts in known:
             behind = at + 1 if tokens[at].upper == choice and tokens[at].kind == WORD else _words(tokens, at, parts)
@@ -183,8 +183,8 @@ def _words(tokens: Tokens, at: int, parts: Sequence[str]) -> int:
     return at
 
 
-def _value(field: str, read: Callable[[Found, int], tuple[Any, int]], expected: str) -> Item:
-    def value(found: Found, at: int) -> int:
+def _value(field: str, read: Callable[[FormMatch, int], tuple[Any, int]], expected: str) -> Item:
+    def value(found: FormMatch, at: int) -> int:
         result, behind = read(found, at)
         if behind < 0:
             return found.miss(at, expected)
@@ -194,30 +194,30 @@ def _value(field: str, read: Callable[[Found, int], tuple[Any, int]], expected: 
     return value
 
 
-def _dotted(most: int) -> Callable[[Found, int], tuple[Any, int]]:
-    def dotted(found: Found, at: int) -> tuple[Any, int]:
+def _dotted(most: int) -> Callable[[FormMatch, int], tuple[Any, int]]:
+    def dotted(found: FormMatch, at: int) -> tuple[Any, int]:
         names, behind = found.tokens.dotted(at, most)
         return (names, behind) if names else ((), found.miss(behind, "a name"))
 
     return dotted
 
 
-def _one(found: Found, at: int) -> tuple[str, int]:
+def _one(found: FormMatch, at: int) -> tuple[str, int]:
     names, behind = found.tokens.dotted(at, 1)
     return (names[0], behind) if names else ("", -1)
 
 
-def _id(found: Found, at: int) -> tuple[str, int]:
+def _id(found: FormMatch, at: int) -> tuple[str, int]:
     token = found.tokens[at]
     return (token.value, at + 1) if token.kind in {TEXT, NAME, WORD, NUMBER} and token.value else ("", -1)
 
 
-def _word(found: Found, at: int) -> tuple[str, int]:
+def _word(found: FormMatch, at: int) -> tuple[str, int]:
     token = found.tokens[at]
     return (token.value.lower(), at + 1) if token.kind == WORD else ("", -1)
 
 
-def _parentheses(found: Found, at: int) -> tuple[str, int]:
+def _parentheses(found: FormMatch, at: int) -> tuple[str, int]:
     """The text in parentheses, which may be nested, with the parentheses."""
     tokens = found.tokens
     if not tokens.is_sign(at, "("):
@@ -228,7 +228,7 @@ def _parentheses(found: Found, at: int) -> tuple[str, int]:
     return tokens.text[tokens[at].start : tokens[end].end], end + 1
 
 
-def _columns(found: Found, at: int) -> tuple[tuple[str, ...], int]:
+def _columns(found: FormMatch, at: int) -> tuple[tuple[str, ...], int]:
     """The names in a list in parentheses."""
     tokens, names = found.tokens, []
     if not tokens.is_sign(at, "("):
@@ -245,14 +245,14 @@ def _columns(found: Found, at: int) -> tuple[tuple[str, ...], int]:
         at = behind
 
 
-def _attached(found: Found, at: int) -> tuple[str, int]:
+def _attached(found: FormMatch, at: int) -> tuple[str, int]:
     """A string that names an attachment: it begins with @."""
     token = found.tokens[at]
     attached = token.kind == TEXT and token.value.startswith("@") and len(token.value) > 1
     return (token.value[1:], at + 1) if attached else ("", -1)
 
 
-def _type(found: Found, at: int) -> tuple[str, int]:
+def _type(found: FormMatch, at: int) -> tuple[str, int]:
     """The text up to the word LANGUAGE."""
     tokens, behind = found.tokens, at
     while tokens[behind].kind != END and tokens[behind].upper != "LANGUAGE":
@@ -260,7 +260,7 @@ def _type(found: Found, at: int) -> tuple[str, int]:
     return (tokens.text[tokens[at].start : tokens[behind - 1].end], behind) if behind > at else ("", -1)
 
 
-def _texts(found: Found, at: int) -> tuple[tuple[str, ...], int]:
+def _texts(found: FormMatch, at: int) -> tuple[tuple[str, ...], int]:
     """The strings of one or more parenthesized lists."""
     tokens = found.tokens
     given: list[str] = []
@@ -279,17 +279,17 @@ def _texts(found: Found, at: int) -> tuple[tuple[str, ...], int]:
     return (), -1
 
 
-def _rest(found: Found, at: int) -> tuple[str, int]:
+def _rest(found: FormMatch, at: int) -> tuple[str, int]:
     text = found.tokens.rest(at)
     found.ended = bool(text)
     return text, at if text else -1
 
 
-def _making(found: Found, at: int) -> tuple[str, int]:
+def _making(found: FormMatch, at: int) -> tuple[str, int]:
     return _rest(found, at) if found.tokens[at].upper in {"CREATE", "INSERT"} else ("", -1)
 
 
-def _selection(found: Found, at: int) -> tuple[str, int]:
+def _selection(found: FormMatch, at: int) -> tuple[str, int]:
     """A SELECT, optionally in parentheses."""
     tokens, first = found.tokens, at
     while tokens.is_sign(first, "("):
@@ -297,16 +297,16 @@ def _selection(found: Found, at: int) -> tuple[str, int]:
     return _rest(found, at) if tokens[first].upper in {"SELECT", "WITH", "FROM", "TABLE"} else ("", -1)
 
 
-def read_options(found: Found, at: int) -> tuple[dict[str, str], int]:
+def read_options(found: FormMatch, at: int) -> tuple[dict[str, str], int]:
     """Options by lower-case name; values as written, without quotes."""
     return _listed(found, at, flags=False)
 
 
-def _flags(found: Found, at: int) -> tuple[dict[str, str], int]:
+def _flags(found: FormMatch, at: int) -> tuple[dict[str, str], int]:
     return _listed(found, at, flags=True)
 
 
-def _listed(found: Found, at: int, *, flags: bool) -> tuple[dict[str, str], int]:
+def _listed(found: FormMatch, at: int, *, flags: bool) -> tuple[dict[str, str], int]:
     tokens = found.tokens
     given: dict[str, str] = {}
     if not tokens.is_sign(at, "("):
@@ -321,7 +321,7 @@ def _listed(found: Found, at: int, *, flags: bool) -> tuple[dict[str, str], int]
             return given, found.miss(at, "a comma or a closing parenthesis")
 
 
-def _settings(found: Found, at: int) -> tuple[dict[str, str], int]:
+def _settings(found: FormMatch, at: int) -> tuple[dict[str, str], int]:
     """Options without parentheses."""
     given: dict[str, str] = {}
     at = _setting(found, at, given, flags=False)
@@ -330,7 +330,7 @@ def _settings(found: Found, at: int) -> tuple[dict[str, str], int]:
     return given, at
 
 
-def _setting(found: Found, at: int, given: dict[str, str], *, flags: bool) -> int:
+def _setting(found: FormMatch, at: int, given: dict[str, str], *, flags: bool) -> int:
     """Read one option; returns the number of the next token, or -1. With `flags`, the value may be missing: "true"."""
     tokens = found.tokens
     names, behind = tokens.dotted(at, 8)
@@ -363,7 +363,7 @@ def _bare(tokens: Tokens, at: int) -> tuple[str, int]:
     return tokens.text[token.start : end], at
 
 
-KINDS: Mapping[str, tuple[Callable[[Found, int], tuple[Any, int]], str]] = {
+KINDS: Mapping[str, tuple[Callable[[FormMatch, int], tuple[Any, int]], str]] = {
     "names": (_dotted(3), "a name"),
     "path": (_dotted(8), "a name"),
     "one": (_one, "a name"),

@@ -16,7 +16,7 @@ _VALUES = re.compile(r"""insert\s++into\s++[\w."]++\s*+(?:\([^()]*+\)\s*+)?value
 _TABLE = "CREATE [ OR REPLACE =replace ] kind:TABLE [ IF NOT EXISTS =if_not_exists ] <names:names>"
 
 
-class Written(Struct, frozen=True):
+class TableWrite(Struct, frozen=True):
     """A CREATE TABLE or INSERT; `kind` is "table" or "insert", `columns` the parenthesized column list of a table, and
     `selects` says that its rows come from a SELECT."""
 
@@ -28,9 +28,9 @@ class Written(Struct, frozen=True):
     if_not_exists: bool = False
 
 
-def _made(**values: object) -> Written:
+def _made(**values: object) -> TableWrite:
     values = {name: value for name, value in values.items() if name not in {"listed", "select"}}
-    return Written(**values)  # type: ignore[arg-type]
+    return TableWrite(**values)  # type: ignore[arg-type]
 
 
 _FORMS = (
@@ -45,11 +45,11 @@ _ALL = (
 )
 
 
-def selecting(reading: Reading) -> Written | None:
+def selecting(reading: Reading) -> TableWrite | None:
     """Parse CREATE TABLE … AS SELECT or INSERT INTO … SELECT; None for any other statement."""
     return None if _VALUES.match(reading.sql) else first_of(_FORMS, reading.tokens)
 
 
-def writing(sql: str) -> Written | None:
+def writing(sql: str) -> TableWrite | None:
     """Parse CREATE TABLE or INSERT INTO, with or without a SELECT; None for any other statement."""
     return first_of(_ALL, Tokens(sql))

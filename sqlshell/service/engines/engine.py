@@ -59,7 +59,7 @@ class Sink(Protocol):
         """The path to which the engine may write the whole result in its own format; None to require text."""
 
 
-class Kept(Sink, Protocol):
+class BatchSink(Sink, Protocol):
     """A sink whose state can be read."""
 
     @property
@@ -93,7 +93,7 @@ Relation = tuple[str, str, str]
 """Database, schema and name, as the engine spells them."""
 
 
-class Listed(Struct, frozen=True):
+class Listing(Struct, frozen=True):
     """Rows of the service for the engine: columns as (name, interface type), and rows of strings. Instants are in UTC;
     an unknown instant is ""."""
 
@@ -177,7 +177,7 @@ class Connection(Protocol):
 
     def several(
         self,
-        runs: Sequence[tuple[str, Kept]],
+        runs: Sequence[tuple[str, BatchSink]],
         options: Options,
         ended: Callable[[int, Outcome | Exception, float], None],
     ) -> None:
@@ -287,10 +287,10 @@ class Engine(Protocol):
     def read_listing(self, sql: str) -> list[tuple[str, ...]]:
         """The rows of a listing, as strings."""
 
-    def inline(self, rows: Listed) -> str:
+    def inline(self, rows: Listing) -> str:
         """SQL of a relation with these rows."""
 
-    def publish(self, tables: Mapping[str, Listed]) -> None:
+    def publish(self, tables: Mapping[str, Listing]) -> None:
         """Replace the system relations of `deltastream.sys` that have changed."""
 
     def head(self, stream: Relation, least: int = 0) -> int:

@@ -23,7 +23,7 @@ from sqlshell.interface.models import (
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.http.body import BadRequest
 from sqlshell.service.http.dataplane import DataPlane
-from sqlshell.service.http.files import Wanted, accepts, has_preference, wanted
+from sqlshell.service.http.files import ConditionalResponse, accepts, conditional_response, has_preference
 from sqlshell.service.objects.catalog import Caller
 from sqlshell.service.results.partitions import Pages, Rows
 from sqlshell.service.statements.batches import Batch
@@ -94,7 +94,7 @@ class Answers:
             raise _unreadable(error) from error
         except Failure as error:
             raise BadRequest(f"cannot read the result: {error}", 500) from error
-        part = wanted(request, f'"{record.statement_id}"', rows.size)
+        part = conditional_response(request, f'"{record.statement_id}"', rows.size)
         if part.span is None:
             rows.close()
             return without_bytes(part)
@@ -256,7 +256,7 @@ def columns_for(request: Request, columns: list[ColumnInfo]) -> list[ColumnInfo]
     return [replace(column, engine_type=None) for column in columns]
 
 
-def without_bytes(part: Wanted) -> Response:
+def without_bytes(part: ConditionalResponse) -> Response:
     """The response to a request for a file, without its bytes."""
     if part.status == 304:
         return Response(None, 304, EXTENSIONS | part.headers)

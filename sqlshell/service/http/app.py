@@ -25,7 +25,7 @@ from sqlshell.service.http.auth import BY_PLANE, BearerAuth, caller_of
 from sqlshell.service.http.bodies import Bodies
 from sqlshell.service.http.body import BadRequest, Form, check_timezone
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane, stream
-from sqlshell.service.http.files import chunks, prefers, wanted
+from sqlshell.service.http.files import chunks, conditional_response, prefers
 from sqlshell.service.http.guard import Guard
 from sqlshell.service.objects import resources
 from sqlshell.service.options import Options
@@ -186,7 +186,7 @@ class Endpoints:
             raise BadRequest(f"{kind} {name[:100]!r} does not exist in organization {organization_id}", 404)
         organization = await asyncio.to_thread(self._statements.organizations.get, organization_id)
         path = resources.path_of(organization, found)
-        part = wanted(request, f'"{found.detail["sha256"]}"', found.detail["size"])
+        part = conditional_response(request, f'"{found.detail["sha256"]}"', found.detail["size"])
         headers = {
             **part.headers,
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(found.detail['file'], safe='')}",

@@ -56,11 +56,11 @@ async def decoded(stream: AsyncIterator[bytes], strings: int, elsewhere: Elsewhe
     Raises TooMuch; msgspec.DecodeError and UnicodeDecodeError if it is not JSON or not a request; RecursionError.
     """
     piece = bytearray()
-    decoding: Decoding | None = None
+    decoding: StatementDecoder | None = None
     async for chunk in stream:
         piece += chunk
         if len(piece) > LARGE:
-            decoding = decoding or Decoding(strings)
+            decoding = decoding or StatementDecoder(strings)
             await elsewhere(partial(decoding.feed, piece))
             piece = bytearray()
     if decoding is not None:
@@ -72,7 +72,7 @@ async def decoded(stream: AsyncIterator[bytes], strings: int, elsewhere: Elsewhe
     return _request(piece)
 
 
-class Decoding:
+class StatementDecoder:
     """Decodes the JSON of a statement request: long strings in slices as they arrive, and the small rest at the end."""
 
     def __init__(self, strings: int) -> None:

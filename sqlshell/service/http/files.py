@@ -21,7 +21,7 @@ class Span(Struct, frozen=True):
     end: int
 
 
-class Wanted(Struct, frozen=True):
+class ConditionalResponse(Struct, frozen=True):
     """The response to a request for a file: its status and headers, and the bytes; None for a response without them."""
 
     status: int
@@ -29,23 +29,23 @@ class Wanted(Struct, frozen=True):
     span: Span | None = None
 
 
-def wanted(request: Request, tag: str, size: int) -> Wanted:
+def conditional_response(request: Request, tag: str, size: int) -> ConditionalResponse:
     """The response to a request for a file of `size` bytes with the ETag `tag`: 200, 206, 304, 412 or 416."""
     headers = {"ETag": tag, "Accept-Ranges": "bytes"}
     if "if-match" in request.headers and not _names(request, "if-match", tag, weak=False):
-        return Wanted(412, headers)
+        return ConditionalResponse(412, headers)
     if _names(request, "if-none-match", tag, weak=True):
-        return Wanted(304, headers)
+        return ConditionalResponse(304, headers)
     span = None
     if request.headers.get("if-range", tag) == tag:
         try:
             span = read_range(request.headers.get("range", ""), size)
         except ValueError:
-            return Wanted(416, {**headers, "Content-Range": f"bytes */{size}"})
+            return ConditionalResponse(416, {**headers, "Content-Range": f"bytes */{size}"})
     if span is None:
-        return Wanted(200, {**headers, "Content-Length": str(size)}, Span(0, size))
+        return ConditionalResponse(200, {**headers, "Content-Length": str(size)}, Span(0, size))
     headers["Content-Range"] = f"bytes {span.start}-{span.end - 1}/{size}"
-    return Wanted(206, {**headers, "Content-Length": str(span.end - span.start)}, span)
+    return ConditionalResponse(206, {**headers, "Content-Length": str(span.end - span.start)}, span)
 
 
 def prefers(request: Request, media: str, other: str) -> bool:

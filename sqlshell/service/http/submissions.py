@@ -15,7 +15,7 @@ from sqlshell.service.dialect import Own, Reading
 from sqlshell.service.http.body import BadRequest
 from sqlshell.service.organizations.pools import Pool, Size
 from sqlshell.service.organizations.unused_memory import give_back
-from sqlshell.service.statements.ledger import Secretless
+from sqlshell.service.statements.ledger import RedactedStatement
 from sqlshell.sql.analysis.lexed import Lexed, lexed
 from sqlshell.sql.script.items import Item, Statement
 from sqlshell.sql.script.scanner import Scanner
@@ -89,9 +89,9 @@ class Texts:
         """Whether a statement is for the engine, rather than about objects of the service."""
         return await self.run(owner, reading.is_engines) if reading.takes_long else reading.is_engines()
 
-    async def secretless(self, given: Sequence[str], owner: str) -> list[Secretless | None]:
+    async def secretless(self, given: Sequence[str], owner: str) -> list[RedactedStatement | None]:
         """The text without secrets of each statement that contains secrets; None for the other statements."""
-        found: list[Secretless | None] = [None] * len(given)
+        found: list[RedactedStatement | None] = [None] * len(given)
         from sqlshell.sql.analysis.secrets import OPTIONS, may_hold_secrets
 
         looked: Iterable[tuple[int, Lexed]] = ((number, lexed(sql)) for number, sql in enumerate(given))
@@ -115,13 +115,13 @@ class Texts:
         return found
 
     async def _add_secretless(
-        self, found: list[Secretless | None], piece: Sequence[tuple[int, Lexed]], owner: str
+        self, found: list[RedactedStatement | None], piece: Sequence[tuple[int, Lexed]], owner: str
     ) -> None:
         made = await self.run(owner, lambda: [_secretless(statement) for _, statement in piece])
         for (number, _), secretless in zip(piece, made, strict=True):
             found[number] = secretless
 
-    async def _long_secretless(self, sql: str, owner: str) -> Secretless | None:
+    async def _long_secretless(self, sql: str, owner: str) -> RedactedStatement | None:
         """The beginning of a long statement without its secrets, or None if the statement contains no secrets."""
         keeps = MAY_HOLD_SECRETS.match(sql) is not None
         for start in range(0, len(sql), LOOKED_THROUGH):
@@ -151,13 +151,13 @@ class Texts:
             raise BadRequest(f"{said}; split it into several requests", 413)
 
 
-def _secretless(statement: Lexed) -> Secretless | None:
+def _secretless(statement: Lexed) -> RedactedStatement | None:
     from sqlshell.sql.analysis.secrets import may_hold_secrets, redacted, redacted_options, removed_values
 
     sql = statement.text
     redact = redacted if MAY_HOLD_SECRETS.match(sql) else redacted_options
     shown = redact(statement) if may_hold_secrets(statement) else sql
-    return Secretless(shown, removed_values(statement, shown)) if shown != sql else None
+    return RedactedStatement(shown, removed_values(statement, shown)) if shown != sql else None
 
 
 def _looked_through(piece: str, keeps: bool) -> tuple[bool, bool]:
@@ -175,10 +175,10 @@ def _looked_through(piece: str, keeps: bool) -> tuple[bool, bool]:
     return may_hold_secrets(piece) and redacted(piece) != piece, True
 
 
-def _beginning(sql: str) -> Secretless:
+def _beginning(sql: str) -> RedactedStatement:
     from sqlshell.sql.analysis.secrets import redacted
 
-    return Secretless(redacted(sql[:HEAD]), (), cut=True)
+    return RedactedStatement(redacted(sql[:HEAD]), (), cut=True)
 
 
 def _give_back() -> None:

@@ -19,7 +19,7 @@ from sqlshell.service.results.results import Discard
 from sqlshell.service.secrets import registries, secrets
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.stores import stores
-from sqlshell.service.stores.copies import Waiting
+from sqlshell.service.stores.copies import CopyWaiter
 from sqlshell.service.stores.entities import check_options
 from sqlshell.sql.identifiers import literal, qualified
 
@@ -50,7 +50,7 @@ class Changes:
             case DropFunction():
                 return self._drop_function(asked, session)
 
-    def _update(self, asked: Update, session: Session, waiting: Waiting) -> Outcome:
+    def _update(self, asked: Update, session: Session, waiting: CopyWaiter) -> Outcome:
         verb = f"UPDATE {asked.kind.upper()}"
         require(session, Rights.OBJECTS, verb)
         self._objects.check_options(asked.options)
@@ -59,7 +59,7 @@ class Changes:
             self._change(asked, session, waiting)
         return Outcome(message=verb)
 
-    def _change(self, asked: Update, session: Session, waiting: Waiting) -> None:
+    def _change(self, asked: Update, session: Session, waiting: CopyWaiter) -> None:
         organization, name = session.organization, asked.names[-1]
         match asked.kind:
             case "store":

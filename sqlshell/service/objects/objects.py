@@ -22,7 +22,7 @@ from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.results.results import Discard
 from sqlshell.service.secrets import registries, secrets
 from sqlshell.service.stores import stores
-from sqlshell.service.stores.copies import Waiting
+from sqlshell.service.stores.copies import CopyWaiter
 from sqlshell.service.stores.entities import Entities
 from sqlshell.sql.identifiers import qualified
 
@@ -55,7 +55,7 @@ class Objects:
             session.lost.pop(part, None)
         return Outcome(message=f"using {asked.kind.replace('_', ' ')} {names[-1]}")
 
-    def create(self, asked: Create, session: Session, attachments: Sequence[Attachment], record: Waiting) -> Outcome:
+    def create(self, asked: Create, session: Session, attachments: Sequence[Attachment], record: CopyWaiter) -> Outcome:
         require(session, Rights.OBJECTS, f"CREATE {asked.kind.upper()}")
         organization, name = session.organization, asked.names[-1]
         done = Outcome(message=f"CREATE {asked.kind.upper()}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from sqlshell.service.engines.duckdb.contents import SYSTEM
-from sqlshell.service.engines.engine import Listed
+from sqlshell.service.engines.engine import Listing
 from sqlshell.service.objects import inventory
 from sqlshell.service.objects.inventory import Scope
 from sqlshell.service.organizations.sessions import Session
@@ -78,7 +78,7 @@ def publish(session: Session, sql: str, latest: Callable[[], Sequence[Record]]) 
     """
     organization = session.organization
     here = Scope(organization)
-    tables: dict[str, Listed] = {}
+    tables: dict[str, Listing] = {}
     low = sql.lower()
     named = {name for name in (*_RELATIONS, "queries") if name in low}
     # A statement that names none of them may read them through a list of relations or dynamic SQL.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.engine import Listed, Outcome, Sink
+from sqlshell.service.engines.engine import Listing, Outcome, Sink
 
 TEXT, TRUTH, NUMBER = "VARCHAR", "BOOLEAN", "INTEGER"
 INSTANT = "TIMESTAMP_LTZ(6)"
@@ -68,9 +68,9 @@ def keep(shown: Sequence[ShownColumn], facts: Sequence[Facts], sink: Sink) -> Ou
     return Outcome([ColumnInfo(item.name, item.type, False) for item in shown], zoned)
 
 
-def listed(shown: Sequence[ShownColumn], facts: Sequence[Facts]) -> Listed:
+def listed(shown: Sequence[ShownColumn], facts: Sequence[Facts]) -> Listing:
     """A relation for the engine with these columns and a row for each object."""
-    return Listed([(item.name, item.type) for item in shown], [_texts(shown, item) for item in facts])
+    return Listing([(item.name, item.type) for item in shown], [_texts(shown, item) for item in facts])
 
 
 def properties(shown: Sequence[ShownColumn], item: Facts, sink: Sink) -> Outcome:

@@ -18,7 +18,7 @@ from sqlshell.service.objects import inventory
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.statements import artifacts
-from sqlshell.service.statements.batches import Batch, Ended
+from sqlshell.service.statements.batches import Batch, EndedStatement
 from sqlshell.service.statements.endings import Endings
 from sqlshell.service.statements.execution import Begun, Execution
 from sqlshell.service.statements.ledger import Record
@@ -159,7 +159,7 @@ class BatchRunner:
         batch.size += record.spool.size
         batch.state = state
         batch.ended.append(
-            Ended(record, state, message, outcome, session.echo(), not session.connection.in_transaction)
+            EndedStatement(record, state, message, outcome, session.echo(), not session.connection.in_transaction)
         )
         if not batch.told:
             batch.told = True

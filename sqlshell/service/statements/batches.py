@@ -26,7 +26,7 @@ RESULTS = 4 << 20
 """A batch ends when its results exceed this many bytes."""
 
 
-class Ended(Struct, frozen=True):
+class EndedStatement(Struct, frozen=True):
     """The outcome of a statement, reported by the thread that ran it; `committed` says whether others may see it."""
 
     record: Record
@@ -48,7 +48,7 @@ class Batch(Struct, eq=False):
     records: list[Record]
     stops: bool
     over: asyncio.Event = field(default_factory=asyncio.Event)
-    ended: deque[Ended] = field(default_factory=deque)
+    ended: deque[EndedStatement] = field(default_factory=deque)
     told: bool = False
     size: int = 0
     state: str = sqlstate.DONE

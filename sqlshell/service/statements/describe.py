@@ -10,7 +10,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.dialect import Create, CreateAs, CreateFunction, InsertEntity, read
 from sqlshell.service.dialect.names import Names
-from sqlshell.service.dialect.relations import Written, writing
+from sqlshell.service.dialect.relations import TableWrite, writing
 from sqlshell.service.dialect.tokens import WORD, Tokens
 from sqlshell.service.engines.duckdb.statement_traits import FILLERS
 from sqlshell.service.engines.duckdb.translation.errors import placed
@@ -101,7 +101,7 @@ def _engines(sql: str, session: Session, options: Options) -> tuple[str, Mapping
     }
 
 
-def _free(session: Session, kind: str, asked: Create | CreateAs | Written) -> Relation:
+def _free(session: Session, kind: str, asked: Create | CreateAs | TableWrite) -> Relation:
     """The full name of a relation that can be created. Raises Failure if it already exists."""
     relation = place(session, asked.names)
     if not (asked.replace or asked.if_not_exists) and session.organization.engine.exists(relation):

@@ -52,7 +52,7 @@ def _new_id() -> str:
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
-class Secretless(Struct, frozen=True):
+class RedactedStatement(Struct, frozen=True):
     """A statement without its secrets, and their values.
 
     `cut` means that it is only the beginning of the statement, and that the values are unknown.
@@ -63,7 +63,7 @@ class Secretless(Struct, frozen=True):
     cut: bool = False
 
     def __repr__(self) -> str:
-        return f"Secretless({self.text!r})"
+        return f"RedactedStatement({self.text!r})"
 
 
 class Record(Struct, eq=False, weakref=True):
@@ -104,7 +104,7 @@ class Record(Struct, eq=False, weakref=True):
     """How long it ran; 0 if it never started, or is not known to have started."""
     timezone: str = ""
     closing: str = ""
-    secretless: Secretless | None = None
+    secretless: RedactedStatement | None = None
     """Set if the statement contains secrets, until it has finished."""
     known: Reading | None = None
     """The statement as the dialect reads it, once that was asked, until it has finished."""
@@ -170,7 +170,7 @@ class Record(Struct, eq=False, weakref=True):
         return "failed" if sqlstate.failed(self.state) else "completed"
 
 
-class Load:
+class StatementLoad:
     """The number of unfinished statements of a token or organization, and the characters of their texts."""
 
     __slots__ = ("number", "size")
@@ -206,7 +206,7 @@ class Ledger:
         self._running: dict[str, Record] = {}
         self._recent: OrderedDict[str, Record] = OrderedDict()
         self._recent_size = 0
-        self._loads: dict[str, Load] = {}
+        self._loads: dict[str, StatementLoad] = {}
         self._late: deque[tuple[str, Sequence[Any]]] = deque(maxlen=LATE)
         """Pending writes: the SQL and its values."""
         self._fresh: dict[str, Record] = {}
@@ -215,7 +215,7 @@ class Ledger:
             "UPDATE statements SET state = ?, message = ?, finished = ? WHERE state = ?",
             (sqlstate.INTERNAL, STOPPED, time.time(), sqlstate.RUNNING),
         )
-        self._kept: dict[str, Load] = {}
+        self._kept: dict[str, StatementLoad] = {}
         for organization, number, size in storage.read(
             "SELECT organization, count(*), sum(bytes + length(sql)) FROM statements GROUP BY organization"
         ):
@@ -287,9 +287,9 @@ class Ledger:
             if self._running.pop(record.statement_id, None) is not None:
                 self._weigh(record, -1)
 
-    def load(self, key: str) -> Load:
+    def load(self, key: str) -> StatementLoad:
         """The load of the token or organization with this ID."""
-        return self._loads.get(key) or Load()
+        return self._loads.get(key) or StatementLoad()
 
     @contextlib.contextmanager
     def reserved(self, keys: Sequence[str], number: int, size: int) -> Iterator[Callable[[Sequence[Record]], None]]:
@@ -297,7 +297,7 @@ class Ledger:
 
         Yields begin() for records that take the place of what was reserved.
         """
-        left = Load()
+        left = StatementLoad()
 
         def count(number: int, size: int) -> None:
             left.add(number, size)
@@ -315,7 +315,7 @@ class Ledger:
             count(-left.number, -left.size)
 
     def _count(self, key: str, number: int, size: int) -> None:
-        load = self._loads.setdefault(key, Load())
+        load = self._loads.setdefault(key, StatementLoad())
         load.add(number, size)
         if not load.number:
             del self._loads[key]
@@ -413,8 +413,8 @@ class Ledger:
         self._kept_of(organization).add(-1, -size)
         return (statement_id,)
 
-    def _kept_of(self, organization: str) -> Load:
-        return self._kept.setdefault(organization, Load())
+    def _kept_of(self, organization: str) -> StatementLoad:
+        return self._kept.setdefault(organization, StatementLoad())
 
     def known(self, organization: str) -> set[str]:
         """The IDs of an organization's statements."""

@@ -44,7 +44,7 @@ from sqlshell.service.statements.batch_runner import BatchRunner, fault
 from sqlshell.service.statements.batches import Batch, Batches
 from sqlshell.service.statements.endings import SESSION_ENDED, Aside, Endings, is_aside
 from sqlshell.service.statements.execution import Begun, Execution
-from sqlshell.service.statements.ledger import Ledger, Record, Secretless, settle
+from sqlshell.service.statements.ledger import Ledger, Record, RedactedStatement, settle
 from sqlshell.service.statements.undelivered_secrets import Secret
 from sqlshell.sql.script.items import BackslashCommand, Statement
 from sqlshell.sql.script.lexical_rules import BLANKS
@@ -74,7 +74,7 @@ class SubmittedStatement(Struct, frozen=True):
 
     sql: str
     closing: str
-    secretless: Secretless | None
+    secretless: RedactedStatement | None
 
 
 class Statements:

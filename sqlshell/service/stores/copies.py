@@ -48,7 +48,7 @@ LEAST: Final = 4 << 20
 WAIT_SECONDS: Final = 0.1
 
 
-class Waiting(Protocol):
+class CopyWaiter(Protocol):
     """A statement that waits for a copy. `helper` cancels the copy; any thread may call it, any number of times."""
 
     helper: Callable[[], None] | None
@@ -75,7 +75,7 @@ class Copies:
         self._copies: dict[str, _Copy] = {}
 
     def bring(
-        self, store: str, root: int, known: Mapping[str, Stamp], wanted: Collection[str], waiting: Waiting | None
+        self, store: str, root: int, known: Mapping[str, Stamp], wanted: Collection[str], waiting: CopyWaiter | None
     ) -> dict[str, str]:
         """Copy the current contents of the `wanted` entities into the store's database.
 
@@ -136,7 +136,7 @@ class Copies:
         root: int,
         known: Mapping[str, Stamp],
         asked: Collection[str],
-        waiting: Waiting | None,
+        waiting: CopyWaiter | None,
     ) -> None:
         """Create a new copy with the entities `asked` for and the unchanged entities of the old copy."""
         keep = [name for name, stamp in copy.held.items() if known.get(name) == stamp and name not in asked]
@@ -165,7 +165,7 @@ class Copies:
         raise Failure(sqlstate.STORE_NOT_READY, f"cannot read store {store!r}: {ended_at}")
 
     def _converted(
-        self, root: int, into: Path, before: _Copy, keep: list[str], asked: list[str], waiting: Waiting | None
+        self, root: int, into: Path, before: _Copy, keep: list[str], asked: list[str], waiting: CopyWaiter | None
     ) -> tuple[dict[str, Stamp], dict[str, str], str | None]:
         """Run a converter: the copied entities, the reasons for the others, and the reason if it ended too early."""
         threads = min(self._limits.threads or os.cpu_count() or 1, THREADS)
@@ -238,7 +238,7 @@ def _others(known: Mapping[str, Stamp], done: Collection[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _turn(lock: threading.Lock, waiting: Waiting | None) -> Iterator[None]:
+def _turn(lock: threading.Lock, waiting: CopyWaiter | None) -> Iterator[None]:
     """Hold a lock; a statement that waits for it can be canceled."""
     ended = threading.Event()
     if waiting is not None:

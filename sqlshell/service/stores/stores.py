@@ -23,7 +23,7 @@ from sqlshell.service.engines.engine import Connection, Failure
 from sqlshell.service.engines.sandbox.beneath import folder_of
 from sqlshell.service.objects.catalog import missing
 from sqlshell.service.organizations.organizations import NOT_GRANTED, Organization, Organizations
-from sqlshell.service.stores.copies import Waiting
+from sqlshell.service.stores.copies import CopyWaiter
 
 MOST = 10_000
 """The maximum number of entities of a store."""
@@ -185,7 +185,7 @@ def _entities(root: int, made: Collection[str]) -> dict[str, os.stat_result]:
     return found
 
 
-def mount(organization: Organization, store: str, names: Sequence[str], waiting: Waiting | None = None) -> None:
+def mount(organization: Organization, store: str, names: Sequence[str], waiting: CopyWaiter | None = None) -> None:
     """Make entities readable as relations. Raises Failure if one does not exist or cannot be read."""
     with opened(organization, store) as place:
         known = place.entities()
@@ -200,7 +200,7 @@ def unreadable(store: str, entity: str, reason: str) -> Failure:
     return Failure(sqlstate.STORE_NOT_READY, f"cannot read entity '{store}.{entity}': {reason}")
 
 
-def mount_named(organization: Organization, sql: str, waiting: Waiting, database: str) -> dict[tuple[str, str], str]:
+def mount_named(organization: Organization, sql: str, waiting: CopyWaiter, database: str) -> dict[tuple[str, str], str]:
     """Make the entities readable that a statement may read.
 
     These are the entities whose names occur in the statement, of the stores whose names occur in it or that are the
@@ -236,7 +236,7 @@ def _bring(
     place: Place,
     known: Mapping[str, os.stat_result],
     names: Collection[str],
-    waiting: Waiting | None,
+    waiting: CopyWaiter | None,
 ) -> dict[str, str]:
     """Make entities relations of the store's database; returns the reasons for those that failed."""
     folded = Counter(name.lower() for name in known)
@@ -255,7 +255,7 @@ def _bring(
     return broken
 
 
-def add(organization: Organization, store: str, detail: Mapping[str, Any], waiting: Waiting) -> None:
+def add(organization: Organization, store: str, detail: Mapping[str, Any], waiting: CopyWaiter) -> None:
     """Create a store. It is mounted first, so that a failure leaves nothing behind. Raises Failure."""
     _mount_empty(organization, store, detail, waiting)
     try:
@@ -267,7 +267,11 @@ def add(organization: Organization, store: str, detail: Mapping[str, Any], waiti
 
 
 def change(
-    organization: Organization, store: str, options: Mapping[str, str], organizations: Organizations, waiting: Waiting
+    organization: Organization,
+    store: str,
+    options: Mapping[str, str],
+    organizations: Organizations,
+    waiting: CopyWaiter,
 ) -> None:
     """Change a store's options, and mount it again if its folder changes. Raises Failure."""
     with organization.changing:
@@ -299,7 +303,7 @@ def test(organization: Organization, store: str, organizations: Organizations) -
     return f"store {store!r} can be {can}: it has {number} {'entity' if number == 1 else 'entities'}"
 
 
-def _mount_empty(organization: Organization, store: str, detail: Mapping[str, Any], waiting: Waiting) -> None:
+def _mount_empty(organization: Organization, store: str, detail: Mapping[str, Any], waiting: CopyWaiter) -> None:
     folder = Path(detail["uri"])
     try:
         root = open_folder(folder)

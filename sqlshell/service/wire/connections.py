@@ -185,7 +185,7 @@ class Backlog:
                 oldest.abort()
 
 
-class Known:
+class RequestConnection:
     """The connection in a request's scope, for the code that checks tokens."""
 
     def __init__(self, connections: Connections, connection: Connection) -> None:
@@ -204,13 +204,13 @@ class Known:
 def refusal(scope: Scope, token: str) -> str:
     """Note the valid token of a request for its connection; returns "", or the message of a refusal."""
     known = scope.get(KEY)
-    return known.shows(token) if isinstance(known, Known) else ""
+    return known.shows(token) if isinstance(known, RequestConnection) else ""
 
 
 def left(scope: Scope) -> bool:
     """Whether the client of a request has disconnected."""
     known = scope.get(KEY)
-    return isinstance(known, Known) and known.gone
+    return isinstance(known, RequestConnection) and known.gone
 
 
 def peer(address: object) -> str:

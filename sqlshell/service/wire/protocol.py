@@ -15,8 +15,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from sqlshell.service.bounds import Bounds, met
 from sqlshell.service.http.answers import message
-from sqlshell.service.wire.connections import KEY, Connection, Connections, Known, peer
-from sqlshell.service.wire.transport import DRAIN_BODY, DRAIN_HEAD, Lingering
+from sqlshell.service.wire.connections import KEY, Connection, Connections, RequestConnection, peer
+from sqlshell.service.wire.transport import DRAIN_BODY, DRAIN_HEAD, LingeringTransport
 from sqlshell.service.wire.turns import STRANGERS
 
 HEADERS = 100
@@ -59,7 +59,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._last_words = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        lingering = Lingering(transport, self._bounds.write_seconds, self._sending, self._left, self._waits)
+        lingering = LingeringTransport(transport, self._bounds.write_seconds, self._sending, self._left, self._waits)
         super().connection_made(lingering)
         connection = Connection(peer(transport.get_extra_info("peername")), transport.abort)
         refused = self._connections.enter(connection)
@@ -69,16 +69,16 @@ class BoundedProtocol(HttpToolsProtocol):
             transport.close()
             return
         self._connection = connection
-        lingering.known = Known(self._connections, connection)
+        lingering.known = RequestConnection(self._connections, connection)
         self._wait(self._bounds.header_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()
-        cast(Lingering, self.transport).lost()
+        cast(LingeringTransport, self.transport).lost()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        lingering = cast(Lingering, self.transport)
+        lingering = cast(LingeringTransport, self.transport)
         if self._deaf or lingering.lingering or self._connection is None:
             self._parse(data)
             return
@@ -93,14 +93,14 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.parser is None:
             # The connection was lost meanwhile.
             return
-        lingering = cast(Lingering, self.transport)
+        lingering = cast(LingeringTransport, self.transport)
         if lingering.held:
             lingering.release(reading=not self.flow.read_paused)
         self._parse(data)
 
     def _parse(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
-        lingering = cast(Lingering, self.transport)
+        lingering = cast(LingeringTransport, self.transport)
         if self._deaf or lingering.lingering:
             if lingering.lingering:
                 lingering.drained(len(data))
@@ -159,7 +159,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._wait(self._bounds.body_seconds)
         if self._connection is not None:
             self._connections.work(self._connection, busy=True)
-            cast(dict[str, Any], self.scope)[KEY] = cast(Lingering, self.transport).known
+            cast(dict[str, Any], self.scope)[KEY] = cast(LingeringTransport, self.transport).known
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is before:
@@ -240,7 +240,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return DRAIN_BODY if self._in_body else DRAIN_HEAD if self._in_head or self._deaf else 0
 
     def resume_writing(self) -> None:
-        cast(Lingering, self.transport).taken()
+        cast(LingeringTransport, self.transport).taken()
         super().resume_writing()
 
     def _waits(self, size: int) -> None:
@@ -263,7 +263,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _late(self) -> None:
         if self.transport.is_closing():
             return
-        if cast(Lingering, self.transport).held or (self._in_body and self.flow.read_paused):
+        if cast(LingeringTransport, self.transport).held or (self._in_body and self.flow.read_paused):
             # The service itself has paused reading.
             self._wait(self._bounds.body_seconds)
             return

@@ -24,7 +24,7 @@ DRAIN_IDLE_SECONDS = 2.0
 was refused because of its headers."""
 
 
-class Lingering(asyncio.Transport):
+class LingeringTransport(asyncio.Transport):
     """A transport that closes the connection of a peer that does not read for `seconds`.
 
     If the peer is still sending, it is closed in two steps: first the write side, then, after the received data has

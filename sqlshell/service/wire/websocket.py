@@ -9,7 +9,7 @@ from websockets.frames import Frame
 from websockets.http11 import Request
 
 from sqlshell.service.wire.connections import KEY
-from sqlshell.service.wire.transport import Lingering
+from sqlshell.service.wire.transport import LingeringTransport
 
 MESSAGE = 16 << 10
 """The maximum size of a client's message in bytes; clients send only an auth frame and pongs."""
@@ -57,7 +57,7 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         super().handle_connect(event)
         if not self.handshake_complete:
             # The application is started after this call.
-            cast(dict[str, Any], self.scope)[KEY] = cast(Lingering, self.transport).known
+            cast(dict[str, Any], self.scope)[KEY] = cast(LingeringTransport, self.transport).known
 
     def handle_cont(self, event: Frame) -> None:
         if len(self.frames) >= FRAMES:
@@ -66,11 +66,11 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         super().handle_cont(event)
 
     def resume_writing(self) -> None:
-        cast(Lingering, self.transport).taken()
+        cast(LingeringTransport, self.transport).taken()
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        cast(Lingering, self.transport).lost()
+        cast(LingeringTransport, self.transport).lost()
         super().connection_lost(exc)
 
     def keepalive_timeout(self) -> None:

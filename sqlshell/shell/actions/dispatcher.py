@@ -11,6 +11,7 @@ from sqlshell.shell.actions.local import LocalActions
 from sqlshell.shell.actions.scripts import ScriptActions
 from sqlshell.shell.actions.session import SessionActions
 from sqlshell.shell.actions.statements import StatementActions
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import (
     Attach,
     BeginParallel,
@@ -50,7 +51,6 @@ from sqlshell.shell.effects import (
     UnsetVariable,
     UseResult,
 )
-from sqlshell.shell.parts import Parts
 
 
 class Actions:
@@ -58,14 +58,14 @@ class Actions:
 
     def __init__(
         self,
-        parts: Parts,
+        components: ShellComponents,
         statements: StatementActions,
         scripts: ScriptActions,
         session: SessionActions,
         local: LocalActions,
         loads: LoadActions,
     ) -> None:
-        self._parts = parts
+        self._components = components
         self._statements = statements
         self._scripts = scripts
         self._session = session
@@ -77,10 +77,10 @@ class Actions:
 
         Submit, UseResult, Repeat and LocalSql without a text send the query buffer; all others leave it unchanged.
         """
-        parts = self._parts
+        components = self._components
         match effect:
             case Submit():
-                with parts.session.options_for(effect.options) if effect.options else contextlib.nullcontext():
+                with components.session.options_for(effect.options) if effect.options else contextlib.nullcontext():
                     await self._statements.submit(effect, name)
                     await self._perform_next(effect.then, name)
             case Execute():
@@ -101,23 +101,23 @@ class Actions:
             case LocalSql(text):
                 await self._local.run(text)
             case ClearBuffer():
-                parts.buffer.scanner.take()
-                parts.diagnostics.note("query buffer cleared", always=parts.session.interactive)
+                components.buffer.scanner.take()
+                components.diagnostics.note("query buffer cleared", always=components.session.interactive)
             case Chain(effects):
                 for each in effects:
                     await self.perform(each, name)
             case ShowMessage(text, own, file, verbatim):
-                parts.diagnostics.say(text, own=own, file=file, verbatim=verbatim)
+                components.diagnostics.say(text, own=own, file=file, verbatim=verbatim)
             case Print(text, paged=True):
-                await parts.result_output.page(text)
+                await components.result_output.page(text)
             case Print(text, with_results, own):
-                parts.result_output.print(text, with_results=with_results, own=own)
+                components.result_output.print(text, with_results=with_results, own=own)
             case ShowResult(result, output):
-                await parts.result_output.show(result, output=output)
+                await components.result_output.show(result, output=output)
             case Redirect(output, once, as_copy):
-                parts.result_output.redirect(output, once=once, as_copy=as_copy)
+                components.result_output.redirect(output, once=once, as_copy=as_copy)
             case Log(path):
-                parts.result_output.log(path)
+                components.result_output.log(path)
             case Quit():
                 self._scripts.quit(name)
             case RunFile(path, beside):
@@ -128,14 +128,14 @@ class Actions:
                 self._scripts.edit(path)
             case SetVariable(variable, value, question):
                 if question:
-                    parts.session.secret_filter.add(value.text, question)
-                parts.variables.set(variable, value)
+                    components.session.secret_filter.add(value.text, question)
+                components.variables.set(variable, value)
             case UnsetVariable(variable):
-                parts.variables.unset(variable)
+                components.variables.unset(variable)
             case ReceiveVariables(values):
                 self._statements.receive(values)
             case Branch(word, condition):
-                parts.conditions.enter(word, condition)
+                components.conditions.enter(word, condition)
             case Connect(target):
                 await self._session.connect(target)
             case SetOptions(options):
@@ -153,13 +153,13 @@ class Actions:
             case Restrict():
                 self._scripts.restrict(effect)
             case OfferExamples(texts):
-                parts.session.examples = texts
+                components.session.examples = texts
             case Detach():
                 self._session.detach()
             case ClearHistory():
                 self._session.clear_history()
             case RefreshCatalog():
-                parts.front_end.refresh_catalog()
+                components.front_end.refresh_catalog()
             case _:
                 assert_never(effect)
 

@@ -12,7 +12,7 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import EMPTY, Own
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
-from sqlshell.shell.parts import Parts
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submitting import StatementRequest, Submitter
 from sqlshell.sql.analysis.copy_statements import CopyStatement, read_copy
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class LoadActions:
     """What loads is imported when it is first used: it needs DuckDB."""
 
-    def __init__(self, parts: Parts, submitter: Submitter, interruption: Interruption) -> None:
-        self._parts = parts
+    def __init__(self, components: ShellComponents, submitter: Submitter, interruption: Interruption) -> None:
+        self._components = components
         self._submitter = submitter
         self._interruption = interruption
 
@@ -39,38 +39,38 @@ class LoadActions:
             return
         from sqlshell.output.copy_format import copy_format
 
-        parts, form = self._parts, copy_format(copy)
+        components, form = self._components, copy_format(copy)
         if copy.stream and copy.place not in {"STDOUT", "PSTDOUT"}:
             raise UsageError(f"\\copy … TO {copy.place}: expected STDOUT, PSTDOUT, PROGRAM or a file")
         output = EMPTY if copy.stream else Own(f"|{copy.place}" if copy.program else copy.place)
-        parts.result_output.check(output, any_extension=True)
+        components.result_output.check(output, any_extension=True)
         written: list[Summary] = []
 
         async def write(result: Result) -> Summary:
             past_redirection = copy.place == "PSTDOUT"
-            show = parts.result_output.show
+            show = components.result_output.show
             written.append(await show(result, output=output, form=form, past_redirection=past_redirection))
             return written[-1]
 
         sql = copy.source if copy.query else f"SELECT {', '.join(copy.columns) or '*'} FROM {copy.source}"
         statement = Statement(sql, 0, 0, True)
-        buffer = parts.buffer
+        buffer = components.buffer
         last, local = buffer.last, buffer.last_was_local
         await self._submitter.submit(StatementRequest(statement, write, verbatim=True, rows_for="copy"))
         # As in psql, \g sends the statement before the \copy again. If it fails, its error is about its own text.
         buffer.remember(last, local=local)
         if not written:
-            if parts.session.connection.offline is None:
+            if components.session.connection.offline is None:
                 raise UsageError("\\copy: the statement ran, but did not return a result set")
         elif not copy.stream:
-            parts.diagnostics.note(f"COPY {written[0].rows}")
+            components.diagnostics.note(f"COPY {written[0].rows}")
 
     async def copy_file(self, statement: Statement) -> bool:
         """Load the file of COPY … FROM 'file' if the service loads attachments: it does not read files of its own.
 
         False if the service runs the statement itself. Raises ShellError.
         """
-        connection = self._parts.session.connection
+        connection = self._components.session.connection
         if connection.embedded or connection.offline is not None:
             return False
         try:
@@ -109,8 +109,8 @@ class LoadActions:
         from sqlshell.shell.loading.copier import Copier
         from sqlshell.shell.loading.loader import Loader
 
-        loader = Loader(self._parts, self._submitter, self._interruption)
-        return Copier(loader, self._parts.position, self._parts.streams.stdin)
+        loader = Loader(self._components, self._submitter, self._interruption)
+        return Copier(loader, self._components.position, self._components.streams.stdin)
 
 
 def _digest(path: Path) -> str:

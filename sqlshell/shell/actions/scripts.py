@@ -7,8 +7,8 @@ from typing import Protocol
 
 from sqlshell.errors import Interrupted
 from sqlshell.origin import EMPTY, Own
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Restrict, RunSteps
-from sqlshell.shell.parts import Parts
 from sqlshell.shell.running.failures import Failures
 
 
@@ -29,16 +29,16 @@ class ScriptRunner(Protocol):
 class ScriptActions:
     """Each method raises ShellError."""
 
-    def __init__(self, parts: Parts, runner: ScriptRunner, failures: Failures) -> None:
-        self._parts = parts
+    def __init__(self, components: ShellComponents, runner: ScriptRunner, failures: Failures) -> None:
+        self._components = components
         self._runner = runner
         self._failures = failures
 
     def quit(self, name: str) -> None:
-        parts = self._parts
-        unfinished = parts.buffer.scanner.take()
-        if unfinished is not None and not (parts.session.interactive and not parts.position.in_file):
-            parts.diagnostics.warn(f"\\{name}: the unfinished statement before it was discarded")
+        components = self._components
+        unfinished = components.buffer.scanner.take()
+        if unfinished is not None and not (components.session.interactive and not components.position.in_file):
+            components.diagnostics.warn(f"\\{name}: the unfinished statement before it was discarded")
         self._runner.leave()
 
     def restrict(self, effect: Restrict) -> None:
@@ -53,7 +53,7 @@ class ScriptActions:
     async def run_steps(self, effect: RunSteps) -> None:
         with self._failures.separate_exit_code():
             for text, script in effect.steps:
-                self._parts.diagnostics.say(text)
+                self._components.diagnostics.say(text)
                 answer = await self._ask_about_step() if script else ""
                 if answer.startswith("q"):
                     break
@@ -63,18 +63,18 @@ class ScriptActions:
                     break
 
     def edit(self, path: Own) -> None:
-        buffer = self._parts.buffer
+        buffer = self._components.buffer
         if not path:
             buffer.check_origin()
         written = buffer.scanner.pending
         last = f"{buffer.last.text};" if buffer.last.text else ""
-        text = self._parts.front_end.edit(written or last, path)
+        text = self._components.front_end.edit(written or last, path)
         # Looking at the last statement does not run it again.
         buffer.replace_with(text if path or written or text != last else EMPTY)
 
     async def _ask_about_step(self) -> str:
         """The user's choice for the next step in lower case; "" runs it, also if there is nobody to ask."""
-        ask = self._parts.front_end.ask
+        ask = self._components.front_end.ask
         if ask is None:
             return ""
         try:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.origin import Own
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import SetContext
-from sqlshell.shell.parts import Parts
 from sqlshell.shell.running.connection_manager import ConnectionManager
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.sql.analysis.transaction import Transaction
@@ -16,47 +16,47 @@ from sqlshell.sql.analysis.transaction import Transaction
 class SessionActions:
     """Each method raises ShellError."""
 
-    def __init__(self, parts: Parts, connections: ConnectionManager, interruption: Interruption) -> None:
-        self._parts = parts
+    def __init__(self, components: ShellComponents, connections: ConnectionManager, interruption: Interruption) -> None:
+        self._components = components
         self._connections = connections
         self._interruption = interruption
 
     async def connect(self, target: Own) -> None:
         """Connect to another target. If that fails, nothing has changed."""
-        session = self._parts.session
+        session = self._components.session
         try:
-            connecting = self._parts.environment.connect(target, session.connection)
+            connecting = self._components.environment.connect(target, session.connection)
             connection = await self._interruption.interruptible(connecting, "c")
         except ShellError as error:
             still_connected = f"still connected to {session.target}"
             error.hint = f"{error.hint}\n{still_connected}" if error.hint else still_connected
             raise
         await self._connections.use(connection)
-        self._parts.diagnostics.say(f"connected to {session.target}")
+        self._components.diagnostics.say(f"connected to {session.target}")
 
     def set_options(self, values: Mapping[str, object]) -> None:
         for name, value in values.items():
-            setattr(self._parts.session.options, name, value)
+            setattr(self._components.session.options, name, value)
 
     def set_context(self, effect: SetContext) -> None:
-        state = self._parts.session.state
+        state = self._components.session.state
         if effect.context.session_id != state.context.session_id:
             state.transaction = Transaction()
         state.context = effect.context
         state.sources |= effect.sources
 
     def attach(self, path: Own) -> None:
-        added = self._parts.attachments.add(path)
-        self._parts.diagnostics.say(
+        added = self._components.attachments.add(path)
+        self._components.diagnostics.say(
             f"{added.path} ({added.size:,} bytes) is attached to the next statement that names {added.name!r}"
         )
 
     def detach(self) -> None:
-        count = self._parts.attachments.clear()
-        self._parts.diagnostics.say(f"{count} file{'' if count == 1 else 's'} detached")
+        count = self._components.attachments.clear()
+        self._components.diagnostics.say(f"{count} file{'' if count == 1 else 's'} detached")
 
     def clear_history(self) -> None:
         try:
-            self._parts.front_end.clear_history()
+            self._components.front_end.clear_history()
         except OSError as error:
             raise UsageError(f"cannot clear the history: {error.strerror or error}") from None

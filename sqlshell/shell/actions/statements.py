@@ -10,8 +10,8 @@ from sqlshell.origin import Own
 from sqlshell.output.copy import Consumer
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Execute, Repeat, Submit, UseResult
-from sqlshell.shell.parts import Parts
 from sqlshell.shell.running.failures import Failures
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.interruption import Interruption
@@ -23,13 +23,13 @@ class StatementActions:
 
     def __init__(
         self,
-        parts: Parts,
+        components: ShellComponents,
         submitter: Submitter,
         foreground: Foreground,
         interruption: Interruption,
         failures: Failures,
     ) -> None:
-        self._parts = parts
+        self._components = components
         self._submitter = submitter
         self._foreground = foreground
         self._interruption = interruption
@@ -37,16 +37,16 @@ class StatementActions:
 
     async def submit(self, effect: Submit, name: str) -> None:
         """Send the query buffer. With a consumer, the result of \\local that was shown last is passed to it again."""
-        parts, buffer = self._parts, self._parts.buffer
+        components, buffer = self._components, self._components.buffer
         if effect.only_reads:
             # At the prompt a refused statement is kept, so that it can be corrected.
             require_read_only(buffer.substituted_text, name)
         statement = buffer.send(name)
         consumer = _RecordingConsumer(effect.consumer) if effect.consumer is not None else None
         if statement is None and buffer.last_was_local:
-            show = consumer or partial(parts.result_output.show, expanded=effect.expanded, output=effect.output)
+            show = consumer or partial(components.result_output.show, expanded=effect.expanded, output=effect.output)
             # The result itself: what it was made from has a different name by now.
-            async with parts.session.state.result_history.open() as result:
+            async with components.session.state.result_history.open() as result:
                 await self._interruption.interruptible(_awaited(show, result), name)
         else:
             request = StatementRequest(
@@ -64,7 +64,7 @@ class StatementActions:
 
     async def execute(self, effect: Execute, name: str) -> None:
         if effect.silent:
-            buffer = self._parts.buffer
+            buffer = self._components.buffer
             last = buffer.last
             try:
                 for statement in effect.statements:
@@ -81,7 +81,7 @@ class StatementActions:
                     self._failures.report(error)
                     continue
                 if left:
-                    self._parts.diagnostics.warn(
+                    self._components.diagnostics.warn(
                         f"\\{name}: {left:,} statement{' was' if left == 1 else 's were'} not run"
                     )
                 raise
@@ -89,40 +89,40 @@ class StatementActions:
     async def export(self, path: Own, name: str, *, resume: bool) -> None:
         from sqlshell.shell.running.exporting import Exporter
 
-        buffer = self._parts.buffer
+        buffer = self._components.buffer
         statement = buffer.send(name)
         if statement is None and buffer.last_was_local:
             raise UsageError(f"\\{name} requires a statement of the service; the last one was \\local")
-        await Exporter(self._parts, self._submitter, self._foreground, path).run(
+        await Exporter(self._components, self._submitter, self._foreground, path).run(
             statement or buffer.last, resume=resume
         )
 
     async def use_result(self, effect: UseResult, name: str) -> None:
-        statement = self._parts.buffer.scanner.take()
+        statement = self._components.buffer.scanner.take()
         if statement is not None:
             consumer = _RecordingConsumer(effect.consumer)
             await self._submitter.submit(StatementRequest(statement, consumer))
             self._require_result(consumer, name)
             return
-        history = self._parts.session.state.result_history
+        history = self._components.session.state.result_history
         shortfall = history.shortfall(effect.name)
         if shortfall:
-            self._parts.diagnostics.say(shortfall)
+            self._components.diagnostics.say(shortfall)
         async with history.open(effect.name) as result:
             await self._interruption.interruptible(_awaited(effect.consumer, result), name)
 
     async def repeat(self, effect: Repeat, name: str) -> None:
         from sqlshell.shell.running.repeating import Repeater
 
-        buffer = self._parts.buffer
+        buffer = self._components.buffer
         sent = buffer.send(name)
         if sent is None and buffer.last_was_local:
             raise UsageError(f"\\{name} requires a statement of the service; the last one was \\local")
-        await Repeater(self._parts, self._submitter, self._foreground, self._interruption).run(sent, effect)
+        await Repeater(self._components, self._submitter, self._foreground, self._interruption).run(sent, effect)
 
     async def fetch(self, statement_id: str) -> None:
-        state = self._parts.session.state
-        show = state.result_history.recording(self._parts.result_output.show, state)
+        state = self._components.session.state
+        show = state.result_history.recording(self._components.result_output.show, state)
         await self._foreground.fetch(statement_id, state.context, show)
 
     async def begin_parallel(self, count: int) -> None:
@@ -130,8 +130,10 @@ class StatementActions:
 
         if self._submitter.block is not None:
             raise UsageError("\\parallel cannot be nested", "write \\end first")
-        depth = len(self._parts.position.scripts)
-        self._submitter.block = await ParallelRunner(self._parts, self._failures, self._foreground).begin(count, depth)
+        depth = len(self._components.position.scripts)
+        self._submitter.block = await ParallelRunner(self._components, self._failures, self._foreground).begin(
+            count, depth
+        )
 
     async def end_parallel(self) -> None:
         from sqlshell.shell.running.parallel import ParallelRunner
@@ -139,13 +141,13 @@ class StatementActions:
         block = self._submitter.block
         if block is None:
             raise UsageError("\\end: no matching \\parallel")
-        if block.depth != len(self._parts.position.scripts):
+        if block.depth != len(self._components.position.scripts):
             raise UsageError("\\end: the \\parallel is in another script")
         self._submitter.block = None
-        await ParallelRunner(self._parts, self._failures, self._foreground).run(block)
+        await ParallelRunner(self._components, self._failures, self._foreground).run(block)
 
     def receive(self, values: Mapping[str, str | None]) -> None:
-        self._parts.variables.receive(values)
+        self._components.variables.receive(values)
         if self._submitter.resumer is not None:
             self._submitter.resumer.received(values)
 
@@ -155,11 +157,11 @@ class StatementActions:
     async def replay(self, path: Own) -> None:
         from sqlshell.shell.records.replay import Replayer
 
-        await Replayer(self._parts, self._submitter).run(path)
+        await Replayer(self._components, self._submitter).run(path)
 
     def _require_result(self, consumer: _RecordingConsumer, name: str) -> None:
         # With --offline no statement runs.
-        if not consumer.called and not self._submitter.skipped and self._parts.session.connection.offline is None:
+        if not consumer.called and not self._submitter.skipped and self._components.session.connection.offline is None:
             raise UsageError(f"\\{name}: the statement ran, but did not return a result set")
 
 

@@ -10,18 +10,18 @@ from sqlshell.errors import UsageError
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.explorer.explorer import Explorer
-from sqlshell.shell.explorer.grid import Grid, Place
+from sqlshell.shell.explorer.grid import Grid, GridPosition
 from sqlshell.shell.explorer.keys import bindings
 from sqlshell.shell.explorer.pages import Pages
 
 MOST_PLACES = 50
 
 
-class Places:
+class RememberedPositions:
     """Where the user left results, by statementID."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Place] = OrderedDict()
+        self._known: OrderedDict[str, GridPosition] = OrderedDict()
 
     def restore(self, result: Result, grid: Grid) -> None:
         place = self._known.get(result.statement_id)
@@ -36,7 +36,7 @@ class Places:
                 self._known.popitem(last=False)
 
 
-async def browse(result: Result, style: BaseStyle | None, places: Places | None = None) -> Summary:
+async def browse(result: Result, style: BaseStyle | None, places: RememberedPositions | None = None) -> Summary:
     """Run the explorer until the user leaves it; the returned summary is complete. Raises UsageError, and the errors of
     reading the first rows.
     """
@@ -48,7 +48,7 @@ async def browse(result: Result, style: BaseStyle | None, places: Places | None 
     pages = Pages(result)
     await pages.open()
     explorer = Explorer(pages, style)
-    places = places or Places()
+    places = places or RememberedPositions()
     places.restore(result, explorer.grid)
     try:
         await explorer.run(bindings(explorer))

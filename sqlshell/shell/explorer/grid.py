@@ -22,7 +22,7 @@ SAMPLED = 200
 Fragments = list[tuple[str, str]]
 
 
-class Shown(Struct):
+class GridColumn(Struct):
     """One column: `at` is its position in the result."""
 
     at: int
@@ -33,7 +33,7 @@ class Shown(Struct):
     """Whether the user has set its width."""
 
 
-class Place(Struct, frozen=True):
+class GridPosition(Struct, frozen=True):
     """What is in view: the cursor in the result, the first line and column on the screen, and the frozen columns."""
 
     row: int
@@ -50,7 +50,7 @@ class Grid:
         self.pages = pages
         self.source = pages
         """The rows that are shown: those of the result, or of a part of it in another order."""
-        self.columns = [Shown(at, column, 0) for at, column in enumerate(pages.columns)]
+        self.columns = [GridColumn(at, column, 0) for at, column in enumerate(pages.columns)]
         self.row = self.place = self.top = self.left = 0
         self.frozen = 0
         """How many columns on the left stay in view."""
@@ -67,7 +67,7 @@ class Grid:
             self.frozen = 1
 
     @property
-    def visible(self) -> list[Shown]:
+    def visible(self) -> list[GridColumn]:
         return [shown for shown in self.columns if not shown.hidden]
 
     @property
@@ -76,7 +76,7 @@ class Grid:
         return self.source.total if self.order is None else len(self.order)
 
     @property
-    def current(self) -> Shown:
+    def current(self) -> GridColumn:
         return self.visible[self.place]
 
     def at(self, line: int) -> int:
@@ -94,12 +94,12 @@ class Grid:
         return self.source.row(self.at(line)) if line < self.count else None
 
     @property
-    def position(self) -> Place:
+    def position(self) -> GridPosition:
         """Where the cursor is, for restore()."""
         row = (self.number(self.row) or 0) if self.count else 0
-        return Place(row, self.current.at, max(0, row - self.row + self.top), self.left, self.frozen)
+        return GridPosition(row, self.current.at, max(0, row - self.row + self.top), self.left, self.frozen)
 
-    def restore(self, place: Place) -> None:
+    def restore(self, place: GridPosition) -> None:
         """Go to a place of the same result, with all of its rows and columns."""
         self.frozen, self.left = place.frozen, place.left
         self.row = max(0, min(place.row, self.count - 1))
@@ -163,7 +163,7 @@ class Grid:
         self.top = 0
         self.go(row=0)
 
-    def selection(self) -> tuple[range, Sequence[Shown]]:
+    def selection(self) -> tuple[range, Sequence[GridColumn]]:
         """The selected lines and columns; the cell of the cursor if nothing is selected."""
         row, place = self.anchor or (self.row, self.place)
         lines = range(min(row, self.row), max(row, self.row) + 1)
@@ -191,7 +191,7 @@ class Grid:
             left += shown.width + 1
         return None
 
-    def _columns(self, width: int) -> list[tuple[int, Shown]]:
+    def _columns(self, width: int) -> list[tuple[int, GridColumn]]:
         """The columns that fit, with their visible positions: first the frozen ones, then those from the scroll
         position on.
         """
@@ -210,14 +210,14 @@ class Grid:
                 return fixed + rest
             self.left += 1
 
-    def _names(self, columns: Sequence[tuple[int, Shown]], side: int, width: int) -> Fragments:
+    def _names(self, columns: Sequence[tuple[int, GridColumn]], side: int, width: int) -> Fragments:
         found: Fragments = [("class:header", " " * side)]
         for place, shown in columns:
             style = "class:header class:selected" if place == self.place else "class:header"
             found += [(style, self._fitted(printable(shown.column.name), shown.width)), ("class:header", self._bar)]
         return self._filled(found, width, "class:header")
 
-    def _row(self, line: int, columns: Sequence[tuple[int, Shown]], side: int, width: int) -> Fragments:
+    def _row(self, line: int, columns: Sequence[tuple[int, GridColumn]], side: int, width: int) -> Fragments:
         if line >= self.count:
             return [("class:continuation", "~")] if line in {self.top, self.count} else [("", "")]
         row = self.line(line)
@@ -231,7 +231,7 @@ class Grid:
             found.append(("class:continuation", self._bar))
         return self._filled(found, width, "")
 
-    def _cell(self, row: Row | None, shown: Shown, *, chosen: bool) -> Fragments:
+    def _cell(self, row: Row | None, shown: GridColumn, *, chosen: bool) -> Fragments:
         base = "class:selected" if chosen else ""
         if row is None:
             return [(f"{base} class:null", self._fitted(self._ellipsis, shown.width))]

@@ -20,7 +20,7 @@ BAR = 30
 MOST_COMMON = 10
 
 
-class Numbers(Struct):
+class NumberFacts(Struct):
     """The numbers of a column: the least and the greatest as the service wrote them, and a histogram."""
 
     least: str
@@ -30,33 +30,33 @@ class Numbers(Struct):
     counts: Sequence[int]
 
 
-class Facts(Struct):
+class ColumnFacts(Struct):
     """Statistics of a column: `numbers`, or the first and last text and the most frequent ones."""
 
     rows: int
     nulls: int
     distinct: int
-    numbers: Numbers | None = None
+    numbers: NumberFacts | None = None
     least: str = ""
     most: str = ""
     common: Sequence[tuple[str, int]] = ()
 
 
-def facts_of_values(column: Column, values: Sequence[str | None]) -> Facts:
+def facts_of_values(column: Column, values: Sequence[str | None]) -> ColumnFacts:
     present = [value for value in values if value is not None]
-    facts = Facts(len(values), len(values) - len(present), len(set(present)))
+    facts = ColumnFacts(len(values), len(values) - len(present), len(set(present)))
     numbers = [number for number in map(_number, present) if number is not None] if column.kind.numeric else []
     if numbers:
         exact = dict(zip(map(_number, present), present, strict=True))
         mean = math.fsum(numbers) / len(numbers)
-        facts.numbers = Numbers(exact[min(numbers)], exact[max(numbers)], mean, *bins(numbers))
+        facts.numbers = NumberFacts(exact[min(numbers)], exact[max(numbers)], mean, *bins(numbers))
     elif present:
         facts.least, facts.most = min(present), max(present)
         facts.common = Counter(present).most_common(MOST_COMMON)
     return facts
 
 
-def summary(column: Column, facts: Facts, note: str) -> str:
+def summary(column: Column, facts: ColumnFacts, note: str) -> str:
     """Statistics as lines; `note` says which rows they cover."""
     lines = [
         f"{printable(column.name)}  {printable(column.type)}",

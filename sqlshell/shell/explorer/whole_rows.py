@@ -11,7 +11,7 @@ from sqlshell.interface.strings import literal
 from sqlshell.interface.types import Kind
 from sqlshell.result import Batch, Column, HeldBatches, Result, StoredColumn, Table
 from sqlshell.shell.charts.charts import bin_edges
-from sqlshell.shell.explorer.summary import MOST_COMMON, Facts, Numbers
+from sqlshell.shell.explorer.summary import MOST_COMMON, ColumnFacts, NumberFacts
 
 WINDOW = 1_000
 """The most rows that are read together."""
@@ -65,7 +65,7 @@ async def arranged(table: Table, columns: Sequence[Column], arrangement: Arrange
     return Result(list(columns), HeldBatches(await fetch(0)), row_counts=counts, partition=fetch)
 
 
-async def facts_of(table: Table, at: int) -> Facts:
+async def facts_of(table: Table, at: int) -> ColumnFacts:
     """The statistics of a column over all rows. Raises OutputError."""
     column = table.columns[at]
     text = _text(column)
@@ -76,7 +76,7 @@ async def facts_of(table: Table, at: int) -> Facts:
     ((rows, present, distinct, least, most),) = await table.query(
         f"SELECT count(*), count({text}), count(DISTINCT {text}), min({text}), max({text}) FROM {table.source}"
     )
-    facts = Facts(rows=rows, nulls=rows - present, distinct=distinct, numbers=numbers)
+    facts = ColumnFacts(rows=rows, nulls=rows - present, distinct=distinct, numbers=numbers)
     if numbers is None and present:
         facts.least, facts.most = least, most
         facts.common = [
@@ -89,7 +89,7 @@ async def facts_of(table: Table, at: int) -> Facts:
     return facts
 
 
-async def _numbers(table: Table, column: StoredColumn, text: str) -> Numbers | None:
+async def _numbers(table: Table, column: StoredColumn, text: str) -> NumberFacts | None:
     number = f"TRY_CAST({text} AS DOUBLE)" if column.is_text else f"{column.name}::DOUBLE"
     source = f"(SELECT {number} AS x, {text} AS s FROM {table.source}) WHERE isfinite(x)"
     ((count, low, high, least, most, mean, integers),) = await table.query(
@@ -105,7 +105,7 @@ async def _numbers(table: Table, column: StoredColumn, text: str) -> Numbers | N
         f"FROM {source} GROUP BY 1"
     ):
         counts[place] += found
-    return Numbers(least, most, mean, edges, counts)
+    return NumberFacts(least, most, mean, edges, counts)
 
 
 def _text(column: StoredColumn) -> str:

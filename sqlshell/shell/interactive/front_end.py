@@ -38,7 +38,7 @@ from sqlshell.shell.session import Options, Running, Session
 from sqlshell.sql.completion.catalog import Catalog
 
 if TYPE_CHECKING:
-    from sqlshell.shell.explorer.browsing import Places
+    from sqlshell.shell.explorer.browsing import RememberedPositions
 
 
 class PromptFrontEnd:
@@ -76,7 +76,7 @@ class PromptFrontEnd:
         )
         self.loader: CatalogLoader | None = None
         self.window: WindowTitle | None = None
-        self._places: Places | None = None
+        self._places: RememberedPositions | None = None
         self._app: Application[str] | None = None
 
     @property
@@ -112,10 +112,10 @@ class PromptFrontEnd:
             raise Interrupted("canceled") from None
 
     async def browse(self, result: Result) -> Summary:
-        from sqlshell.shell.explorer.browsing import Places, browse
+        from sqlshell.shell.explorer.browsing import RememberedPositions, browse
 
         if self._places is None:
-            self._places = Places()
+            self._places = RememberedPositions()
         return await browse(result, self.theme_styles.style(), self._places)
 
     async def token(self, target: str) -> str:

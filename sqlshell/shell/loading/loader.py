@@ -15,6 +15,7 @@ from sqlshell.config.values import state_folder
 from sqlshell.errors import Interrupted, ShellError, StatementError, UsageError
 from sqlshell.origin import service_text
 from sqlshell.runtime.scratch import scratch
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.loading.column_types import TargetColumn
 from sqlshell.shell.loading.matching import ColumnMatch, made, matched
 from sqlshell.shell.loading.progress import (
@@ -30,7 +31,6 @@ from sqlshell.shell.loading.request import LoadRequest
 from sqlshell.shell.loading.sending import EXTENSION, AttachmentSender, InsertSender, Sender, SentBatch, blocking
 from sqlshell.shell.loading.source import ConvertedRows, DataFile, FileLayout, Reject, write_rejects
 from sqlshell.shell.metadata.service_queries import fetch_rows
-from sqlshell.shell.parts import Parts
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submission import submission_of
 from sqlshell.shell.running.submitting import StatementRequest, Submitter
@@ -47,12 +47,12 @@ TOLD: Final = 5
 class Loader:
     """Runs one load after another on the connection that the session has."""
 
-    def __init__(self, parts: Parts, submitter: Submitter, interruption: Interruption) -> None:
-        self._session = parts.session
-        self._variables = parts.variables
-        self._attachments = parts.attachments
-        self._front_end = parts.front_end
-        self._diagnostics = parts.diagnostics
+    def __init__(self, components: ShellComponents, submitter: Submitter, interruption: Interruption) -> None:
+        self._session = components.session
+        self._variables = components.variables
+        self._attachments = components.attachments
+        self._front_end = components.front_end
+        self._diagnostics = components.diagnostics
         self._submitter = submitter
         self._interruption = interruption
 

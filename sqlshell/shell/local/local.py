@@ -18,9 +18,9 @@ from sqlshell.origin import Own
 from sqlshell.output.csv_file import write_csv_file
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.result import Column, StoredColumn, Whole
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.metadata.service_queries import fetch_rows
-from sqlshell.shell.parts import Parts
 from sqlshell.shell.records.result_history import NAMES, ResultHistory
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.session import SessionState
@@ -43,11 +43,13 @@ class LocalDatabase:
         self,
         connection: Connection,
         folder: Path,
-        parts: Parts,
+        components: ShellComponents,
     ) -> None:
-        self.session = replace(parts.session, state=SessionState.on(connection, parts.front_end.announce))
-        self.foreground = Foreground(self.session, parts.result_output, parts.front_end, parts.diagnostics)
-        self._diagnostics = parts.diagnostics
+        self.session = replace(components.session, state=SessionState.on(connection, components.front_end.announce))
+        self.foreground = Foreground(
+            self.session, components.result_output, components.front_end, components.diagnostics
+        )
+        self._diagnostics = components.diagnostics
         self._tables: dict[str, str] = {}
         self._files: dict[str, Path] = {}
         """The files of the tables that are views of files."""

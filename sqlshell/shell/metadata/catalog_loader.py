@@ -24,7 +24,7 @@ from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
 from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.shell.metadata.service_queries import fetch_rows
-from sqlshell.sql.completion.catalog import Catalog, Column, Contents, ForeignKey, Function, Relation, key
+from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Column, ForeignKey, Function, Relation, key
 from sqlshell.sql.identifiers import qualified
 
 LOADING_SECONDS = 60.0
@@ -116,7 +116,7 @@ class CatalogLoader:
         path = self._path()
         if path is not None:
             with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                self.catalog.replace(msgspec.json.decode(path.read_bytes(), type=Contents))
+                self.catalog.replace(msgspec.json.decode(path.read_bytes(), type=CachedCatalog))
         self.refresh()
 
     def use_connection(self, client: Client, target: str, folder: Path | None, *, request_echo: bool = False) -> None:
@@ -125,7 +125,7 @@ class CatalogLoader:
         self._request_echo = request_echo
         self._loaded_for = ("", "")
         self._echo_received = asyncio.Event()
-        self.catalog.replace(Contents([], {}, [], {}))
+        self.catalog.replace(CachedCatalog([], {}, [], {}))
         self.catalog.seen.clear()
         if self._task is not None:
             self._task.cancel()
@@ -192,8 +192,8 @@ class CatalogLoader:
         finally:
             await self._client.end_sessions([session_id])
 
-    async def _contents(self, context: SessionContext) -> Contents:
-        contents = Contents([], {}, [], {})
+    async def _contents(self, context: SessionContext) -> CachedCatalog:
+        contents = CachedCatalog([], {}, [], {})
         found: dict[str, Relation] = {}
         for row in await self._rows(_COLUMNS, context):
             if len(row) < 5 or None in row[:4]:
@@ -257,7 +257,7 @@ class CatalogLoader:
                 break
         return list(found.values())
 
-    async def _describe(self, contents: Contents, context: SessionContext) -> None:
+    async def _describe(self, contents: CachedCatalog, context: SessionContext) -> None:
         for relation in contents.relations[:DESCRIBED]:
             name = qualified(*filter(None, (relation.database, relation.schema, relation.name)))
             rows = await self._rows(f"DESCRIBE RELATION COLUMNS {name}", context)
@@ -286,7 +286,7 @@ class CatalogLoader:
         named = "\0".join((self._target, context.organization, context.role))
         return self._folder / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.json"
 
-    def _save(self, contents: Contents) -> None:
+    def _save(self, contents: CachedCatalog) -> None:
         path = self._path()
         if path is None:
             return

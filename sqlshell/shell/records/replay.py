@@ -19,7 +19,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.origin import Own, service_text
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
-from sqlshell.shell.parts import Parts
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.records.transcript import DigestedBatches, Record, RecordedResult, read
 from sqlshell.shell.results.humanize import one_line
 from sqlshell.shell.running.submitting import StatementRequest, Submitter
@@ -30,7 +30,7 @@ CARRIED = ("database", "schema", "store", "compute_pool", "timezone")
 """The parts of the context that are taken from the first record if the shell was started without them."""
 
 
-class Differs(StatementError):
+class OutcomeMismatch(StatementError):
     """The outcome of a statement differs from the recorded one."""
 
 
@@ -41,10 +41,10 @@ class NotRun(ShellError):
 class Replayer:
     """Runs transcripts again."""
 
-    def __init__(self, parts: Parts, submitter: Submitter) -> None:
-        self._session = parts.session
-        self._result_output = parts.result_output
-        self._diagnostics = parts.diagnostics
+    def __init__(self, components: ShellComponents, submitter: Submitter) -> None:
+        self._session = components.session
+        self._result_output = components.result_output
+        self._diagnostics = components.diagnostics
         self._submitter = submitter
 
     async def run(self, path: Own) -> None:
@@ -75,7 +75,7 @@ class Replayer:
                 else ""
             )
             left = f"{skipped} not run" if skipped else ""
-            raise Differs(", ".join(filter(None, [what, details, left])))
+            raise OutcomeMismatch(", ".join(filter(None, [what, details, left])))
         self._diagnostics.note(f"{what}, no differences")
 
     def _adopt_context(self, record: Record) -> None:

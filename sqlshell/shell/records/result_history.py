@@ -24,7 +24,7 @@ NAMES = ("_", *(f"_{number}" for number in range(1, KEPT)))
 """`_` is the last result, `_1` the one before it."""
 
 
-class Source(Protocol):
+class ResultSource(Protocol):
     """A service with results, and the current context for requesting them."""
 
     @property
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
     """
 
     key: str
-    source: Source
+    source: ResultSource
     limit: int | None
     copy: tuple[list[Column], Rows] | None = None
 
@@ -52,7 +52,7 @@ class ResultHistory:
     def __init__(self) -> None:
         self._entries: deque[Entry] = deque(maxlen=KEPT)
 
-    def recording(self, show: Consumer, source: Source) -> Consumer:
+    def recording(self, show: Consumer, source: ResultSource) -> Consumer:
         """The same consumer, whose results are remembered: `source` has them."""
 
         async def shown(result: Result) -> Summary:
@@ -67,7 +67,7 @@ class ResultHistory:
 
         return shown
 
-    async def _show_and_keep(self, result: Result, show: Consumer, source: Source) -> Summary:
+    async def _show_and_keep(self, result: Result, show: Consumer, source: ResultSource) -> Summary:
         """Show the result and store its rows, because the service does not keep them."""
         from uuid import uuid4
 

@@ -21,7 +21,7 @@ from sqlshell.shell.records.digest import digest
 from sqlshell.shell.session import Running
 
 
-class Timed(msgspec.Struct, frozen=True, rename={"statement_id": "statementID", "sql_state": "sqlState"}):
+class StatementTiming(msgspec.Struct, frozen=True, rename={"statement_id": "statementID", "sql_state": "sqlState"}):
     """One statement. `sql_state` is None where the outcome is not known from the service."""
 
     script: str
@@ -63,7 +63,7 @@ class Statistics:
         state = DONE if error is None else error.where.sql_state
         ended, answered, timing = running.ended, running.answered, running.timing
         ran = timing.running if timing is not None else running.elapsed
-        timed = Timed(
+        timed = StatementTiming(
             script or "-c",
             line,
             digest(redacted),

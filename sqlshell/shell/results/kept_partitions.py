@@ -25,7 +25,7 @@ from sqlshell.result import Batch, Partitions, Result
 MANIFEST: Final = "manifest.jsonl"
 
 
-class Exported(Struct, frozen=True):
+class ExportedResult(Struct, frozen=True):
     """What is exported: `statement` is the SHA-256 of its text, `counts` are the rows of each partition."""
 
     statement_id: str
@@ -54,7 +54,7 @@ class PartitionStore:
     def name(self) -> str:
         return str(self._folder)
 
-    def read(self) -> Exported | None:
+    def read(self) -> ExportedResult | None:
         """What an earlier export kept, None if there is nothing; `kept` are its partitions."""
         self.kept = []
         try:
@@ -64,7 +64,7 @@ class PartitionStore:
         except OSError as error:
             raise self._failed(error) from error
         try:
-            exported = msgspec.json.decode(lines[0], type=Exported)
+            exported = msgspec.json.decode(lines[0], type=ExportedResult)
         except msgspec.DecodeError:
             raise OutputError(f"{self._folder / MANIFEST} is damaged", "start again without --resume") from None
         for line in lines[1:]:
@@ -74,7 +74,7 @@ class PartitionStore:
                     self.kept.append(found)
         return exported
 
-    def begin(self, exported: Exported) -> None:
+    def begin(self, exported: ExportedResult) -> None:
         """Begin with an empty folder."""
         self.discard()
         try:
@@ -176,14 +176,14 @@ class KeptBatches:
         await self._result.batches.aclose()
 
 
-def exported(result: Result, target: str, text: str) -> Exported | None:
+def exported(result: Result, target: str, text: str) -> ExportedResult | None:
     """What is exported; None for a result that is not in several partitions, which is not worth it."""
     if result.endless is not None:
         raise UsageError("an unbounded result cannot be exported", "use -o FILE with --max-rows or --for")
     if not result.statement_id or result.partition is None or len(result.row_counts or ()) < 2:
         return None
     columns = [(column.name, column.type) for column in result.columns]
-    return Exported(result.statement_id, target, digest(text), columns, list(result.row_counts or ()))
+    return ExportedResult(result.statement_id, target, digest(text), columns, list(result.row_counts or ()))
 
 
 def digest(text: str) -> str:

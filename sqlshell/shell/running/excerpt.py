@@ -32,7 +32,7 @@ _SYSTEM = re.compile(r'"?(?:pg_|duckdb_|sqlite_|pragma_|information_schema\b)', 
 """Names of the catalog's own views, which few users look for."""
 
 
-class Cause(Struct, frozen=True):
+class MessageParts(Struct, frozen=True):
     """A service's message: `words` say what is wrong, `asked` is the name that it suggests as written, and `candidates`
     are the names that it knows in this place."""
 
@@ -41,7 +41,7 @@ class Cause(Struct, frozen=True):
     candidates: Sequence[str] = ()
 
 
-def cause(message: str) -> Cause:
+def cause(message: str) -> MessageParts:
     """Split a message into what is wrong, and what is shown in another form."""
     kind = _KIND.match(message)
     words = SHOWN.sub("", message[kind.end() :] if kind else message)
@@ -51,7 +51,7 @@ def cause(message: str) -> Cause:
         words = _CANDIDATES.sub("", words)
     if asked:
         words = _ASKED.sub("", words)
-    return Cause(words.strip() or message, asked[1] if asked else "", candidates)
+    return MessageParts(words.strip() or message, asked[1] if asked else "", candidates)
 
 
 def excerpt(sent: Sql, error: ShellError, widest: int = WIDEST) -> Excerpt | None:

@@ -9,8 +9,8 @@ from sqlshell.origin import Own
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.runtime.descriptors import descriptor
-from sqlshell.shell.parts import Parts
-from sqlshell.shell.results.kept_partitions import Exported, KeptBatches, PartitionStore, digest, exported
+from sqlshell.shell.components import ShellComponents
+from sqlshell.shell.results.kept_partitions import ExportedResult, KeptBatches, PartitionStore, digest, exported
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.submitting import StatementRequest, Submitter
 from sqlshell.sql.script.items import Statement
@@ -19,8 +19,8 @@ from sqlshell.sql.script.items import Statement
 class Exporter:
     """Writes the result of one statement to a file."""
 
-    def __init__(self, parts: Parts, submitter: Submitter, foreground: Foreground, path: Own) -> None:
-        self._parts = parts
+    def __init__(self, components: ShellComponents, submitter: Submitter, foreground: Foreground, path: Own) -> None:
+        self._components = components
         self._submitter = submitter
         self._foreground = foreground
         self._path = path
@@ -30,11 +30,11 @@ class Exporter:
 
     async def run(self, statement: Statement, *, resume: bool) -> None:
         """Run the statement, or with `resume` continue with the result that it had. Raises ShellError."""
-        parts, text = self._parts, statement.text
+        components, text = self._components, statement.text
         if self._path.startswith("|") or descriptor(self._path) is not None:
             raise UsageError(f"\\export writes to a file, not to {self._path}", "use \\g for other outputs")
-        parts.result_output.check(self._path)
-        state = parts.session.state
+        components.result_output.check(self._path)
+        state = components.session.state
         found = self._store.read() if resume else None
         if resume:
             self._check(found, text)
@@ -46,7 +46,7 @@ class Exporter:
                         raise UsageError("the service has another result now", "start again without --resume")
                     return await self._write(result)
 
-                parts.diagnostics.note(
+                components.diagnostics.note(
                     f"{len(self._store.kept):,} of {len(found.counts):,} partitions are here already"
                 )
                 await self._foreground.fetch(found.statement_id, state.context, continue_)
@@ -70,19 +70,19 @@ class Exporter:
                 error.hint = "\n".join(filter(None, [error.hint, f"{kept}; continue with --resume"]))
             raise
         if self._rows is None:
-            if parts.session.connection.offline is None:
+            if components.session.connection.offline is None:
                 raise UsageError("\\export: the statement ran, but did not return a result set")
             return
         text = f"{self._rows:,} row{'' if self._rows == 1 else 's'} written to {self._path}"
-        parts.diagnostics.note(text, file=str(self._path))
+        components.diagnostics.note(text, file=str(self._path))
 
     @property
     def _target(self) -> str:
         """The service that has the result, "" for one that ends with this process."""
-        connection = self._parts.session.connection
+        connection = self._components.session.connection
         return "" if connection.embedded else connection.storage_name
 
-    def _check(self, found: Exported | None, text: str) -> None:
+    def _check(self, found: ExportedResult | None, text: str) -> None:
         """Raises UsageError if the kept partitions are not those of the statement."""
         if found is None:
             if not self._target:
@@ -99,7 +99,7 @@ class Exporter:
 
     async def _write(self, result: Result) -> Summary:
         """Write a result of several partitions, and keep them until the file is complete."""
-        running, progress = self._parts.session.running, self._parts.front_end.progress
+        running, progress = self._components.session.running, self._components.front_end.progress
         self._count = count = len(result.row_counts or ())
 
         def report(number: int) -> None:
@@ -113,10 +113,10 @@ class Exporter:
         try:
             self._store.discard()
         except OutputError as error:
-            self._parts.diagnostics.warn(error.message)
+            self._components.diagnostics.warn(error.message)
         return summary
 
     async def _written(self, result: Result) -> Summary:
-        summary = await self._parts.result_output.show(result, output=self._path)
+        summary = await self._components.result_output.show(result, output=self._path)
         self._rows = summary.rows
         return summary

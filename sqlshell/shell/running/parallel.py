@@ -11,7 +11,7 @@ from sqlshell.client.statements.client import StatementBatch
 from sqlshell.client.statements.concurrent import ConcurrentBatch
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.errors import Interrupted, ShellError, Unread, UsageError
-from sqlshell.shell.parts import Parts
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.running.failures import AlreadyReported, Failures
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.submission import LexedSubmission
@@ -31,7 +31,7 @@ _SESSION_ONLY: Final = frozenset(
 )
 
 
-class Collected(Struct, frozen=True):
+class BlockStatement(Struct, frozen=True):
     """A statement of a block: where it is, as it is sent, and what shows its result."""
 
     statement: Statement
@@ -49,7 +49,7 @@ class Block(Struct):
 
     count: int
     depth: int
-    collected: list[Collected] = field(default_factory=list)
+    collected: list[BlockStatement] = field(default_factory=list)
     size: int = 0
 
     def check(self, statement: Lexed) -> None:
@@ -72,14 +72,14 @@ class Block(Struct):
 class ParallelRunner:
     """Runs a block. Each statement runs in one of the sessions that all blocks of the connection share."""
 
-    def __init__(self, parts: Parts, failures: Failures, foreground: Foreground) -> None:
-        self._parts = parts
+    def __init__(self, components: ShellComponents, failures: Failures, foreground: Foreground) -> None:
+        self._components = components
         self._foreground = foreground
         self._failures = failures
 
     async def begin(self, count: int, depth: int) -> Block:
         """Raises UsageError where no block may begin."""
-        session, diagnostics = self._parts.session, self._parts.diagnostics
+        session, diagnostics = self._components.session, self._components.diagnostics
         if session.transaction.state:
             raise UsageError(
                 "\\parallel cannot be used in a transaction, whose statements run one after another",
@@ -88,15 +88,15 @@ class ParallelRunner:
         most = session.options.max_parallel
         if count > most:
             diagnostics.warn_here(f"\\parallel {count}: at most {most} statements run at once (--max-parallel)")
-        if not self._parts.modes.rehearsal and await session.connection.client.is_legacy():
+        if not self._components.modes.rehearsal and await session.connection.client.is_legacy():
             raise UsageError("\\parallel requires the interface v2: the legacy interface has no sessions")
-        if session.interactive and not self._parts.position.in_file:
+        if session.interactive and not self._components.position.in_file:
             diagnostics.note("statements are collected up to \\end", always=True)
         return Block(min(count, most), depth)
 
     async def run(self, block: Block) -> None:
         """Run the statements and show their results in order. Raises ShellError."""
-        parts, session = self._parts, self._parts.session
+        components, session = self._components, self._components.session
         items, state = block.collected, session.state
         if not items:
             return
@@ -125,9 +125,9 @@ class ParallelRunner:
                 if not await batch.sends_next():
                     break
                 done += 1
-                with parts.position.within(item.script):
-                    parts.position.at(item.line)
-                    parts.buffer.remember(item.statement)
+                with components.position.within(item.script):
+                    components.position.at(item.line)
+                    components.buffer.remember(item.statement)
                     try:
                         await item.run(item.submission, batch)
                     except ShellError as error:
@@ -145,7 +145,7 @@ class ParallelRunner:
 
     async def _close(self, batch: ConcurrentBatch) -> None:
         """Cancel what still runs, and say what became of it."""
-        session = self._parts.session
+        session = self._components.session
         journal = session.connection.journal
         unread = await batch.aclose(session.context, patient=self._foreground.patient)
         for item in unread:
@@ -153,7 +153,7 @@ class ParallelRunner:
         journal.flush()
         if unread:
             many = "1 statement" if len(unread) == 1 else f"{len(unread):,} statements"
-            self._parts.diagnostics.warn(
+            self._components.diagnostics.warn(
                 f"\\parallel: {many} had been sent, too, and {'was' if len(unread) == 1 else 'were'} asked to stop; "
                 "\\jobs lists the outcomes"
             )

@@ -15,7 +15,7 @@ from sqlshell.output.text.cells import printable
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.commands.command import Command
-from sqlshell.shell.parts import Parts
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.results.rows import table_of
 from sqlshell.sql.analysis.effects import effects
 from sqlshell.sql.analysis.kinds import verb
@@ -46,7 +46,7 @@ Run = Callable[[Lexed, Consumer], Awaitable[None]]
 """Runs a statement that only reads, and passes its result to the consumer."""
 
 
-class Rehearsed(Protocol):
+class RehearsalOutput(Protocol):
     """Receives what would be sent."""
 
     async def statement(self, statement: Lexed, ending: str, run: Run) -> None:
@@ -68,8 +68,8 @@ class Rehearsal:
     After a statement the variables are those of one that succeeded without rows.
     """
 
-    def __init__(self, parts: Parts, rehearsed: Rehearsed) -> None:
-        self._parts = parts
+    def __init__(self, components: ShellComponents, rehearsed: RehearsalOutput) -> None:
+        self._components = components
         self._rehearsed = rehearsed
         self._depends = False
         """Whether variables may have values that only results give."""
@@ -84,9 +84,11 @@ class Rehearsal:
         """The arguments of a command that is carried out: a condition that depends on a result is false."""
         if command.name not in {"if", "elif"} or not self._depends:
             return args
-        if not undefined(Lexed(Text(args)), self._parts.variables):
+        if not undefined(Lexed(Text(args)), self._components.variables):
             return args
-        self._parts.diagnostics.warn_here(f"the condition of \\{command.name} depends on a result; counted as false")
+        self._components.diagnostics.warn_here(
+            f"the condition of \\{command.name} depends on a result; counted as false"
+        )
         return Own("false")
 
     def command(self, command: Command, item: BackslashCommand) -> Statement | None:
@@ -95,30 +97,30 @@ class Rehearsal:
         Raises UsageError.
         """
         if "`" not in item.args:
-            command.parsed(self._parts.variables, Own(item.args), item.name)
+            command.parsed(self._components.variables, Own(item.args), item.name)
         sends = command.sends_with(item.args)
         typed = item.name if item.name[:1] in {".", "!"} and item.name != "!" else f"\\{item.name}"
         self._depends = self._depends or command.name in _SETS_VARIABLES
-        buffer = self._parts.buffer
+        buffer = self._components.buffer
         pending = buffer.send(command.name) or buffer.last if sends else None
         self._rehearsed.command(f"{typed} {item.args}".rstrip(), sends=sends)
         return pending
 
     def check_variables(self, statement: Statement) -> None:
         """Warn about variables of a statement that are not set, whose references would be sent as they are."""
-        for name in undefined(statement.lexed, self._parts.variables):
+        for name in undefined(statement.lexed, self._components.variables):
             unless = ", unless a result sets it" if self._depends else ""
-            self._parts.diagnostics.warn_here(f"variable {name} is not set; :{name} is sent as written{unless}")
+            self._components.diagnostics.warn_here(f"variable {name} is not set; :{name} is sent as written{unless}")
 
     async def statement(self, statement: Lexed, ending: str, run: Run) -> None:
         """A statement as it would be sent; `run` runs one that reads. Raises ShellError."""
         await self._rehearsed.statement(statement, ending, run)
-        session = self._parts.session
+        session = self._components.session
         session.transaction.statement_ended(statement, None)
         if session.transaction.state and not session.transaction.begun_at:
-            session.transaction.begun_at = str(self._parts.position)
+            session.transaction.begun_at = str(self._components.position)
         session.rows = session.elapsed = None
-        self._parts.variables.record_outcome(None)
+        self._components.variables.record_outcome(None)
 
     def data(self, lines: CopyLines) -> None:
         """Data of COPY in the script."""
@@ -126,7 +128,7 @@ class Rehearsal:
         self._lines += lines.text.count("\n")
         if lines.last:
             # The last line is `\\.`, or what the end of the script adds.
-            self._parts.position.at(self._first)
+            self._components.position.at(self._first)
             self._rehearsed.data(self._lines - 1)
             self._first = self._lines = 0
 
@@ -141,15 +143,15 @@ def unterminated(state: State) -> StatementError | None:
     return StatementError(f"{said} at the end of the script", where=Where(sqlstate.SYNTAX)) if said else None
 
 
-class Printed:
+class PrintedScript:
     """--dry-run: prints a script of the statements as they would be sent, each after a comment with its position.
 
     Commands that are not run are comments, too.
     """
 
-    def __init__(self, parts: Parts) -> None:
-        self._output = parts.result_output
-        self._position = parts.position
+    def __init__(self, components: ShellComponents) -> None:
+        self._output = components.result_output
+        self._position = components.position
         self._sender = ""
 
     async def statement(self, statement: Lexed, ending: str, run: Run) -> None:
@@ -180,15 +182,15 @@ class Printed:
         self._output.print(text, with_results=True)
 
 
-class Described:
+class ResultDescriptions:
     """--describe: the columns of all results, as one result at the end.
 
     A statement that may write is not run. The local service is asked for no rows of a query, which it then does not
     run; other services run it. What only changes or shows the session is run as it is.
     """
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, components: ShellComponents) -> None:
+        self._components = components
         self._number = 0
         self._local: bool | None = None
         self._columns: list[list[str | None]] = []
@@ -197,7 +199,9 @@ class Described:
         self._number += 1
         writing = next((found for found in effects(statement) if found.writes), None)
         if writing is not None:
-            self._parts.diagnostics.warn_here(f"{writing.name} may write and is not run; its result is not described")
+            self._components.diagnostics.warn_here(
+                f"{writing.name} may write and is not run; its result is not described"
+            )
             return
         limited = verb(statement) in _QUERIES and await self._limits()
         # The line break ends a comment.
@@ -211,7 +215,7 @@ class Described:
 
     def command(self, text: str, *, sends: bool) -> None:
         if not sends:
-            self._parts.diagnostics.detail(f"{text} (not run)")
+            self._components.diagnostics.detail(f"{text} (not run)")
 
     def data(self, lines: int) -> None:
         return None
@@ -219,17 +223,17 @@ class Described:
     async def finish(self) -> None:
         names = ("Statement", "INTEGER"), ("Script", "VARCHAR"), ("Line", "INTEGER")
         columns = (*names, ("Column", "VARCHAR"), ("Type", "VARCHAR"), ("Nullable", "BOOLEAN"))
-        await self._parts.result_output.show(table_of(columns, self._columns))
+        await self._components.result_output.show(table_of(columns, self._columns))
 
     async def _take(self, result: Result) -> Summary:
         await result.batches.aclose()
-        position = self._parts.position
+        position = self._components.position
         place = [str(self._number), position.script or "-c", str(position.line)]
         for column in result.columns:
             nullable = None if column.nullable is None else str(column.nullable).lower()
             self._columns.append([*place, column.name, column.type, nullable])
         if result.endless is not None:
-            state = self._parts.session.state
+            state = self._components.session.state
             await state.client.terminate(result.endless.query_id or result.statement_id, state.context)
             # It does not run any more, so that there is nothing to report about it.
             result.endless = None
@@ -238,6 +242,6 @@ class Described:
     async def _limits(self) -> bool:
         """Whether the service is the local one."""
         if self._local is None:
-            connection = self._parts.session.connection
+            connection = self._components.session.connection
             self._local = connection.embedded or bool(await connection.service.extensions())
         return self._local

@@ -12,8 +12,8 @@ from sqlshell.errors import Interrupted
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result, Rows
 from sqlshell.runtime.streams import shows_unicode
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Repeat
-from sqlshell.shell.parts import Parts
 from sqlshell.shell.results.result_output import ResultOutput, live
 from sqlshell.shell.results.rows import collect, table_of
 from sqlshell.shell.running.foreground import Foreground
@@ -34,15 +34,15 @@ class Repeater:
 
     def __init__(
         self,
-        parts: Parts,
+        components: ShellComponents,
         submitter: Submitter,
         foreground: Foreground,
         interruption: Interruption,
     ) -> None:
-        self._session = parts.session
-        self._buffer = parts.buffer
-        self._result_output = parts.result_output
-        self._diagnostics = parts.diagnostics
+        self._session = components.session
+        self._buffer = components.buffer
+        self._result_output = components.result_output
+        self._diagnostics = components.diagnostics
         self._submitter = submitter
         self._foreground = foreground
         self._interruption = interruption

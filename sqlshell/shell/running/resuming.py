@@ -10,7 +10,7 @@ from typing import Final
 from sqlshell.client.statements.protocol import poll_wait
 from sqlshell.errors import CannotResume, Exit, Interrupted, ShellError, UnknownStatement, UsageError, Where
 from sqlshell.interface import sqlstate
-from sqlshell.shell.parts import Parts
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.records.checkpoint import Checkpoint, Step
 from sqlshell.shell.records.digest import digest
 from sqlshell.shell.running.interruption import Interruption
@@ -38,8 +38,8 @@ Run = Callable[[Lexed], Awaitable[None]]
 class Resumer:
     """Decides for each step of a run whether it is skipped."""
 
-    def __init__(self, parts: Parts, interruption: Interruption, checkpoint: Checkpoint) -> None:
-        self._parts = parts
+    def __init__(self, components: ShellComponents, interruption: Interruption, checkpoint: Checkpoint) -> None:
+        self._components = components
         self._interruption = interruption
         self._checkpoint = checkpoint
         self._again: list[tuple[SessionState, Lexed]] = []
@@ -52,7 +52,7 @@ class Resumer:
         `consumed` says that a command uses its result, `output` that its result goes to a file of its own. Raises
         ShellError.
         """
-        session = self._parts.session
+        session = self._components.session
         step, former = await self._next(digest(session.redact(statement)))
         if former is None or not self._is_done(former):
             await self._continue(step, run)
@@ -65,8 +65,8 @@ class Resumer:
         if self._changes_session(statement):
             self._again.append((session.state, statement))
         elif former.values is not None:
-            self._parts.variables.receive(former.values)
-        elif consumed or (self._parts.result_output.exporting and not output):
+            self._components.variables.receive(former.values)
+        elif consumed or (self._components.result_output.exporting and not output):
             if reads_only(statement):
                 # Its rows are needed again: they are variables, or in a file that the earlier run did not finish.
                 await self._continue(None, run)
@@ -76,20 +76,20 @@ class Resumer:
                     f"{step.place}: a command uses its result, and it is not run again because it may write",
                     f"remove {self._checkpoint.path} to start again",
                 )
-            self._parts.diagnostics.warn_here("the result of a statement that ran before is not written again")
+            self._components.diagnostics.warn_here("the result of a statement that ran before is not written again")
         session.rows, session.elapsed = former.rows, None
-        self._parts.variables.record_outcome(None)
+        self._components.variables.record_outcome(None)
         self._skipped += 1
         return None
 
     async def command(self, name: str, text: str, run: Run) -> Step | None:
         """The step of a command that acts; None if it is skipped. Raises ShellError."""
-        step, former = await self._next(digest(self._parts.session.redact(text)))
+        step, former = await self._next(digest(self._components.session.redact(text)))
         if former is not None and former.state == "done":
             self._skipped += 1
             return None
         await self._continue(step, run)
-        transaction = bool(self._parts.session.transaction.state)
+        transaction = bool(self._components.session.transaction.state)
         # The rows of a \copy are rolled back with the transaction.
         outside = name in _ACTING and not (name == "copy" and transaction)
         self._checkpoint.sent(step, transaction=transaction, repeatable=not outside, outside=outside)
@@ -98,7 +98,7 @@ class Resumer:
     def sent(self, step: Step, statement: Lexed) -> None:
         """Before a statement is sent. Raises OutputError."""
         if step.n:
-            transaction = bool(self._parts.session.transaction.state)
+            transaction = bool(self._components.session.transaction.state)
             self._checkpoint.sent(step, transaction=transaction, repeatable=self._repeatable(statement))
 
     def identified(self, step: Step, statement_id: str) -> None:
@@ -110,7 +110,7 @@ class Resumer:
 
         Raises OutputError.
         """
-        session = self._parts.session
+        session = self._components.session
         answered = (
             error is not None
             and statement is not None
@@ -157,14 +157,14 @@ class Resumer:
         former = self._checkpoint.undecided()
         if former is not None:
             await self._decide(former)
-        position = self._parts.position
+        position = self._components.position
         return self._checkpoint.next(position.script, position.line, found)
 
     async def _continue(self, step: Step | None, run: Run) -> None:
         """Before the first step that runs: say so, and bring the session to where it was."""
         again, self._again = self._again, []
         for state, statement in again:
-            if state is self._parts.session.state:
+            if state is self._components.session.state:
                 await run(statement)
         if step is not None and self._skipped and not self._checkpoint.continues:
             self._say_skipped(f"continuing at {step.place}")
@@ -172,12 +172,14 @@ class Resumer:
     def _say_skipped(self, then: str) -> None:
         count, self._skipped = self._skipped, 0
         what = "1 statement or command was" if count == 1 else f"{count:,} statements and commands were"
-        self._parts.diagnostics.note(f"{what} done before; {then}")
+        self._components.diagnostics.note(f"{what} done before; {then}")
 
     def _is_done(self, former: Step) -> bool:
         """Whether a step does not run again."""
         if former.state != "done":
-            self._parts.diagnostics.note(f"{former.place}: its outcome is unknown; it is run again, which does no harm")
+            self._components.diagnostics.note(
+                f"{former.place}: its outcome is unknown; it is run again, which does no harm"
+            )
         return former.state == "done"
 
     async def _decide(self, former: Step) -> None:
@@ -186,7 +188,7 @@ class Resumer:
         Raises CannotResume if neither tells it, and Interrupted.
         """
         unknown, state = self._checkpoint.unknown, ""
-        asked = bool(former.id) and not self._parts.session.embedded
+        asked = bool(former.id) and not self._components.session.embedded
         if asked:
             try:
                 state = await self._interruption.interruptible(self._end_of(former), "")
@@ -194,7 +196,7 @@ class Resumer:
                 told, where = f"stopped waiting for {former.place}, which goes on at the service", Where("", former.id)
                 raise Interrupted(told, "the same command line waits for it again", where) from None
         if state:
-            self._parts.diagnostics.note(f"{former.place}: the service says that its sqlState is {state}")
+            self._components.diagnostics.note(f"{former.place}: the service says that its sqlState is {state}")
             self._checkpoint.decide(former, done=not sqlstate.failed(state), sql_state=state)
         elif unknown:
             self._checkpoint.decide(former, done=unknown == "skip")
@@ -206,7 +208,7 @@ class Resumer:
 
         Raises CannotResume.
         """
-        limit, began = self._parts.session.connection.client.wait_limit, time.monotonic()
+        limit, began = self._components.session.connection.client.wait_limit, time.monotonic()
         while sqlstate.running(state := await self._ask(former)):
             elapsed = time.monotonic() - began
             if limit is not None and elapsed >= limit:
@@ -217,14 +219,14 @@ class Resumer:
                 )
                 late.exit = Exit.TIMEOUT
                 raise late
-            if self._parts.session.running is None:
-                self._parts.diagnostics.note(f"{former.place}: still running at the service; waiting for it")
+            if self._components.session.running is None:
+                self._components.diagnostics.note(f"{former.place}: still running at the service; waiting for it")
                 self._interruption.show_progress(None, f"waiting for {former.place}", "^C stops waiting")
             await asyncio.sleep(poll_wait(elapsed))
         return state
 
     async def _ask(self, former: Step) -> str:
-        session = self._parts.session
+        session = self._components.session
         try:
             state, _ = await session.connection.client.state(former.id, session.context)
         except (UnknownStatement, UsageError):
@@ -255,7 +257,7 @@ class Resumer:
         # The end of the run rolls a transaction back.
         harmless = word in _TRANSACTION and not self._application(statement)
         return (
-            bool(self._parts.session.transaction.state)
+            bool(self._components.session.transaction.state)
             or harmless
             or self._changes_session(statement)
             or (reads_only(statement))
@@ -263,7 +265,7 @@ class Resumer:
 
     def _changes_session(self, statement: Lexed) -> bool:
         word = verb(statement)
-        return word in _SESSION or (word in _EMBEDDED and self._parts.session.embedded)
+        return word in _SESSION or (word in _EMBEDDED and self._components.session.embedded)
 
     @staticmethod
     def _application(statement: Lexed) -> bool:

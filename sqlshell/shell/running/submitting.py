@@ -18,7 +18,7 @@ from sqlshell.output.copy import Consumer
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.runtime.bugs import bug_of
-from sqlshell.shell.parts import Parts
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.running.attachments import reads_stdin
 from sqlshell.shell.running.background import Job
 from sqlshell.shell.running.foreground import Foreground
@@ -70,7 +70,7 @@ class Submitter:
 
     def __init__(
         self,
-        parts: Parts,
+        components: ShellComponents,
         foreground: Foreground,
         rehearsal: Rehearsal | None = None,
         resumer: Resumer | None = None,
@@ -80,17 +80,17 @@ class Submitter:
         self.resumer = resumer
         self.skipped = False
         """Whether --resume skipped the last statement."""
-        self._session = parts.session
-        self._position = parts.position
-        self._conditions = parts.conditions
-        self._buffer = parts.buffer
-        self._variables = parts.variables
-        self._attachments = parts.attachments
-        self._result_output = parts.result_output
-        self._front_end = parts.front_end
-        self._diagnostics = parts.diagnostics
+        self._session = components.session
+        self._position = components.position
+        self._conditions = components.conditions
+        self._buffer = components.buffer
+        self._variables = components.variables
+        self._attachments = components.attachments
+        self._result_output = components.result_output
+        self._front_end = components.front_end
+        self._diagnostics = components.diagnostics
         self._foreground = foreground
-        self._modes = parts.modes
+        self._modes = components.modes
         self.block: Block | None = None
         """The open \\parallel, which collects statements."""
         self._read_ahead: ReadAhead | None = None
@@ -273,7 +273,7 @@ class Submitter:
 
     def _collect(self, block: Block, submission: LexedSubmission, request: StatementRequest) -> None:
         """Keep a statement for \\end."""
-        from sqlshell.shell.running.parallel import Collected
+        from sqlshell.shell.running.parallel import BlockStatement
 
         async def run(submission: LexedSubmission, batch: StatementBatch) -> None:
             await self._run(submission, request, batch)
@@ -287,7 +287,7 @@ class Submitter:
                 self._identified(request.step, statement_id)
 
         place = self._position.script, self._position.line
-        block.collected.append(Collected(self._buffer.last, submission, *place, run, sent, identified))
+        block.collected.append(BlockStatement(self._buffer.last, submission, *place, run, sent, identified))
 
     def _sent(self, step: Step, submission: LexedSubmission) -> None:
         if self.resumer is not None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from sqlshell.errors import UsageError
 from sqlshell.sql.script.scanner import Scanner
-from sqlshell.sql.script.unfinished import Unfinished
+from sqlshell.sql.script.unfinished import UnfinishedStatement
 
 CONDITION_COMMANDS = frozenset({"if", "elif", "else", "endif"})
 
@@ -20,7 +20,7 @@ class _Branch(Struct):
     """Whether one of the branches has run, or none may run."""
     last: bool = False
     """Whether \\else has occurred."""
-    mark: Unfinished | None = None
+    mark: UnfinishedStatement | None = None
     """The unfinished statement at the point where the skipped branch began."""
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
-from sqlshell.shell.parts import Parts
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.scripts.copy_input import CopyInput
 from sqlshell.sql.analysis.copy_statements import read_copy
 from sqlshell.sql.script.scanner import BackslashCommand, CopyLines, Statement, copies_from_stdin
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class InlineCopy:
     """The COPY statements and `\\copy` commands of the running script. `loads` loads the data."""
 
-    def __init__(self, parts: Parts, loads: Callable[[], LoadActions]) -> None:
-        self._parts = parts
+    def __init__(self, components: ShellComponents, loads: Callable[[], LoadActions]) -> None:
+        self._components = components
         self._loads = loads
         self._input = CopyInput()
         self._command_text: Own | None = None
@@ -40,7 +40,7 @@ class InlineCopy:
 
     async def run_statement(self, item: Statement, *, commands_allowed: bool) -> bool:
         """Carry out a COPY; False if the service runs it. Raises ShellError."""
-        active = self._parts.conditions.active and not item.broken
+        active = self._components.conditions.active and not item.broken
         if not copies_from_stdin(item.lexed):
             if not active or not commands_allowed or item.background:
                 return False
@@ -49,10 +49,10 @@ class InlineCopy:
             if item.terminated:
                 self._input.expect(None)
             return False
-        text = self._parts.variables.substitute(item.whole)
+        text = self._components.variables.substitute(item.whole)
         if text.foreign and "rejects" in text.text.lower():
             text.own("an option of COPY")
-        self._parts.buffer.remember(item)
+        self._components.buffer.remember(item)
         await self._run(item, text.text, data_follow=item.terminated)
         return True
 
@@ -67,7 +67,7 @@ class InlineCopy:
         """Carry out a `\\copy … FROM STDIN`; False for other commands, and if it may not run. Raises ShellError."""
         if item.name != "copy" or not copies_from_stdin(f"copy {item.args}"):
             return False
-        if not (commands_allowed and self._parts.conditions.active):
+        if not (commands_allowed and self._components.conditions.active):
             self._input.expect(None)
             return False
         await self._run(item, f"copy {item.args}", data_follow=True)

@@ -46,7 +46,7 @@ class ForeignKey(msgspec.Struct, frozen=True, array_like=True):
     target_columns: list[str]
 
 
-class Contents(msgspec.Struct):
+class CachedCatalog(msgspec.Struct):
     """The content of the cache on disk. `columns` are by `database.schema.name`; `names` are of the other kinds: store,
     pool, role…
     """
@@ -110,14 +110,14 @@ class _Block:
 class Catalog(Struct):
     """The names that are known of a service; `seen` are column names of results."""
 
-    contents: Contents = field(default_factory=Contents)
+    contents: CachedCatalog = field(default_factory=CachedCatalog)
     seen: dict[str, None] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
     """How often a name occurred in a statement of this shell."""
     _names: dict[str, Names] = field(default_factory=dict)
     _by_name: dict[str, list[Relation]] = field(default_factory=dict)
 
-    def replace(self, contents: Contents) -> None:
+    def replace(self, contents: CachedCatalog) -> None:
         self.contents = contents
         self._names.clear()
         self._by_name.clear()

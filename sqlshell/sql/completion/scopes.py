@@ -93,7 +93,7 @@ class Group(Struct):
     items: list[Token | Group] = field(default_factory=list)
 
 
-class Source(Struct, frozen=True):
+class TableReference(Struct, frozen=True):
     """A relation in scope: `name` are its parts as written, without quotes; `columns` are known only for a subquery."""
 
     alias: str
@@ -104,8 +104,8 @@ class Source(Struct, frozen=True):
 class Scope(Struct, frozen=True):
     """Sources from the innermost SELECT outward; `ctes` are the common table expressions by name."""
 
-    sources: tuple[Source, ...] = ()
-    ctes: tuple[Source, ...] = ()
+    sources: tuple[TableReference, ...] = ()
+    ctes: tuple[TableReference, ...] = ()
 
 
 def grouped(given: Sequence[Token]) -> Group:
@@ -139,8 +139,8 @@ def path_to(root: Group, position: int) -> list[Group]:
 
 def scope_at(root: Group, position: int) -> Scope:
     """The names that are visible at a position."""
-    sources: list[Source] = []
-    ctes: list[Source] = []
+    sources: list[TableReference] = []
+    ctes: list[TableReference] = []
     for group in reversed(path_to(root, position)):
         ctes += _ctes(group.items, position)
         sources += sources_of(segment(group, position))
@@ -160,7 +160,7 @@ def segment(group: Group, position: int) -> list[Token | Group]:
     return found
 
 
-def _ctes(items: Sequence[Token | Group], position: int) -> Iterator[Source]:
+def _ctes(items: Sequence[Token | Group], position: int) -> Iterator[TableReference]:
     number = 0
     while number < len(items) and not (isinstance(item := items[number], Token) and item.word == "WITH"):
         number += 1
@@ -182,7 +182,9 @@ def _ctes(items: Sequence[Token | Group], position: int) -> Iterator[Source]:
                 before = items[number - 1]
                 if isinstance(before, Token) and before.word in {"AS", "MATERIALIZED"}:
                     inside = item.start <= position <= item.end
-                    yield Source(name, (), explicit if explicit is not None else (() if inside else outputs(item)))
+                    yield TableReference(
+                        name, (), explicit if explicit is not None else (() if inside else outputs(item))
+                    )
                     number += 1
                     break
                 explicit = tuple(found.value for found in item.items if isinstance(found, Token) and _named(found))
@@ -191,7 +193,7 @@ def _ctes(items: Sequence[Token | Group], position: int) -> Iterator[Source]:
                 return
 
 
-def sources_of(items: Sequence[Token | Group]) -> Iterator[Source]:
+def sources_of(items: Sequence[Token | Group]) -> Iterator[TableReference]:
     """The relations of FROM, JOIN, UPDATE and INTO among these items."""
     number = 0
     listing = False
@@ -208,7 +210,7 @@ def sources_of(items: Sequence[Token | Group]) -> Iterator[Source]:
         number += 1
 
 
-def _reference(items: Sequence[Token | Group], number: int) -> tuple[list[Source], int]:
+def _reference(items: Sequence[Token | Group], number: int) -> tuple[list[TableReference], int]:
     while number < len(items) and _word(items[number]) in {"LATERAL", "ONLY", "TABLE", "OVERWRITE"}:
         number += 1
     if number >= len(items):
@@ -216,7 +218,7 @@ def _reference(items: Sequence[Token | Group], number: int) -> tuple[list[Source
     item = items[number]
     name: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
-    inner: list[Source] = []
+    inner: list[TableReference] = []
     if isinstance(item, Group):
         number += 1
         first = next(iter(item.items), None)
@@ -259,7 +261,7 @@ def _reference(items: Sequence[Token | Group], number: int) -> tuple[list[Source
             number += 1
     if inner and not alias:
         return inner, number
-    return [Source(alias, name, columns)], number
+    return [TableReference(alias, name, columns)], number
 
 
 def outputs(group: Group) -> tuple[str, ...]:

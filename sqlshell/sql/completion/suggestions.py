@@ -11,7 +11,7 @@ from msgspec import Struct
 from sqlshell.sql import keywords
 from sqlshell.sql.completion.catalog import Catalog, Column, Names, key
 from sqlshell.sql.completion.expected import Expected, expected
-from sqlshell.sql.completion.scopes import Source
+from sqlshell.sql.completion.scopes import TableReference
 from sqlshell.sql.identifiers import always_quoted, quoted
 
 WITH_KEYS: Final = {
@@ -174,7 +174,7 @@ def _joins(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
         yield rank, Suggestion(text, "join", found[text])
 
 
-def _by_keys(left: Source, right: Source, place: Place) -> Iterator[str]:
+def _by_keys(left: TableReference, right: TableReference, place: Place) -> Iterator[str]:
     ends = []
     for source in (left, right):
         relation = place.catalog.relation(source.name, place.database, place.schema)
@@ -186,7 +186,7 @@ def _by_keys(left: Source, right: Source, place: Place) -> Iterator[str]:
             yield " AND ".join(_equal(left, mine, right, its) for mine, its in zip(lefts, rights, strict=False))
 
 
-def _by_names(left: Source, right: Source, wanted: Expected, place: Place) -> Iterator[str]:
+def _by_names(left: TableReference, right: TableReference, wanted: Expected, place: Place) -> Iterator[str]:
     sides = [[column.name for column in _columns_of(source, wanted, place)] for source in (left, right)]
     for mine, its in ((left, right), (right, left)):
         # customer_id is the id of customers, or of the alias customer.
@@ -204,7 +204,7 @@ def _by_names(left: Source, right: Source, wanted: Expected, place: Place) -> It
     yield from (_equal(left, name, right, low[name.lower()]) for name in shared)
 
 
-def _equal(left: Source, mine: str, right: Source, its: str) -> str:
+def _equal(left: TableReference, mine: str, right: TableReference, its: str) -> str:
     return f"{quoted(left.alias)}.{quoted(mine)} = {quoted(right.alias)}.{quoted(its)}"
 
 
@@ -222,7 +222,7 @@ def _common(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
         yield rank, Suggestion(name, "column", "in both")
 
 
-def _columns_of(source: Source, wanted: Expected, place: Place, deep: int = 0) -> list[Column]:
+def _columns_of(source: TableReference, wanted: Expected, place: Place, deep: int = 0) -> list[Column]:
     if source.columns is not None and "*" not in source.columns:
         return [Column(name) for name in source.columns]
     if len(source.name) == 1 and deep < 8:

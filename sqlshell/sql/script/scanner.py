@@ -20,7 +20,7 @@ from sqlshell.sql.script.bodies import StatementBody, may_have_body
 from sqlshell.sql.script.items import BackslashCommand, CopyLines, Item, State, Statement
 from sqlshell.sql.script.pieces import Pieces
 from sqlshell.sql.script.spans import BlockComment, DollarString, EscapeString, LineComment, Quote, Span
-from sqlshell.sql.script.unfinished import Joint, Unfinished
+from sqlshell.sql.script.unfinished import QuoteContinuation, UnfinishedStatement
 
 __all__ = ["BackslashCommand", "CopyLines", "Item", "Scanner", "State", "Statement", "copies_from_stdin"]
 
@@ -52,7 +52,7 @@ class Scanner:
         self._span: Span | None = None
         self._word = ""  # the start of a word that continues from the last piece
         self._last: Statement | None = None  # a statement whose `;` ended the last piece: a `&` may follow
-        self.unfinished = Unfinished()
+        self.unfinished = UnfinishedStatement()
 
     @property
     def state(self) -> State:
@@ -173,7 +173,7 @@ class Scanner:
         """Remove and return the unfinished statement, which a command ends instead of `;`. None if there is none."""
         return self._statement("", terminated=True) if self.unfinished.started else None
 
-    def back(self, mark: Unfinished) -> None:
+    def back(self, mark: UnfinishedStatement) -> None:
         """Continue the unfinished statement as it was at an earlier command; `mark` is a copy of it."""
         self.unfinished = mark.copied()
         self.unfinished.taken = self._position
@@ -232,7 +232,7 @@ class Scanner:
             text, now.line, now.offset, terminated, False, settled, foreign, now.broken, ending, column
         )
         self._pieces.copies += now.body.copies_from_stdin and terminated
-        self.unfinished = Unfinished()
+        self.unfinished = UnfinishedStatement()
         return statement
 
     def _step(self, text: str, position: int, items: list[Item]) -> int | None:
@@ -240,7 +240,9 @@ class Scanner:
         if self._span:
             stop, closed = self._span.skip(text, position)
             if closed:
-                self.unfinished.joint = Joint.CLOSED if isinstance(self._span, EscapeString) else self.unfinished.joint
+                self.unfinished.joint = (
+                    QuoteContinuation.CLOSED if isinstance(self._span, EscapeString) else self.unfinished.joint
+                )
                 self._span = None
             return stop if closed or stop > position else None
         if self._word:
@@ -259,7 +261,7 @@ class Scanner:
             return start + 2
         if text.startswith("/*", start):
             self._span = BlockComment()
-            self.unfinished.joint = Joint.NONE
+            self.unfinished.joint = QuoteContinuation.NONE
             return start + 2
         if first == "\\":
             return self._backslash(text, start, items)
@@ -275,24 +277,26 @@ class Scanner:
         """Skip everything that is not significant."""
         if not self.unfinished.started:
             return _end(lexical_rules.BLANK_OR_SEMICOLON, text, position)
-        if self.unfinished.joint is Joint.NONE and not self.unfinished.body.watching:
+        if self.unfinished.joint is QuoteContinuation.NONE and not self.unfinished.body.watching:
             return _end(lexical_rules.UNTIL_TOKEN, text, position)
         blank = _end(lexical_rules.BLANK, text, position)
         end = _end(lexical_rules.BETWEEN_WORDS, text, blank)
         if end > blank:
             self._break()
-        elif self.unfinished.joint is not Joint.NONE and blank > position:
-            new_line = self.unfinished.joint is Joint.NEW_LINE or lexical_rules.LINE_END.search(text, position, blank)
-            self.unfinished.joint = Joint.NEW_LINE if new_line else Joint.BLANK
+        elif self.unfinished.joint is not QuoteContinuation.NONE and blank > position:
+            new_line = self.unfinished.joint is QuoteContinuation.NEW_LINE or lexical_rules.LINE_END.search(
+                text, position, blank
+            )
+            self.unfinished.joint = QuoteContinuation.NEW_LINE if new_line else QuoteContinuation.BLANK
         return end
 
     def _break(self) -> None:
-        self.unfinished.joint = Joint.NONE
+        self.unfinished.joint = QuoteContinuation.NONE
         self.unfinished.body.other()
 
     def _token(self, text: str, start: int, first: str, items: list[Item]) -> int:
         match first:
-            case "'" if self.unfinished.joint in (Joint.CLOSED, Joint.NEW_LINE):
+            case "'" if self.unfinished.joint in (QuoteContinuation.CLOSED, QuoteContinuation.NEW_LINE):
                 self._span = EscapeString()
             case "'" | '"' | "`":
                 self._span = Quote(first)
@@ -322,7 +326,7 @@ class Scanner:
             self._break()
             self._span = EscapeString()
             return end + 1
-        self.unfinished.joint = Joint.NONE
+        self.unfinished.joint = QuoteContinuation.NONE
         self.unfinished.body.word(word, self.unfinished.depth)
         return end
 

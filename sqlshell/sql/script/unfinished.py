@@ -10,7 +10,7 @@ from sqlshell.sql.script import lexical_rules
 from sqlshell.sql.script.bodies import StatementBody
 
 
-class Joint(enum.Enum):
+class QuoteContinuation(enum.Enum):
     """The position after an E'' string: a quote continues it, immediately or on a later line."""
 
     NONE = enum.auto()
@@ -19,7 +19,7 @@ class Joint(enum.Enum):
     NEW_LINE = enum.auto()
 
 
-class Unfinished:
+class UnfinishedStatement:
     """An unfinished statement; none if it is not `started`.
 
     `line`, `column` and `offset` are those of its first token, `left_out` is the number of commands within it. Its text
@@ -51,7 +51,7 @@ class Unfinished:
         self.line = self.offset = self.column = 0
         self.depth = 0
         self.body = StatementBody()
-        self.joint = Joint.NONE
+        self.joint = QuoteContinuation.NONE
         self.left_out = 0
         self.escaped = False
         self.settled = 0
@@ -70,7 +70,7 @@ class Unfinished:
         self.settled = len(text.text)
         self.foreign = text.foreign
 
-    def copied(self) -> Unfinished:
+    def copied(self) -> UnfinishedStatement:
         found = copy.copy(self)
         found.body = copy.copy(self.body)
         found.parts = ["".join(self.parts)]

@@ -19,9 +19,9 @@ from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.result import Batch, Column, Result
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.commands import BUILTIN, table
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.front_end import NoProgress
-from sqlshell.shell.parts import Parts
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
@@ -246,7 +246,7 @@ class Core:
         self.outlet = ResultOutput(self.session, self.front_end, diagnostics, lambda *_: sink, stdout, sink)
         attachments = Attachments((), diagnostics)
         self.shell = Shell(
-            Parts.of(
+            ShellComponents.of(
                 self.session,
                 self.outlet,
                 attachments,

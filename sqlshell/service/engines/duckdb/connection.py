@@ -28,16 +28,16 @@ from sqlshell.service.engines.duckdb.results.returned import gives_rows, kind_of
 from sqlshell.service.engines.duckdb.results.selected import selected, selected_constants
 from sqlshell.service.engines.duckdb.results.simple import brief, one_row
 from sqlshell.service.engines.duckdb.rights.judge import Judge, Verdict
-from sqlshell.service.engines.duckdb.rights.walk import Known
+from sqlshell.service.engines.duckdb.rights.walk import EngineState
 from sqlshell.service.engines.duckdb.statement_traits import FILLERS, first_word, returns_rows, writes_inside
 from sqlshell.service.engines.duckdb.translation.errors import explained
 from sqlshell.service.engines.duckdb.translation.statement import Translation, translated
 from sqlshell.service.engines.engine import (
     ENDED_EARLY,
     TOGETHER_SECONDS,
+    BatchSink,
     Failure,
     Feed,
-    Kept,
     Options,
     Outcome,
     Plan,
@@ -72,9 +72,9 @@ class DuckdbConnection:
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, known: Known | None = None, room: DiskSpace | None = None
+        self, connection: duckdb.DuckDBPyConnection, known: EngineState | None = None, room: DiskSpace | None = None
     ) -> None:
-        known = known or Known()
+        known = known or EngineState()
         self._connection = connection
         self._room = room or DiskSpace()
         self._strict = known.strict
@@ -156,7 +156,7 @@ class DuckdbConnection:
 
     def several(
         self,
-        runs: Sequence[tuple[str, Kept]],
+        runs: Sequence[tuple[str, BatchSink]],
         options: Options,
         ended: Callable[[int, Outcome | Exception, float], None],
     ) -> None:

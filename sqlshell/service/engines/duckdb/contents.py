@@ -6,7 +6,7 @@ import json
 import string
 from collections.abc import Collection
 
-from sqlshell.service.engines.engine import Listed, Relation
+from sqlshell.service.engines.engine import Listing, Relation
 from sqlshell.sql.identifiers import always_quoted, literal
 
 SYSTEM = "deltastream"
@@ -83,7 +83,7 @@ def columns(relation: Relation) -> str:
     )
 
 
-def inline(rows: Listed) -> str:
+def inline(rows: Listing) -> str:
     """SQL for a relation with these rows."""
     kinds = {name: _KINDS[kind] for name, kind in rows.columns}
     names = [f"c{number}" for number in range(len(kinds))]

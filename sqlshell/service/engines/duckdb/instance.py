@@ -22,8 +22,8 @@ from sqlshell.service.engines.duckdb.feeds import evaluated
 from sqlshell.service.engines.duckdb.results.converted import convert
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.filed import Reader
-from sqlshell.service.engines.duckdb.rights.walk import Known
-from sqlshell.service.engines.engine import Failure, Feed, Limits, Listed, Relation
+from sqlshell.service.engines.duckdb.rights.walk import EngineState
+from sqlshell.service.engines.engine import Failure, Feed, Limits, Listing, Relation
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
 
@@ -47,11 +47,11 @@ class DuckdbEngine:
         read_only: bool = False,
         installs: bool = True,
     ) -> None:
-        self._known = Known()
+        self._known = EngineState()
         self._lock = threading.RLock()
         self._mounting = threading.Lock()
         self._published = False
-        self._shown: dict[str, Listed] = {}
+        self._shown: dict[str, Listing] = {}
         """The system relations that were published."""
         self.broken: dict[str, str] = {}
         self._stores: set[str] = set()
@@ -206,10 +206,10 @@ class DuckdbEngine:
                 raise failure(error) from error
         return [tuple("" if item is None else str(item) for item in row) for row in rows]
 
-    def inline(self, rows: Listed) -> str:
+    def inline(self, rows: Listing) -> str:
         return inline(rows)
 
-    def publish(self, tables: Mapping[str, Listed]) -> None:
+    def publish(self, tables: Mapping[str, Listing]) -> None:
         with self._lock:
             self._system()
             for name, rows in tables.items():

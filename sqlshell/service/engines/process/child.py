@@ -86,7 +86,7 @@ ENGINE: Final = frozenset(
 """The methods that may be called."""
 
 
-class Held:
+class ChildConnection:
     """A connection, and its running statement. Statements are numbered, so that a late interrupt does not stop another
     one.
     """
@@ -159,7 +159,7 @@ class Host:
         self.engine = engine
         self._orders = orders
         self._sending = threading.Lock()
-        self._connections: dict[int, Held] = {}
+        self._connections: dict[int, ChildConnection] = {}
         self._connecting = threading.Lock()
         self._closing: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         threading.Thread(target=self._close_some, daemon=True).start()
@@ -224,11 +224,11 @@ class Host:
         self.engine.rest()
         give_back()
 
-    def _held(self, number: int) -> Held:
+    def _held(self, number: int) -> ChildConnection:
         with self._connecting:
             found = self._connections.get(number)
             if found is None:
-                found = self._connections[number] = Held(self.engine.connect)
+                found = self._connections[number] = ChildConnection(self.engine.connect)
             return found
 
     def _add_thread(self) -> None:

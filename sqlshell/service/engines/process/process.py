@@ -68,7 +68,7 @@ class Opening(Struct, frozen=True):
     limits: Limits
 
 
-class Ended(Exception):
+class ProcessEnded(Exception):
     """The process has exited; `begun` says whether it had read the call."""
 
     def __init__(self, *, begun: bool) -> None:
@@ -138,10 +138,10 @@ class Process:
 
     @contextlib.contextmanager
     def channel(self) -> Iterator[tuple[socket.socket, Frames]]:
-        """An exclusive channel; it is closed after an error, because its reply may be unread. Raises Ended."""
+        """An exclusive channel; it is closed after an error, because its reply may be unread. Raises ProcessEnded."""
         with self._counting:
             if not self.alive:
-                raise Ended(begun=False)
+                raise ProcessEnded(begun=False)
             self._calls += 1
             found = self._idle.pop() if self._idle else None
         try:
@@ -206,7 +206,7 @@ class Process:
                     time.sleep(AGAIN_SECONDS)
             except OSError:
                 ours.close()
-                raise Ended(begun=False) from None
+                raise ProcessEnded(begun=False) from None
         return ours, Frames(ours)
 
     def _hand_over(self, descriptor: int) -> bool:

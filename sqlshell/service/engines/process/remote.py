@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb import contents
-from sqlshell.service.engines.engine import Failure, Feed, Kept, Listed, Options, Outcome, Plan, Relation, Sink
+from sqlshell.service.engines.engine import BatchSink, Failure, Feed, Listing, Options, Outcome, Plan, Relation, Sink
 from sqlshell.service.engines.process.frames import (
     Answer,
     Ask,
@@ -35,7 +35,7 @@ from sqlshell.service.engines.process.frames import (
     read_answer,
     send,
 )
-from sqlshell.service.engines.process.process import Ended, Opening, Process
+from sqlshell.service.engines.process.process import Opening, Process, ProcessEnded
 from sqlshell.service.results.results import Discard, Spool
 
 SCHEMA: Final = "main"
@@ -171,10 +171,10 @@ class RemoteEngine:
         found: list[tuple[str, ...]] = self._ask("read_listing", list[tuple[str, ...]], sql)
         return found
 
-    def inline(self, rows: Listed) -> str:
+    def inline(self, rows: Listing) -> str:
         return contents.inline(rows)
 
-    def publish(self, tables: Mapping[str, Listed]) -> None:
+    def publish(self, tables: Mapping[str, Listing]) -> None:
         self._ask("publish", None, dict(tables))
 
     def head(self, stream: Relation, least: int = 0) -> int:
@@ -207,19 +207,19 @@ class RemoteEngine:
         process = self.process()
         try:
             _called(process, Call(0, 0, method, list(given)), None)
-        except Ended:
+        except ProcessEnded:
             raise Failure(sqlstate.INTERNAL, f"{process.why_it_ended()}; the operation may have taken effect") from None
 
     def _again(self, work: Callable[[Process], Any]) -> Any:
         process = self.process()
         try:
             return work(process)
-        except Ended:
+        except ProcessEnded:
             process.why_it_ended()
         process = self.process()
         try:
             return work(process)
-        except Ended:
+        except ProcessEnded:
             raise Failure(sqlstate.INTERNAL, process.why_it_ended()) from None
 
 
@@ -259,7 +259,7 @@ class RemoteConnection:
 
     def several(
         self,
-        runs: Sequence[tuple[str, Kept]],
+        runs: Sequence[tuple[str, BatchSink]],
         options: Options,
         ended: Callable[[int, Outcome | Exception, float], None],
     ) -> None:
@@ -269,14 +269,14 @@ class RemoteConnection:
         process = self._bound()
         try:
             self._called(process, "run_all", None, list(statements), options)
-        except Ended as end:
+        except ProcessEnded as end:
             raise self._lost(process, end) from None
 
     def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: Options) -> Outcome:
         process = self._bound()
         try:
             outcome: Outcome = self._called(process, "load", Outcome, list(names), list(columns), path, options)
-        except Ended as end:
+        except ProcessEnded as end:
             raise self._lost(process, end) from None
         except Failure as error:
             raise self._told(error) from error
@@ -333,7 +333,7 @@ class RemoteConnection:
 
     def _run(
         self,
-        runs: Sequence[tuple[str, Kept]],
+        runs: Sequence[tuple[str, BatchSink]],
         options: Options,
         ended: Callable[[int, Outcome | Exception, float], None],
         *,
@@ -361,14 +361,14 @@ class RemoteConnection:
                             pause = min(PAUSE_SECONDS, answer.seconds * (len(runs) - number) / 4)
                             time.sleep(pause if pause > answer.seconds else 0)
                 return
-            except Ended as end:
+            except ProcessEnded as end:
                 if last or end.begun or self._abandoned:
                     self._first += number
                     ended(number, self._lost(process, end), 0.0)
                     return
                 process.why_it_ended()
 
-    def _result(self, answer: Answer, sink: Kept, process: Process) -> Outcome | Exception:
+    def _result(self, answer: Answer, sink: BatchSink, process: Process) -> Outcome | Exception:
         self._take(answer)
         try:
             _check(answer, process)
@@ -398,7 +398,7 @@ class RemoteConnection:
             return Failure("40000", told)
         return error.about(f"{error.message}\n{told}")
 
-    def _lost(self, process: Process, end: Ended) -> Failure:
+    def _lost(self, process: Process, end: ProcessEnded) -> Failure:
         self._answered = self._answered or end.begun or self._abandoned
         why = process.why_it_ended()
         effect = "the statement may have taken effect" if end.begun else "the statement did not run"
@@ -419,12 +419,12 @@ class RemoteConnection:
         process = self._bound()
         try:
             return self._called(process, method, kind, *given)
-        except Ended:
+        except ProcessEnded:
             process.why_it_ended()
         process = self._bound()
         try:
             return self._called(process, method, kind, *given)
-        except Ended as end:
+        except ProcessEnded as end:
             raise self._lost(process, end) from None
 
     def _called(self, process: Process, method: str, kind: Any, *given: Any) -> Any:
@@ -450,9 +450,9 @@ class RemoteConnection:
                 self._called(process, "use", None, *place)
             if transaction:
                 self._called(process, "lose_transaction", None)
-        except (Ended, Failure) as error:
+        except (ProcessEnded, Failure) as error:
             self._process, self.transaction, self._leaves = before, transaction, leaves
-            if isinstance(error, Ended):
+            if isinstance(error, ProcessEnded):
                 raise self._lost(process, error) from None
             raise
         self._leaves = False
@@ -466,7 +466,7 @@ class RemoteConnection:
 
 def _answer(message: bytes) -> Answer:
     if not message:
-        raise Ended(begun=True)
+        raise ProcessEnded(begun=True)
     return read_answer(message)
 
 
@@ -486,22 +486,22 @@ def _check(answer: Answer, process: Process) -> None:
 
 @contextlib.contextmanager
 def _channel(process: Process) -> Any:
-    """A channel of a process; errors of the socket become Ended."""
+    """A channel of a process; errors of the socket become ProcessEnded."""
     try:
         with process.channel() as found:
             yield found
     except (BrokenPipeError, ConnectionResetError):
         # The process did not read what was sent.
-        raise Ended(begun=False) from None
+        raise ProcessEnded(begun=False) from None
     except EOFError:
-        raise Ended(begun=True) from None
+        raise ProcessEnded(begun=True) from None
     except msgspec.MsgspecError as error:
         process.kill(f"the engine's process could not be understood: {error}")
-        raise Ended(begun=True) from None
+        raise ProcessEnded(begun=True) from None
 
 
 def _called(process: Process, call: Call, kind: Any, take: Callable[[Answer], None] = lambda answer: None) -> Any:
-    """Make a call and convert its result to a type. Raises Failure, OSError, Ended."""
+    """Make a call and convert its result to a type. Raises Failure, OSError, ProcessEnded."""
     with _channel(process) as (channel, frames):
         send(channel, call)
         answer = _answer(frames.next())

@@ -46,7 +46,7 @@ _NAMED_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 OPTIONS_UNUSED = "the options of COPY are ignored: the rows are returned as a result, and the client sets its format"
 
 
-class Copied(Struct, frozen=True):
+class CopyQuery(Struct, frozen=True):
     """A COPY … TO STDOUT as the SELECT of its rows; `options` says whether it had options."""
 
     sql: str
@@ -64,7 +64,7 @@ class _Token(Struct, frozen=True):
     """Its start in bytes of the statement as UTF-8."""
 
 
-def copied_out(sql: str, *, paths: bool) -> Copied | None:
+def copied_out(sql: str, *, paths: bool) -> CopyQuery | None:
     """The SELECT of a COPY … TO STDOUT; None for all other statements. With `paths` also for a path to descriptor 1."""
     found = _copied(sql)
     if found is None:
@@ -74,7 +74,7 @@ def copied_out(sql: str, *, paths: bool) -> Copied | None:
         return None
     if target.word != "stdout" and not (paths and _number(target) == _STDOUT):
         return None
-    return Copied(selected, any(item.word != ";" for item in after))
+    return CopyQuery(selected, any(item.word != ";" for item in after))
 
 
 def copied(sql: str) -> str:

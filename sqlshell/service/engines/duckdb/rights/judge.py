@@ -25,7 +25,7 @@ from sqlshell.service.engines.duckdb.results.copying import copied
 from sqlshell.service.engines.duckdb.results.returned import kind_of
 from sqlshell.service.engines.duckdb.rights import parts
 from sqlshell.service.engines.duckdb.rights.functions import SEQUENCES
-from sqlshell.service.engines.duckdb.rights.walk import Found, Known, Path, is_constant, refused, walk
+from sqlshell.service.engines.duckdb.rights.walk import EngineState, Path, StatementEffects, is_constant, refused, walk
 from sqlshell.service.engines.engine import CONTINUOUS, Failure, Options, Rights
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
@@ -116,7 +116,7 @@ class Verdict(Struct, frozen=True):
 class Judge:
     """Checks the statements of one connection."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, known: Known, cancellation: Cancellation) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, known: EngineState, cancellation: Cancellation) -> None:
         self._connection = connection
         self._cancellation = cancellation
         self._beside: duckdb.DuckDBPyConnection | None = None
@@ -242,7 +242,7 @@ class Judge:
         if kind not in PLANNED:
             if self._known.strict:
                 raise refused(_spoken(kind, text))
-            nothing = Found(strict=False)
+            nothing = StatementEffects(strict=False)
             nothing.needs(Rights.OBJECTS, kind)
             _may(nothing, options)
             if options.streams:
@@ -250,7 +250,7 @@ class Judge:
             return Verdict(kind_of(statement, sql), sql, statement, Rights.OBJECTS)
         if options.rights is Rights.READ and kind not in _READ:
             # A reader may not evaluate what binding would evaluate either.
-            changes = Found(strict=False)
+            changes = StatementEffects(strict=False)
             changes.needs(Rights.DATA if kind in _WRAPPED | {"MERGE_INTO"} else Rights.OBJECTS, _spoken(kind, text))
             _may(changes, options)
         plain = parts.plain_insert(text) if kind == "INSERT" else None
@@ -285,7 +285,7 @@ class Judge:
         elif read := _read_whole(kind, sql):
             self._judged(read, options, in_transaction)
 
-    def _inserted(self, inserted: parts.Inserted, options: Options, in_transaction: bool) -> None:
+    def _inserted(self, inserted: parts.InsertShape, options: Options, in_transaction: bool) -> None:
         key, version = (inserted.head, inserted.shapes, options.rights), self._known.settled
         if version is None or self._inserts.get(key) != version or options.rights < Rights.DATA:
             self._lasting = True
@@ -353,18 +353,18 @@ class Judge:
             with contextlib.suppress(duckdb.Error):
                 self._cancellation.execute(f'DROP TYPE IF EXISTS temp."{name}"')
 
-    def _seen(self, kind: str, sql: str, options: Options, in_transaction: bool) -> Found:
+    def _seen(self, kind: str, sql: str, options: Options, in_transaction: bool) -> StatementEffects:
         if kind == "TRANSACTION":
             # It binds nothing, and must work in an aborted transaction too.
             if self._beside is None:
                 self._beside = self._connection.cursor()
-            found = Found(strict=self._known.strict)
+            found = StatementEffects(strict=self._known.strict)
             walk(_decoded(self._beside.execute(f"SELECT {_PLAN}", [sql]).fetchone()), self._known, found)
             return found
         with self._reading(in_transaction), self._failing(sql, in_transaction):
             text = self._showing(kind, sql)
             tree = self._tree(text)
-            seen = Found(strict=self._known.strict)
+            seen = StatementEffects(strict=self._known.strict)
             if tree is None and text and kind in _SETS:
                 raise Failure(sqlstate.SYNTAX, "the value of SET is not an expression")
             if tree is not None:
@@ -375,7 +375,7 @@ class Judge:
             elif self._known.strict and kind in _WRAPPED | {"SELECT"}:
                 raise refused("this kind of statement")
             tells = tree is not None and not seen.files
-            found = Found(strict=self._known.strict)
+            found = StatementEffects(strict=self._known.strict)
             selected = 0
             own = not self._known.strict and options.rights == Rights.OBJECTS
             if kind == "CREATE" and tree is not None:
@@ -391,9 +391,9 @@ class Judge:
         self._check_places(found, options)
         return found
 
-    def _walked(self, kind: str, tree: Any, options: Options) -> Found:
+    def _walked(self, kind: str, tree: Any, options: Options) -> StatementEffects:
         """The effects of a parse tree, which may then be bound. Raises Failure for what is not allowed."""
-        seen = Found(strict=self._known.strict)
+        seen = StatementEffects(strict=self._known.strict)
         # The value of a setting is evaluated while it is bound.
         walk(tree, self._known, seen, "argument" if kind in _SETS else "")
         _may(seen, options)
@@ -498,7 +498,7 @@ class Judge:
             self._prepared[function] = name
         return _decoded(self._connection.execute(f"EXECUTE {name}({literal(sql)})").fetchone())
 
-    def _check_files(self, seen: Found) -> None:
+    def _check_files(self, seen: StatementEffects) -> None:
         """Refuse missing relations, for which DuckDB would look for files."""
         for path in seen.files:
             self._lasting = False
@@ -519,7 +519,7 @@ class Judge:
             return False
         return True
 
-    def _check_places(self, found: Found, options: Options) -> None:
+    def _check_places(self, found: StatementEffects, options: Options) -> None:
         """Refuse changes of read-only databases, and changes of streams other than INSERT."""
         stores = {name.lower() for name in options.stores}
         streams = {tuple(part.lower() for part in stream): stream for stream in options.streams}
@@ -572,7 +572,7 @@ def _spoken(kind: str, sql: str) -> str:
     return parts.tokens(sql)[0].word.upper() if kind in _WRITTEN else kind.replace("_", " ")
 
 
-def _may(found: Found, options: Options) -> None:
+def _may(found: StatementEffects, options: Options) -> None:
     if found.least > options.rights:
         changed = {Rights.DATA: "changes data", Rights.OBJECTS: "changes objects"}[found.least]
         raise Failure(

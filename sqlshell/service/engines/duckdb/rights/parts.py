@@ -91,7 +91,7 @@ class Pivot(Struct, frozen=True):
     values: Sequence[tuple[str, str]]
 
 
-class Inserted(Struct, frozen=True):
+class InsertShape(Struct, frozen=True):
     """An INSERT of rows that differ only in their literals from `rows`, which are some of them.
 
     `head` is the text up to VALUES; `shapes` are the rows without their literals, none if each value is a literal.
@@ -198,12 +198,12 @@ def inserts_literals(sql: str) -> bool:
     return _INSERT().fullmatch(sql) is not None
 
 
-def plain_insert(sql: str) -> Inserted | None:
+def plain_insert(sql: str) -> InsertShape | None:
     """The rows that stand for all rows of an INSERT … VALUES of literals and conversions of literals; None for all
     other statements, and for unusual forms of such an INSERT. `sql` is one statement that DuckDB can parse.
     """
     if found := _INSERT().fullmatch(sql):
-        return Inserted(found[1], found[2])
+        return InsertShape(found[1], found[2])
     begun = _BEGINNING().match(sql)
     if begun is None or not _PIECES().fullmatch(sql, begun.end()) or not _NESTED_ROWS.fullmatch(sql, begun.end()):
         return None
@@ -221,7 +221,7 @@ def plain_insert(sql: str) -> Inserted | None:
         if not _ZEROS.fullmatch(plain):
             return None
         rows.setdefault(plain, written)
-    return Inserted(begun[1], ", ".join(rows.values()), frozenset(rows)) if len(rows) <= _MOST_SHAPES else None
+    return InsertShape(begun[1], ", ".join(rows.values()), frozenset(rows)) if len(rows) <= _MOST_SHAPES else None
 
 
 def selected(sql: str) -> str:

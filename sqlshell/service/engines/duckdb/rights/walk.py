@@ -108,7 +108,7 @@ _ENDINGS: Final = (
 )  # fmt: skip
 
 
-class Known:
+class EngineState:
     """State shared by all statements of an engine.
 
     Before restrict() everything is allowed that the role may do. `functions`, `views` and `types` are the names of
@@ -158,7 +158,7 @@ class Known:
         self.types = frozenset(types)
 
 
-class Found:
+class StatementEffects:
     """The effects of a statement, from its parse tree and its plan."""
 
     def __init__(self, *, strict: bool) -> None:
@@ -194,7 +194,7 @@ class Found:
         self.needs(Rights.OBJECTS, what)
 
 
-def walk(tree: Any, known: Known, found: Found, place: str = "") -> None:
+def walk(tree: Any, known: EngineState, found: StatementEffects, place: str = "") -> None:
     """Add the effects of a parse tree or plan to `found`. Raises Failure (42501) for anything that no role may do.
 
     `place` is its position: "", an "argument" that is evaluated while it is bound, or the "body" of a view or macro.
@@ -244,7 +244,7 @@ def _common(tree: Any) -> frozenset[str]:
     return frozenset(names)
 
 
-def _node(node: dict[str, Any], place: str, known: Known, found: Found, named: Collection[str]) -> str:
+def _node(node: dict[str, Any], place: str, known: EngineState, found: StatementEffects, named: Collection[str]) -> str:
     """Check one object; returns the place of the objects inside it."""
     if "expression_class" in node:
         _bound(node, found)
@@ -279,7 +279,7 @@ def _node(node: dict[str, Any], place: str, known: Known, found: Found, named: C
     return place
 
 
-def _parsed(node: dict[str, Any], place: str, known: Known, found: Found) -> str:
+def _parsed(node: dict[str, Any], place: str, known: EngineState, found: StatementEffects) -> str:
     if node["class"] not in _PARSED:
         found.refuse(f"expression {node['class']}")
     if node["class"] in {"STAR", "TYPE"}:
@@ -300,7 +300,7 @@ def _parsed(node: dict[str, Any], place: str, known: Known, found: Found) -> str
     return place
 
 
-def _bound(node: dict[str, Any], found: Found) -> None:
+def _bound(node: dict[str, Any], found: StatementEffects) -> None:
     kind = node["expression_class"]
     if kind not in _BOUND:
         found.refuse(f"expression {kind}")
@@ -324,7 +324,7 @@ def _bound(node: dict[str, Any], found: Found) -> None:
         found.refuse(f"window function {name}")
 
 
-def _function(node: dict[str, Any], found: Found) -> str:
+def _function(node: dict[str, Any], found: StatementEffects) -> str:
     """The name of a function in a plan; the name of a user's function cannot occur in a plan."""
     path = [str(part) for part in node["qname"]["path"]]
     if len(path) > 1 and path[0] != "system":
@@ -332,7 +332,7 @@ def _function(node: dict[str, Any], found: Found) -> str:
     return path[-1].lower()
 
 
-def _operator(kind: str, node: dict[str, Any], known: Known, found: Found) -> None:
+def _operator(kind: str, node: dict[str, Any], known: EngineState, found: StatementEffects) -> None:
     spoken = kind.removeprefix("LOGICAL_").replace("_", " ")
     if kind in CHANGING:
         found.needs(Rights.DATA, spoken)
@@ -361,7 +361,7 @@ def _operator(kind: str, node: dict[str, Any], known: Known, found: Found) -> No
         _setting(node, found)
 
 
-def _own(kind: str, path: Path, info: dict[str, Any], known: Known, found: Found) -> None:
+def _own(kind: str, path: Path, info: dict[str, Any], known: EngineState, found: StatementEffects) -> None:
     """Refuse an object that would replace an object of DuckDB in the service's own queries."""
     name = path[-1] if path else ""
     made, what, taken = {
@@ -377,7 +377,7 @@ def _own(kind: str, path: Path, info: dict[str, Any], known: Known, found: Found
         found.refuse(f"a {made} with the name of DuckDB's own {what} {name}")
 
 
-def _check_using(expression: Any, known: Known) -> None:
+def _check_using(expression: Any, known: EngineState) -> None:
     """Refuse USING with a name that depends on the current database. DuckDB writes the expression to its log unchanged,
     and replays the log without a current database, so it could not open the database again.
     """
@@ -421,7 +421,7 @@ def _not_lasting(expression: Any, functions: Collection[str] = ()) -> str:
     return ""
 
 
-def _get(node: dict[str, Any], found: Found) -> None:
+def _get(node: dict[str, Any], found: StatementEffects) -> None:
     name = _function(node, found)
     if name == "seq_scan":
         found.reads.add(_path(node["function_data"]))
@@ -435,7 +435,7 @@ def _get(node: dict[str, Any], found: Found) -> None:
         found.refuse(f"reading {told} of {name}", f"; select only columns of {shown}")
 
 
-def _setting(node: dict[str, Any], found: Found) -> None:
+def _setting(node: dict[str, Any], found: StatementEffects) -> None:
     name = str(node["name"]).lower()
     # The session's database and schema may be in another process.
     found.leaves = found.leaves or node["scope"] == "VARIABLE" or name != "schema"
@@ -445,7 +445,7 @@ def _setting(node: dict[str, Any], found: Found) -> None:
         found.refuse(f"setting {name}")
 
 
-def _info(node: dict[str, Any], found: Found) -> None:
+def _info(node: dict[str, Any], found: StatementEffects) -> None:
     kind = node["info_type"]
     if kind not in _INFOS:
         found.refuse(str(kind).removesuffix("_INFO").replace("_", " "))
@@ -455,7 +455,7 @@ def _info(node: dict[str, Any], found: Found) -> None:
         found.transaction = str(node["type"])
 
 
-def _named(function: dict[str, Any], found: Found, named: Collection[str]) -> None:
+def _named(function: dict[str, Any], found: StatementEffects, named: Collection[str]) -> None:
     """Note the relation that a table function takes by its name."""
     if str(function.get("function_name", "")).lower() not in BY_NAME:
         return
@@ -465,7 +465,7 @@ def _named(function: dict[str, Any], found: Found, named: Collection[str]) -> No
         _table(tuple(map(str, given.get("column_names", ()))) if text is None else (str(text),), found, named)
 
 
-def _table(path: Path, found: Found, named: Collection[str]) -> None:
+def _table(path: Path, found: StatementEffects, named: Collection[str]) -> None:
     text = ".".join(path).lower()
     if text in named:
         return
@@ -473,7 +473,7 @@ def _table(path: Path, found: Found, named: Collection[str]) -> None:
         found.files.append(path)
 
 
-def _show(node: dict[str, Any], place: str, known: Known, found: Found) -> None:
+def _show(node: dict[str, Any], place: str, known: EngineState, found: StatementEffects) -> None:
     if place == "body" and known.strict:
         raise Failure(sqlstate.PRIVILEGE, "DESCRIBE, SHOW and SUMMARIZE are not allowed in a view or macro")
     if node["show_type"] == "DESCRIBE":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sqlshell.service.engines.duckdb.translation.text import Edits, Typed
+from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits
 from sqlshell.sql.identifiers import literal
 
 _CLOSING: Final = frozenset(")]}")
@@ -52,7 +52,7 @@ _BEGINS_WITH_LAMBDA: Final = frozenset({"columns", "invoke"})
 """Functions whose first argument is a lambda."""
 
 
-def is_lambda(text: Typed, at: int, opening: int) -> bool:
+def is_lambda(text: BracketedTokens, at: int, opening: int) -> bool:
     """Whether the arrow at a token is that of a lambda, whatever its names mean; `opening` is the parenthesis around
     it.
     """
@@ -70,7 +70,7 @@ def is_lambda(text: Typed, at: int, opening: int) -> bool:
     return call in _TAKES_LAMBDA and text.commas[opening][:1] == [start - 1]
 
 
-def arrow(text: Typed, at: int, known: Mapping[int, int]) -> tuple[int, int] | None:
+def arrow(text: BracketedTokens, at: int, known: Mapping[int, int]) -> tuple[int, int] | None:
     """The value before an arrow and the field after it, each by its first token; None for other arrows, as far as the
     position shows. `known` has the values of earlier arrows by their fields.
     """
@@ -82,14 +82,14 @@ def arrow(text: Typed, at: int, known: Mapping[int, int]) -> tuple[int, int] | N
     return (start, at + 2) if start >= 0 else None
 
 
-def write(text: Typed, start: int, field: int, edits: Edits) -> None:
+def write(text: BracketedTokens, start: int, field: int, edits: Edits) -> None:
     """The text of the field name that begins at a token."""
     edits.insert(start, "struct_extract(")
     edits.drop(field - 2, field)
     edits.replace(field, f", {literal(text.tokens[field].value)})")
 
 
-def _value(text: Typed, last: int, known: Mapping[int, int]) -> int:
+def _value(text: BracketedTokens, last: int, known: Mapping[int, int]) -> int:
     """The first token of the value that ends at a token: a column, a call, an expression in parentheses, each followed
     by any subscripts, fields and arrows; -1 if there is none.
     """

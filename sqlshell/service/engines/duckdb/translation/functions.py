@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.translation.patterns import SECONDS, strftime
-from sqlshell.service.engines.duckdb.translation.text import Edits, Typed
+from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits
 from sqlshell.service.engines.engine import CONTINUOUS, Failure
 from sqlshell.sql.identifiers import literal
 
@@ -120,7 +120,7 @@ NAMES: Final = MADE.keys() | REFUSED.keys()
 _PLACE: Final = re.compile(r"\{(\d)(?::(\w+))?\}|\{\{|\}\}")
 
 
-def variants(text: Typed, arguments: Sequence[tuple[int, int]], name: str) -> list[str | None]:
+def variants(text: BracketedTokens, arguments: Sequence[tuple[int, int]], name: str) -> list[str | None]:
     """The possible replacements of a call, in the order in which they are tried; None is the call itself.
 
     Raises Failure for a function of the dialect without an equivalent in DuckDB (0A000), and for wrong arguments
@@ -147,16 +147,16 @@ def variants(text: Typed, arguments: Sequence[tuple[int, int]], name: str) -> li
     return [made or of_text]
 
 
-def unit(text: Typed, start: int, behind: int) -> str:
+def unit(text: BracketedTokens, start: int, behind: int) -> str:
     """A unit of time as a string literal. Raises Failure (0A000)."""
     return literal(_unit(text, start, behind))
 
 
-def _is_string(text: Typed, start: int, behind: int) -> bool:
+def _is_string(text: BracketedTokens, start: int, behind: int) -> bool:
     return behind == start + 1 and text.tokens[start].kind == "string"
 
 
-def _is_number(text: Typed, start: int, behind: int) -> bool:
+def _is_number(text: BracketedTokens, start: int, behind: int) -> bool:
     """Whether DuckDB would read an argument as a number: a string may be one."""
     if not _is_string(text, start, behind):
         return behind == start + 1 and text.tokens[start].kind == "number"
@@ -167,7 +167,7 @@ def _is_number(text: Typed, start: int, behind: int) -> bool:
     return True
 
 
-def write(text: Typed, at: int, expression: str, edits: Edits) -> None:
+def write(text: BracketedTokens, at: int, expression: str, edits: Edits) -> None:
     """Replace the call that begins at a token by an expression. Raises Failure (0A000)."""
     arguments = text.arguments(at + 1)
     end = text.closing[at + 1]
@@ -190,25 +190,25 @@ def write(text: Typed, at: int, expression: str, edits: Edits) -> None:
     edits.replace(place, part + expression[taken:])
 
 
-def _string(text: Typed, start: int, behind: int, what: str) -> str:
+def _string(text: BracketedTokens, start: int, behind: int, what: str) -> str:
     if behind != start + 1 or text.tokens[start].kind != "string":
         said = f"{text.written(start, behind)} is not supported as {what}; use a string literal"
         raise Failure(sqlstate.UNSUPPORTED, said)
     return text.tokens[start].value
 
 
-def _pattern(text: Typed, start: int, behind: int) -> str:
+def _pattern(text: BracketedTokens, start: int, behind: int) -> str:
     return literal(strftime(_string(text, start, behind, "a date format")))
 
 
-def path(text: Typed, start: int, behind: int) -> str:
+def path(text: BracketedTokens, start: int, behind: int) -> str:
     """A JSON path as a string, without its mode. Raises Failure (0A000)."""
     said = _string(text, start, behind, "a path")
     mode, _, rest = said.partition(" ")
     return literal(rest if mode.lower() in {"lax", "strict"} else said)
 
 
-def _unit(text: Typed, start: int, behind: int) -> str:
+def _unit(text: BracketedTokens, start: int, behind: int) -> str:
     word = text.word(start).removeprefix("SQL_TSI_")
     unit = _UNITS.get(word) or _UNITS.get(word.removesuffix("S"))
     if behind != start + 1 or unit is None:
@@ -216,7 +216,7 @@ def _unit(text: Typed, start: int, behind: int) -> str:
     return unit
 
 
-def _scale(text: Typed, start: int, behind: int) -> str:
+def _scale(text: BracketedTokens, start: int, behind: int) -> str:
     precision = text.written(start, behind)
     if precision not in {"0", "3"}:
         said = f"TO_TIMESTAMP_LTZ expects precision 0 (seconds) or 3 (milliseconds), not {precision[:60]}"
@@ -224,7 +224,7 @@ def _scale(text: Typed, start: int, behind: int) -> str:
     return "1000000" if precision == "0" else "1000"
 
 
-_LITERALS: Final[Mapping[str, Callable[[Typed, int, int], str]]] = {
+_LITERALS: Final[Mapping[str, Callable[[BracketedTokens, int, int], str]]] = {
     "path": path,
     "pattern": _pattern,
     "scale": _scale,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.translation.text import Edits, Typed
+from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits
 from sqlshell.service.engines.engine import CONTINUOUS, Failure
 
 WINDOWS: Final = frozenset({"TUMBLE", "HOP", "CUMULATE"})
 _POSITION: Final = "starting.position"
 
 
-def options(text: Typed, at: int, edits: Edits) -> dict[str, str]:
+def options(text: BracketedTokens, at: int, edits: Edits) -> dict[str, str]:
     """Remove WITH ('key' = value, …) at a token and return its options; {} if something else is there.
 
     Raises Failure for a starting position that is not supported.
@@ -46,7 +46,7 @@ def matches() -> Failure:
     return Failure(sqlstate.UNSUPPORTED, f"MATCH_RECOGNIZE is not supported: {CONTINUOUS}")
 
 
-def check_within(text: Typed, at: int) -> None:
+def check_within(text: BracketedTokens, at: int) -> None:
     """Raises Failure (0A000) for a join of streams with a time limit: WITHIN 5 MINUTES ON."""
     if at + 2 < len(text) and text.tokens[at + 1].kind == "number" and text.word(at + 2):
         raise Failure(sqlstate.UNSUPPORTED, f"JOIN … WITHIN is not supported: {CONTINUOUS}")

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.rights.parts import inserts_literals
 from sqlshell.service.engines.duckdb.translation import fields, functions, sources
-from sqlshell.service.engines.duckdb.translation.text import Edits, TranslatedStatement, Typed
+from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits, TranslatedStatement
 from sqlshell.service.engines.duckdb.translation.types import read_type
 from sqlshell.service.engines.engine import Failure
 from sqlshell.sql.identifiers import always_quoted
@@ -204,7 +204,7 @@ class _Reader:
     """Reads the tokens once and records their replacements."""
 
     def __init__(self, sql: str, is_own: Callable[[str], bool]) -> None:
-        self.text = Typed(sql)
+        self.text = BracketedTokens(sql)
         self.edits = Edits()
         self.sites: list[Site] = []
         self.names: list[Name] = []

@@ -23,7 +23,7 @@ _OPENING: Final = {"(": ")", "[": "]", "{": "}"}
 _CLOSING: Final = frozenset(_OPENING.values())
 
 
-class Typed:
+class BracketedTokens:
     """The tokens of a statement; `closing` maps opening to closing brackets, `commas` to the commas directly inside."""
 
     def __init__(self, sql: str) -> None:
@@ -115,7 +115,7 @@ class Edits:
         for at, texts in others.before.items():
             self.before.setdefault(at, []).extend(texts)
 
-    def made(self, text: Typed) -> TranslatedStatement:
+    def made(self, text: BracketedTokens) -> TranslatedStatement:
         """The statement with all edits. Line numbers do not change, because the text between tokens is not edited."""
         sql, taken = text.sql, 0
         pieces: list[tuple[str, int, bool]] = []

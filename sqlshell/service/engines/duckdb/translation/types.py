@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.translation.text import Edits, Typed
+from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits
 from sqlshell.service.engines.engine import Failure
 from sqlshell.sql.identifiers import always_quoted
 
@@ -21,7 +21,7 @@ _MORE: Final = frozenset({"NOT", "NULL", "PRECISION", "VARYING", "WITH", "WITHOU
 _INSTANTS: Final = frozenset({"TIMESTAMP_LTZ", "TIMESTAMP_TZ"})
 
 
-def read_type(text: Typed, at: int, edits: Edits) -> int:
+def read_type(text: BracketedTokens, at: int, edits: Edits) -> int:
     """Translate the type at a token and return the token after it, -1 if there is none or it is not understood.
 
     Raises Failure for a type that DuckDB cannot store.
@@ -36,7 +36,7 @@ def read_type(text: Typed, at: int, edits: Edits) -> int:
 class _Reader:
     """Reads one type. Each method returns the token after what it read, -1 if that is not there."""
 
-    def __init__(self, text: Typed, edits: Edits) -> None:
+    def __init__(self, text: BracketedTokens, edits: Edits) -> None:
         self._text = text
         self._edits = edits
         self._depth = 0

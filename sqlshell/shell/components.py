@@ -1,4 +1,4 @@
-"""The parts of one shell, each with one job."""
+"""The components of one shell, each with one job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sqlshell.shell.scripts.variables import Variables
 from sqlshell.shell.session import Session
 
 
-class Parts(Struct, frozen=True, eq=False):
+class ShellComponents(Struct, frozen=True, eq=False):
     """What scripts, statements, commands and their effects work with."""
 
     session: Session
@@ -46,8 +46,8 @@ class Parts(Struct, frozen=True, eq=False):
         position: Position,
         streams: Streams,
         modes: ScriptModes | None = None,
-    ) -> Parts:
-        """The parts of a shell that begins now: no variables, an empty query buffer."""
+    ) -> ShellComponents:
+        """The components of a shell that begins now: no variables, an empty query buffer."""
         conditions, variables = ConditionStack(), Variables(session)
         buffer = Buffer(variables, conditions)
         return cls(
