@@ -13,10 +13,10 @@ from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.legacy import LegacyClient
 from sqlshell.client.results.factory import ResultFactory
-from sqlshell.client.statements.polling import StatementsClient, Submission
+from sqlshell.client.statements.polling import Observer, StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
-from sqlshell.errors import Exit, ProtocolError, ServiceError, ShellError, StatementError, UsageError
+from sqlshell.errors import Exit, ProtocolError, ServiceError, ShellError, StatementError, UsageError, WaitTimeout
 from sqlshell.result import Result, Rows
 from tests.client.test_statements import ID, Scripted, done, scripted
 
@@ -119,6 +119,54 @@ def test_failures(answer: tuple[int, Any], code: Exit, message: str) -> None:
     assert message in caught.value.message
     if isinstance(caught.value, StatementError) and "42601" in str(answer):
         assert caught.value.where.sql_state == "42601"
+
+
+@pytest.mark.parametrize("reads", [False, True])
+@pytest.mark.parametrize("answer", [(500, {}), (200, "break")])
+def test_a_statement_that_may_have_run_is_named_so_unless_it_only_reads(answer: tuple[int, Any], reads: bool) -> None:
+    async def work(url: str) -> None:
+        legacy = LegacyClient(Transport(parse(url), "tok", network=NetworkOptions(retries=0)))
+        try:
+            async for _ in legacy.run(Submission("x", reads_only=reads), CONTEXT):
+                pass
+        finally:
+            await legacy.aclose()
+
+    with scripted(answer) as state, pytest.raises(ServiceError) as caught:
+        asyncio.run(work(state.url))
+    assert ("may have run" in str(caught.value.hint)) is not reads
+
+
+def test_a_wait_has_an_end() -> None:
+    async def work(url: str) -> None:
+        legacy = LegacyClient(Transport(parse(url), "tok"), wait_limit=0.05)
+        try:
+            async for _ in legacy.run(Submission("x"), CONTEXT):
+                pass
+        finally:
+            await legacy.aclose()
+
+    with scripted((200, "silence")) as state, pytest.raises(WaitTimeout, match=r"no response within 0\.05 s") as caught:
+        asyncio.run(work(state.url))
+    assert "may still be running" in caught.value.hint
+
+
+def test_what_cannot_be_sent_is_refused_before_it_is_sent() -> None:
+    with scripted((200, [])) as state:
+        with pytest.raises(UsageError, match="not valid Unicode"):
+            run(state, "select '\ud800'")
+        transport = Transport(parse(state.url), "")
+        legacy = LegacyClient(transport)
+        boundary = legacy.body(Submission("x"), CONTEXT, Observer()).boundary
+        with pytest.raises(UsageError, match="boundary"):
+            legacy.body(Submission(f"x -- {boundary}"), CONTEXT, Observer())
+    assert state.asked == []
+
+
+def test_a_status_without_a_meaning_is_reported() -> None:
+    match = "responded to /run-statement with 202"
+    with scripted((202, {"sqlState": "03000", "statementID": ID})) as state, pytest.raises(ProtocolError, match=match):
+        run(state)
 
 
 def auto(state: Scripted) -> tuple[str, list[Rows]]:

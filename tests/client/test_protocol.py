@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from email.parser import BytesParser
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,7 @@ from sqlshell.errors import (
     NotAuthenticated,
     ProtocolError,
     ServiceError,
+    ShellError,
     StatementError,
     UnknownStatement,
     WaitTimeout,
@@ -217,3 +219,108 @@ def test_the_request_is_a_multipart_part_of_json() -> None:
 )
 def test_what_an_error_body_says(body: bytes, expected: tuple[str, str]) -> None:
     assert protocol.read_error({}, body) == expected
+
+
+def test_a_lookup_of_several_statements_is_about_the_one_that_was_asked_for() -> None:
+    step = read_lookup(200, {}, body(statementIDs=[ID, OTHER]), BASE, ID)
+    assert isinstance(step, Done)
+    assert step.head.statement_id == ID
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "hint"),
+    [
+        (413, "too large", "smaller statements"),
+        (421, "does not serve this host name", "--allow-host"),
+        (429, "busy or unavailable (429)", "try again"),
+        (302, "redirect without a location (302)", "not followed"),
+        (418, "responded with 418", ""),
+        (501, "responded with 501", "try again later"),
+    ],
+)
+def test_statuses_that_a_proxy_may_send(status: int, words: str, hint: str) -> None:
+    step = read_submission(status, {}, b"", BASE)
+    assert isinstance(step, Fail)
+    assert words in step.error.message
+    assert hint in step.error.hint
+    assert step.again == (status == 429)
+
+
+@pytest.mark.parametrize("status", [400, 418, 421, 500])
+def test_a_trace_id_is_told(status: int) -> None:
+    step = read_submission(status, {}, b'{"message":"m","traceID":"t-7"}', BASE)
+    assert isinstance(step, Fail)
+    assert "traceID t-7" in step.error.hint
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "answer", "kind", "words"),
+    [
+        (404, {}, {}, UnknownStatement, "partition 3: "),
+        (200, {}, {"sqlState": "42601", "message": "dropped"}, StatementError, "dropped"),
+        (200, {}, {"sqlState": "57014"}, StatementError, "timed out"),
+        (200, {"content-location": "x?partitionID=2"}, {"data": [["1"]]}, ProtocolError, "received 2"),
+        (200, {}, {"statementID": OTHER, "data": [["1"]]}, ProtocolError, OTHER),
+        (200, {}, {"data": []}, ProtocolError, "has 0 rows; expected 1"),
+        (200, {}, {"data": [["1"], ["2"]]}, ProtocolError, "has 2 rows; expected 1"),
+        (200, {}, {"data": 5}, ProtocolError, "partition 3 is not a result"),
+    ],
+)
+def test_a_partition_that_is_not_the_one_requested(
+    status: int, headers: dict[str, str], answer: dict[str, object], kind: type[ShellError], words: str
+) -> None:
+    with pytest.raises(kind) as raised:
+        protocol.read_partition(status, headers, json.dumps(answer).encode(), BASE, ID, 3, 1)
+    assert words in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "answer", "whole"),
+    [
+        (200, {}, {"data": [["1"]]}, True),
+        (200, {"content-location": "x?partitionID=3"}, {"data": [["1"]]}, True),
+        (200, {}, {"statementID": ID.upper(), "sqlState": "00000", "data": [["1"]]}, True),
+        (200, {}, {"sqlState": "03000"}, False),
+        (202, {}, {"sqlState": "03000"}, False),
+    ],
+)
+def test_a_partition_is_there_or_still_being_prepared(
+    status: int, headers: dict[str, str], answer: dict[str, object], whole: bool
+) -> None:
+    assert protocol.read_partition(status, headers, json.dumps(answer).encode(), BASE, ID, 3, 1) is whole
+
+
+def test_rows_are_counted_in_a_valid_response_only() -> None:
+    assert protocol.count_rows(b'{"data": [["1"], ["2"]]}') == 2
+    assert protocol.count_rows(b"{}") == 0
+    with pytest.raises(ProtocolError, match="invalid JSON"):
+        protocol.count_rows(b"{")
+
+
+@pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        ((None, 1), True),
+        ((1, 1), True),
+        ((1, 2), False),
+        (([], [1]), True),
+        (([1], []), True),
+        (([1], [1, 2]), False),
+        (([1, 2], [1, 3]), False),
+        (([("a", None)], [("a", "INTEGER")]), True),
+        (([("a", "TEXT")], [("a", "INTEGER")]), False),
+    ],
+)
+def test_two_descriptions_agree_where_both_say_something(given: tuple[Any, Any], same: bool) -> None:
+    assert protocol._same(*given) is same
+    assert protocol._same(*reversed(given)) is same
+
+
+@pytest.mark.parametrize(
+    ("header", "queued"),
+    [("queue;dur=250, run;dur=1500", 0.25), ("run;dur=1500", None), ("", None), ("queue;dur=x, run;dur=1", None)],
+)
+def test_the_time_in_the_queue_is_known_if_both_times_are_told(header: str, queued: float | None) -> None:
+    found = protocol.timing_of({"server-timing": header})
+    assert (found and found.queued) == queued
+    assert protocol.timing_of({}) is None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import errno
 import hashlib
 import os
 import threading
@@ -25,6 +27,7 @@ from sqlshell.shell.running.attachments import download_path
 
 CONTENT = os.urandom(200_000)
 SUM = hashlib.sha256(CONTENT).hexdigest()
+DIGEST = base64.b64encode(bytes.fromhex(SUM)).decode()
 NAMES = (Path(__file__).parents[1] / "data" / "strings" / "traversal-names.txt").read_text().splitlines()
 
 
@@ -45,6 +48,9 @@ class Kept:
         self.ignores_ranges = False
         self.status = 0
         self.sized = True
+        self.body = b""
+        self.range = ""
+        """The Content-Range of a part, instead of the right one."""
 
 
 @contextmanager
@@ -57,8 +63,9 @@ def serving(kept: Kept) -> Iterator[str]:
             kept.ranges.append(asked)
             if kept.status:
                 self.send_response(kept.status)
-                self.send_header("Content-Length", "0")
+                self.send_header("Content-Length", str(len(kept.body)))
                 self.end_headers()
+                self.wfile.write(kept.body)
                 return
             start = 0
             if asked and self.headers.get("If-Range") == kept.etag and not kept.ignores_ranges:
@@ -66,14 +73,14 @@ def serving(kept: Kept) -> Iterator[str]:
             body = kept.content[start:]
             if start and not body:
                 self.send_response(416)
-                self.send_header("Content-Range", f"bytes */{len(kept.content)}")
+                self.send_header("Content-Range", kept.range or f"bytes */{len(kept.content)}")
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
             self.send_response(206 if start else 200)
             if start:
                 end = len(kept.content) - 1
-                self.send_header("Content-Range", f"bytes {start}-{end}/{len(kept.content)}")
+                self.send_header("Content-Range", kept.range or f"bytes {start}-{end}/{len(kept.content)}")
             if kept.etag:
                 self.send_header("ETag", kept.etag)
             for name, value in kept.more.items():
@@ -159,6 +166,68 @@ def test_another_copy_begins_again(tmp_path: Path) -> None:
     assert (tmp_path / "f").read_bytes() == b"other"
 
 
+@pytest.mark.parametrize("given", ["bytes 49999-199999/200000", "bytes 0-199999/200000", "pages 50000-199999/200000"])
+def test_a_part_that_was_not_requested_is_not_added(tmp_path: Path, given: str) -> None:
+    kept = Kept(cuts=(50_000,))
+    with serving(kept) as url:
+        with pytest.raises(ServiceError):
+            get(url, tmp_path / "f", retries=0)
+        kept.range = given
+        with pytest.raises(ProtocolError, match="did not resume the download at byte 50,000"):
+            get(url, tmp_path / "f", retries=0)
+        assert not (tmp_path / "f").exists()
+        kept.range = ""
+        get(url, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == CONTENT
+
+
+def complete(kept: Kept, url: str, place: Path) -> None:
+    """Leave a part with all bytes, as a program that ended right before the end of a download does."""
+    kept.cuts = [50_000]
+    with pytest.raises(ServiceError):
+        get(url, place, retries=0)
+    place.with_name(f".{place.name}.part").write_bytes(CONTENT)
+
+
+def test_a_part_that_is_complete_needs_no_more(tmp_path: Path) -> None:
+    kept = Kept()
+    with serving(kept) as url:
+        complete(kept, url, tmp_path / "f")
+        done = get(url, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == CONTENT
+    assert done.resumed == len(CONTENT)
+    assert leftovers(tmp_path) == []
+
+
+def test_a_part_that_is_longer_than_the_resource_begins_again(tmp_path: Path) -> None:
+    kept = Kept()
+    kept.range = "bytes */5"
+    with serving(kept) as url:
+        complete(kept, url, tmp_path / "f")
+        get(url, tmp_path / "f", retries=1)
+    assert (tmp_path / "f").read_bytes() == CONTENT
+    assert kept.ranges == ["", "bytes=200000-", ""]
+
+
+def test_a_compressed_resource_is_not_written(tmp_path: Path) -> None:
+    kept = Kept()
+    kept.more = {"Content-Encoding": "gzip"}
+    with serving(kept) as url, pytest.raises(ProtocolError, match="Content-Encoding"):
+        get(url, tmp_path / "f", retries=0)
+    assert list(tmp_path.iterdir()) == []
+    kept.more = {"Content-Encoding": "identity"}
+    with serving(kept) as url:
+        assert get(url, tmp_path / "f").size == len(CONTENT)
+
+
+@pytest.mark.parametrize("more", [{}, {"X-Checksum-SHA256": SUM}, {"Repr-Digest": f"sha-256=:{DIGEST}:"}])
+def test_a_checksum_is_verified_where_there_is_one(tmp_path: Path, more: dict[str, str]) -> None:
+    kept = Kept(etag='"1"')
+    kept.more = more
+    with serving(kept) as url:
+        assert get(url, tmp_path / "f").checked == bool(more)
+
+
 @pytest.mark.parametrize("etag", ["", 'W/"weak"'])
 def test_without_a_strong_tag_it_begins_again(tmp_path: Path, etag: str) -> None:
     kept = Kept(etag=etag, cuts=(50_000,))
@@ -218,6 +287,45 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     assert (tmp_path / "f").read_bytes() == CONTENT
 
 
+def test_where_a_file_cannot_be_nothing_is_requested(tmp_path: Path) -> None:
+    kept = Kept()
+    with serving(kept) as url:
+        for place, words in ((tmp_path, "is a directory"), (tmp_path / "no" / "f", "is not a directory")):
+            with pytest.raises(UsageError, match=words):
+                get(url, place, force=True)
+    assert kept.ranges == []
+
+
+def test_a_file_that_appeared_during_the_download_is_kept(tmp_path: Path) -> None:
+    kept = Kept()
+    place = tmp_path / "f"
+
+    def appear(*_: object) -> None:
+        place.write_text("mine")
+
+    async def work(url: str) -> None:
+        transport = Transport(parse(url), "tok")
+        try:
+            await download(transport, "/v2/download/x", place, force=False, progress=appear)
+        finally:
+            await transport.aclose()
+
+    with serving(kept) as url, pytest.raises(UsageError, match="already exists"):
+        asyncio.run(work(url))
+    assert place.read_text() == "mine"
+
+
+def test_a_disk_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with serving(Kept()) as url, monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OutputError, match="No space left"):
+            get(url, tmp_path / "f")
+    assert not (tmp_path / "f").exists()
+
+
 def test_a_link_is_not_written_through(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("mine")
     (tmp_path / ".f.part").symlink_to(tmp_path / "victim")
@@ -234,6 +342,21 @@ def test_refusals(tmp_path: Path, status: int) -> None:
         get(url, tmp_path / "f", retries=1)
     assert list(tmp_path.iterdir()) == []
     assert len(kept.ranges) == (2 if status in {500, 503} else 1)
+
+
+def test_a_refusal_says_what_the_service_said(tmp_path: Path) -> None:
+    kept = Kept()
+    kept.status, kept.body = 403, b'{"message": "not yours"}'
+    with serving(kept) as url:
+        with pytest.raises(ShellError, match="not yours"):
+            get(url, tmp_path / "f", retries=0)
+        kept.body = b" " * (3 << 20)
+        with pytest.raises(ShellError, match="denied the request"):
+            get(url, tmp_path / "f", retries=0)
+        kept.status = 404
+        with pytest.raises(ServiceError) as raised:
+            get(url, tmp_path / "f", retries=0)
+    assert "LIST FUNCTION_SOURCES" in raised.value.hint
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,18 +8,20 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
+from sqlshell.client.http.upload import Attachment
 from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.statements import polling
 from sqlshell.client.statements.polling import Observer, StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
-from sqlshell.errors import ServiceError, ShellError, StatementError, WaitTimeout
+from sqlshell.errors import ServiceError, ShellError, StatementError, UnknownStatement, UsageError, WaitTimeout
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
 from sqlshell.sql.analysis.kinds import reads_only
@@ -151,7 +153,6 @@ LOST = {"sqlState": "3E004", "message": "the pool is stopped", "statementID": ID
         (NetworkOptions(retries=0), None, 1, StatementError),
         (NetworkOptions(retries=2), None, 3, StatementError),
         (NetworkOptions(retries=9, timeout=5), None, 2, StatementError),
-        (NetworkOptions(retries=9), 2, 2, WaitTimeout),
         (NetworkOptions(retries=0), 0.1, 1, StatementError),
     ],
 )
@@ -167,6 +168,22 @@ def test_what_is_not_ready_is_waited_for_within_the_limits(
     with scripted((200, LOST)) as state, pytest.raises(error, match="the pool is stopped") as caught:
         run(state, wait=wait, network=network)
     assert len(state.asked) == posts
+    assert caught.value.where.sql_state == "3E004"
+
+
+def test_the_whole_time_to_wait_is_waited_for_what_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    sleep = asyncio.sleep
+
+    async def short(seconds: float) -> None:
+        slept.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(polling, "backoff", lambda attempt: 1e6)
+    monkeypatch.setattr(asyncio, "sleep", short)
+    with scripted((200, LOST)) as state, pytest.raises(WaitTimeout, match="gave up after 1000 s") as caught:
+        run(state, wait=1000)
+    assert 0 < slept[-1] <= 1000
     assert caught.value.where.sql_state == "3E004"
 
 
@@ -247,6 +264,43 @@ def test_no_proxy_for_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     with scripted((200, done(data=[["1"]]))) as state:
         assert run(state) == [[["1"]]]
     assert state.asked[0][2]["Authorization"] == "Bearer tok"
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ((202, RUNNING | {"message": "half"}), ("03000", "half")),
+        ((200, done()), ("00000", "")),
+        ((200, done(message="SELECT 1") | {"sqlState": "01000"}), ("01000", "SELECT 1")),
+        ((200, {"sqlState": "57014", "message": "late", "statementID": ID}), ("57014", "late")),
+        ((200, done(statementIDs=[ID, OTHER])), ("00000", "")),
+        ((200, done(metadata={"dataplaneRequest": {"requestType": "streaming", "uri": "ws://h"}})), ("03000", "")),
+    ],
+)
+def test_the_state_of_a_statement(answer: tuple[int, Any], found: tuple[str, str]) -> None:
+    async def work(url: str) -> tuple[str, str]:
+        transport = Transport(parse(url), "tok")
+        try:
+            return await StatementsClient(transport, ResultFactory(transport)).state(ID, SessionContext())
+        finally:
+            await transport.aclose()
+
+    with scripted(answer) as state:
+        assert asyncio.run(work(state.url)) == found
+    with scripted((404, {})) as state, pytest.raises(UnknownStatement):
+        asyncio.run(work(state.url))
+
+
+def test_what_cannot_be_sent_is_refused_before_it_is_sent() -> None:
+    with scripted((200, done(data=[]))) as state, pytest.raises(UsageError, match="not valid Unicode"):
+        run(state, sql="select '\ud800'")
+    assert state.asked == []
+    client = StatementsClient(Transport(parse(state.url), ""), None)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="boundary"):
+        client.body(Submission(f"select '{client._boundary}'"), SessionContext(), Observer())
+    files = [Attachment(Path(folder, "a.jar"), "a.jar", 1) for folder in ("x", "y")]
+    with pytest.raises(UsageError, match="two attachments have the same file name"):
+        client.body(Submission("create function", files), SessionContext(), Observer())
 
 
 def test_a_wait_has_an_end() -> None:

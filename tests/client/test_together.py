@@ -315,3 +315,18 @@ def test_a_failed_batch_that_was_sent_early_is_told_where_it_stands(monkeypatch:
         told, _, _ = asyncio.run(taken(state, ["a", "b", "c", "d", "e"]))
     assert told[:3] == [[], [], []]
     assert "the statement and the 1 sent after it may have run" in str(told[3])
+
+
+def test_a_batch_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlshell.client.statements.batch_client.SIZE", 2)
+    answers = [(200, one(1)), batch(one(2), one(3)), batch(one(4), one(5)), (200, one(6)), (200, one(7))]
+    with scripted(*answers, extensions="batch") as state:
+        told, _, _ = asyncio.run(taken(state, ["a", "b", "c", "d", "e", "ffff", "g"]))
+    assert asked(state) == [
+        ("POST", "a"),
+        ("POST", ["b", "c"]),
+        ("POST", ["d", "e"]),
+        ("POST", "ffff"),
+        ("POST", "g"),
+    ]
+    assert told == [[]] * 7

@@ -71,6 +71,41 @@ def test_a_busy_service_is_asked_again(status: int) -> None:
     assert len(state.asked) == 4
 
 
+def test_a_service_that_has_responded_before_is_worth_more_retries() -> None:
+    async def twice(transport: Transport) -> None:
+        await transport.request("GET", "/v2/version")
+        await transport.request("GET", "/v2/version")
+
+    network = NetworkOptions(retries=4)
+    with scripted((200, {}), *[(0, "break")] * 4, (200, {})) as state:
+        using(state.url, twice, network=network)
+    assert len(state.asked) == 6
+    with scripted((0, "break")) as state, pytest.raises(ConnectionBroken):
+        using(state.url, twice, network=network)
+    assert len(state.asked) == 3
+
+
+def test_a_longer_wait_is_reported_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlshell.client.http.transport.SAID_SECONDS", 0)
+    said: list[str] = []
+    with scripted((503, {}), (200, "break"), (200, {})) as state:
+        get(state.url, say=said.append, token=state.url)
+    assert [text.rpartition(": ")[2].partition(" in ")[0] for text in said] == ["retrying", "retrying"]
+    assert said[0].endswith("(attempt 1 of 5)")
+    assert said[1].endswith("(attempt 2 of 5)")
+    assert all(state.url not in text for text in said)
+
+
+def test_a_preference_is_sent_with_each_request() -> None:
+    async def work(transport: Transport) -> None:
+        transport.prefer("count=none")
+        await transport.request("GET", "/v2/version")
+
+    with scripted((200, {})) as state:
+        using(state.url, work)
+    assert state.asked[0][2]["Prefer"] == "wait=0, count=none"
+
+
 def test_a_plain_500_is_asked_once_more() -> None:
     with scripted((500, {}), (200, {})) as state:
         assert get(state.url).status == 200
@@ -628,6 +663,13 @@ def test_of_a_long_body_only_the_beginning_is_shown() -> None:
     assert len(text) < 3_000
     assert "plane-secret" not in text
     assert "row-secret" not in text
+
+
+@pytest.mark.parametrize(("size", "whole"), [(redact.SHOWN_BYTES, True), (redact.SHOWN_BYTES + 1, False)])
+def test_a_body_of_up_to_the_limit_is_shown_whole(size: int, whole: bool) -> None:
+    body = json.dumps({"statement": "x" * (size - len('{"statement": ""}'))})
+    assert len(body) == size
+    assert (redact.body(body.encode(), lambda sql: sql) == body) is whole
 
 
 @pytest.mark.parametrize("rows", [1, 2_000])

@@ -12,7 +12,10 @@ class Area(NamedTuple):
 
 
 _PROGRAM = ("tests/test_*.py",)
-_CLIENT = ("tests/test_together.py", "tests/test_copy.py", "tests/test_reader.py", "tests/test_credentials.py")
+_CLIENT = (
+    *("tests/test_together.py", "tests/test_copy.py", "tests/test_reader.py", "tests/test_credentials.py"),
+    *("tests/shell/core/test_parallel.py", "tests/shell/test_whole_rows.py"),
+)
 _TEXT = ("tests/commands/test_completion.py", "tests/commands/test_foreign.py")
 _OUTPUT = (
     "tests/test_copy.py",

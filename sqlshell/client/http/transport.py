@@ -350,7 +350,8 @@ class Transport:
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise UsageError(f"invalid URL {base}: {error}") from error
         except httpx.TransportError as error:
-            raise ConnectionBroken(f"the connection to {base} was lost: {error or type(error).__name__}") from error
+            reason = str(error) or type(error).__name__
+            raise ConnectionBroken(f"the connection to {base} was lost: {reason}") from error
         except ImportError as error:
             raise UsageError(
                 f"the proxy for {base} requires a package that is not installed: {error}",

@@ -1,0 +1,336 @@
+"""A stream on scripted connections: what is read, what is retried, and which error is the reason in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+from websockets.client import ClientProtocol
+from websockets.exceptions import ConnectionClosedError
+from websockets.frames import Frame, Opcode
+from websockets.uri import parse_uri
+
+from sqlshell.client.http import retries
+from sqlshell.client.results import frames, stream
+from sqlshell.client.results.stream import Stream
+from sqlshell.client.statements.client import StreamLimits
+from sqlshell.client.target import parse
+from sqlshell.errors import (
+    ConnectionBroken,
+    ConnectionFailed,
+    NotAuthenticated,
+    ProtocolError,
+    ServiceError,
+    ShellError,
+    StatementError,
+    Unreachable,
+    Where,
+)
+
+COLUMNS = {"type": "metadata", "columns": [{"name": "a", "type": "INTEGER"}]}
+OTHERS = {"type": "metadata", "columns": [{"name": "b", "type": "INTEGER"}]}
+
+
+def row(value: object) -> dict[str, Any]:
+    return {"type": "data", "data": [str(value)]}
+
+
+class Connection:
+    """Gives its frames in groups, then ends with `code`; `refuses` is raised when the first frame is sent to it."""
+
+    def __init__(self, *groups: Sequence[object], code: int = 1000, refuses: Exception | None = None) -> None:
+        self._groups = [[json.dumps(frame).encode() for frame in group] for group in groups]
+        self._refuses = refuses
+        self.close_code = code
+        self.close_reason = ""
+        self.sent: list[str] = []
+        self.closed = False
+
+    @property
+    def ended(self) -> bool:
+        return not self._groups
+
+    async def send(self, text: str) -> None:
+        self.sent.append(text)
+        if self._refuses is not None:
+            raise self._refuses
+
+    async def frames(self, timeout: float | None) -> list[bytes]:
+        await asyncio.sleep(0)
+        return self._groups.pop(0) if self._groups else []
+
+
+class Read:
+    """A stream that was read to its end: its rows, its error, what was said."""
+
+    def __init__(self, *connections: Connection | Exception, limits: StreamLimits | None = None, **given: Any) -> None:
+        self.said: list[str] = []
+        self.rows: list[str | None] = []
+        self.error: ShellError | None = None
+        self.opened = 0
+        left = list(connections)
+
+        @contextlib.asynccontextmanager
+        async def context(connection: Connection) -> AsyncIterator[Connection]:
+            yield connection
+            connection.closed = True
+
+        async def open_() -> AbstractAsyncContextManager[Any]:
+            self.opened += 1
+            coming = left.pop(0)
+            if isinstance(coming, Exception):
+                raise coming
+            return context(coming)
+
+        async def explain() -> str:
+            return "out of memory"
+
+        async def work() -> None:
+            self.stream = Stream(
+                open_,
+                lambda: "hello",
+                limits or StreamLimits(),
+                given.get("retries", 0),
+                explain,
+                self.said.append,
+                Where(statement_id="id"),
+                "query",
+            )
+            try:
+                await self.stream.begin()
+                async for batch in self.stream:
+                    self.rows += [values[0] for values in batch.rows]
+            except ShellError as error:
+                self.error = error
+            await self.stream.aclose()
+
+        asyncio.run(work())
+        assert all(connection.closed for connection in connections[: self.opened] if isinstance(connection, Connection))
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "FIRST_WAIT", 0.001)
+
+
+def test_rows_until_the_service_ends_the_stream() -> None:
+    connection = Connection([COLUMNS, row(1)], [row(2), row(3)])
+    read = Read(connection)
+    assert (read.rows, read.error, read.stream.ended) == (["1", "2", "3"], None, "service")
+    assert connection.sent == ["hello"]
+    assert read.stream.rows == 3
+
+
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_no_more_rows_than_the_limit(most: int) -> None:
+    read = Read(Connection([COLUMNS], [row(1), row(2), row(3)]), limits=StreamLimits(max_rows=most))
+    assert (read.rows, read.stream.ended) == (["1", "2"][:most], "max_rows")
+
+
+def test_no_rows_after_the_time_limit() -> None:
+    read = Read(Connection([COLUMNS], [row(1)]), limits=StreamLimits(seconds=0))
+    assert (read.rows, read.stream.ended) == ([], "seconds")
+
+
+def test_columns_may_be_repeated_and_not_changed() -> None:
+    read = Read(Connection([COLUMNS], [row(1), COLUMNS, row(2)]))
+    assert (read.rows, read.error) == (["1", "2"], None)
+    read = Read(Connection([COLUMNS], [row(1), OTHERS, row(2)]))
+    assert read.rows == ["1"]
+    assert isinstance(read.error, ProtocolError)
+    assert read.error.where.statement_id == "id"
+
+
+@pytest.mark.parametrize(
+    ("first", "kind", "words"),
+    [
+        ([row(1)], ProtocolError, "rows before its columns"),
+        ([{"type": "metadata", "columns": []}], ProtocolError, "no columns"),
+        ([{"type": "error", "message": "boom", "sqlCode": "53200"}], StatementError, "boom"),
+        ([{"type": "error", "message": {"a": 1}}], StatementError, '{"a": 1}'),
+        ([{"type": "error"}], StatementError, "the query failed"),
+    ],
+)
+def test_a_stream_that_does_not_begin(first: list[object], kind: type[ShellError], words: str) -> None:
+    read = Read(Connection(first))
+    assert type(read.error) is kind
+    assert words in read.error.message
+    # The service knows why a query failed.
+    assert ("out of memory" in read.error.hint) == (kind is StatementError)
+
+
+def test_a_failure_after_the_columns_comes_after_the_rows() -> None:
+    for groups in (
+        [[COLUMNS, row(1), {"type": "error", "message": "boom"}, row(2)]],
+        [
+            [COLUMNS],
+            [
+                row(1),
+                row(
+                    2,
+                ),
+            ],
+        ],
+    ):
+        read = Read(Connection(*groups, code=1011))
+        assert read.rows[0] == "1"
+        assert read.error is not None
+        assert read.stream.ended == "failure"
+
+
+@pytest.mark.parametrize(
+    ("sql_code", "state"), [("53200", "53200"), ("532001", "53200"), (None, "XX000"), (5, "XX000")]
+)
+def test_the_sqlstate_of_a_failure(sql_code: object, state: str) -> None:
+    read = Read(Connection([COLUMNS], [{"type": "error", "message": "m", "sqlCode": sql_code}]))
+    assert read.error is not None
+    assert read.error.where == Where(state, "id")
+
+
+@pytest.mark.parametrize("values", [[], ["1", "2"], None])
+def test_a_row_of_another_width_is_not_taken(values: object) -> None:
+    read = Read(Connection([COLUMNS], [row(1), {"type": "data", "data": values}]))
+    assert read.rows == ["1"]
+    assert "row 2 of the stream" in str(read.error)
+
+
+def test_a_service_that_never_sends_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "FIRST_SECONDS", 0.001)
+    read = Read(Connection(*[[{"type": "heartbeat"}]] * 100_000))
+    assert isinstance(read.error, ConnectionBroken)
+    assert "columns in time" in read.error.message
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        (1000, ProtocolError, "before it sent its columns"),
+        (4401, NotAuthenticated, "refused access (4401)"),
+        (1006, ConnectionBroken, "the connection of the stream was lost after 0 rows"),
+        (1011, ConnectionBroken, "closed after 0 rows (code 1011)"),
+    ],
+)
+def test_a_stream_that_closes_instead_of_sending_columns(code: int, kind: type[ShellError], words: str) -> None:
+    read = Read(Connection(code=code))
+    assert type(read.error) is kind
+    assert words in read.error.message
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        (4403, NotAuthenticated, "refused access (4403)"),
+        (1011, ConnectionBroken, "code 1011"),
+        (1000, ConnectionBroken, "while it was being opened"),
+    ],
+)
+def test_a_stream_that_closes_while_the_token_is_sent(code: int, kind: type[ShellError], words: str) -> None:
+    read = Read(Connection([COLUMNS], code=code, refuses=ConnectionClosedError(None, None)))
+    assert type(read.error) is kind
+    assert words in read.error.message
+
+
+def test_a_failed_connection_is_tried_again_as_often_as_allowed() -> None:
+    lost = ConnectionFailed("refused")
+    read = Read(lost, Connection(code=1006), Connection([COLUMNS, row(1)]), retries=2)
+    assert (read.rows, read.error, read.opened) == (["1"], None, 3)
+    assert [text.rpartition("(")[2] for text in read.said] == ["attempt 1 of 2)", "attempt 2 of 2)"]
+    read = Read(lost, lost, Connection([COLUMNS, row(1)]), retries=1)
+    assert (read.rows, read.error, read.opened) == ([], lost, 2)
+
+
+@pytest.mark.parametrize("error", [Unreachable("no such host"), NotAuthenticated("token"), ProtocolError("x")])
+def test_what_would_fail_again_is_not_tried_again(error: ShellError) -> None:
+    read = Read(error, Connection([COLUMNS]), retries=5)
+    assert (read.error, read.opened) == (error, 1)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_lost_connection_is_a_gap_only_where_gaps_are_allowed(again: bool) -> None:
+    limits = StreamLimits(reconnect=again)
+    read = Read(Connection([COLUMNS, row(1)], code=1006), Connection([COLUMNS, row(3)]), limits=limits)
+    assert read.rows == ["1", "3"][: 1 + again]
+    assert (read.stream.gaps, read.opened) == ((1, 2) if again else (0, 1))
+    assert any("possible gap" in text for text in read.said) is again
+    assert ("--allow-gaps" in (read.error.hint if read.error else "")) is not again
+
+
+@pytest.mark.parametrize("code", [1002, 1003, 1007, 1009, 4401])
+def test_what_would_break_again_is_not_reconnected(code: int) -> None:
+    read = Read(Connection([COLUMNS, row(1)], code=code), limits=StreamLimits(reconnect=True))
+    assert (read.rows, read.opened, read.stream.gaps) == (["1"], 1, 0)
+    assert read.error is not None
+
+
+def test_rows_before_a_gap_are_returned_when_the_service_does_not_come_back() -> None:
+    limits = StreamLimits(reconnect=True)
+    read = Read(Connection([COLUMNS], [row(1)], code=1006), ConnectionFailed("refused"), limits=limits)
+    assert read.rows == ["1"]
+    assert read.error is not None
+    assert read.error.message == "refused"
+    assert read.stream.gaps == 0
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "words"),
+    [
+        (TimeoutError(), ConnectionFailed, "timed out"),
+        (EOFError("gone"), ConnectionFailed, "did not open the stream: gone"),
+        (ConnectionRefusedError(), ConnectionFailed, "connection refused by the data plane http://dp:1"),
+        (ValueError("odd"), ProtocolError, "cannot open the data plane http://dp:1: odd"),
+    ],
+)
+def test_why_a_websocket_was_not_opened(raised: Exception, kind: type[ServiceError], words: str) -> None:
+    with pytest.raises(kind, match=words) as caught, frames._translated(parse("http://dp:1")):
+        raise raised
+    assert type(caught.value) is kind
+
+
+class Paused:
+    """The transport of a connection, which counts."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def pause_reading(self) -> None:
+        self.calls.append("pause")
+
+    def resume_reading(self) -> None:
+        self.calls.append("resume")
+
+
+@pytest.mark.parametrize(
+    ("limits", "sizes", "calls"),
+    [
+        ((10, 100), (5, 5), []),
+        ((10, 100), (5, 6), ["pause", "resume"]),
+        ((10, 100), (5, 6, 7), ["pause", "resume"]),
+        ((99, 2), (1, 1), []),
+        ((99, 2), (1, 1, 1), ["pause", "resume"]),
+    ],
+)
+def test_a_fast_service_is_not_read_until_its_frames_are_taken(
+    monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], sizes: Sequence[int], calls: list[str]
+) -> None:
+    monkeypatch.setattr(frames, "HELD_BYTES", limits[0])
+    monkeypatch.setattr(frames, "HELD_FRAMES", limits[1])
+
+    async def work() -> None:
+        connection = frames.StreamConnection(ClientProtocol(parse_uri("ws://h")))
+        connection.transport = transport = Paused()  # type: ignore[assignment]
+        for size in sizes:
+            connection.process_event(Frame(Opcode.TEXT, b"x" * size))
+        assert transport.calls == calls[:1]
+        assert await connection.frames(0) == [b"x" * size for size in sizes]
+        assert transport.calls == calls
+        assert await connection.frames(0) == []
+        # The room is free again.
+        connection.process_event(Frame(Opcode.TEXT, b"x" * sizes[0]))
+        assert transport.calls == calls
+
+    asyncio.run(work())
