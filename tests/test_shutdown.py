@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import io
 import signal
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -115,19 +117,54 @@ def test_a_task_that_raises_while_it_is_unwound_is_waited_for() -> None:
     assert run_to_completion(asyncio.sleep(0, "done")) == "done"
 
 
+class Exited(Exception):
+    pass
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What ran at the end: the atexit handlers, and the exit code that the process would have had."""
+    ran: list[object] = []
+
+    def leave(code: int) -> None:
+        ran.append(code)
+        raise Exited
+
+    monkeypatch.setattr("os._exit", leave)
+    monkeypatch.setattr("atexit._run_exitfuncs", lambda: ran.append("atexit"))
+    return ran
+
+
+def develop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "flags", SimpleNamespace(dev_mode=True))
+
+
 @pytest.mark.parametrize("code", (0, 4, 128))
-def test_the_end_flushes_and_exits(tmp_path: Path, code: int) -> None:
+def test_the_end_flushes_and_exits(tmp_path: Path, ran: list[object], code: int) -> None:
     with (tmp_path / "out").open("w") as output:
         output.write("text")
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(Exited):
             exit_process(code, (output, io.StringIO()))
         assert (tmp_path / "out").read_text() == "text"
-    assert ended.value.code == code
+    # The interpreter's own shutdown would take longer than a small script.
+    assert ran == ["atexit", code]
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
 
 
-def test_an_output_that_cannot_be_flushed_is_given_up() -> None:
+@pytest.mark.parametrize("code", (0, 4, 128))
+def test_in_development_mode_the_interpreter_shuts_down(
+    monkeypatch: pytest.MonkeyPatch, ran: list[object], code: int
+) -> None:
+    develop(monkeypatch)
+    with pytest.raises(SystemExit) as ended:
+        exit_process(code, ())
+    assert ended.value.code == code
+    assert ran == []
+
+
+def test_an_output_that_cannot_be_flushed_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    develop(monkeypatch)
     with Path("/dev/full").open("w") as full:
         full.write("text")
         with pytest.raises(SystemExit) as ended:
@@ -137,23 +174,12 @@ def test_an_output_that_cannot_be_flushed_is_given_up() -> None:
     assert ended.value.code == 1
 
 
-class Exited(Exception):
-    pass
-
-
 @pytest.mark.parametrize(("code", "blocked"), ((129, False), (130, False), (0, True), (1, True)))
 def test_signals_and_threads_end_the_process_without_the_interpreter(
-    monkeypatch: pytest.MonkeyPatch, code: int, blocked: bool
+    monkeypatch: pytest.MonkeyPatch, ran: list[object], code: int, blocked: bool
 ) -> None:
-    ran: list[object] = []
-
-    def leave(code: int) -> None:
-        ran.append(code)
-        raise Exited
-
+    develop(monkeypatch)
     monkeypatch.setattr(shutdown, "SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr("os._exit", leave)
-    monkeypatch.setattr("atexit._run_exitfuncs", lambda: ran.append("atexit"))
     end = threading.Event()
     thread = threading.Thread(target=end.wait, daemon=True)
     if blocked:
@@ -168,7 +194,7 @@ def test_signals_and_threads_end_the_process_without_the_interpreter(
     assert ran == ["atexit", code]
 
 
-def test_a_thread_that_was_not_started_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_was_not_started_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, ran: list[object]) -> None:
     monkeypatch.setattr("threading.enumerate", lambda: [threading.main_thread(), threading.Thread()])
-    with pytest.raises(SystemExit):
+    with pytest.raises(Exited):
         exit_process(0, ())

@@ -87,11 +87,11 @@ def run_to_completion(coroutine: Coroutine[Any, Any, Given]) -> Given:
 
 
 def exit_process(code: int, outputs: Sequence[TextIO]) -> NoReturn:
-    """Flush `outputs` and exit the process.
+    """Flush `outputs` and exit the process, after the atexit handlers.
 
-    Raises SystemExit, or does not return if a signal ended the program or threads are running.
-
-    The interpreter's own shutdown would pull its modules away from running threads, which then warn or crash.
+    The interpreter's own shutdown would free every object first, which takes longer than a small script, and would pull
+    its modules away from running threads, which then warn or crash. It only runs in Python's development mode, which
+    reports what was not closed: then SystemExit is raised if no signal ended the program and no thread is running.
     """
     with contextlib.suppress(ValueError):
         for number in (signal.SIGINT, *EXIT_SIGNALS):
@@ -108,9 +108,9 @@ def exit_process(code: int, outputs: Sequence[TextIO]) -> NoReturn:
         # A signal may have interrupted the start of a thread.
         with contextlib.suppress(RuntimeError):
             thread.join(SETTLE_SECONDS / len(others))
-    if code > SIGNAL_EXIT_CODES or any(thread.is_alive() for thread in others):
-        _exit_at_once(code)
-    sys.exit(code)
+    if sys.flags.dev_mode and code <= SIGNAL_EXIT_CODES and not any(thread.is_alive() for thread in others):
+        sys.exit(code)
+    _exit_at_once(code)
 
 
 def _exit_at_once(code: int) -> NoReturn:

@@ -42,6 +42,9 @@ from sqlshell.service.wire.websocket import MESSAGE, BoundedSocket
 SWITCH_SECONDS = 0.001
 """Approximate time in seconds that a thread that parses a text blocks the event loop."""
 
+COLLECTING = (2_000, 10, 10)
+"""Thresholds of the garbage collector: short collections, because they hold up the event loop."""
+
 KEEP_ALIVE_SECONDS = 80
 """Idle connections live longer here than in any client, so that a POST never meets a connection that is closing."""
 
@@ -194,6 +197,7 @@ async def _serve(
     statements.start()
     # What the start made stays: otherwise each full collection of garbage goes through it and holds up the event loop.
     gc.freeze()
+    gc.set_threshold(*COLLECTING)
     ready()
     ticking = asyncio.ensure_future(server.main_loop())
     await stop.wait()
