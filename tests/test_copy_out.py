@@ -77,3 +77,17 @@ def test_no_commands_means_no_programs(program: Program, tmp_path: Path) -> None
     done = program("--no-commands", stdin="\\copy (select 1) to program 'touch ran'\n")
     assert done.code == 2
     assert not tmp_path.joinpath("ran").exists()
+
+
+def test_the_statement_before_a_copy_that_failed_is_sent_again(program: Program) -> None:
+    done = program(
+        "-q",
+        "--on-error",
+        "continue",
+        "--format",
+        "csv",
+        "-t",
+        stdin="select 1;\n\\copy (select bad) to stdout\n\\g\n\\p\n",
+    )
+    assert done.out == "1\n1\nselect 1\n", done
+    assert '"bad"' in done.err and "select bad" in done.err

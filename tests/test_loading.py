@@ -492,3 +492,22 @@ def test_options_that_do_not_apply_are_refused(
     assert (done.code, done.out) == (2, "")
     assert f"{option} does not apply to sqlshell {argv[0]}" in done.err
     assert not (tmp_path / "w.duckdb").exists()
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.csv.gz", "e.jsonl", "e.tsv"])
+def test_an_empty_file_has_no_rows_and_no_columns(program: Program, tmp_path: Path, name: str) -> None:
+    tmp_path.joinpath(name).write_bytes(gzip.compress(b"") if name.endswith("gz") else b"")
+    program("d.duckdb", "-c", "create table t (a int, b varchar)")
+    none = [
+        program("import", name, "d.duckdb", "--table", "t"),
+        program("import", "-", "d.duckdb", "--table", "t", stdin=""),
+        program("d.duckdb", "-c", f"\\copy t from '{name}'"),
+        program("d.duckdb", "-c", f"\\copy t from '{name}' (format text)"),
+    ]
+    for done in none:
+        assert (done.code, done.err) == (0, "0 rows loaded into t\n")
+    shown = program("import", name, "d.duckdb", "--table", "t", "--dry-run")
+    assert (shown.code, shown.err) == (0, f"{name} (empty) into t:\n")
+    for done in program("import", name, "d.duckdb", "--table", "u", "--create"), program(name, "-c", "from e"):
+        assert (done.code, done.err) == (2, f"error: {name} is empty\n")
+    assert "no column 'x'" in program("import", name, "d.duckdb", "--table", "t (x)").err

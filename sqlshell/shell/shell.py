@@ -341,8 +341,9 @@ class Shell:
                         self.failures.report(error)
                         if isinstance(error, Unread):
                             return False
-                        self._abandon_unfinished(item)
-                        if self.failures.ends_script(error):
+                        ends = self.failures.ends_script(error)
+                        self._abandon_unfinished(item, told=not ends)
+                        if ends:
                             ran = await self._submitter.end_batch()
                             if isinstance(error, Unreadable):
                                 # The rest may be data.
@@ -374,10 +375,11 @@ class Shell:
             self.buffer.clear()
         return error
 
-    def _abandon_unfinished(self, item: Item) -> None:
+    def _abandon_unfinished(self, item: Item, *, told: bool) -> None:
         """A command failed: the statement that it would have sent goes back to the user, or is discarded.
 
-        A statement that the command would have left unchanged is not sent at the end of the script.
+        A statement that the command would have left unchanged is not sent at the end of the script. `told` says whether
+        anything follows for which that matters.
         """
         unfinished = self.buffer.scanner.unfinished
         if not isinstance(item, BackslashCommand) or not unfinished.started:
@@ -387,7 +389,8 @@ class Shell:
             unfinished.broken = True
         else:
             self.buffer.scanner.take()
-            self.diagnostics.warn(f"\\{item.name}: the unfinished statement before it was discarded")
+            if told:
+                self.diagnostics.warn(f"\\{item.name}: the unfinished statement before it was discarded")
 
     def _report_skipped(self, items: Sequence[Item], arriving: Iterable[str], name: str) -> None:
         waits = name == "stdin"

@@ -63,7 +63,7 @@ def test_digits_that_no_type_keeps_are_reported(tmp_path: Path, numbers: tuple[s
 
 
 def test_numbers_that_are_too_large_are_not_infinite(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"a\.csv, column n: '1e400' is out of range for DOUBLE"):
+    with pytest.raises(UsageError, match=r"a\.csv, line 2, column n: '1e400' is out of range for DOUBLE"):
         read(tmp_path, "a.csv", "n\n1e400\n2.5\n")
     _, staged, _ = read(tmp_path, "a.json", '{"n":1e400}\n{"n":2.5}', most=1)
     assert [(item.line, item.error) for item in staged.rejects] == [(1, "cannot convert '1e400' to DOUBLE")]

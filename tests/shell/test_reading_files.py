@@ -92,8 +92,14 @@ def test_an_error_does_not_repeat_a_long_value(tmp_path: Path) -> None:
         ("a.csv", b"id,v\n1,a\r\n2,b\n3,c\r\n", r"cannot detect the format of a\.csv: some lines end in \\r\\n"),
         ("a.csv", "id,v\n1,a\n".encode("utf-16"), r"a\.csv is UTF-16, not UTF-8"),
         ("a.jsonl", '{"a":1}\n'.encode("utf-16"), r"a\.jsonl is UTF-16, not UTF-8"),
-        ("a.csv", b"", r"a\.csv is empty"),
-        ("a.json", b"", r"a\.json is empty"),
+        ("a.parquet", b"", r"a\.parquet is empty"),
+        (
+            "a.csv",
+            b"id,v\n1,a\n2,b\n1.5,c\n",
+            r"a\.csv, line 4, column id: '1\.5' has a fraction, and INTEGER has none",
+        ),
+        ("a.tsv", b"id\tv\n7\t1.5\n15e-1\tc\n", r"a\.tsv, line 3, column id: '15e-1' has a fraction"),
+        ("a.csv", b'id,v\n1,"x\ny"\n"2.25",z\n', r"a\.csv, line 4, column id: '2\.25' has a fraction"),
     ],
 )
 def test_files_that_cannot_be_read_are_named_in_one_line(tmp_path: Path, name: str, data: bytes, said: str) -> None:
@@ -126,3 +132,49 @@ def test_numbers_of_json_keep_their_digits(tmp_path: Path, monkeypatch: pytest.M
     lists = '{"a 1.5\\" 2.5":[-1.50,"3.5",1e2,7]}', "[123456789012345.678, NULL]", None
     assert rows[0] == ("123456789012345.678", huge, "1.10", *lists)
     assert rows[1] == ("0.100", "-1", "1.10", f"{huge}1", "[]", "x 1.50")
+
+
+def test_numbers_with_a_fraction_of_zero_are_whole(tmp_path: Path) -> None:
+    data = "id,v\n1.0,1.5\n-2.00,a\n15e1,b\n1.5e3,c\n,d\n"
+    rows = Loaded(tmp_path, "a.csv", data, id="BIGINT", v="VARCHAR").rows
+    assert [row[0] for row in rows] == ["1", "-2", "150", "1500", None]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+@pytest.mark.parametrize("type_", ["INTEGER", "HUGEINT"])
+def test_records_with_a_fraction_are_bad_rows_of_integers(tmp_path: Path, name: str, type_: str) -> None:
+    values = [1.0, None, 1.5, -0.25, 1e3]
+    path = tmp_path / name
+    if name.endswith("l"):
+        data = "".join(f'{{"id": {"null" if value is None else value}}}\n' for value in values).encode()
+    else:
+        with duckdb.connect() as connection:
+            connection.execute(f"COPY (SELECT unnest(?::DOUBLE[]) AS id) TO '{path}'", [values])
+        data = path.read_bytes()
+    rejects = Loaded(tmp_path, name, data, id=type_).staged.rejects
+    assert [(each.line, each.error) for each in rejects] == [
+        (3, f"cannot convert '1.5' to {type_}"),
+        (4, f"cannot convert '-0.25' to {type_}"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dates", "told"),
+    [
+        (["03/04/2026", "05/06/2026"], "03/04/2026 is read as 2026-04-03, but may be 2026-03-04"),
+        (["03/04/2026", "15/06/2026"], ""),
+        (["04-03-26"], "04-03-26 is read as 2004-03-26, but may be 2026-03-04"),
+        (["03/03/2026"], ""),
+        (["2026-03-04"], ""),
+        (["03/04/2026 10:00:00", "05/06/2026 11:00:00"], "03/04/2026 10:00:00 is read as 2026-04-03, but may be"),
+    ],
+)
+def test_dates_with_two_meanings_are_told(tmp_path: Path, dates: list[str], told: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["d", *dates, ""]))
+    source = DataFile(LoadRequest("t", (), Own(str(path)), "a.csv", "csv"), tmp_path)
+    looked = source.look(["d"])
+    type_ = "TIMESTAMP(6)" if ":" in dates[0] else "DATE"
+    said = source.ambiguous(looked, [(looked.columns[0], TargetColumn("d", type_))])
+    source.close()
+    assert [each.startswith(f"a.csv, column d: {told}") for each in said] == ([True] if told else [])

@@ -56,9 +56,11 @@ class LoadActions:
         statement = Statement(sql, 0, 0, True)
         buffer = components.buffer
         last, local = buffer.last, buffer.last_was_local
-        await self._submitter.submit(StatementRequest(statement, write, verbatim=True, rows_for="copy"))
-        # As in psql, \g sends the statement before the \copy again. If it fails, its error is about its own text.
-        buffer.remember(last, local=local)
+        try:
+            await self._submitter.submit(StatementRequest(statement, write, verbatim=True, rows_for="copy"))
+        finally:
+            # As in psql, also if it failed.
+            buffer.repeat(last, local=local)
         if not written:
             if components.session.connection.offline is None:
                 raise UsageError("\\copy: the statement ran, but did not return a result set")

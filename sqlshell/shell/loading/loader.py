@@ -80,7 +80,14 @@ class Loader:
             (self._diagnostics.say if request.dry_run else self._diagnostics.detail)(line)
         for line in looked.warnings:
             self._diagnostics.warn(line)
+        for line in await self.interruptible(blocking(source, lambda: source.ambiguous(looked, found.pairs))):
+            self._diagnostics.warn(line)
         if request.dry_run:
+            return
+        if not found.pairs:
+            self._session.rows = 0
+            self._variables.record_outcome(None)
+            self._diagnostics.note(f"{_count(0)} loaded into {request.table}")
             return
         staged = await self.interruptible(
             blocking(source, lambda: source.stage(looked, found.pairs, request.max_errors))

@@ -32,6 +32,8 @@ class ColumnMatch(Struct, frozen=True):
 def matched(request: LoadRequest, looked: FileLayout, table: Sequence[TargetColumn]) -> ColumnMatch:
     """Match by name where the file has names, and else by position. Raises UsageError."""
     wanted = _wanted(request, table)
+    if not looked.columns:
+        return ColumnMatch(())
     if looked.named and (request.columns or request.format not in {"csv", "text"} or _known(looked, wanted)):
         found = _by_name(request, looked, wanted)
         if found is not None:

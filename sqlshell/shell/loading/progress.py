@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -97,6 +98,15 @@ def with_range(ranges: list[Range], new: Range) -> list[Range]:
         else:
             found.append((start, stop))
     return found
+
+
+def missing(ranges: Sequence[Range], rows: int) -> Iterator[Range]:
+    """What ranges in order leave out of so many rows."""
+    at = 0
+    for start, stop in [*ranges, (rows, rows)]:
+        if at < start:
+            yield at, start
+        at = max(at, stop)
 
 
 def without_range(ranges: list[Range], gone: Range) -> list[Range]:

@@ -18,7 +18,7 @@ from sqlshell.errors import (
 )
 from sqlshell.interface import sqlstate
 from sqlshell.shell.loading.matching import ColumnMatch
-from sqlshell.shell.loading.progress import Range
+from sqlshell.shell.loading.progress import Range, missing
 from sqlshell.shell.loading.request import LoadRequest
 from sqlshell.shell.loading.source import ConvertedRows, DataFile
 from sqlshell.shell.running.outcomes import outcome_unknown
@@ -60,7 +60,8 @@ class SentBatch(Struct, frozen=True):
 class Sender(Protocol):
     """Sends rows, and gives the batches in their order. A batch that failed is the last one.
 
-    Rows of `done`, which are batches of an earlier load, are left out. `begin` is called with the rows of each batch
+    Rows of `done`, which are ranges in order that an earlier load sent, are left out. Its batches may have had other
+    bounds. `begin` is called with the rows of each batch
     before they are sent.
     """
 
@@ -97,10 +98,7 @@ class AttachmentSender:
         size = staged.path.stat().st_size
         count = max(1, -(-size // self._size))
         step = max(1, -(-staged.rows // count))
-        for start in range(0, staged.rows, step):
-            rows = start, min(start + step, staged.rows)
-            if any(first <= start and rows[1] <= last for first, last in done):
-                continue
+        for rows in self._batches(staged, done, step):
             path = await blocking(self._source, lambda: self._source.batch(staged, *rows))  # noqa: B023
             begin(rows)
             try:
@@ -117,6 +115,12 @@ class AttachmentSender:
                 yield SentBatch(rows, error, self._arrived())
                 return
             yield SentBatch(rows)
+
+    @staticmethod
+    def _batches(staged: ConvertedRows, done: Sequence[Range], step: int) -> Iterator[Range]:
+        for first, last in missing(done, staged.rows):
+            for start in range(first, last, step):
+                yield start, min(start + step, last)
 
     async def settled(self) -> list[SentBatch]:
         """Nothing is on its way: each is waited for."""
@@ -179,15 +183,10 @@ class InsertSender:
         return self._running.pop(0)[1].result()
 
     async def _statements(self, staged: ConvertedRows, done: Sequence[Range]) -> AsyncIterator[tuple[Range, str]]:
-        ranges = iter([*sorted(done), (staged.rows, staged.rows)])
-        at = 0
-        while at < staged.rows:
-            stop, behind = next(ranges)
-            if at < stop:
-                values = self._source.literals(staged, self._targets, at)
-                async for rows, sql in self._packed(values, at, stop):
-                    yield rows, sql
-            at = behind
+        for start, stop in missing(done, staged.rows):
+            values = self._source.literals(staged, self._targets, start)
+            async for rows, sql in self._packed(values, start, stop):
+                yield rows, sql
 
     async def _packed(self, values: Iterator[str], at: int, stop: int) -> AsyncIterator[tuple[Range, str]]:
         while at < stop:

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from sqlshell.errors import OutputError, StatementError, UsageError
 from sqlshell.interface.types import Kind, kind
+from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
 from sqlshell.shell.loading.column_types import TargetColumn, interface_type
 from sqlshell.shell.loading.digits import keep_digits, unmarked
@@ -57,6 +58,10 @@ _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _SHORT: Final = frozenset({Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
 """Types that no number is rounded for on its way."""
 _ISO: Final = "%Y-%m-%d"
+_DATE: Final = re.compile(r"%([dmy])(\W)%([dmy])\2%([dmyY])(.*)", re.DOTALL)
+_FRACTIONAL: Final = ("DOUBLE", "FLOAT", "DECIMAL", "VARCHAR")
+_SIGNS: Final = ("'.'", "'e-'", "'E-'")
+"""What a number has that is not whole, as SQL."""
 _SPECIAL: Final = "('infinity', '-infinity', 'epoch')"
 _UNDETECTED: Final = "not possible to automatically detect"
 _INVALID: Final = "state machine reached an invalid state"
@@ -141,24 +146,49 @@ class DataFile:
             raise UsageError(f"cannot read {self._request.name}: no such file")
         if Path(self._path).is_dir():
             raise UsageError(f"{self._request.name} is a directory, not a file")
+        if is_empty(Path(self._path)):
+            if self._request.create or self._request.format == "parquet":
+                raise UsageError(f"{self._request.name} is empty")
+            return FileLayout((), False, "empty")
         self._check_beginning()
         with self._told():
             return self._look_at_text(known) if self._text else self._look_at_rows()
 
     def _check_beginning(self) -> None:
-        """Raises UsageError for a file that is cut off, and for one that has nothing, or another encoding, where its
-        format is to be detected."""
+        """Raises UsageError for a file that is cut off, and for one in another encoding where its format is to be
+        detected."""
         request = self._request
         with Path(self._path).open("rb") as file:
             head = file.read(MIXED)
-        if not head and request.header is None:
-            raise UsageError(f"{request.name} is empty")
         if self._path.lower().endswith(".zst") and ends_too_early(Path(self._path)):
             raise UsageError(f"cannot read {request.name}: {ENDS_TOO_EARLY}")
         if head.startswith(_UTF16) and not request.encoding and request.format != "parquet":
             convert = "convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE"
             named = "use --with ENCODING=utf16 (in \\copy: ENCODING utf16), or " if self._text else ""
             raise UsageError(f"{request.name} is UTF-16, not UTF-8", named + convert)
+
+    def ambiguous(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]]) -> list[str]:
+        """What dates may also mean: warnings about columns in which 03/04/2026 is April as well as March."""
+        named, found = dict(looked.reader), []
+        for source, target in pairs:
+            form = {"DATE": "dateformat", "TIMESTAMP": "timestampformat"}.get(target.converted, "")
+            read = named.get(form, "''")[1:-1]
+            with self._told():
+                for other in _other_orders(read):
+                    text, mine, theirs = always_quoted(source.name), literal(read), literal(other)
+                    said = self._connection.execute(
+                        f"SELECT first(x), first(strftime(a, '{_ISO}')), first(strftime(b, '{_ISO}')) FROM (SELECT "
+                        f"trim({text}) AS x, try_strptime(x, {mine}) AS a, try_strptime(x, {theirs}) AS b "
+                        f"FROM {self._texts(named, looked.columns)} WHERE {text} IS NOT NULL) "
+                        "HAVING bool_and(a IS NULL OR b IS NOT NULL) AND bool_or(a <> b)"
+                    ).fetchone()
+                    if said is not None:
+                        found.append(
+                            f"{self._request.name}, column {source.name}: {said[0]} is read as {said[1]}, but may "
+                            f"be {said[2]}; write dates as YYYY-MM-DD"
+                        )
+                        break
+        return found
 
     def stage(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], most: int) -> ConvertedRows:
         """Convert all rows; up to `most` bad rows are skipped. The values are those of `pairs`, in their order."""
@@ -367,10 +397,35 @@ class DataFile:
         given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
         rows = self._copy(f"SELECT {', '.join(chosen)} FROM read_csv({literal(self._path)}, {given})", path)
         self._check_ends(looked, rows)
+        self._check_fractions(looked, pairs)
         self._check_dates(looked, pairs, path)
         self._check_range(looked, pairs, path)
         rejects = self._rejects({} if looked.named else {source.name: target.name for source, target in pairs})
         return ConvertedRows(path, rows, rejects, len(rejects))
+
+    def _check_fractions(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]]) -> None:
+        """Raises UsageError for a number that is not whole in a column of integers: DuckDB rounds it."""
+        whole = [pair for pair in pairs if kind(pair[1].type) is Kind.INTEGER]
+        if not whole:
+            return
+        rows = self._texts(dict(looked.reader), looked.columns)
+        names = [always_quoted(source.name) for source, _ in whole]
+        # Few files need the exact test.
+        signs = (f"bool_or({' OR '.join(f'contains({name}, {sign})' for sign in _SIGNS)})" for name in names)
+        suspect = self._connection.execute(f"SELECT {', '.join(signs)} FROM {rows}").fetchall()[0]
+        for pair, name, seen in zip(whole, names, suspect, strict=True):
+            found = (
+                seen
+                and self._connection.execute(
+                    f"SELECT {name} FROM {rows} WHERE {_has_fraction(name)} LIMIT 1"
+                ).fetchone()
+            )
+            if found:
+                place, type_ = self._place(looked, pair, found[0]), pair[1].type
+                raise UsageError(
+                    f"{place}: {_shown(found[0])} has a fraction, and {type_} has none",
+                    "nothing was sent; correct the number, or load it into a column of DECIMAL",
+                )
 
     def _check_ends(self, looked: FileLayout, rows: int) -> None:
         """Raises StatementError if some of the rows have an empty field too many: DuckDB drops it without a word, as of
@@ -402,6 +457,32 @@ class DataFile:
             f"{self._request.name}{at}: expected {columns} columns, found {columns + 1}, the last one empty{more}",
             "nothing was sent; remove the delimiter at the end of the line",
         )
+
+    def _place(self, looked: FileLayout, pair: tuple[SourceColumn, TargetColumn], value: str) -> str:
+        """The file, the line and the column of the first row with a text; the line only if it is found."""
+        named, (source, target) = dict(looked.reader), pair
+        at, shown = looked.columns.index(source), source.name if looked.named else target.name
+        quote, escape = named["quote"][1:-1].replace("''", "'"), named["escape"][1:-1].replace("''", "'")
+        opened = gzip.open if self._path.endswith(".gz") else open
+        encoding = named.get("encoding", "'utf-8'")[1:-1]
+        with (
+            contextlib.suppress(csv.Error, OSError, ValueError),
+            opened(self._path, "rt", encoding=encoding, errors="replace", newline="") as file,
+        ):
+            reader = csv.reader(
+                file,
+                delimiter=named["delim"][1:-1],
+                quotechar=quote or None,
+                quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
+                doublequote=escape in {"", quote},
+                escapechar=None if escape in {"", quote} else escape,
+            )
+            begins = 1
+            for row in reader:
+                if len(row) > at and row[at] == value:
+                    return f"{self._request.name}, line {begins}, column {shown}"
+                begins = reader.line_num + 1
+        return f"{self._request.name}, column {shown}"
 
     def _csv(self, arguments: Mapping[str, str]) -> str:
         """A call of DuckDB's reader without its closing parenthesis."""
@@ -438,8 +519,9 @@ class DataFile:
                 f"WHERE {_overflows(text, target.converted)} LIMIT 1"
             ).fetchone()
             if found is not None:
+                place = self._place(looked, (source, target), found[0])
                 raise UsageError(
-                    f"{self._request.name}, column {source.name}: {_shown(found[0])} is out of range for {target.type}",
+                    f"{place}: {_shown(found[0])} is out of range for {target.type}",
                     "correct the number, or load it into a column of VARCHAR",
                 )
 
@@ -497,6 +579,11 @@ class DataFile:
             if json and kind(target.type) is Kind.FLOAT and target.converted != TEXT:
                 # Infinity would be taken for the number; this is no number.
                 text = f"CASE WHEN {_overflows(text, target.converted)} THEN '>' || {text} ELSE {text} END"
+            elif kind(target.type) is Kind.INTEGER and (json or source.type.startswith(_FRACTIONAL)):
+                # It would be rounded; this is no number.
+                text = f"{text}::VARCHAR"
+                refused = f"CAST(CAST('>' || {text} AS BIGINT) AS VARCHAR)"
+                text = f"CASE WHEN {_has_fraction(text)} THEN {refused} ELSE {text} END"
             value = target.from_text(
                 name if json and is_nested(target.converted) else text, "base64" if json else "hex"
             )
@@ -569,6 +656,27 @@ def _numbered(path: Path) -> str:
 def _overflows(text: str, type_: str) -> str:
     """SQL: whether the text of a number is one that is too large for a type of floating-point numbers."""
     return f"isinf(TRY_CAST({text} AS {type_})) AND regexp_matches({text}, '[0-9]')"
+
+
+def _has_fraction(text: str) -> str:
+    """SQL: whether the text of a number is one that is not whole."""
+    number = f"TRY_CAST({text} AS DOUBLE)"
+    return (
+        f"CASE WHEN contains(lower({text}), 'e') THEN {number} <> round({number}) "
+        f"ELSE {number} IS NOT NULL AND regexp_matches({text}, '[.][0-9]*[1-9]') END"
+    )
+
+
+def _other_orders(form: str) -> list[str]:
+    """The formats of dates with the day, the month and a year of two digits in another order."""
+    found = _DATE.fullmatch(form)
+    if found is None:
+        return []
+    first, sign, second, third, rest = found.groups()
+    given = first, second, third
+    # A year of four digits is no day.
+    orders = ("dmY", "mdY") if third == "Y" else ("dmy", "mdy", "ymd")
+    return [sign.join(f"%{part}" for part in order) + rest for order in orders if tuple(order) != given]
 
 
 def _bare(option: Any) -> str:

@@ -114,7 +114,7 @@ class Failures:
                 self._diagnostics.canceled(error, clock(self._session.elapsed or 0.0))
                 return
             place = (script, line, position.column) if in_script else ("", 0, 0)
-            report(error, place, self._buffer.last.lexed, self._diagnostics, known, self._session.redact)
+            report(error, place, self._buffer.sent.lexed, self._diagnostics, known, self._session.redact)
 
 
 def report(

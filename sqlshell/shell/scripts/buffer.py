@@ -26,7 +26,9 @@ class Buffer:
         self.scanner = Scanner(keeps_data=True)
         """Scans the running script; between texts that the user types it keeps the unfinished statement."""
         self.last = Statement("", 0, 0, True)
-        """The last statement, with variables substituted."""
+        """The last statement, with variables substituted: what \\g repeats."""
+        self.sent = self.last
+        """The statement that ran last, which errors are about."""
         self.last_was_local = False
         """Whether it was run by \\local."""
         self._edited_text = EMPTY
@@ -74,6 +76,11 @@ class Buffer:
 
     def remember(self, statement: Statement, *, local: bool = False) -> None:
         """Note that `statement` runs now, on the results of this shell if `local`."""
+        self.last = self.sent = statement
+        self.last_was_local = local
+
+    def repeat(self, statement: Statement, *, local: bool) -> None:
+        """\\g repeats `statement`, and not what ran since."""
         self.last, self.last_was_local = statement, local
 
     def replace_with(self, text: Own) -> None:

@@ -11,6 +11,7 @@ import duckdb
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.configuration import SESSION_SETTINGS
@@ -68,6 +69,10 @@ class DuckdbEngine:
         self._read: dict[int, threading.Event] = {}
         """The calls of rows() by number; the event interrupts one."""
         for name, path in (views or {}).items():
+            if is_empty(path):
+                # DuckDB would make up a column.
+                self._root.close()
+                raise UsageError(f"{path} is empty")
             try:
                 self._root.execute(f"CREATE VIEW {always_quoted(name)} AS FROM {reader(path.name, path)}")
             except (duckdb.Error, Failure) as error:

@@ -1,0 +1,50 @@
+"""Rows of a load in attachments: their bounds may differ from those of an earlier load."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sqlshell.client.http.upload import Attachment
+from sqlshell.origin import Own
+from sqlshell.shell.loading.matching import ColumnMatch
+from sqlshell.shell.loading.progress import Range, missing
+from sqlshell.shell.loading.request import LoadRequest
+from sqlshell.shell.loading.sending import AttachmentSender
+from sqlshell.shell.loading.source import ConvertedRows
+
+
+@pytest.mark.parametrize(
+    ("done", "left"),
+    [
+        ([], [(0, 100)]),
+        ([(0, 100)], []),
+        ([(0, 30), (60, 70)], [(30, 60), (70, 100)]),
+        ([(40, 100)], [(0, 40)]),
+    ],
+)
+@pytest.mark.parametrize("limit", [10, 33, 1000])
+def test_each_row_that_is_left_is_sent_once(tmp_path: Path, done: list[Range], left: list[Range], limit: int) -> None:
+    assert list(missing(done, 100)) == left
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(bytes(100))
+    sent: list[Range] = []
+
+    async def submit(sql: str, attachment: Attachment) -> None:
+        """Nothing goes wrong."""
+
+    async def run() -> list[Range]:
+        source: Any = SimpleNamespace(batch=lambda staged, start, stop: path)
+        request = LoadRequest("t", (), Own("a.csv"), "a.csv", "csv")
+        sender = AttachmentSender(request, ColumnMatch(()), source, submit, lambda: True, limit)
+        return [batch.rows async for batch in sender.send(ConvertedRows(path, 100), done, sent.append)]
+
+    confirmed = asyncio.run(run())
+    assert confirmed == sent
+    rows = [row for start, stop in sent for row in range(start, stop)]
+    assert rows == [row for start, stop in left for row in range(start, stop)]
+    assert all(stop - start <= max(limit, 1) for start, stop in sent)
