@@ -16,6 +16,7 @@ from subprocess import DEVNULL, PIPE
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import checked
 from tests.prepared import Forked, Prepared
@@ -56,6 +57,9 @@ _WRONG = Path(tempfile.mkstemp(prefix="sqlshell-wrong-")[1])
 def pytest_configure() -> None:
     os.environ[checked.WRONG] = str(_WRONG)
     checked.install()
+    # A busy machine fails no test.
+    settings.register_profile("sqlshell", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("sqlshell")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -274,7 +274,7 @@ def test_another_target_without_a_token_is_told_of(
 def test_a_config_that_others_may_read(tmp_path: Path, text: str, mode: int, told: str) -> None:
     path = tmp_path / "a folder" / "config.toml"
     path.parent.mkdir()
-    path.write_text(f"[profiles.p]\n{text}\n")
+    path.write_text(f"[profiles]\nfirst = 1\n[profiles.p]\n{text}\n")
     path.chmod(mode)
     found = list(permission_problems(read_config(path.parent)))
     assert [told in line for line in found] == [True] * bool(told)

@@ -292,3 +292,10 @@ def test_an_isolated_database_reaches_what_it_is_given(tmp_path: Path) -> None:
     with isolated_duckdb("100MB", database=tmp_path / "d.duckdb") as connection:
         assert connection.execute("FROM t").fetchall() == [(1,)]
     assert table_of_python.num_rows == 1
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(None, 1), (1, 1), (64, 2)])
+def test_an_isolated_database_has_few_threads(monkeypatch: pytest.MonkeyPatch, cores: int | None, threads: int) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    with isolated_duckdb("100MB") as connection:
+        assert connection.execute("SELECT current_setting('threads')").fetchall() == [(threads,)]
