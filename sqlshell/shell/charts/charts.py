@@ -31,6 +31,9 @@ MOST_CELLS = 60
 LONGEST_LABEL = 30
 LARGEST = 1e300
 """Larger numbers have sums and distances that a float cannot represent."""
+Point = tuple[float, float]
+Cells = dict[tuple[str, str], float]
+"""The sums of a heat map by the labels of the row and of the column."""
 TIMES = frozenset({Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
 
 
@@ -66,20 +69,37 @@ def chart(columns: Sequence[Column], rows: Rows, words: Sequence[str]) -> Chart:
 
     Raises UsageError for columns that do not exist, and if there is nothing to draw.
     """
+    kind, places = chosen(columns, words, empty=not rows)
+    if kind == "hist":
+        return _histogram(columns, rows, places[0])
+    if kind == "heat":
+        return _heat(columns, rows, *places)
+    if kind == "bar":
+        return bars(columns, rows[:MOST_BARS], len(rows), places)
+    return _points(kind, columns, rows, places)
+
+
+def chosen(columns: Sequence[Column], words: Sequence[str], *, empty: bool = False) -> tuple[str, list[int]]:
+    """The kind of a chart and its columns: for a histogram one, for a heat map those for x, y and the cells, for others
+    that for x and those for y. Raises UsageError.
+    """
     kind = words[0] if words and words[0] in KINDS else ""
     places = [place(columns, word) for word in (words[1:] if kind else words)]
-    if not rows:
+    if empty:
         raise UsageError("the result has no rows to draw")
     numbers = [at for at, column in enumerate(columns) if column.kind.numeric]
     kind = kind or _kind(columns, numbers, places)
     if kind == "hist":
-        return _histogram(columns, rows, places or numbers[:1])
+        if not (places or numbers):
+            raise UsageError(
+                "the result has no numeric column to count",
+                "use \\chart bar X Y to draw values that are already counted",
+            )
+        return kind, [*places, *numbers][:1]
     if kind == "heat":
-        return _heat(columns, rows, places)
+        return kind, _heat_columns(columns, places)
     x, ys = _axes(columns, numbers, places)
-    if kind == "bar":
-        return _bars(columns, rows, x, ys)
-    return _points(kind, columns, rows, x, ys)
+    return kind, [x, *ys]
 
 
 def _kind(columns: Sequence[Column], numbers: Sequence[int], places: Sequence[int]) -> str:
@@ -109,53 +129,71 @@ def _axes(columns: Sequence[Column], numbers: Sequence[int], places: Sequence[in
     return x, ys
 
 
-def _bars(columns: Sequence[Column], rows: Rows, x: int, ys: Sequence[int]) -> Chart:
-    labels = [_label(row[x]) for row in rows[:MOST_BARS]]
+def bars(columns: Sequence[Column], rows: Rows, count: int, places: Sequence[int]) -> Chart:
+    """A bar chart of the first rows of `count`."""
+    x, *ys = places
+    labels = [label(row[x]) for row in rows]
     series = [
-        Series(_label(columns[y].name), list(range(len(labels))), [_number(row[y]) or 0.0 for row in rows[:MOST_BARS]])
-        for y in ys
+        Series(label(columns[y].name), list(range(len(labels))), [_number(row[y]) or 0.0 for row in rows]) for y in ys
     ]
-    left = len(rows) - len(labels)
+    left = count - len(labels)
     notes = [f"{left:,} more rows are not drawn; use ORDER BY and LIMIT to select rows"] if left > 0 else []
-    return Chart("bar", _label(columns[x].name), series, labels, notes=notes)
+    return Chart("bar", label(columns[x].name), series, labels, notes=notes)
 
 
-def _points(kind: str, columns: Sequence[Column], rows: Rows, x: int, ys: Sequence[int]) -> Chart:
+def _points(kind: str, columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart:
+    x, *ys = places
     read, labels = _reader(columns[x], rows, x)
-    series, dropped = [], 0
+    found: list[list[Point]] = []
+    dropped = 0
     for y in ys[:MOST_SERIES]:
-        found = [
+        points = [
             (where, value)
             for where, value in ((read(row[x]), _number(row[y])) for row in rows)
             if where is not None and value is not None
         ]
-        dropped += len(rows) - len(found)
+        dropped += len(rows) - len(points)
         if kind == "line":
-            found.sort(key=lambda point: point[0])
-        found = _thinned(found, MOST_POINTS)
-        series.append(Series(_label(columns[y].name), [point[0] for point in found], [point[1] for point in found]))
-    if not any(item.xs for item in series):
+            points.sort(key=lambda point: point[0])
+        found.append(_thinned(points, MOST_POINTS))
+    return lines(kind, columns, places, found, dropped, labels)
+
+
+def lines(
+    kind: str,
+    columns: Sequence[Column],
+    places: Sequence[int],
+    found: Sequence[Sequence[Point]],
+    dropped: int,
+    labels: Sequence[str] = (),
+) -> Chart:
+    """A chart of the points of each series. Raises UsageError if there are none."""
+    x, *ys = places
+    if not any(found):
         raise UsageError(f"{columns[x].name} and {', '.join(columns[y].name for y in ys)} contain no points to draw")
+    series = [
+        Series(label(columns[y].name), [point[0] for point in points], [point[1] for point in points])
+        for y, points in zip(ys, found, strict=False)
+    ]
     notes = [f"{dropped:,} values are not drawn: they are NULL, not numeric or too large"] if dropped else []
-    return Chart(kind, _label(columns[x].name), series, labels, columns[x].kind in TIMES, notes=notes)
+    return Chart(kind, label(columns[x].name), series, list(labels), columns[x].kind in TIMES, notes=notes)
 
 
-def _histogram(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart:
-    if not places:
-        raise UsageError(
-            "the result has no numeric column to count", "use \\chart bar X Y to draw values that are already counted"
-        )
-    at = places[0]
+def _histogram(columns: Sequence[Column], rows: Rows, at: int) -> Chart:
     values = [value for value in (_number(row[at]) for row in rows) if value is not None]
-    if not values:
-        raise UsageError(f"{columns[at].name} contains no numbers to count")
-    edges, counts = bins(values)
+    edges, counts = bins(values) if values else ([], [])
+    return histogram(columns[at], edges, counts, len(rows) - len(values))
+
+
+def histogram(column: Column, edges: Sequence[float], counts: Sequence[int], dropped: int) -> Chart:
+    """A histogram of bins. Raises UsageError if there are none."""
+    if not edges:
+        raise UsageError(f"{column.name} contains no numbers to count")
     middles = [(low + high) / 2 for low, high in pairwise(edges)]
-    name = _label(columns[at].name)
     labels = [bin_label(low, high) for low, high in pairwise(edges)]
-    dropped = len(rows) - len(values)
     notes = [f"{dropped:,} values are not counted: they are NULL, not numeric or too large"] if dropped else []
-    return Chart("hist", name, [Series("rows", middles, [float(count) for count in counts])], labels, notes=notes)
+    bars = [Series("rows", middles, [float(count) for count in counts])]
+    return Chart("hist", label(column.name), bars, labels, notes=notes)
 
 
 def bins(values: Sequence[float]) -> tuple[list[float], list[int]]:
@@ -188,27 +226,34 @@ def bin_label(low: float, high: float) -> str:
     return f"{middle:.0f}" if high - low == 1.0 and middle == int(middle) else f"{low:.6g} – {high:.6g}"
 
 
-def _heat(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart:
+def _heat_columns(columns: Sequence[Column], places: Sequence[int]) -> list[int]:
     free = [at for at in range(len(columns)) if at not in places]
     numbers = [at for at in free if columns[at].kind.numeric]
     # Prefer texts for the axes: the cells require numbers.
     free = [at for at in free if at not in numbers] + numbers
-    chosen = [*places, *free[: max(0, 2 - len(places))]]
-    if len(chosen) < 3:
-        numbers = [at for at in numbers if at not in chosen]
-        if len(chosen) < 2 or not numbers:
+    found = [*places, *free[: max(0, 2 - len(places))]]
+    if len(found) < 3:
+        numbers = [at for at in numbers if at not in found]
+        if len(found) < 2 or not numbers:
             raise UsageError(
                 "a heat map requires two columns for its axes and a numeric column", "use \\chart heat X Y VALUE"
             )
-        chosen.append(numbers[0])
-    x, y, value = chosen[:3]
-    across, down = _distinct(rows, x), _distinct(rows, y)
-    sums: dict[tuple[str, str], float] = {}
+        found.append(numbers[0])
+    return found[:3]
+
+
+def _heat(columns: Sequence[Column], rows: Rows, x: int, y: int, value: int) -> Chart:
+    sums: Cells = {}
     for row in rows:
         number = _number(row[value])
         if number is not None:
-            spot = (_label(row[y]), _label(row[x]))
+            spot = (label(row[y]), label(row[x]))
             sums[spot] = sums.get(spot, 0.0) + number
+    return heat(columns[x], _distinct(rows, x), _distinct(rows, y), sums)
+
+
+def heat(column: Column, across: Sequence[str], down: Sequence[str], sums: Cells) -> Chart:
+    """A heat map of the first labels of each axis; `column` is that for x."""
     notes = (
         []
         if max(len(across), len(down)) <= MOST_CELLS
@@ -218,11 +263,11 @@ def _heat(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart
     series = [
         Series(name, list(range(len(across))), [sums.get((name, head), math.nan) for head in across]) for name in down
     ]
-    return Chart("heat", _label(columns[x].name), series, across, rows=down, notes=notes)
+    return Chart("heat", label(column.name), series, list(across), rows=list(down), notes=notes)
 
 
 def _distinct(rows: Rows, at: int) -> list[str]:
-    return list(dict.fromkeys(_label(row[at]) for row in rows))
+    return list(dict.fromkeys(label(row[at]) for row in rows))
 
 
 def _reader(column: Column, rows: Rows, at: int) -> tuple[Callable[[str | None], float | None], list[str]]:
@@ -235,7 +280,7 @@ def _reader(column: Column, rows: Rows, at: int) -> tuple[Callable[[str | None],
         return _moment, []
     labels = _distinct(rows, at)
     known = {label: float(number) for number, label in enumerate(labels)}
-    return (lambda value: known.get(_label(value))), labels
+    return (lambda value: known.get(label(value))), labels
 
 
 def _number(value: str | None) -> float | None:
@@ -265,7 +310,7 @@ def _moment(value: str | None) -> float | None:
         return None
 
 
-def _thinned(points: list[tuple[float, float]], most: int) -> list[tuple[float, float]]:
+def _thinned(points: list[Point], most: int) -> list[Point]:
     """At most that many points: the lowest and the highest of each section."""
     if len(points) <= most:
         return points
@@ -278,6 +323,7 @@ def _thinned(points: list[tuple[float, float]], most: int) -> list[tuple[float, 
     return kept
 
 
-def _label(value: str | None) -> str:
+def label(value: str | None) -> str:
+    """A value as the name of a place on an axis."""
     text = "NULL" if value is None else printable(value)
     return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"

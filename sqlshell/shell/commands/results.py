@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import EMPTY
@@ -16,6 +18,9 @@ from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Chain, Effect, LocalSql, Print, ShowMessage, ShowResult, UseResult
 from sqlshell.shell.port import Port
 from sqlshell.shell.results.rows import collect
+
+if TYPE_CHECKING:
+    from sqlshell.shell.charts.charts import Chart
 
 MOST_ROWS = 200_000
 """Maximum number of rows to copy, pivot or draw."""
@@ -96,10 +101,14 @@ async def show_chart(port: Port, args: Args) -> UseResult:
         from sqlshell.shell.charts.drawing import drawn
         from sqlshell.shell.charts.picture import svg
 
-        summary, rows = await collect(result, MOST_ROWS)
-        figure = chart(result.columns, rows, words)
-        if not summary.complete:
-            figure.notes.append(f"the chart shows only the first {MOST_ROWS:,} rows")
+        figure = await _whole_chart(result, words)
+        if figure is not None:
+            summary = Summary(result.row_count or 0, True)
+        else:
+            summary, rows = await collect(result, MOST_ROWS)
+            figure = chart(result.columns, rows, words)
+            if not summary.complete:
+                figure.notes.append(f"the chart shows only the first {MOST_ROWS:,} rows")
         if picture:
             sink = FileSink(picture)
             sink.write(svg(figure).encode())
@@ -113,6 +122,27 @@ async def show_chart(port: Port, args: Args) -> UseResult:
         return summary
 
     return UseResult(take, lambda: Chain(made))
+
+
+async def _whole_chart(result: Result, words: Sequence[str]) -> Chart | None:
+    """The chart of all rows of a large result, None if its service does not have it as a file, or every row has a place
+    in the chart. Then its rows can still be read."""
+    if result.whole is None or (result.row_count or 0) <= MOST_ROWS:
+        return None
+    from sqlshell.shell.charts.whole_chart import whole_chart
+
+    table = await result.whole.table()
+    if table is None:
+        return None
+    figure, failed = None, True
+    try:
+        figure = await whole_chart(table, result.columns, words)
+        failed = False
+    finally:
+        await table.aclose()
+        if failed or figure is not None:
+            await result.batches.aclose()
+    return figure
 
 
 @command("browse", aliases=("explore",), sends=True)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from sqlshell.interface.strings import literal
 from sqlshell.interface.types import Kind
 from sqlshell.result import Batch, Column, HeldBatches, Result, StoredColumn, Table
-from sqlshell.shell.charts.charts import bin_edges
+from sqlshell.shell.charts.whole_chart import binned, number
 from sqlshell.shell.explorer.summary import MOST_COMMON, ColumnFacts, NumberFacts
 
 WINDOW = 1_000
@@ -90,21 +90,11 @@ async def facts_of(table: Table, at: int) -> ColumnFacts:
 
 
 async def _numbers(table: Table, column: StoredColumn, text: str) -> NumberFacts | None:
-    number = f"TRY_CAST({text} AS DOUBLE)" if column.is_text else f"{column.name}::DOUBLE"
-    source = f"(SELECT {number} AS x, {text} AS s FROM {table.source}) WHERE isfinite(x)"
-    ((count, low, high, least, most, mean, integers),) = await table.query(
-        f"SELECT count(*), min(x), max(x), arg_min(s, x), arg_max(s, x), avg(x), bool_and(x = trunc(x)) FROM {source}"
-    )
-    if not count:
+    source = f"(SELECT {number(column)} AS x, {text} AS s FROM {table.source}) WHERE isfinite(x)"
+    edges, counts = await binned(table, source)
+    if not edges:
         return None
-    edges = bin_edges(low, high, count, integers=integers)
-    width = edges[1] - edges[0]
-    counts = [0] * (len(edges) - 1)
-    for place, found in await table.query(
-        f"SELECT least({len(counts) - 1}, trunc((x - {edges[0]!r}::DOUBLE) / {width!r}::DOUBLE))::INTEGER, count(*) "
-        f"FROM {source} GROUP BY 1"
-    ):
-        counts[place] += found
+    ((least, most, mean),) = await table.query(f"SELECT arg_min(s, x), arg_max(s, x), avg(x) FROM {source}")
     return NumberFacts(least, most, mean, edges, counts)
 
 

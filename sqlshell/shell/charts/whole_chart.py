@@ -1,0 +1,145 @@
+"""Charts of all rows of a large result: DuckDB reduces them, in the result's file, to what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlshell.interface.types import Kind
+from sqlshell.result import Column, StoredColumn, Table
+from sqlshell.shell.charts.charts import (
+    LARGEST,
+    MOST_BARS,
+    MOST_CELLS,
+    MOST_POINTS,
+    MOST_SERIES,
+    TIMES,
+    Cells,
+    Chart,
+    Point,
+    bars,
+    bin_edges,
+    chosen,
+    heat,
+    histogram,
+    label,
+    lines,
+)
+
+AXIS = 4 * MOST_CELLS
+"""Values of an axis of a heat map that are read: several long ones may have the same label."""
+
+_YEARS = "BETWEEN -62135596800 AND 253402300799"
+"""Seconds since 1970 of the years 1 to 9999: no others can be on an axis."""
+
+
+async def whole_chart(table: Table, columns: Sequence[Column], words: Sequence[str]) -> Chart | None:
+    """The chart of all rows of a result, as chart() makes it of rows in memory. None for points above texts, of which
+    every one has a place.
+
+    Raises UsageError and OutputError.
+    """
+    ((count,),) = await table.query(f"SELECT count(*) FROM {table.source}")
+    kind, places = chosen(columns, words, empty=not count)
+    stored = [table.columns[at] for at in places]
+    if kind == "hist":
+        source = f"(SELECT {number(stored[0])} AS x FROM {table.source}) WHERE abs(x) <= {LARGEST}"
+        edges, counts = await binned(table, source)
+        return histogram(columns[places[0]], edges, counts, count - sum(counts))
+    if kind == "bar":
+        strings = ", ".join(column.string for column in table.columns)
+        first = await table.texts(f"SELECT [{strings}] FROM {table.source} WHERE file_row_number < {MOST_BARS}")
+        return bars(columns, first, count, places)
+    if kind == "heat":
+        return await _heat(table, *stored)
+    where = _position(stored[0])
+    if where is None:
+        return None
+    found: list[list[Point]] = []
+    dropped = 0
+    for y in stored[1 : MOST_SERIES + 1]:
+        drawn, points = await _points(table, where, number(y), sort=kind == "line")
+        dropped += count - drawn
+        found.append(points)
+    return lines(kind, columns, places, found, dropped)
+
+
+async def binned(table: Table, source: str) -> tuple[list[float], list[int]]:
+    """The edges of bins of equal width for the numbers x of a source, and how many are in each; both are empty if there
+    are none. Raises OutputError.
+    """
+    ((count, low, high, integers),) = await table.query(
+        f"SELECT count(*), min(x), max(x), bool_and(x = trunc(x)) FROM {source}"
+    )
+    if not count:
+        return [], []
+    edges = bin_edges(low, high, count, integers=integers)
+    width = edges[1] - edges[0]
+    counts = [0] * (len(edges) - 1)
+    for place, found in await table.query(
+        f"SELECT least({len(counts) - 1}, trunc((x - {edges[0]!r}::DOUBLE) / {width!r}::DOUBLE))::INTEGER, count(*) "
+        f"FROM {source} GROUP BY 1"
+    ):
+        counts[place] += found
+    return edges, counts
+
+
+def number(column: StoredColumn) -> str:
+    """SQL for a value as a DOUBLE, NULL if it is not a number."""
+    if column.is_text:
+        return f"TRY_CAST({column.name} AS DOUBLE)"
+    return f"{column.name}::DOUBLE" if column.column.kind.numeric else "NULL::DOUBLE"
+
+
+def _position(column: StoredColumn) -> str | None:
+    """SQL for the place of a value on an axis: a number, or seconds since 1970 or midnight. None for a text."""
+    kind = column.column.kind
+    if kind.numeric:
+        return number(column)
+    if kind not in TIMES:
+        return None
+    moment = column.name
+    if column.is_text:
+        told = "TIME" if kind is Kind.TIME else "TIMESTAMPTZ" if "LTZ" in column.column.type else "TIMESTAMP"
+        moment = f"TRY_CAST({moment} AS {told})"
+    seconds = f"epoch({moment})"
+    return f"CASE WHEN {seconds} {_YEARS} THEN {seconds} END"
+
+
+async def _points(table: Table, x: str, y: str, *, sort: bool) -> tuple[int, list[Point]]:
+    """How many points there are, and the lowest and the highest of each section of them."""
+    order = "x, n" if sort else "n"
+    sections = MOST_POINTS // 2
+    found = await table.query(
+        f"WITH points AS MATERIALIZED (SELECT x, y, row_number() OVER (ORDER BY {order}) - 1 AS i FROM "
+        f"(SELECT {x} AS x, {y} AS y, file_row_number AS n FROM {table.source}) "
+        f"WHERE abs(x) <= {LARGEST} AND abs(y) <= {LARGEST}), "
+        "total AS (SELECT count(*) AS number FROM points), "
+        "ends AS (SELECT min(i) AS i, any_value(number) AS number, "
+        "[arg_min(x, y), min(y)] AS low, [arg_max(x, y), max(y)] AS high FROM points, total "
+        f"GROUP BY CASE WHEN number <= {MOST_POINTS} THEN i ELSE i * {sections} // number END) "
+        "SELECT number, low, high FROM ends ORDER BY i"
+    )
+    made = [point for _, *ends in found for point in sorted({(end[0], end[1]) for end in ends})]
+    return (found[0][0] if found else 0), made
+
+
+async def _heat(table: Table, x: StoredColumn, y: StoredColumn, value: StoredColumn) -> Chart:
+    firsts = [
+        f"(SELECT s FROM (SELECT {column.string} AS s, min(file_row_number) AS n FROM {table.source} GROUP BY 1) "
+        f"ORDER BY n LIMIT {AXIS})"
+        for column in (x, y)
+    ]
+    across, down = [
+        list(dict.fromkeys(label(text) for (text,) in await table.texts(f"SELECT [s] FROM {first}")))
+        for first in firsts
+    ]
+    cells = await table.texts(
+        f"SELECT [x, y, sum(v)::VARCHAR] FROM (SELECT {x.string} AS x, {y.string} AS y, {number(value)} AS v "
+        f"FROM {table.source}) SEMI JOIN {firsts[0]} a ON x IS NOT DISTINCT FROM a.s "
+        f"SEMI JOIN {firsts[1]} b ON y IS NOT DISTINCT FROM b.s WHERE abs(v) <= {LARGEST} GROUP BY x, y"
+    )
+    sums: Cells = {}
+    for head, side, total in cells:
+        spot = (label(side), label(head))
+        sums[spot] = sums.get(spot, 0.0) + float(total or 0)
+    return heat(x.column, across, down, sums)

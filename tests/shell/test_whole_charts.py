@@ -1,0 +1,96 @@
+"""\\chart draws all rows of a large result, as it does those in memory."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from sqlshell.errors import UsageError
+from sqlshell.result import Rows
+from sqlshell.shell.charts.charts import Chart, chart
+from sqlshell.shell.charts.whole_chart import whole_chart
+from sqlshell.shell.commands import results
+from sqlshell.shell.explorer.pages import Pages
+from tests.conftest import Program, Served
+from tests.shell.test_whole_rows import with_result
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "bar name score code",
+        "line code score big",
+        "line at score",
+        "scatter score code at name",
+        "hist code",
+        "hist score",
+        "hist big",
+        "heat name big score",
+        "heat at code score",
+    ],
+)
+def test_all_rows_are_drawn_as_those_in_memory(served: Served, words: str) -> None:
+    async def work(pages: Pages, rows: Rows) -> None:
+        table = await pages.table()
+        assert table is not None
+        made = await whole_chart(table, pages.columns, words.split())
+        wanted = chart(pages.columns, rows, words.split())
+        assert made is not None
+        assert (made.kind, made.x, made.y, made.labels, made.rows, made.notes, made.moments) == (
+            wanted.kind,
+            wanted.x,
+            wanted.y,
+            wanted.labels,
+            wanted.rows,
+            wanted.notes,
+            wanted.moments,
+        )
+        for one, other in zip(made.series, wanted.series, strict=True):
+            assert one.xs == other.xs
+            assert one.ys == pytest.approx(other.ys, nan_ok=True)
+        assert points_of(made)
+
+    with_result(served, work)
+
+
+def points_of(figure: Chart) -> int:
+    return sum(not math.isnan(y) for item in figure.series for y in item.ys)
+
+
+@pytest.mark.parametrize("words", ["line name score", "scatter bytes score"])
+def test_points_above_texts_are_those_of_the_rows_in_memory(served: Served, words: str) -> None:
+    async def work(pages: Pages, rows: Rows) -> None:
+        table = await pages.table()
+        assert table is not None
+        assert await whole_chart(table, pages.columns, words.split()) is None
+
+    with_result(served, work)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("hist name", "name contains no numbers to count"),
+        ("scatter code name", "code and name contain no points"),
+        ("nope", "no column 'nope'"),
+    ],
+)
+def test_what_cannot_be_drawn(served: Served, words: str, said: str) -> None:
+    async def work(pages: Pages, rows: Rows) -> None:
+        table = await pages.table()
+        assert table is not None
+        with pytest.raises(UsageError, match=said):
+            await whole_chart(table, pages.columns, words.split())
+
+    with_result(served, work)
+
+
+def test_a_large_result_is_drawn_whole(program: Program, tmp_path: Path) -> None:
+    rows = results.MOST_ROWS + 50_000
+    place = tmp_path / "n.svg"
+    ran = program("-c", f"select range as n from range({rows}) \\chart hist n to {place}")
+    assert (ran.code, "only the first" in ran.err) == (0, False), ran.err
+    assert f"{rows - 1}" in place.read_text()
