@@ -78,6 +78,30 @@ def test_other_shells_read_their_script(program: Program, tmp_path: Path, shell:
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
+ZSH = r"""
+zmodload zsh/zpty
+zpty shell 'zsh -f -i'
+zpty -w shell 'autoload -Uz compinit; compinit -u -D; source script'
+zpty -w shell 'sqlshell() { print -r -- "com""pleted:$*:" }'
+zpty -w -n shell "$1"$'\t\r'
+zpty -r -m shell out '*completed:*:*'
+print -r -- "$out"
+"""
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [("sqlshell im", "import"), ("sqlshell --dry", "--dry-run"), ("sqlshell serve --rol", "serve --role")],
+)
+def test_zsh_completes(program: Program, tmp_path: Path, typed: str, words: str) -> None:
+    tmp_path.joinpath("script").write_text(program("completion", "zsh").out)
+    asked = ["zsh", "-f", "-c", ZSH, "zsh", typed]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True, cwd=tmp_path, timeout=60)
+    assert f"completed:{words}:" in done.stdout
+    assert "bad option" not in done.stdout and "unmatched" not in done.stdout
+
+
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 def test_fish_completes(program: Program, tmp_path: Path) -> None:
     path = tmp_path / "script"

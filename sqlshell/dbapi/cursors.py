@@ -172,15 +172,23 @@ class CursorState:
     async def _all(self) -> list[Row]:
         self._check()
         found = self._rest()
-        while await self._more():
-            found += self._rest()
+        try:
+            while await self._more():
+                found += self._rest()
+        except BaseException:
+            self._put_back(found)
+            raise
         return found
 
     async def _many(self, size: int) -> list[Row]:
         self._check()
         found = self._taken(size)
-        while len(found) < size and await self._more():
-            found += self._taken(size - len(found))
+        try:
+            while len(found) < size and await self._more():
+                found += self._taken(size - len(found))
+        except BaseException:
+            self._put_back(found)
+            raise
         return found
 
     async def _arrow(self) -> ArrowResult:
@@ -191,6 +199,10 @@ class CursorState:
         result = self._result
         if result is None or self.description is None:
             raise ProgrammingError("there are no rows: no statement was executed, or it returns none")
+        if self._batch is None and self._rows:
+            raise InterfaceError(
+                "a fetch was interrupted: fetch its rows with fetchmany(), or execute the statement again"
+            )
         if self._read:
             result = replace(result, batches=_Remaining(self._batch, self._at, result.batches), whole=None)
         self._rows, self._at, self._batch = [], 0, None
@@ -244,6 +256,12 @@ class CursorState:
         self._read += len(found)
         self._rows, self._at, self._batch = [], 0, None
         return found
+
+    def _put_back(self, rows: list[Row]) -> None:
+        """A fetch failed or was canceled: its rows are the next ones again."""
+        if rows:
+            self._rows, self._at, self._batch = rows + self._rows[self._at :], 0, None
+            self._read -= len(rows)
 
     def _next(self) -> None:
         """Start reading the next result."""

@@ -74,6 +74,31 @@ def test_tasks_share_a_connection(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
+def test_a_fetch_that_was_canceled_loses_no_row(served: Served) -> None:
+    async def work() -> None:
+        async with await aconnect(served.url, token=served.token, autocommit=True) as connection:
+            cursor = await connection.execute("select range, repeat('x', 200) from range(200000) order by 1")
+            assert len(await cursor.fetchmany(10)) == 10
+            while True:
+                fetching = asyncio.ensure_future(cursor.fetchall())
+                # Some partitions have arrived by then, and others have not.
+                for _ in range(100_000):
+                    if fetching.done() or (cursor.rownumber or 0) >= 1000:
+                        break
+                    await asyncio.sleep(0)
+                if fetching.cancel():
+                    break
+            with pytest.raises(asyncio.CancelledError):
+                await fetching
+            assert cursor.rownumber == 10
+            with pytest.raises(dbapi.InterfaceError, match="a fetch was interrupted"):
+                await cursor.fetch_arrow()
+            assert [row[0] async for row in cursor] == list(range(10, 200000))
+            assert cursor.rownumber == 200000
+
+    asyncio.run(work())
+
+
 @pytest.mark.parametrize("by", ["cancel", "task"])
 def test_a_statement_is_ended(served: Served, by: str) -> None:
     async def work() -> None:

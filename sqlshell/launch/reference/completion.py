@@ -73,16 +73,23 @@ def zsh(spec: Described) -> str:
             lines.append(f"'1:{words and 'word'}:({words})'" if words else "'*:file:_files'")
             function = f"_sqlshell_{name}"
         else:
-            names = " ".join(f"{item['name']}\\:{_zsh(item['summary'])}" for item in spec["subcommands"])
-            lines.append(f'\'1: :_alternative "commands:subcommand:(({names}))" "files:target:_files"\'')
+            lines.append("'1: :_sqlshell_first'")
             function = "_sqlshell_main"
         body = " \\\n    ".join(lines)
         functions.append(f"{function}() {{\n  _arguments -s \\\n    {body}\n}}")
     known = "|".join(item["name"] for item in spec["subcommands"])
     joined = "\n".join(functions)
+    names = " ".join(f"'{item['name']}:{_zsh(item['summary'])}'" for item in spec["subcommands"])
     return f"""#compdef sqlshell
 # Completion of sqlshell for zsh: eval "$(sqlshell completion zsh)", after compinit
 {joined}
+_sqlshell_subcommands() {{
+  local -a names=({names})
+  _describe -t commands subcommand names
+}}
+_sqlshell_first() {{
+  _alternative commands:subcommand:_sqlshell_subcommands files:target:_files
+}}
 _sqlshell() {{
   if (( CURRENT > 2 )) && [[ $words[2] == ({known}) ]]; then
     local name=$words[2]
