@@ -240,6 +240,28 @@ def test_requests_side_by_side_ask_for_one_token() -> None:
     assert (sent.count("tok"), sent.count("new"), len(made)) == (3, 4, 1)
 
 
+@pytest.mark.parametrize("given", ["", "other"])
+def test_requests_that_were_refused_together_ask_once_whatever_the_answer(given: str) -> None:
+    asked: list[int] = []
+
+    async def renew() -> str:
+        asked.append(1)
+        await asyncio.sleep(0)
+        return given
+
+    async def work() -> list[bool]:
+        transport = Transport(parse("http://127.0.0.1:1"), "tok", renew=renew)
+        found = await asyncio.gather(*(transport._take_new(renew, "tok") for _ in range(3)))
+        if given:
+            # One more, which was sent before the token was replaced and refused after it.
+            found.append(await transport._take_new(renew, "tok"))
+        await transport.aclose()
+        return found
+
+    assert set(asyncio.run(work())) == {bool(given)}
+    assert len(asked) == 1
+
+
 def test_a_command_that_fails_is_asked_again_by_the_next_request() -> None:
     made: list[int] = []
 

@@ -173,7 +173,10 @@ def test_rows_that_were_changed_are_counted(program: Program) -> None:
 
 def test_names_that_differ_in_case_alone(program: Program) -> None:
     done = program("-q", "--format", "csv", stdin='select 1 as a, 2 as "A", 3 as a;\n\\local select * from _\n')
-    assert done.out.splitlines()[-1] == "1,2,3", done.err
+    assert (done.out.splitlines()[-1], done.err) == (
+        "1,2,3",
+        "<stdin>:1: warning: duplicate column names were changed: a to a_1\n",
+    )
 
 
 CHARTS = {

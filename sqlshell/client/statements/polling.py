@@ -335,10 +335,7 @@ class StatementsClient(Struct):
         async def explain(query_id: str) -> str:
             return await self._history(query_id, context)
 
-        result = await self.results.of(done, query, again, explain, observer)
-        if result.endless is not None and result.endless.query_id:
-            observer.query_id(result.endless.query_id)
-        return result
+        return await self.results.of(done, query, again, explain, observer)
 
     async def _history(self, query_id: str, context: SessionContext) -> str:
         """The output of DESCRIBE QUERY HISTORY in one line; "" if there is none."""

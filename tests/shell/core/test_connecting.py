@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from sqlshell.errors import ConnectionFailed, NotAuthenticated, UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.connection import Connection
 from sqlshell.sql.analysis.policy import Policy
-from tests.shell.core.scripted import Answer, Core, ScriptedClient, WatchedJournal
+from tests.shell.core.scripted import Answer, Core, ScriptedClient, WatchedJournal, failure
 from tests.shell.sessions import connection
 
 
@@ -180,6 +181,24 @@ def test_an_embedded_service_that_runs_nothing_is_released_at_once() -> None:
         assert not released
         await core.run("\\c c\n")
         assert released == ["b"]
+        await core.shell.aclose()
+
+    asyncio.run(work())
+
+
+def test_where_a_transaction_began_is_told_and_that_it_failed(tmp_path: Path) -> None:
+    (tmp_path / "s.sql").write_text("select 1;\n\nbegin;\nselect 2;\n")
+
+    async def work() -> None:
+        core = Core(ScriptedClient({"select 3": Answer(rows=(), error=failure())}), interactive=True)
+        await core.shell.run(Own(f"\\i {tmp_path}/s.sql\nselect 4;"))
+        assert core.session.transaction.mark == "*"
+        await core.shell.run(Own("select 3;"))
+        assert core.session.transaction.mark == "!"
+        core.shell.warn_of_transaction()
+        assert f"{tmp_path}/s.sql:3: warning: the open transaction was not committed" in core.err
+        await core.shell.run(Own("rollback;"))
+        assert core.session.transaction.mark == ""
         await core.shell.aclose()
 
     asyncio.run(work())
