@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -310,3 +310,28 @@ def test_no_version(answer: tuple[int, Any], words: str, legacy: bool) -> None:
 def test_a_version_that_is_none() -> None:
     with scripted((200, b"<html>")) as state, pytest.raises(ProtocolError):
         auto(state)
+
+
+@pytest.mark.parametrize("method", ["run", "fetch"])
+def test_results_that_are_left_are_closed(method: str) -> None:
+    closed: list[str] = []
+
+    class Many:
+        async def run(self, *_: object) -> AsyncGenerator[int, None]:
+            try:
+                yield 1
+                yield 2
+            finally:
+                closed.append("closed")
+
+        fetch = run
+
+    async def work() -> None:
+        client = DetectingClient(None, Many(), Many(), print)  # type: ignore[arg-type]
+        client._chosen = client.v2
+        results = client.run(Submission("x"), CONTEXT) if method == "run" else client.fetch(ID, CONTEXT)
+        assert await anext(results) == 1  # type: ignore[comparison-overlap]
+        await results.aclose()
+        assert closed == ["closed"]
+
+    asyncio.run(work())
