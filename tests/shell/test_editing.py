@@ -45,6 +45,26 @@ def test_states_after_any_change_are_those_of_a_fresh_scan(texts: list[str]) -> 
         assert [kept.before(text, number) for number in range(len(expected) - 1)] == expected[:-1]
 
 
+LINES = st.lists(
+    st.sampled_from(
+        ["select 1;", "select 'a", "b';", "copy t from stdin;", "1", "\\.", "\\x", "/*", "*/ ;", "(", "$$;", ""]
+    ),
+    max_size=60,
+).map("\n".join)
+
+
+@settings(max_examples=200, deadline=None)
+@given(LINES, st.lists(st.tuples(st.integers(0), st.integers(0, 12), LINES.map(lambda t: t[:12])), max_size=6))
+def test_states_after_an_edit_anywhere_are_those_of_a_fresh_scan(text: str, edits: list[tuple[int, int, str]]) -> None:
+    kept = Continuations()
+    kept.before(text, 0)
+    for at, gone, new in edits:
+        at %= len(text) + 1
+        text = text[:at] + new + text[at + gone :]
+        expected = states(text)
+        assert [kept.before(text, number) for number in range(len(expected) - 1)] == expected[:-1]
+
+
 @settings(max_examples=100, deadline=None)
 @given(TEXT)
 def test_every_character_is_drawn(text: str) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import in_terminal, run_in_terminal
-from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.cursor_shapes import (
     CursorShapeConfig,
@@ -41,6 +40,7 @@ from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.interactive.bare_words import HELP, bare_word, hint
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
 from sqlshell.shell.interactive.editing.continuation import Continuations
+from sqlshell.shell.interactive.editing.drawing import SuggestFromHistory, draw_lightly
 from sqlshell.shell.interactive.editing.keys import SendRequest, bindings, with_alt_enter
 from sqlshell.shell.interactive.front_end import PromptFrontEnd
 from sqlshell.shell.interactive.interrupts import handling_interrupts, interrupt_typed_ahead
@@ -68,6 +68,9 @@ _VI_MODES = {InputMode.NAVIGATION: "NORMAL", InputMode.REPLACE: "REPLACE", Input
 
 TAB = 8
 """The width of a tab in the line that is typed, in cells."""
+
+LONGEST_THEME = 200
+"""The characters of a text in which a \\theme command is looked for."""
 
 MENU_LINES = 8
 """The lines below the cursor that the completion menu has at least."""
@@ -258,7 +261,8 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
     def wide() -> bool:
         # Without wrapped lines, prompt_toolkit need not compute the height of each line twice for every key.
         room = columns() - last_line(prompt_text(shell.session, columns())) - 1
-        return any(len(line) > room or not line.isascii() for line in prompt.default_buffer.document.lines)
+        document = prompt.default_buffer.document
+        return not document.text.isascii() or max(map(len, document.lines)) > room
 
     def style() -> BaseStyle:
         return front_end.theme_styles.style(_chosen_theme(prompt.default_buffer.text, port.environment.themes))
@@ -273,10 +277,9 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         style=DynamicStyle(style),
         include_default_pygments_style=False,
         history=history,
-        auto_suggest=AutoSuggestFromHistory(),
+        auto_suggest=SuggestFromHistory(),
         completer=completer,
         complete_while_typing=Condition(lambda: shell.session.options.completion or completer.searching),
-        complete_in_thread=True,
         wrap_lines=Condition(wide),
         input_processors=[HighlightMatchingBracketProcessor(), TabsProcessor(tabstop=TAB, char1=" ", char2=" ")],
         enable_suspend=True,
@@ -296,6 +299,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
     )
     prompt.app.on_reset += lambda _: completer.stop_searching()
     prompt.app.before_render += lambda _: _make_room(prompt)
+    draw_lightly(prompt, continuation)
     _read_keys(prompt)
     return prompt
 
@@ -307,7 +311,7 @@ def _make_room(prompt: PromptSession[str]) -> None:
 
 def _chosen_theme(text: str, themes: Callable[[], Sequence[str]]) -> str:
     """The theme in a \\theme command that is being typed, which is previewed."""
-    command, _, name = text.strip().partition(" ")
+    command, _, name = text[:LONGEST_THEME].strip().partition(" ")
     return name if command == "\\theme" and name in themes() else ""
 
 

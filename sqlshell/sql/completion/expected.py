@@ -17,6 +17,9 @@ from sqlshell.sql.completion.scopes import Group, Scope, grouped, path_to, scope
 LONGEST = 60_000
 """Maximum characters before and after the cursor that are analyzed."""
 
+_ENDED: Final = re.compile(r";[ \t]*(?:--[^\n]*)?\n")
+"""The end of a statement at the end of a line, with or without a comment behind it."""
+
 NOWHERE: Final = Scope()
 
 
@@ -43,7 +46,9 @@ NOTHING: Final = Expected()
 def expected(text: str, cursor: int) -> Expected:
     """What is valid at `cursor` (characters from 0) of a buffer. Raises nothing."""
     # A `;` at the end of a line ends a statement, except inside strings; the result is then a guess.
-    begin = max(0, cursor - LONGEST, text.rfind(";\n", 0, max(0, cursor - 1)) + 1)
+    begin = max(0, cursor - LONGEST)
+    for ended in _ENDED.finditer(text, begin, max(0, cursor - 1)):
+        begin = ended.start() + 1
     text = text[begin : cursor + LONGEST]
     cursor -= begin
     found = _expected(text, cursor)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -69,6 +70,13 @@ class ShellCompleter(Completer):
             yield Completion(
                 item.text, start - document.cursor_position, display=printable(item.text), display_meta=detail
             )
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """The completions, made in a thread and handed over together: one by one costs more than making them."""
+        for item in await asyncio.to_thread(lambda: [*self.get_completions(document, complete_event)]):
+            yield item
 
     def _entries(self, document: Document) -> Iterator[Completion]:
         found = matching(self._history(), document.text)[:SHOWN]
