@@ -171,7 +171,7 @@ def test_the_key_of_the_explorer(scripted: type[Scripted]) -> None:
         [(command, environment)] = scripted.started
         assert environment is not None
         assert command.startswith("exec less -SRX")
-        assert command.endswith(" -fL '-Ps?e(END).' /dev/stdin")
+        assert command.endswith(" -fL '-Ps?e(END) .q quits, B explores' /dev/stdin")
         assert environment["LESSCHARSET"] == "utf-8"
         keys = Path(environment["LESSKEYIN"])
         assert text_of(keys) == "#command\nB visual\nv invalid\n"
