@@ -117,7 +117,9 @@ class Diagnostics:
         if self._last is None:
             return ""
         error, excerpt, told = self._last
-        return "\n".join([*self._lines(error, excerpt, True, _plain), *self._background(error, told)])
+        width = self._width
+        background = [folded(line, width) for line in self._background(error, told)]
+        return "\n".join([*self._lines(error, excerpt, True, _plain, width), *background])
 
     def _lines(self, error: ShellError, excerpt: Excerpt | None, whole: bool, look: Look, width: int = 0) -> list[str]:
         where = error.where

@@ -63,8 +63,15 @@ def service_of(destination: Destination, endpoint: Endpoint, shared: SharedParts
         if diagnostics.verbose or not (shared.interactive and in_background()):
             announced(text)
 
+    def traced(text: str) -> None:
+        if shared.interactive and in_background():
+            # A line may be being typed.
+            shared.front_end.announce(text)
+        else:
+            diagnostics.say(text)
+
     asks = shared.interactive and isinstance(destination.service, RemoteService)
-    trace = Trace(diagnostics.say, lambda: diagnostics.verbose, redact)
+    trace = Trace(traced, lambda: diagnostics.verbose, redact)
     messages = Messages(trace, announced, retried, diagnostics.warn, ask if asks else None)
     service = service_at(destination, endpoint, messages, limits)
     # Tokens of other services, earlier ones too, stay hidden.

@@ -21,6 +21,7 @@ from sqlshell.errors import Interrupted, UsageError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.origin import Own
 from sqlshell.output.text.cells import printable
+from sqlshell.output.text.folding import folded
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.runtime.background_tasks import in_background
@@ -90,6 +91,10 @@ class PromptFrontEnd:
         """
         self._app, self._unfinished = app, unfinished
 
+    def _wrapped(self, question: str) -> str:
+        """A question in lines that are broken between words, with room for an answer."""
+        return folded(question.rstrip(" "), self.streams.columns - 2) + " " * question.endswith(" ")
+
     async def ask(self, question: str, *, hidden: bool = False) -> str:
         """Ask for a line, which is not stored in the history. Raises Interrupted if there is no answer.
 
@@ -104,7 +109,9 @@ class PromptFrontEnd:
         if stdin.isatty():
             termios.tcflush(stdin.fileno(), termios.TCIFLUSH)
         try:
-            answer = await session.prompt_async(printable(question), is_password=hidden, handle_sigint=False)
+            answer = await session.prompt_async(
+                self._wrapped(printable(question)), is_password=hidden, handle_sigint=False
+            )
             if interrupt_typed_ahead(session.input, stdin):
                 raise KeyboardInterrupt
             return answer

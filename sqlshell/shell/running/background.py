@@ -23,6 +23,7 @@ from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.runtime.bugs import bug_of
 from sqlshell.shell.records.journal import Entry, Journal
 from sqlshell.shell.results.humanize import duration, one_line
+from sqlshell.shell.running.outcomes import outcome_unknown
 from sqlshell.shell.running.submission import LexedSubmission
 
 IDENTIFIED_SECONDS = 60.0
@@ -217,6 +218,11 @@ class Background:
             if job.statement_id and error.where.sql_state:
                 self._journal.record_end(job.statement_id, error.where.sql_state, error.message)
             ended = "was canceled" if error.where.sql_state == sqlstate.CANCELLED else "failed"
+            if outcome_unknown(error, arrived=bool(job.statement_id)):
+                known = (
+                    f", \\wait {job.statement_id} asks for it" if job.statement_id and not self._former_label else ""
+                )
+                ended = f"was lost, its outcome is unknown{known}"
             state = f" ({error.where.sql_state})" if error.where.sql_state else ""
             self._announce(f"{self._job_name(job)} {ended}{state}: {text}: {one_line(error.message, LONGEST_REASON)}")
         finally:

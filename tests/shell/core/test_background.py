@@ -45,6 +45,19 @@ def test_a_background_statement_has_a_session_of_its_own_and_is_announced() -> N
     asyncio.run(work())
 
 
+def test_the_outcome_of_a_background_statement_whose_service_is_lost_is_unknown() -> None:
+    async def work() -> None:
+        lost = ConnectionFailed("connection refused by http://127.0.0.1:1")
+        core = Core(ScriptedClient({"select 1": Answer(rows=(), error=lost)}))
+        await core.run("select 1;&\n")
+        await core.shell.finish()
+        assert "[1] was lost, its outcome is unknown, \\wait id1 asks for it: select 1: connection refused" in core.err
+        assert "failed" not in core.err.partition("[1] was lost")[2].partition("\n")[0]
+        await core.shell.aclose()
+
+    asyncio.run(work())
+
+
 def test_a_background_statement_that_fails_is_announced_and_does_not_end_the_script() -> None:
     async def work() -> None:
         core = Core(ScriptedClient({"select 1": Answer(rows=(), error=failure())}))

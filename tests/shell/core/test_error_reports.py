@@ -173,6 +173,15 @@ def test_an_error_of_a_command_is_shown_again_too() -> None:
     assert diagnostics.last_error() == "error: no such thing\nhelp: try another"
 
 
+def test_the_last_error_is_wrapped_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    diagnostics = Diagnostics(io.StringIO())
+    diagnostics.error(UsageError("there is no such thing anywhere", "try another thing of this kind"))
+    monkeypatch.setattr(Diagnostics, "_width", 20)
+    lines = diagnostics.last_error().split("\n")
+    assert all(len(line) <= 20 for line in lines)
+    assert " ".join(line.strip() for line in lines).endswith("try another thing of this kind")
+
+
 @pytest.mark.parametrize("verbose", [0, 1])
 def test_no_part_of_a_statement_with_secrets_is_shown(verbose: int) -> None:
     sql = "create secret s (type s3, secret 'hunter2')"
