@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -208,11 +208,11 @@ class CatalogLoader:
         if contents.relations and not contents.columns:
             await self._describe(contents, context)
         contents.keys = await self._keys(context)
-        signatures: dict[str, str] = {}
+        forms: dict[str, list[str]] = {}
         for row in await self._rows(_FUNCTIONS, context):
             if len(row) > 1 and row[0]:
-                signatures.setdefault(row[0], row[1] or "")
-        contents.functions = [Function(name, signature) for name, signature in signatures.items()]
+                forms.setdefault(row[0], []).append(row[1] or "")
+        contents.functions = [Function(name, signature_of(listed)) for name, listed in forms.items()]
         for kind, plural in LISTED_KINDS.items():
             rows = await self._rows(f"LIST {plural}", context)
             contents.names[kind] = [row[0] for row in rows if row and row[0]]
@@ -297,3 +297,17 @@ class CatalogLoader:
             with os.fdopen(handle, "wb") as file:
                 file.write(msgspec.json.encode(contents))
             part.replace(path)
+
+
+def signature_of(forms: Sequence[str]) -> str:
+    """The first form of a function; the number of other types that it returns for these parameters, and of other forms.
+
+    All types would be longer than the line that shows them.
+    """
+    parameters, arrow, returned = forms[0].partition(" -> ")
+    others = [form.partition(" -> ") for form in forms]
+    types = {form[2] for form in others if form[0] == parameters} - {returned}
+    more = len({form[0] for form in others}) - 1
+    by_type = f" | {len(types)} other{'s' * (len(types) > 1)}" if types else ""
+    by_form = f" + {more} form{'s' * (more > 1)}" if more else ""
+    return f"{parameters}{arrow}{returned}{by_type}{by_form}"
