@@ -291,6 +291,10 @@ def test_a_token_that_became_too_old_is_asked_for_again() -> None:
     ):
         assert read(api.url) == [[["0"]]]
     assert [item[2]["Authorization"] for item in plane.asked] == ["Bearer old", "Bearer plane-token"]
+    assert [(item[0], item[1].partition("?")[0]) for item in api.asked] == [
+        ("POST", "/v2/statements"),
+        ("GET", f"/v2/statements/{ID}"),
+    ]
 
 
 def _one(url: str, token: str) -> dict[str, Any]:

@@ -51,6 +51,8 @@ class Seen:
     gaps: int = 0
     plane: Plane | None = None
     asked: list[bytes] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list)
+    """The IDs of queries that were reported."""
 
 
 def read(
@@ -71,7 +73,9 @@ def read(
         context = SessionContext(session_id="s1", timezone="UTC")
         try:
             async for result in statements.run(
-                Submission("select * from s", reads_only=True), context, Observer(say=seen.message.append)
+                Submission("select * from s", reads_only=True),
+                context,
+                Observer(say=seen.message.append, query_id=seen.queries.append),
             ):
                 assert result.endless is not None
                 seen.columns = [(column.name, column.type) for column in result.columns]
@@ -107,10 +111,16 @@ def numbers(first: int, last: int) -> list[str]:
     return [str(n) for n in range(first, last + 1)]
 
 
+def test_the_query_is_known_before_its_stream_is_open() -> None:
+    seen = read(sends(), refuse=404)
+    assert seen.error is not None
+    assert seen.queries == [QUERY]
+
+
 @pytest.mark.parametrize("code", [1000, 1001])
 def test_a_clean_end(code: int) -> None:
     seen = read(sends(METADATA, *rows(1, 500), code=code))
-    assert (seen.rows, seen.error, seen.ended) == (numbers(1, 500), None, "service")
+    assert (seen.rows, seen.error, seen.ended, seen.queries) == (numbers(1, 500), None, "service", [QUERY])
     assert seen.batches == list(range(1, len(seen.batches) + 1))
     assert seen.columns == [("a", "INTEGER"), ("p", "DECIMAL(10,2)")]
     assert seen.plane is not None
