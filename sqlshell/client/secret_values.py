@@ -10,7 +10,7 @@ import base64
 import contextlib
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from urllib.parse import quote, quote_plus
 
 from sqlshell.errors import ShellError
@@ -91,7 +91,11 @@ class _Forms:
         self._cores = _cores(value)
         plain = value.decode("utf-8", "replace")
         self._plain = {value, quote(plain, safe="").encode(), quote_plus(plain).encode()}
-        self._any = re.compile(b"".join(map(_written, value)))
+
+    @cached_property
+    def _any(self) -> re.Pattern[bytes]:
+        # It takes longer to compile than many a script to run, which writes no text that could contain the value.
+        return re.compile(b"".join(map(_written, self._value)))
 
     def without(self, given: Body) -> Body:
         """Remove every encoding of the value, also mixed ones."""

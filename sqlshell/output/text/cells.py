@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 # Characters that control a terminal or hide text: C0, DEL, C1, line and paragraph separators, bidirectional controls,
 # zero-width marks, invisible fillers, surrogates, non-characters, tags. Joiners and variation selectors are allowed,
@@ -21,9 +22,17 @@ WIDE = "\u3000-\u3029\u3041-\u3096\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-
 # Ranges of single-width characters, so that most text needs no Unicode tables; a test compares them with wcwidth, which
 # handles the rest.
 # DuckDB's regular expressions read the classes, too.
-_EVEN = re.compile(f"[{NARROW}]*+")
-_KNOWN = re.compile(f"[{NARROW}{WIDE}]*+")
-_DOUBLE = re.compile(f"[{WIDE}]")
+
+
+@cache
+def _all(characters: str) -> re.Pattern[str]:
+    """Text of these characters alone. It is compiled when it is first needed: most text is ASCII."""
+    return re.compile(f"[{characters}]*+")
+
+
+@cache
+def _double() -> re.Pattern[str]:
+    return re.compile(f"[{WIDE}]")
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -52,15 +61,15 @@ def is_unsafe(text: str) -> bool:
 
 def is_single_width(text: str) -> bool:
     """Whether every character of `text` is known to take one cell and not to affect its neighbors."""
-    return (text.isascii() and text.isprintable()) or _EVEN.fullmatch(text) is not None
+    return (text.isascii() and text.isprintable()) or _all(NARROW).fullmatch(text) is not None
 
 
 def cells(text: str) -> int:
     """The width of one printable line in terminal cells."""
     if text.isascii():
         return len(text)
-    if _KNOWN.fullmatch(text):
-        return len(_DOUBLE.sub("xx", text))
+    if _all(NARROW + WIDE).fullmatch(text):
+        return len(_double().sub("xx", text))
     from wcwidth import wcswidth
 
     width = int(wcswidth(text))
