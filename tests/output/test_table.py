@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,20 @@ def test_a_few_enormous_rows_are_a_sample(writer: Writer) -> None:
     written = [b"".join(writer.write(Batch(1, rows=[["x" * (1 << 20)]]))) for _ in range(8)]
     assert [bool(chunk) for chunk in written[:4]] == [False, False, False, True]
     assert sum(map(len, written)) > 4 << 20
+
+
+def test_an_enormous_value_is_held_few_times() -> None:
+    value = "x" * (8 << 20)
+    writer = TableWriter(WriterOptions())
+    tracemalloc.start()
+    try:
+        assert not [*writer.begin([Column("a")])]
+        for _ in writer.write(Batch(1, rows=[[value]])):
+            pass
+        for _ in writer.end(Summary(1, True)):
+            pass
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # The frame, the line below the header, and the header or the row while it is drawn.
+    assert most < 5.5 * len(value)

@@ -190,6 +190,39 @@ def test_results_of_many_rows_are_whole_and_in_order(session: Session) -> None:
     assert rows[59_999] == ["59999", "1970-01-01 16:39:59Z"]
 
 
+WIDE = "i, repeat(chr((97 + i % 26)::INT), 5000) AS s"
+RETURNING = (
+    f"INSERT INTO t SELECT range FROM range(30000) RETURNING {WIDE}",
+    f"UPDATE t SET i = i RETURNING {WIDE}",
+    f"DELETE FROM t RETURNING {WIDE}",
+    f"WITH x AS (UPDATE t SET i = i RETURNING i) SELECT {WIDE} FROM x",
+)
+
+
+@pytest.mark.parametrize("sql", RETURNING)
+def test_returned_rows_count_against_the_memory_limit_and_are_moved_to_disk(
+    session: Session, tmp_path: Path, sql: str
+) -> None:
+    session.run("CREATE TABLE t AS SELECT range::INT AS i FROM range(30000)")
+    session.run(f"SET temp_directory = '{tmp_path / 'spilled'}'")
+    session.run("SET threads = 2")
+    session.run("SET memory_limit = '100MB'")
+    session.run("SET max_temp_directory_size = '0 bytes'")
+    with pytest.raises(Failure, match=r"(?i)out of memory|temp"):
+        session.run(sql)
+    assert session.rows("SELECT count(*), sum(i) FROM t") == [["30000", "449985000"]]
+    session.run("SET max_temp_directory_size = '1 GB'")
+    assert len(session.rows(sql)) == 30_000
+    assert session.rows("SELECT count(*) FROM duckdb_tables()") == [["1"]]
+
+
+def test_an_error_in_what_is_returned_is_at_its_place_and_changes_nothing(session: Session) -> None:
+    session.run("CREATE TABLE t AS SELECT 'a' AS s")
+    with pytest.raises(Failure, match=r"(?s)LINE 2: RETURNING s::INT"):
+        session.run("UPDATE t SET s = 'b'\nRETURNING s::INT")
+    assert session.rows("FROM t") == [["a"]]
+
+
 @pytest.mark.parametrize(
     "sql",
     ["DESCRIBE t", "SHOW TABLES", "SUMMARIZE t", "PRAGMA table_info('t')", "EXPLAIN SELECT 1", "CALL range(3)"],

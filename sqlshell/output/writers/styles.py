@@ -37,7 +37,9 @@ class Style(Struct, frozen=True):
 
 def _psql_lines(widths: Sequence[int], aligns: Sequence[str], header: bool) -> Lines:
     line = "+".join("-" * (width + 2) for width in widths)
-    return Lines(above=f"+{line}+\n", below_header=f"|{line}|\n" if header else "", below=f"+{line}+\n")
+    # One text for both: it is as long as the widest value.
+    frame = f"+{line}+\n"
+    return Lines(above=frame, below_header=f"|{line}|\n" if header else "", below=frame)
 
 
 PSQL = Style(("| ", " | ", " |"), ("| ", " | ", " |"), 2, _psql_lines)

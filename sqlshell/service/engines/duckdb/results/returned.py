@@ -1,12 +1,15 @@
 """Runs statements that return rows but cannot be subqueries: RETURNING, EXECUTE, PIVOT, CALL, PRAGMA and others.
 
-DuckDB runs them once and holds what they returned; the rows are rendered from there, by the same SQL as a SELECT's.
+They run once, and their rows are rendered by the same SQL as a SELECT's. Those of an INSERT, UPDATE, DELETE or SELECT
+that reads are kept in a temporary table, which DuckDB moves to disk when memory runs short. DuckDB holds the rows of
+the others in memory, whatever its limit: it allows none of them as the source of a table.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -14,12 +17,14 @@ from typing import Any
 
 import duckdb
 
+from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
 from sqlshell.service.engines.duckdb.results.fetch import fetched
-from sqlshell.service.engines.duckdb.results.filed import LARGE, write_relation
+from sqlshell.service.engines.duckdb.results.filed import LARGE, write, write_relation
 from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row
 from sqlshell.service.engines.duckdb.results.selected import check_columns
-from sqlshell.service.engines.duckdb.results.simple import Write, brief, line, writers
+from sqlshell.service.engines.duckdb.results.simple import brief, line, writers
+from sqlshell.service.engines.duckdb.statement_traits import writes_inside
 from sqlshell.service.engines.engine import Options, Outcome
 
 BATCH = 256
@@ -27,6 +32,9 @@ BATCH = 256
 
 FORESEEN = {"INSERT", "UPDATE", "DELETE", "EXECUTE", "EXPLAIN"}
 """Types of statements whose columns DuckDB knows before it runs them. There is no public way to ask."""
+
+KEPT = {"INSERT", "UPDATE", "DELETE", "SELECT"}
+"""Types of statements whose rows a table can be made of."""
 
 _NUMBERED = re.compile(r"(.+)_\d+", re.S)
 
@@ -44,7 +52,10 @@ def returned(
 
     Raises duckdb.Error, and OSError of the sink; the caller must then roll the statement back.
     """
-    if kind in FORESEEN and (writes := _foreseen(connection, sql)):
+    bound = _bound(connection, sql) if kind in FORESEEN or (kind == "SELECT" and writes_inside(sql)) else None
+    if bound is not None and kind in KEPT and not brief(sql):
+        return _kept(connection, kind, sql, *bound, options, sink, reaches_files)
+    if bound is not None and kind in FORESEEN and (writes := writers(bound[1])):
         connection.execute(sql)
         columns = [column(str(item[0]), item[1], True) for item in connection.description or []]
         for texts in fetched(connection, partial(line, writes=writes)):
@@ -73,10 +84,49 @@ def returned(
     return Outcome(columns, instants(kinds))
 
 
-def _foreseen(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Write] | None:
-    """The writers for the values that a statement will return; None if they are not all simple."""
+def _kept(
+    connection: duckdb.DuckDBPyConnection,
+    kind: str,
+    sql: str,
+    given: Sequence[str],
+    kinds: Sequence[Any],
+    options: Options,
+    sink: CountingSink,
+    reaches_files: Callable[[], bool],
+) -> Outcome:
+    """Run a statement whose rows a table can have, and render them from there."""
+    check_columns(len(kinds), options)
+    columns = [column(name, item, True) for name, item in zip(given, kinds, strict=True)]
+    names = [f"c{at}" for at in range(len(kinds))]
+    listed = ", ".join(names)
+    table = f"returned_{secrets.token_hex(8)}"
+    if kind == "SELECT":
+        made = f"CREATE TEMP TABLE {table}({listed}) AS\n{sql}"
+    else:
+        made = f"CREATE TEMP TABLE {table} AS WITH {table}_rows({listed}) AS (\n{sql}\n) FROM {table}_rows"
+    try:
+        number = connection.execute(made).fetchall()[0][0]
+    except duckdb.Error as error:
+        raise failure(error, lines_before=1) from error
+    rows = f"temp.{table}"
+    if number >= LARGE and reaches_files() and (path := sink.file()) is not None:
+        with sink.counted(path, connection.interrupt):
+            filed = write(connection, f"FROM {rows}", columns, kinds, path, options)
+        outcome = Outcome(columns, instants(kinds), filed=filed)
+    else:
+        connection.execute(f"SELECT {row(kinds, names)} FROM {rows}")
+        for texts in fetched(connection, lambda item: finished(item[0])):
+            sink.keep(texts)
+        outcome = Outcome(columns, instants(kinds))
+    connection.execute(f"DROP TABLE {rows}")
+    return outcome
+
+
+def _bound(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[Any]] | None:
+    """The names and types of the columns that a statement will return; None if DuckDB does not say."""
     with contextlib.suppress(AttributeError, TypeError):
-        return writers(connection._bind(sql)[1])
+        names, kinds, *_ = connection._bind(sql)
+        return list(names), list(kinds)
     return None
 
 
