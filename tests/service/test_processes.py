@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from sqlshell.service.engines.process.child import ChildConnection
 from sqlshell.service.engines.process.launching import MEMORY
 from sqlshell.service.engines.process.process import Opening
 from sqlshell.service.engines.process.remote import RemoteConnection, RemoteEngine
+from sqlshell.service.organizations.unused_memory import MORE, Growth, give_back
 from sqlshell.service.results.results import Discard, Spool
 
 LONG = "select count(*) from range(100000000000) t(i) where hash(i) = 1"
@@ -448,6 +450,38 @@ def test_an_orderly_end_writes_the_databases_out(host: Host) -> None:
     assert not log.exists()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, and only glibc returns memory when it is asked")
+def test_the_memory_of_a_large_statement_is_returned(host: Host) -> None:
+    def held() -> int:
+        status = Path("/proc", str(host.pid), "status").read_text()
+        return int(status.partition("RssAnon:")[2].split()[0]) << 10
+
+    connections = [host.engine.connect() for _ in range(3)]
+    before = held()
+    for number, connection in enumerate(connections):
+        # A long statement that fails is kept by DuckDB too, and one in a transaction.
+        connection.run("begin" if number else "select 1", Options(), Discard())
+        result_of(connection, "select " + ",".join(map(str, range(30_000))) + (", x" if number == 2 else ""))
+    assert held() > before + (64 << 20)
+
+    def returned() -> bool:
+        host.engine.process().used = True
+        host.engine.give_back()
+        return held() < before + (32 << 20)
+
+    until(returned)
+
+
+def test_garbage_is_found_when_memory_is_returned() -> None:
+    growth = Growth()
+    cycle: list[Any] = [b"x" * (2 * MORE)]
+    cycle.append(cycle)
+    assert growth.large or sys.platform != "linux"
+    del cycle
+    give_back()
+    assert not growth.large
+
+
 def test_nothing_that_the_event_loop_calls_waits_for_a_process_that_stands_still(host: Host) -> None:
     connection = host.engine.connect()
     connection.run("select 1", Options(), Discard())
@@ -461,6 +495,7 @@ def test_nothing_that_the_event_loop_calls_waits_for_a_process_that_stands_still
         connection.interrupt()
         connection.progress()
         host.engine.rest()
+        host.engine.give_back()
         host.engine.connect().close()
         assert (connection.database, connection.transaction) == ("local", "")
     os.kill(host.pid, signal.SIGCONT)

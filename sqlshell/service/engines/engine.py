@@ -251,6 +251,9 @@ class Engine(Protocol):
         """Write rows that are stored as text to a file in the engine's format. `ends` are the ends of the partitions in
         `source`, `instants` the numbers of the columns that contain instants. Raises Failure."""
 
+    def give_back(self) -> None:
+        """Return memory that statements no longer use to the system, where the engine has its own. Never waits."""
+
     def rest(self) -> None:
         """Release the memory for reading results, because nobody has read any for some time."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,6 @@ from sqlshell.service.bounds import met
 from sqlshell.service.dialect import Own, Reading
 from sqlshell.service.http.body import BadRequest
 from sqlshell.service.organizations.pools import Pool, Size
-from sqlshell.service.organizations.unused_memory import give_back
 from sqlshell.service.statements.ledger import RedactedStatement
 from sqlshell.sql.analysis.lexed import Lexed, lexed
 from sqlshell.sql.script.items import Item, Statement
@@ -47,9 +45,6 @@ PIECE = 16 << 10
 GLANCE = 1 << 10
 """Characters of a submission that are searched for secrets in the event loop, which takes about a millisecond."""
 
-LARGE = 256 << 10
-"""Memory is returned to the system after texts longer than this many characters."""
-
 
 class Texts:
     """Reads long texts in one thread, a piece for each owner in turn, so that they use at most one processor."""
@@ -57,7 +52,6 @@ class Texts:
     def __init__(self, most: int) -> None:
         self._most = most
         self._turns = Pool("texts", Size(1, 1 << 30))
-        self._large = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reading")
 
     async def split(self, text: str, owner: str, left: Callable[[], bool] = bool) -> list[Item]:
@@ -65,7 +59,6 @@ class Texts:
 
         Raises BadRequest if the sender has disconnected or there are too many statements.
         """
-        self._large = self._large or len(text) > LARGE
         scanner = Scanner()
         found: list[Item] = []
         for start in range(0, len(text), PIECE):
@@ -131,12 +124,6 @@ class Texts:
                 return await self.run(owner, partial(_beginning, sql))
         return None
 
-    async def rest(self) -> None:
-        """Return memory to the system if large texts were read since the last call."""
-        if self._large:
-            self._large = False
-            await asyncio.get_running_loop().run_in_executor(self._thread, _give_back)
-
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
@@ -179,12 +166,6 @@ def _beginning(sql: str) -> RedactedStatement:
     from sqlshell.sql.analysis.secrets import redacted
 
     return RedactedStatement(redacted(sql[:HEAD]), (), cut=True)
-
-
-def _give_back() -> None:
-    # An exception and its traceback form a cycle that refers to the text.
-    gc.collect()
-    give_back()
 
 
 def _items(scanner: Scanner, piece: str) -> list[Item]:

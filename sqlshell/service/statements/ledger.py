@@ -206,6 +206,8 @@ class Ledger:
         self._running: dict[str, Record] = {}
         self._recent: OrderedDict[str, Record] = OrderedDict()
         self._recent_size = 0
+        self.finished = 0
+        """How many records have been finished."""
         self._loads: dict[str, StatementLoad] = {}
         self._late: deque[tuple[str, Sequence[Any]]] = deque(maxlen=LATE)
         """Pending writes: the SQL and its values."""
@@ -237,6 +239,7 @@ class Ledger:
     def finish(self, *endings: tuple[Record, str, str]) -> None:
         """Finish records with a sqlState and message. All are written in one transaction before their states change."""
         finished = time.time()
+        self.finished += len(endings)
         updates, inserts = [], []
         endings = tuple((record, state, _cut(message)) for record, state, message in endings)
         for record, state, message in endings:

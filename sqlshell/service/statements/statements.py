@@ -38,6 +38,7 @@ from sqlshell.service.objects.catalog import Caller
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
+from sqlshell.service.organizations.unused_memory import Growth, give_back, in_thread
 from sqlshell.service.results.made_rows import table
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.batch_runner import BatchRunner, fault
@@ -592,13 +593,19 @@ class Statements:
 
     async def _tick(self) -> None:
         sweep = time.monotonic() + SWEEP_SECONDS
+        growth, finished, last = Growth(), 0, 0
         while True:
             await asyncio.sleep(TICK_SECONDS)
             self._end_long()
             if time.monotonic() < sweep:
                 continue
             sweep = time.monotonic() + SWEEP_SECONDS
-            await self.texts.rest()
+            for organization in self.organizations.opened():
+                organization.engine.give_back()
+            # The responses to the last statements may have held memory until now.
+            if self.ledger.finished != last and growth.large:
+                in_thread(give_back)
+            finished, last = self.ledger.finished, finished
             self._sessions.expire()
             await self.endings.end_dropped()
             for _ in iter(self.endings.sweep, False):

@@ -61,6 +61,9 @@ OBJECT_VERBS = {"create", "drop", "alter"}
 ENDS = {"commit", "end", "rollback", "abort"}
 """First words of statements that end a transaction."""
 
+LARGE = 64 << 10
+"""Characters of a statement that takes much memory after DuckDB has parsed it."""
+
 QUICK = 3
 """Consecutive short statements whose progress is not reported."""
 
@@ -102,6 +105,10 @@ class DuckdbConnection:
                 return self._ran(sql, options, growing, trusted=trusted)
         finally:
             growing.close()
+            if len(sql) > LARGE:
+                # DuckDB keeps the last statement of a connection, in the transaction or out of it, until the next one.
+                with contextlib.suppress(duckdb.Error, RuntimeError):
+                    self._connection.execute("")
 
     def _ran(self, sql: str, options: Options, sink: CountingSink, *, trusted: bool) -> Outcome:
         self._ends = False

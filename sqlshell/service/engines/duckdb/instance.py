@@ -150,6 +150,9 @@ class DuckdbEngine:
         except duckdb.Error as error:
             raise failure(error) from error
 
+    def give_back(self) -> None:
+        """Do nothing, because the service returns the memory of its own process."""
+
     def rest(self) -> None:
         self._results.rest()
 

@@ -40,6 +40,7 @@ from sqlshell.service.engines.process.frames import (
     Close,
     Error,
     Frames,
+    GiveBack,
     Interrupt,
     Leave,
     Memory,
@@ -59,7 +60,7 @@ from sqlshell.service.engines.process.frames import (
 )
 from sqlshell.service.engines.process.memory import USED_UP, short_of_memory, used_up
 from sqlshell.service.engines.sandbox import sandbox
-from sqlshell.service.organizations.unused_memory import give_back
+from sqlshell.service.organizations.unused_memory import Growth, give_back
 from sqlshell.service.results.results import Discard, Spool
 
 CLOSING_SECONDS: Final = 5.0
@@ -167,6 +168,7 @@ class Host:
         threading.Thread(target=self._relieve, daemon=True).start()
         self._channels: queue.SimpleQueue[socket.socket] = queue.SimpleQueue()
         self._threads = self._serving = 0
+        self._growth = Growth()
         self._counting = threading.Lock()
         for _ in range(THREADS):
             self._add_thread()
@@ -201,6 +203,8 @@ class Host:
                 self.engine.leave(order.number)
             case Rest():
                 self._closing.put(self._rest)
+            case GiveBack() if self._growth.large:
+                self._closing.put(give_back)
 
     def close(self) -> None:
         """Stop running statements and close the databases, which writes them to disk."""

@@ -74,6 +74,10 @@ class Rest(Message, frozen=True):
     """Nobody is reading results; release the memory for it."""
 
 
+class GiveBack(Message, frozen=True):
+    """Statements have run; return the memory that they no longer use to the system."""
+
+
 class Leave(Message, frozen=True):
     """The rows of a stream that a call evaluates are not needed any more."""
 
@@ -84,7 +88,7 @@ class Stop(Message, frozen=True):
     """Shut down."""
 
 
-Order = Open | Channel | Interrupt | Close | Ask | Rest | Leave | Stop
+Order = Open | Channel | Interrupt | Close | Ask | Rest | GiveBack | Leave | Stop
 
 
 class Opened(Message, frozen=True):

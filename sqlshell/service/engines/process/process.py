@@ -84,6 +84,8 @@ class Process:
         self.first_database = self.protections = ""
         self.broken: dict[str, str] = {}
         self.progress: dict[int, float | None] = {}
+        self.used = False
+        """Whether a call has ended since this was last set to False."""
         self._opening = opening
         self._why = ""
         self._broken = ""

@@ -27,6 +27,7 @@ from sqlshell.service.engines.process.frames import (
     Ask,
     Call,
     Close,
+    GiveBack,
     Interrupt,
     Leave,
     Rest,
@@ -129,6 +130,12 @@ class RemoteEngine:
         self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
     ) -> None:
         self._ask("convert", None, source, ends, columns, instants, target)
+
+    def give_back(self) -> None:
+        process = self._process
+        if process is not None and process.used:
+            process.used = False
+            process.order(GiveBack())
 
     def rest(self) -> None:
         if self._process is not None:
@@ -498,6 +505,8 @@ def _channel(process: Process) -> Any:
     except msgspec.MsgspecError as error:
         process.kill(f"the engine's process could not be understood: {error}")
         raise ProcessEnded(begun=True) from None
+    finally:
+        process.used = True
 
 
 def _called(process: Process, call: Call, kind: Any, take: Callable[[Answer], None] = lambda answer: None) -> Any:
