@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -30,6 +31,9 @@ FRAMING = 64 << 10
 
 PIECES, PIECE = 4096, 16
 """The first PIECES chunks of a body may have any size; if there are more, the average must be PIECE bytes."""
+
+STEP = 4 << 10
+"""Bytes that are parsed before it is another client's turn, where they may be many small requests or chunks."""
 
 SPARSE = "the chunks of the body are too small"
 
@@ -84,19 +88,29 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         connection = self._connection
         client = connection.token or f"{STRANGERS} {connection.address}"
-        if not self._connections.arrivals.parse(client, len(data), partial(self._parse_later, data)):
+        if not self._connections.arrivals.parse(client, len(data), partial(self._step, iter(self._steps(data)))):
             self._unset_keepalive_if_required()
             lingering.hold()
 
-    def _parse_later(self, data: bytes) -> None:
-        """Parse data when it is this client's turn."""
-        if self.parser is None:
-            # The connection was lost meanwhile.
-            return
+    def _steps(self, data: bytes) -> Iterator[bool]:
+        """Parse data in steps, in as many turns of this client as it takes; yields whether there is another step."""
+        start = 0
+        # Without a parser the connection was lost meanwhile.
+        while start < len(data) and self.parser is not None:
+            whole = self._deaf or (self._in_body and not self._chunked)
+            end = len(data) if whole else start + STEP
+            self._parse(data[start:end] if start or end < len(data) else data)
+            start = end
+            if start < len(data):
+                yield True
+
+    def _step(self, steps: Iterator[bool]) -> bool:
+        if next(steps, False):
+            return True
         lingering = cast(LingeringTransport, self.transport)
-        if lingering.held:
+        if lingering.held and self.parser is not None:
             lingering.release(reading=not self.flow.read_paused)
-        self._parse(data)
+        return False
 
     def _parse(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
@@ -114,8 +128,7 @@ class BoundedProtocol(HttpToolsProtocol):
         except httptools.HttpParserUpgrade:
             if self._should_upgrade():
                 self.handle_websocket_upgrade()
-            else:
-                self._deaf = True
+            self._deaf = True
             return
         except httptools.HttpParserError:
             self._refuse(*(self._refusal or (400, "the request is not valid HTTP/1.1")))

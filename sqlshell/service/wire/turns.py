@@ -14,7 +14,7 @@ STRANGERS = "strangers"
 """Takes the place of the organization when requests without a token wait for their turn: one in each iteration."""
 
 SLICE_SECONDS = 0.001
-"""How long the data of one client is parsed in one iteration of the event loop; longer only for a single piece."""
+"""How long the data of one client is parsed in one iteration of the event loop; longer only for a single step."""
 
 UNPARSED = 32 << 20
 """Bytes that may wait to be parsed. Beyond that data is parsed as it arrives, so that the memory is limited."""
@@ -82,26 +82,33 @@ class Arrivals:
 
     def __init__(self) -> None:
         self._used: dict[str, float] = {}
-        self._waiting: dict[str, deque[tuple[int, Callable[[], None]]]] = {}
+        self._waiting: dict[str, deque[tuple[int, Callable[[], object]]]] = {}
         self._size = 0
         self._planned = False
 
-    def parse(self, client: str, size: int, work: Callable[[], None]) -> bool:
-        """Do `work`, which parses `size` bytes, now or in a later iteration; returns whether it is done."""
+    def parse(self, client: str, size: int, work: Callable[[], object]) -> bool:
+        """Do `work`, which parses `size` bytes, now or in a later iteration; returns whether it is done.
+
+        `work` takes one step, and returns something true if there is another one.
+        """
         if (client in self._waiting or self._used.get(client, 0.0) >= SLICE_SECONDS) and self._size + size <= UNPARSED:
             self._waiting.setdefault(client, deque()).append((size, work))
             self._size += size
             return False
-        self._work(client, work)
+        while self._work(client, work):
+            if self._used[client] >= SLICE_SECONDS and self._size + size <= UNPARSED:
+                self._waiting.setdefault(client, deque()).appendleft((size, work))
+                self._size += size
+                return False
         return True
 
-    def _work(self, client: str, work: Callable[[], None]) -> None:
+    def _work(self, client: str, work: Callable[[], object]) -> object:
         if not self._planned:
             self._planned = True
             asyncio.get_running_loop().call_soon(self._next)
         began = time.perf_counter()
         try:
-            work()
+            return work()
         finally:
             self._used[client] = self._used.get(client, 0.0) + time.perf_counter() - began
 
@@ -113,6 +120,8 @@ class Arrivals:
             while waiting and self._used.get(client, 0.0) < SLICE_SECONDS:
                 size, work = waiting.popleft()
                 self._size -= size
-                self._work(client, work)
+                if self._work(client, work):
+                    waiting.appendleft((size, work))
+                    self._size += size
             if not waiting:
                 del self._waiting[client]
