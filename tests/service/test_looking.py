@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import Limits
+from sqlshell.service.engines.engine import CatalogQuery, Limits
 from sqlshell.service.objects.catalog import ORGANIZATION_ID, TIDIED, Catalog
 from sqlshell.service.storage import Storage
 from tests.conftest import Served, serve, stop
@@ -324,7 +324,7 @@ def test_a_database_of_before_keeps_its_schemas(tmp_path: Path) -> None:
     duckdb.connect(str(tmp_path / "old.data")).close()
     with contextlib.closing(DuckdbEngine(temporary=tmp_path / "temporary")) as engine:
         engine.lock(tmp_path, {name: tmp_path / f"{name}.data" for name in ("old", "new")}, Limits(threads=1))
-        schemas = engine.read_listing(engine.listing("schemas", "", "", (), ()))
+        schemas = engine.read_listing(engine.listing(CatalogQuery("schemas")))
     assert schemas == [("main", "new"), ("public", "new"), ("main", "old")]
 
 

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Protocol
 
 from sqlshell.client.http.transport import Response
-from sqlshell.client.statements.client import Observer, Submission, UnreadOutcome, mark_uncertain
+from sqlshell.client.statements.client import BatchSubmission, Observer, Submission, UnreadOutcome, mark_uncertain
 from sqlshell.client.statements.protocol import Done, Fail, Poll, poll_wait, read_batch
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionBroken, ShellError
@@ -64,13 +64,7 @@ class Sender(Protocol):
     async def terminate(self, query_id: str, context: SessionContext) -> None: ...
 
     async def submit_batch(
-        self,
-        statements: Sequence[str],
-        context: SessionContext,
-        stop: bool,
-        read: Callable[[Response], bool],
-        *,
-        idempotent: bool,
+        self, batch: BatchSubmission, context: SessionContext, read: Callable[[Response], bool]
     ) -> bool: ...
 
     async def look_up_batch(
@@ -234,7 +228,7 @@ class BatchRunner:
         left = self._next_ones()
         if len(left) < 2 or not ran or not self._client.supports_batches:
             raise _SendSeparately
-        idempotent = all(item.reads_only for item in left)
+        batch = BatchSubmission([item.text for item in left], self._stop, all(item.reads_only for item in left))
 
         def read(answer: Response) -> bool:
             if answer.status in REFUSED:
@@ -242,17 +236,15 @@ class BatchRunner:
             self._count, self._listed = len(left), 0
             error = self._take(answer)
             if error is not None:
-                if not idempotent and (answer.status in {200, 202} or self._client.uncertain(answer.status)):
+                if not batch.reads_only and (answer.status in {200, 202} or self._client.uncertain(answer.status)):
                     mark_uncertain(error, len(left) - 1)
                 raise error
             return True
 
         try:
-            taken = await self._client.submit_batch(
-                [item.text for item in left], context, self._stop, read, idempotent=idempotent
-            )
+            taken = await self._client.submit_batch(batch, context, read)
         except ConnectionBroken as error:
-            if not idempotent:
+            if not batch.reads_only:
                 mark_uncertain(error, len(left) - 1)
             raise
         if not taken:

@@ -57,6 +57,14 @@ class Submission(Struct, frozen=True):
         return self.sql + self.ending
 
 
+class BatchSubmission(Struct, frozen=True):
+    """Statements to submit together. `stop` says that a failure ends the batch, `reads_only` is as in Submission."""
+
+    texts: Sequence[str]
+    stop: bool
+    reads_only: bool
+
+
 class StreamLimits(Struct, frozen=True):
     """When an unbounded result ends: after `max_rows` rows or `seconds` (None: never); `reconnect` allows gaps."""
 

@@ -17,7 +17,14 @@ from sqlshell.client.http.transport import Response, Transport
 from sqlshell.client.http.upload import Attachment, Upload
 from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.results.partition_fetcher import statement_path
-from sqlshell.client.statements.client import Observer, StatementBatch, Submission, mark_uncertain, terminate_query
+from sqlshell.client.statements.client import (
+    BatchSubmission,
+    Observer,
+    StatementBatch,
+    Submission,
+    mark_uncertain,
+    terminate_query,
+)
 from sqlshell.client.statements.protocol import (
     Done,
     Fail,
@@ -150,18 +157,17 @@ class StatementsClient(Struct):
         return BatchRunner(self, submission, stop=stop, apart=not self.transport.inside)
 
     async def submit_batch(
-        self,
-        statements: Sequence[str],
-        context: SessionContext,
-        stop: bool,
-        read: Callable[[Response], bool],
-        *,
-        idempotent: bool,
+        self, batch: BatchSubmission, context: SessionContext, read: Callable[[Response], bool]
     ) -> bool:
         """Submit statements together and return what `read` makes of the response. Raises as run()."""
-        content = _encoded(context.batch(statements, stop=stop))
+        content = _encoded(context.batch(batch.texts, stop=batch.stop))
         return await self.transport.call(
-            "POST", "/v2/statements", read, content=content, content_type="application/json", idempotent=idempotent
+            "POST",
+            "/v2/statements",
+            read,
+            content=content,
+            content_type="application/json",
+            idempotent=batch.reads_only,
         )
 
     async def look_up_batch(

@@ -101,6 +101,20 @@ class Listing(Struct, frozen=True):
     rows: list[list[str]]
 
 
+class CatalogQuery(Struct, frozen=True):
+    """Databases, schemas, relations or functions (`kind`), except those in `hidden` databases.
+
+    "" is every database and every schema, and every relation for `name`. `streams` are the relations that are streams.
+    """
+
+    kind: str
+    database: str = ""
+    schema: str = ""
+    name: str = ""
+    streams: Collection[Relation] = ()
+    hidden: Collection[str] = ()
+
+
 class Options(Struct, frozen=True):
     """How a statement is run: IANA time zone, maximum rows and bytes of a partition, maximum rows of a SELECT (None: no
     limit), maximum columns of a result, rights.
@@ -149,6 +163,13 @@ class Plan(Struct, frozen=True):
     tree: str
 
 
+Runs = Sequence[tuple[str, BatchSink]]
+"""Statements that run one after another, each with the sink of its rows."""
+
+Ended = Callable[[int, Outcome | Exception, float], None]
+"""Takes the result of one of several statements: its number, its outcome or exception, and the seconds that it took."""
+
+
 class Connection(Protocol):
     """One session of the engine. All methods except interrupt() and progress() are called from one thread at a time."""
 
@@ -175,16 +196,10 @@ class Connection(Protocol):
         Raises Failure.
         """
 
-    def several(
-        self,
-        runs: Sequence[tuple[str, BatchSink]],
-        options: Options,
-        ended: Callable[[int, Outcome | Exception, float], None],
-    ) -> None:
-        """Run statements one after another, and finish the sink of each.
+    def several(self, runs: Runs, options: Options, ended: Ended) -> None:
+        """Run statements one after another, and finish the sink of each. `ended` is called after each.
 
-        `ended` is called with the result of each: its number in `runs`, the outcome or the exception of run(), and the
-        seconds. It ends early after a failure, after a large result, and after TOGETHER_SECONDS.
+        It ends early after a failure, after a large result, and after TOGETHER_SECONDS.
         """
 
     def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: Options) -> Outcome:
@@ -270,17 +285,8 @@ class Engine(Protocol):
         """Create views of files as relations of the database `store`, for an engine that may read any file. Raises
         Failure."""
 
-    def listing(
-        self,
-        what: str,
-        database: str,
-        schema: str,
-        streams: Collection[Relation],
-        hidden: Collection[str],
-        name: str = "",
-    ) -> str:
-        """SQL that lists databases, schemas, relations or functions, except in `hidden` databases; `name` selects one
-        relation."""
+    def listing(self, query: CatalogQuery) -> str:
+        """SQL that lists objects."""
 
     def identity(self, relation: Relation) -> int | None:
         """An ID that distinguishes a table from others of the same name while the engine is open; None for no table."""

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from sqlshell.service.dialect import bare, names_of
 from sqlshell.service.dialect.names import DOTTED, HEAD
-from sqlshell.service.engines.engine import Failure, Rights
+from sqlshell.service.engines.engine import CatalogQuery, Failure, Rights
 from sqlshell.service.objects.catalog import ROLES, Object, owning_role
 from sqlshell.service.objects.objects import pool_detail
 from sqlshell.service.organizations.organizations import Organization
@@ -88,7 +88,7 @@ def databases(here: Scope) -> list[Facts]:
     organization = here.organization
     known = {item.name: item for item in organization.catalog.objects(organization.id, "database")}
     engine = organization.engine
-    there = engine.read_listing(engine.listing("databases", "", "", (), set(organization.store_names)))
+    there = engine.read_listing(engine.listing(CatalogQuery("databases", hidden=set(organization.store_names))))
     lost = {name: reason for (kind, name), reason in organization.broken.items() if kind == "database"}
     return [
         _owned(organization, known.get(name))
@@ -106,9 +106,9 @@ def databases(here: Scope) -> list[Facts]:
 def schemas(here: Scope, database: str = "") -> list[Facts]:
     """The schemas of a database, or of all databases."""
     organization = here.organization
-    engine = organization.engine
+    engine, hidden = organization.engine, set(organization.store_names)
     noted = _noted(organization)
-    listed = engine.read_listing(engine.listing("schemas", database, "", (), set(organization.store_names)))
+    listed = engine.read_listing(engine.listing(CatalogQuery("schemas", database, hidden=hidden)))
     places = {here.database: here.schema}
     return [
         noted(row[1], row[0])
@@ -133,7 +133,7 @@ def relations(
     streams = {tuple(json.loads(item.name)): item for item in organization.catalog.objects(organization.id, "stream")}
     found: list[Facts] = []
     for named, within, kind, place, key, comment in engine.read_listing(
-        engine.listing("relations", database, schema, set(streams), hidden, name)
+        engine.listing(CatalogQuery("relations", database, schema, name, set(streams), hidden))
     ):
         stream = streams.get((place, within, named))
         detail = stream.detail if stream else {}
@@ -250,7 +250,7 @@ def functions(here: Scope) -> list[Facts]:
             "uris": [],
             "properties": "{}",
         }
-        for row in engine.read_listing(engine.listing("functions", "", "", (), hidden))
+        for row in engine.read_listing(engine.listing(CatalogQuery("functions", hidden=hidden)))
     ]
     recorded: list[Facts] = [
         _object(organization, item)

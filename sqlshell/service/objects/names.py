@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlshell.service.engines.duckdb.contents import RESERVED
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.engines.engine import CatalogQuery, Failure
 from sqlshell.service.objects.catalog import DUPLICATES, duplicate
 from sqlshell.service.organizations.organizations import Organization
 
@@ -33,7 +33,7 @@ def naming(organization: Organization, kind: str, name: str) -> Iterator[None]:
         known = [
             (item, found.name) for item in ("database", "store") for found in catalog.objects(organization.id, item)
         ]
-        known += [("database", row[0]) for row in engine.read_listing(engine.listing("databases", "", "", (), ()))]
+        known += [("database", row[0]) for row in engine.read_listing(engine.listing(CatalogQuery("databases")))]
         for item, found in known:
             if found.lower() == low:
                 if item == kind:

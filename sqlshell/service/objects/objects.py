@@ -11,7 +11,7 @@ from sqlshell.service.bounds import Bounds, met
 from sqlshell.service.dialect import Create, Drop, Names, StartPool, Use
 from sqlshell.service.dialect.names import WRITES, targets
 from sqlshell.service.engines.duckdb.contents import HIDDEN
-from sqlshell.service.engines.engine import Engine, Failure, Options, Outcome, Relation, Rights
+from sqlshell.service.engines.engine import CatalogQuery, Engine, Failure, Options, Outcome, Relation, Rights
 from sqlshell.service.http.body import Attachment
 from sqlshell.service.objects import functions, resources, stream_definitions
 from sqlshell.service.objects.catalog import ROLES, duplicate, least_role, missing
@@ -312,7 +312,7 @@ def check_visible(database: str, organization: Organization) -> None:
 def absent(organization: Organization, kind: str, relation: Relation) -> Failure:
     """The Failure for a missing relation: the database, its schema, or the relation does not exist."""
     database, schema, name = relation
-    listed = organization.engine.read_listing(organization.engine.listing("schemas", "", "", (), ()))
+    listed = organization.engine.read_listing(organization.engine.listing(CatalogQuery("schemas")))
     there = [row[0].lower() for row in listed if row[1].lower() == database.lower()]
     if not there:
         return missing("database", database)
@@ -330,14 +330,14 @@ def blamed(organization: Organization, sql: str, failure: Failure) -> Failure:
     named = {names[0].lower() for names in targets(sql, _MAKES) if len(names) == 3}
     if len(failure.missing) == 1 and name not in named:
         return failure
-    listed = organization.engine.read_listing(organization.engine.listing("databases", "", "", (), ()))
+    listed = organization.engine.read_listing(organization.engine.listing(CatalogQuery("databases")))
     there = {row[0].lower() for row in listed}
     return failure if name in there else Failure(sqlstate.NO_DATABASE, failure.message)
 
 
 def databases(organization: Organization) -> list[tuple[str, ...]]:
     engine: Engine = organization.engine
-    return engine.read_listing(engine.listing("databases", "", "", (), set(organization.store_names)))
+    return engine.read_listing(engine.listing(CatalogQuery("databases", hidden=set(organization.store_names))))
 
 
 def pool_detail(size: Size) -> dict[str, object]:
@@ -382,7 +382,7 @@ def relation_kind(names: Names, session: Session) -> tuple[Relation, str]:
         said = f"{relation[0]!r} is a store; use UPDATE ENTITY or DROP ENTITY to change its entities"
         raise Failure(sqlstate.UNSUPPORTED, said)
     engine, streams = session.organization.engine, session.organization.streams.known
-    listed = engine.read_listing(engine.listing("relations", relation[0], relation[1], streams, ()))
+    listed = engine.read_listing(engine.listing(CatalogQuery("relations", relation[0], relation[1], streams=streams)))
     kinds = {row[0]: row[2] for row in listed}
     # Names are case-insensitive in the engine.
     named = next((name for name in kinds if name.lower() == relation[2].lower()), "")

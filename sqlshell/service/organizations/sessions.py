@@ -13,7 +13,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.bounds import Bounds, met
 from sqlshell.service.engines.duckdb.contents import HIDDEN
-from sqlshell.service.engines.engine import Connection, Failure, Rights
+from sqlshell.service.engines.engine import CatalogQuery, Connection, Failure, Rights
 from sqlshell.service.http.body import BadRequest
 from sqlshell.service.objects.catalog import ROLES, Caller, missing
 from sqlshell.service.organizations.organizations import Organization, Organizations
@@ -284,7 +284,7 @@ class Sessions:
         if not placed:
             return
         hidden = set(organization.store_names)
-        known = organization.engine.read_listing(organization.engine.listing("schemas", "", "", (), hidden))
+        known = organization.engine.read_listing(organization.engine.listing(CatalogQuery("schemas", hidden=hidden)))
         there = {(row[1], row[0]) for row in known}
         for item in placed:
             place = item.connection.database, item.connection.schema

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import uuid
 from bisect import bisect_left
 from collections import OrderedDict
@@ -13,7 +12,7 @@ from functools import partial
 from typing import BinaryIO
 
 from sqlshell.service.organizations.organizations import Organizations
-from sqlshell.service.organizations.unused_memory import give_back, in_thread
+from sqlshell.service.organizations.unused_memory import IdleTimer, give_back, in_thread
 from sqlshell.service.results.results import PARTITION_BYTES, Layout, opened
 from sqlshell.service.results.time_zones import in_zone
 from sqlshell.service.statements.ledger import Record
@@ -85,7 +84,7 @@ class Pages:
         self._unread = unread
         self._stretches: OrderedDict[tuple[str, int], asyncio.Future[list[bytes]]] = OrderedDict()
         self._sizes: dict[tuple[str, int], int] = {}
-        self._resting: asyncio.TimerHandle | None = None
+        self._idle = IdleTimer(REST_SECONDS, self._rest)
 
     async def rows(self, record: Record, number: int, timezone: str, left: Callable[[], bool]) -> Rows:
         """The rows of a partition; close() them.
@@ -100,7 +99,7 @@ class Pages:
         rows = None
         try:
             if filed:
-                self._rest_later()
+                self._idle.restart()
                 file, size = await asyncio.to_thread(record.spool.open, number)
                 rows = Rows(size, file=file)
             else:
@@ -169,7 +168,7 @@ class Pages:
         layout = record.spool.layout
         if layout.form == "record":
             return await self._zoned(record, record.spool.partition(number), timezone)
-        self._rest_later()
+        self._idle.restart()
         try:
             if layout.form == "text":
                 rows = await asyncio.to_thread(record.spool.partition, number)
@@ -178,7 +177,7 @@ class Pages:
             return await self._zoned(record, rows, timezone)
         finally:
             # Reading may have taken longer than REST_SECONDS.
-            self._rest_later()
+            self._idle.restart()
 
     @staticmethod
     async def _zoned(record: Record, rows: bytes, timezone: str) -> bytes:
@@ -230,7 +229,7 @@ class Pages:
         )
         self._sizes[record.statement_id, first] = sum(map(len, partitions))
         # Nobody may ask for what was rendered ahead.
-        self._rest_later()
+        self._idle.restart()
         while sum(self._sizes.values()) > KEPT_BYTES and len(self._sizes) > 1:
             oldest = next((key for key in self._stretches if key in self._sizes), None)
             if oldest is None:
@@ -239,16 +238,8 @@ class Pages:
             del self._sizes[oldest]
         return partitions
 
-    def _rest_later(self) -> None:
-        if self._resting is not None:
-            self._resting.cancel()
-        # Python closes what is left of a coroutine after the end of its loop.
-        with contextlib.suppress(RuntimeError):
-            self._resting = asyncio.get_running_loop().call_later(REST_SECONDS, self._rest)
-
     def _rest(self) -> None:
         """Release the memory for readers."""
-        self._resting = None
         for key in list(self._sizes):
             self._stretches.pop(key, None)
             del self._sizes[key]

@@ -19,7 +19,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.dialect import READS, WRITES, targets, written
 from sqlshell.service.engines.converter.conversion import stamp
 from sqlshell.service.engines.duckdb.datafiles import ENDINGS
-from sqlshell.service.engines.engine import Connection, Failure
+from sqlshell.service.engines.engine import CatalogQuery, Connection, Failure
 from sqlshell.service.engines.sandbox.beneath import folder_of
 from sqlshell.service.objects.catalog import missing
 from sqlshell.service.organizations.organizations import NOT_GRANTED, Organization, Organizations
@@ -329,7 +329,7 @@ def _unmount(organization: Organization, store: str) -> None:
         organization.copies.drop(store)
     elif any(
         row[0] == store
-        for row in organization.engine.read_listing(organization.engine.listing("databases", "", "", (), ()))
+        for row in organization.engine.read_listing(organization.engine.listing(CatalogQuery("databases")))
     ):
         organization.engine.detach(store)
 

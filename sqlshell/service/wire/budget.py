@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 
-from sqlshell.service.organizations.unused_memory import give_back, in_thread
+from sqlshell.service.organizations.unused_memory import IdleTimer, give_back, in_thread
 
 SHARE = 4
 """Each holder may use at most 1/SHARE of a budget."""
@@ -34,7 +34,7 @@ class Budget:
         self._all = 0
         self._held: dict[str, int] = {}
         self._waiting: OrderedDict[asyncio.Future[None], tuple[str, int]] = OrderedDict()
-        self._resting: asyncio.TimerHandle | None = None
+        self._idle = IdleTimer(REST_SECONDS, lambda: in_thread(give_back))
 
     def take(self, holder: str, size: int) -> bool:
         """Reserve bytes until give(); returns whether there is room."""
@@ -63,7 +63,7 @@ class Budget:
             else:
                 behind.add(who)
         if not self._all:
-            self._rest_later()
+            self._idle.restart()
 
     @contextlib.asynccontextmanager
     async def hold(self, holder: str, size: int) -> AsyncIterator[None]:
@@ -95,17 +95,6 @@ class Budget:
             raise
         finally:
             self._waiting.pop(waiting, None)
-
-    def _rest_later(self) -> None:
-        if self._resting is not None:
-            self._resting.cancel()
-        # Python closes what is left of a coroutine after the end of its loop.
-        with contextlib.suppress(RuntimeError):
-            self._resting = asyncio.get_running_loop().call_later(REST_SECONDS, self._rest)
-
-    def _rest(self) -> None:
-        self._resting = None
-        in_thread(give_back)
 
 
 class Lease:

@@ -12,57 +12,6 @@ from msgspec import Struct, field
 
 from sqlshell.sql.analysis.tokens import Token
 
-ENDS_ALIAS: Final = frozenset(
-    [
-        "WHERE",
-        "GROUP",
-        "HAVING",
-        "ORDER",
-        "LIMIT",
-        "OFFSET",
-        "WINDOW",
-        "QUALIFY",
-        "SAMPLE",
-        "TABLESAMPLE",
-        "UNION",
-        "INTERSECT",
-        "EXCEPT",
-        "ON",
-        "USING",
-        "JOIN",
-        "LEFT",
-        "RIGHT",
-        "FULL",
-        "INNER",
-        "OUTER",
-        "CROSS",
-        "NATURAL",
-        "ASOF",
-        "POSITIONAL",
-        "SEMI",
-        "ANTI",
-        "SET",
-        "VALUES",
-        "SELECT",
-        "FROM",
-        "RETURNING",
-        "DEFAULT",
-        "WITH",
-        "LATERAL",
-        "AND",
-        "OR",
-        "FETCH",
-        "FOR",
-        "EMIT",
-        "PIVOT",
-        "UNPIVOT",
-        "WHEN",
-        "THEN",
-        "AS",
-    ]
-)
-"""Words after a relation that are not an alias."""
-
 _SETS: Final = frozenset({"UNION", "INTERSECT", "EXCEPT"})
 _CLAUSES: Final = frozenset(
     [
@@ -83,6 +32,43 @@ _CLAUSES: Final = frozenset(
         "EMIT",
     ]
 )
+
+ENDS_ALIAS: Final = (
+    _CLAUSES
+    | _SETS
+    | frozenset(
+        [
+            "SAMPLE",
+            "TABLESAMPLE",
+            "JOIN",
+            "LEFT",
+            "RIGHT",
+            "FULL",
+            "INNER",
+            "OUTER",
+            "CROSS",
+            "NATURAL",
+            "ASOF",
+            "POSITIONAL",
+            "SEMI",
+            "ANTI",
+            "FROM",
+            "DEFAULT",
+            "WITH",
+            "LATERAL",
+            "AND",
+            "OR",
+            "FETCH",
+            "FOR",
+            "PIVOT",
+            "UNPIVOT",
+            "WHEN",
+            "THEN",
+            "AS",
+        ]
+    )
+)
+"""Words after a relation that are not an alias."""
 
 
 class Group(Struct):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from sqlshell.service.engines.duckdb.translation.statement import Translation, t
 from sqlshell.service.engines.engine import (
     ENDED_EARLY,
     TOGETHER_SECONDS,
-    BatchSink,
+    Ended,
     Failure,
     Feed,
     Options,
@@ -43,6 +43,7 @@ from sqlshell.service.engines.engine import (
     Plan,
     Relation,
     Rights,
+    Runs,
     Sink,
 )
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
@@ -161,12 +162,7 @@ class DuckdbConnection:
 
         return translated(sql, self._judge.has_function, mismatch)
 
-    def several(
-        self,
-        runs: Sequence[tuple[str, BatchSink]],
-        options: Options,
-        ended: Callable[[int, Outcome | Exception, float], None],
-    ) -> None:
+    def several(self, runs: Runs, options: Options, ended: Ended) -> None:
         began = time.perf_counter()
         try:
             for number, (sql, sink) in enumerate(runs):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import string
-from collections.abc import Collection
 
-from sqlshell.service.engines.engine import Listing, Relation
+from sqlshell.service.engines.engine import CatalogQuery, Listing, Relation
 from sqlshell.sql.identifiers import always_quoted, literal
 
 SYSTEM = "deltastream"
@@ -22,18 +21,14 @@ RESERVED = HIDDEN | {"memory", "main", "pg_catalog", "information_schema"}
 """Names that users' databases cannot have, in any case, because the engine uses them."""
 
 
-def listing(
-    what: str, database: str, schema: str, streams: Collection[Relation], hidden: Collection[str], name: str = ""
-) -> str:
-    """SQL for databases, schemas, relations, and user-defined functions; of all databases and schemas if `database` and
-    `schema` are "", and of all relations if `name` is "" too.
-    """
-    unseen = ", ".join(literal(name) for name in sorted(hidden))
+def listing(query: CatalogQuery) -> str:
+    """SQL for databases, schemas, relations, and user-defined functions, except in internal databases."""
+    unseen = ", ".join(literal(name) for name in sorted({*HIDDEN, *query.hidden}))
 
     def within(column: str) -> str:
-        return same(column, database) if database else f"{column} NOT IN ({unseen})"
+        return same(column, query.database) if query.database else f"{column} NOT IN ({unseen})"
 
-    match what:
+    match query.kind:
         case "databases":
             return (
                 "SELECT DISTINCT catalog_name AS name FROM information_schema.schemata "
@@ -46,9 +41,10 @@ def listing(
                 "ORDER BY 2, 1"
             )
         case "relations":
-            known = ", ".join(literal(".".join(name)) for name in sorted(streams)) or "''"
-            inside = f" AND {same('schema_name', schema)}" if schema else ""
+            known = ", ".join(literal(".".join(name)) for name in sorted(query.streams)) or "''"
+            inside = f" AND {same('schema_name', query.schema)}" if query.schema else ""
             place = f"WHERE NOT internal AND NOT temporary AND {within('database_name')}{inside}"
+            name = query.name
             table, view = (f" AND {same(f'{kind}_name', name)}" if name else "" for kind in ("table", "view"))
             return (
                 "SELECT table_name AS name, schema_name AS schema, CASE WHEN database_name || '.' || schema_name "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import duckdb
@@ -16,7 +16,7 @@ from sqlshell.runtime.scratch import scratch
 from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.configuration import SESSION_SETTINGS
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
-from sqlshell.service.engines.duckdb.contents import FIRST_SCHEMA, HIDDEN, SYSTEM, columns, inline, listing
+from sqlshell.service.engines.duckdb.contents import FIRST_SCHEMA, SYSTEM, columns, inline, listing
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.feeds import evaluated
@@ -24,7 +24,7 @@ from sqlshell.service.engines.duckdb.results.converted import convert
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.filed import Reader
 from sqlshell.service.engines.duckdb.rights.walk import EngineState
-from sqlshell.service.engines.engine import Failure, Feed, Limits, Listing, Relation
+from sqlshell.service.engines.engine import CatalogQuery, Failure, Feed, Limits, Listing, Relation
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
 
@@ -186,16 +186,8 @@ class DuckdbEngine:
                     self._execute(f"CREATE OR REPLACE VIEW {target} AS FROM {reader(name, path, lines=True)}")
                     self._viewed[store, name] = stamp
 
-    def listing(
-        self,
-        what: str,
-        database: str,
-        schema: str,
-        streams: Collection[Relation],
-        hidden: Collection[str],
-        name: str = "",
-    ) -> str:
-        return listing(what, database, schema, streams, {*HIDDEN, *hidden}, name)
+    def listing(self, query: CatalogQuery) -> str:
+        return listing(query)
 
     def identity(self, relation: Relation) -> int | None:
         places = zip(("database_name", "schema_name", "table_name"), relation, strict=True)

@@ -21,7 +21,20 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb import contents
-from sqlshell.service.engines.engine import BatchSink, Failure, Feed, Listing, Options, Outcome, Plan, Relation, Sink
+from sqlshell.service.engines.engine import (
+    BatchSink,
+    CatalogQuery,
+    Ended,
+    Failure,
+    Feed,
+    Listing,
+    Options,
+    Outcome,
+    Plan,
+    Relation,
+    Runs,
+    Sink,
+)
 from sqlshell.service.engines.process.frames import (
     Answer,
     Ask,
@@ -156,16 +169,8 @@ class RemoteEngine:
             "internal error: an engine in a process of its own reads copies of entities",
         )
 
-    def listing(
-        self,
-        what: str,
-        database: str,
-        schema: str,
-        streams: Collection[Relation],
-        hidden: Collection[str],
-        name: str = "",
-    ) -> str:
-        return contents.listing(what, database, schema, streams, {*contents.HIDDEN, *hidden}, name)
+    def listing(self, query: CatalogQuery) -> str:
+        return contents.listing(query)
 
     def identity(self, relation: Relation) -> int | None:
         found: int | None = self._ask("identity", int | None, relation)
@@ -264,12 +269,7 @@ class RemoteConnection:
             raise found[0]
         return found[0]
 
-    def several(
-        self,
-        runs: Sequence[tuple[str, BatchSink]],
-        options: Options,
-        ended: Callable[[int, Outcome | Exception, float], None],
-    ) -> None:
+    def several(self, runs: Runs, options: Options, ended: Ended) -> None:
         self._run(runs, options, ended)
 
     def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
@@ -338,14 +338,7 @@ class RemoteConnection:
             self._process.progress.pop(self._number, None)
             self._process.order(Close(self._number))
 
-    def _run(
-        self,
-        runs: Sequence[tuple[str, BatchSink]],
-        options: Options,
-        ended: Callable[[int, Outcome | Exception, float], None],
-        *,
-        trusted: bool = False,
-    ) -> None:
+    def _run(self, runs: Runs, options: Options, ended: Ended, *, trusted: bool = False) -> None:
         files = [str(sink.lend()) if isinstance(sink, Spool) else None for _, sink in runs]
         asked = [sql for sql, _ in runs]
         self._abandoned = False
