@@ -23,8 +23,9 @@ from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.copying import copied
 from sqlshell.service.engines.duckdb.results.returned import kind_of
-from sqlshell.service.engines.duckdb.rights import parts
+from sqlshell.service.engines.duckdb.rights import decomposition
 from sqlshell.service.engines.duckdb.rights.functions import SEQUENCES
+from sqlshell.service.engines.duckdb.rights.insert_shapes import InsertShape, plain_insert
 from sqlshell.service.engines.duckdb.rights.walk import EngineState, Path, StatementEffects, is_constant, refused, walk
 from sqlshell.service.engines.engine import CONTINUOUS, Failure, Options, Rights
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
@@ -228,14 +229,14 @@ class Judge:
             kind = "EXTENSION"
         # DuckDB's whitespace characters count as whitespace.
         text = str(statement.query)
-        if kind == "MULTI" and parts.tokens(text)[0].word == "explain":
+        if kind == "MULTI" and decomposition.tokens(text)[0].word == "explain":
             kind = "EXPLAIN"
         confined = self._known.strict or options.rights < Rights.OBJECTS
         if kind == "EXPLAIN" and confined:
             return self._explained(text, options, in_transaction)
-        if kind == "MULTI" and confined and (once := parts.added(text)):
+        if kind == "MULTI" and confined and (once := decomposition.added(text)):
             return self._added(once, text, statement, options, in_transaction)
-        if kind == "MULTI" and (confined or (options.streams and parts.pivot(text, "") is not None)):
+        if kind == "MULTI" and (confined or (options.streams and decomposition.pivot(text, "") is not None)):
             return self._pivoted(text, options, in_transaction)
         if kind == "SELECT" and self._known.strict and _SHOW_SCHEMAS.fullmatch(text):
             return self._judged(_SCHEMAS, options, in_transaction)
@@ -253,7 +254,7 @@ class Judge:
             changes = StatementEffects(strict=False)
             changes.needs(Rights.DATA if kind in _WRAPPED | {"MERGE_INTO"} else Rights.OBJECTS, _spoken(kind, text))
             _may(changes, options)
-        plain = parts.plain_insert(text) if kind == "INSERT" else None
+        plain = plain_insert(text) if kind == "INSERT" else None
         if plain is not None:
             # Its literals do not matter, and there may be very many.
             self._inserted(plain, options, in_transaction)
@@ -269,7 +270,7 @@ class Judge:
 
     def _check_endless(self, kind: str, sql: str, options: Options, in_transaction: bool) -> None:
         """Refuse a statement without a plan of its own that would read a stream to its end, or change it."""
-        name = parts.copied_database(sql) if kind in _COPYING else None
+        name = decomposition.copied_database(sql) if kind in _COPYING else None
         if name is not None:
             name = name or str(self._connection.execute("SELECT current_database()").fetchall()[0][0])
             copied = [".".join(stream) for stream in options.streams if stream[0].lower() == name.lower()]
@@ -277,7 +278,7 @@ class Judge:
                 raise Failure(sqlstate.UNSUPPORTED, f"{copied[0]} is a stream: {_ENDLESS}")
         elif kind == "PREPARE":
             try:
-                self._judged(parts.prepared(sql), options, in_transaction)
+                self._judged(decomposition.prepared(sql), options, in_transaction)
             except (duckdb.Error, Failure) as error:
                 # DuckDB reports other errors in it: here its parameters have no types.
                 if isinstance(error, Failure) and error.sql_state == sqlstate.UNSUPPORTED:
@@ -285,7 +286,7 @@ class Judge:
         elif read := _read_whole(kind, sql):
             self._judged(read, options, in_transaction)
 
-    def _inserted(self, inserted: parts.InsertShape, options: Options, in_transaction: bool) -> None:
+    def _inserted(self, inserted: InsertShape, options: Options, in_transaction: bool) -> None:
         key, version = (inserted.head, inserted.shapes, options.rights), self._known.settled
         if version is None or self._inserts.get(key) != version or options.rights < Rights.DATA:
             self._lasting = True
@@ -296,7 +297,7 @@ class Judge:
         self._lasting = False
 
     def _explained(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
-        head, inner, runs = parts.explained(sql)
+        head, inner, runs = decomposition.explained(sql)
         if not runs:
             # It reads and changes nothing.
             options = replace(options, streams=())
@@ -328,7 +329,7 @@ class Judge:
 
     def _pivoted(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
         """A PIVOT whose columns depend on its data, with types that provide them, as in DuckDB's own implementation."""
-        taken = parts.pivot(sql, "__pivoted_")
+        taken = decomposition.pivot(sql, "__pivoted_")
         if taken is None:
             said = "PIVOT requires its values here: PIVOT t ON column IN (value, …) USING …"
             raise Failure(sqlstate.UNSUPPORTED, said)
@@ -444,12 +445,12 @@ class Judge:
     def _showing(kind: str, sql: str) -> str:
         """A SELECT that shows the parse tree of a statement, "" if there is none."""
         if kind in _WRAPPED:
-            return f"WITH wrapped AS (\n{parts.bare(sql)}\n) SELECT 1"
+            return f"WITH wrapped AS (\n{decomposition.bare(sql)}\n) SELECT 1"
         if kind == "CREATE":
-            return parts.selected(sql)
+            return decomposition.selected(sql)
         if kind in _SETS:
-            return parts.value(sql)
-        return parts.bare(sql) if kind == "SELECT" else ""
+            return decomposition.value(sql)
+        return decomposition.bare(sql) if kind == "SELECT" else ""
 
     def _tree(self, text: str) -> Any:
         """The parse tree of a SELECT; None if DuckDB does not show it."""
@@ -558,7 +559,7 @@ def _read_whole(kind: str, sql: str) -> str:
         return copied(sql)
     if kind == "EXPLAIN":
         with contextlib.suppress(Failure):
-            _, inner, runs = parts.explained(sql)
+            _, inner, runs = decomposition.explained(sql)
             return inner if runs else ""
     return ""
 
@@ -569,7 +570,7 @@ def _spoken(kind: str, sql: str) -> str:
         return "this kind of statement"
     if kind == "COPY":
         return "COPY, except COPY … TO STDOUT,"
-    return parts.tokens(sql)[0].word.upper() if kind in _WRITTEN else kind.replace("_", " ")
+    return decomposition.tokens(sql)[0].word.upper() if kind in _WRITTEN else kind.replace("_", " ")
 
 
 def _may(found: StatementEffects, options: Options) -> None:

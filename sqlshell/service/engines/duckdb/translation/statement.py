@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.rights.parts import inserts_literals
+from sqlshell.service.engines.duckdb.rights.insert_shapes import inserts_literals
 from sqlshell.service.engines.duckdb.translation import fields, functions, sources
 from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits, TranslatedStatement
 from sqlshell.service.engines.duckdb.translation.types import read_type
