@@ -193,7 +193,7 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
             )
             shell = Shell(components, _commands, commands_allowed=not settings["no_commands"])
             for text in settings["set"]:
-                shell.port.variables.set_from_argument(text)
+                shell.view.variables.set_from_argument(text)
             try:
                 if invocation.output:
                     result_output.redirect(invocation.output)

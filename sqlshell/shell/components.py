@@ -18,12 +18,10 @@ from sqlshell.shell.scripts.variables import Variables
 from sqlshell.shell.session import Session
 
 
-class ShellComponents(Struct, frozen=True, eq=False):
-    """What scripts, statements, commands and their effects work with."""
+class CommandComponents(Struct, frozen=True, eq=False):
+    """What commands see of a shell."""
 
     session: Session
-    position: Position
-    conditions: ConditionStack
     variables: Variables
     buffer: Buffer
     result_output: ResultOutput
@@ -31,6 +29,13 @@ class ShellComponents(Struct, frozen=True, eq=False):
     front_end: FrontEnd
     environment: Environment
     diagnostics: Diagnostics
+
+
+class ShellComponents(CommandComponents, frozen=True, eq=False):
+    """What scripts, statements and the effects of commands work with."""
+
+    position: Position
+    conditions: ConditionStack
     streams: Streams
     modes: ScriptModes = ScriptModes()
 
@@ -52,8 +57,6 @@ class ShellComponents(Struct, frozen=True, eq=False):
         buffer = Buffer(variables, conditions)
         return cls(
             session,
-            position,
-            conditions,
             variables,
             buffer,
             result_output,
@@ -61,6 +64,8 @@ class ShellComponents(Struct, frozen=True, eq=False):
             front_end,
             environment,
             diagnostics,
+            position,
+            conditions,
             streams,
             modes or ScriptModes(),
         )

@@ -13,7 +13,6 @@ from sqlshell.errors import CannotResume, Exit, Interrupted, ShellError, Stateme
 from sqlshell.origin import EMPTY, Own
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Branch
-from sqlshell.shell.port import Port
 from sqlshell.shell.running.connection_manager import ConnectionManager
 from sqlshell.shell.running.dumps import Dumps
 from sqlshell.shell.running.failures import AlreadyReported, Failures
@@ -24,6 +23,7 @@ from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
 from sqlshell.shell.scripts.inline_copy import InlineCopy
 from sqlshell.shell.scripts.reading import beside_script, next_chunk, read_script, skipped_message
 from sqlshell.shell.scripts.script_place import ScriptPlace
+from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.script.scanner import BackslashCommand, CopyLines, Item, Statement
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Shell:
         self._connections = connections = ConnectionManager(session, front_end, diagnostics, lambda: failures.exit)
         # Created for the first command, because many scripts have none.
         self._commands = functools.cache(commands)
-        self.port = Port(
+        self.view = ShellView(
             session,
             components.variables,
             components.buffer,
@@ -123,7 +123,7 @@ class Shell:
 
         The unfinished rest is kept for the next text, unless it is sent without a `;`.
         """
-        stop = self.failures.stops and "ON_ERROR_STOP" in self.port.variables
+        stop = self.failures.stops and "ON_ERROR_STOP" in self.view.variables
         self.buffer.scanner.unfinished.broken = False
         continues = await self.run_script([Own(text + "\n")], "", stop=stop, typed=True, send=send)
         while continues and (text := self.buffer.take_edited()):
@@ -251,7 +251,7 @@ class Shell:
             )
         if self.exit == Exit.DONE:
             try:
-                self.port.attachments.check_all_used()
+                self.view.attachments.check_all_used()
             except UsageError as error:
                 self.failures.report(error)
 
@@ -415,7 +415,7 @@ class Shell:
 
     def _check_reader(self) -> None:
         """Raises Unread if the reader of a script's output has exited."""
-        if self.port.result_output.reader_left and not self.session.interactive:
+        if self.view.result_output.reader_left and not self.session.interactive:
             raise Unread("")
 
     async def _run_item(self, item: Item) -> None:
@@ -487,7 +487,7 @@ class Shell:
             args = self._rehearsal.argument(found, args)
         depth = self._conditions.depth
         try:
-            effect = await self.interruption.interruptible(found.run(self.port, args, item.name), item.name)
+            effect = await self.interruption.interruptible(found.run(self.view, args, item.name), item.name)
             if isinstance(effect, Branch):
                 await self._actions().perform(effect, item.name)
                 effect = None

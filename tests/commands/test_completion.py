@@ -59,13 +59,13 @@ def test_commands_and_their_arguments(tmp_path: Path, monkeypatch: pytest.Monkey
             there.front_end.catalog = Catalog(contents())
             monkeypatch.setattr(there.environment, "profiles", lambda: ["staging", "work"])
             monkeypatch.setattr(there.environment, "themes", lambda: ["default", "paper"])
-            shell.port.variables.set(Own("who"), own_text(Own("me")))
+            shell.view.variables.set(Own("who"), own_text(Own("me")))
             shell.session.options.completion = True
             completer = ShellCompleter(
                 shell.session,
                 there.front_end.catalog,
-                partial(commands_named, shell.port.commands),
-                partial(arguments, shell.port),
+                partial(commands_named, shell.view.commands),
+                partial(arguments, shell.view),
                 list,
             )
             return [found for text, choices in rows() if (found := wrong(completer, text, choices))]

@@ -26,9 +26,9 @@ from sqlshell.shell.commands.command import OPTIONS, Args, command, parse
 from sqlshell.shell.commands.lexing import words
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
-from sqlshell.shell.port import Port
 from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
 from sqlshell.shell.scripts.variables import CONTROL
+from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.analysis.files import named_files, names_file, refuse_files
 from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Function, Relation
 from sqlshell.sql.identifiers import literal
@@ -111,7 +111,7 @@ def positions(item: Command) -> Iterator[tuple[str, list[str]]]:
 
 async def passed_on(here: Room, value: str) -> None:
     """Have a service's value in `v`, and in other variables that were made of it."""
-    variables = here.shell.port.variables
+    variables = here.shell.view.variables
     await here.enter(f"select {literal(value)} as v \\gset\n")
     assert variables["v"].text == value
     await here.enter("\\set same :v\n\\set longer x:v\n\\set again :same\n\\set quoted :'v'\n")
@@ -185,7 +185,7 @@ def test_no_value_of_a_service_is_opened_run_or_connected_to(
 
 
 @command("fresh", "FILE [NAME] [WORD...]", data=("WORD",))
-async def fresh(port: Port, args: Args) -> None:
+async def fresh(shell: ShellView, args: Args) -> None:
     """A command that nobody has thought about."""
 
 
@@ -398,7 +398,7 @@ def test_no_statement_opens_a_file_that_a_service_named(tmp_path: Path, monkeypa
             await here.enter("create macro content(f) as (select content from read_text(f));\n")
             for name, value in VALUES.items():
                 await here.enter(f"select {literal(value)} as {name} \\gset\n")
-                assert here.shell.port.variables[name].text == value
+                assert here.shell.view.variables[name].text == value
             for text in OPENING:
                 told = await here.enter(f"{text};\n" if text[0] != "\\" and text[-1] != "\n" else f"{text}\n")
                 assert "came from the service" in told, (text, told)
@@ -515,9 +515,9 @@ def test_what_completion_inserts_is_one_word_of_the_command(tmp_path: Path) -> N
             shell = here.shell
             here.front_end.catalog = Catalog(known)
             shell.session.state.context = replace(shell.session.context, database="d", schema="s")
-            commands = partial(commands_named, shell.port.commands)
+            commands = partial(commands_named, shell.view.commands)
             completer = ShellCompleter(
-                shell.session, here.front_end.catalog, commands, partial(arguments, shell.port), list
+                shell.session, here.front_end.catalog, commands, partial(arguments, shell.view), list
             )
             for item in BUILTIN:
                 places = [*positions(item), ("VALUE", ["set", "store"])] if item.name == "context" else positions(item)

@@ -36,7 +36,6 @@ from sqlshell.shell.effects import Effect, Submit
 from sqlshell.shell.front_end import NoProgress
 from sqlshell.shell.interactive.editor import edited
 from sqlshell.shell.metadata.catalog_loader import CatalogLoader
-from sqlshell.shell.port import Port
 from sqlshell.shell.records.redaction import SecretFilter
 from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
@@ -45,6 +44,7 @@ from sqlshell.shell.scripts.front_end import ScriptFrontEnd
 from sqlshell.shell.scripts.position import Position
 from sqlshell.shell.session import Options, Session, SessionState
 from sqlshell.shell.shell import Shell
+from sqlshell.shell.shell_view import ShellView
 
 ELSEWHERE = {"q", "c", "gexec", "prompt", "!", "e", "browse", "watch", "repeat", "tutorial", *CONDITION_COMMANDS}
 """Commands that have a test of their own: they leave, move, ask, wait, go on without end or run what they find."""
@@ -136,7 +136,7 @@ def results(many: int = 2_500) -> list[str]:
 
 def words_for(shell: Shell, item: Command) -> list[str]:
     """What may be typed behind a command: what completion offers, and what a hand may slip to."""
-    offered = [suggestion.text for suggestion in arguments(shell.port, item.name, "")][:12]
+    offered = [suggestion.text for suggestion in arguments(shell.view, item.name, "")][:12]
     return [*WORDS, *offered, *(f"{word} 1" for word in offered)]
 
 
@@ -201,7 +201,7 @@ def test_what_goes_on_leaves_or_asks(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @command("broken", "[WORD...]")
-async def broken(port: Port, args: Args) -> Effect | None:
+async def broken(shell: ShellView, args: Args) -> Effect | None:
     """Has a bug."""
     if args == ["result"]:
 
@@ -227,7 +227,7 @@ def test_a_bug_is_one_line_that_can_be_reported(tmp_path: Path) -> None:
             told = await here.enter("select 1 as a \\broken result\n\\echo :ERROR\nselect 2 as b, 3 as c;\n")
             assert r"KeyError: 'no such\nthing'" in told, told
             assert told.count("\n") == 1
-            assert here.shell.port.variables["ERROR"].text == "false"
+            assert here.shell.view.variables["ERROR"].text == "false"
             # A script stops there, as at any failure.
             here.shell.failures.exit = Exit.DONE
             assert await here.shell.run_script([Own("\\broken\nselect 4;\n\\q\n")], "script.sql", stop=None)

@@ -12,9 +12,9 @@ from sqlshell.client.resources import TYPES
 from sqlshell.errors import ShellError
 from sqlshell.output.writers.formats import FORMATS
 from sqlshell.shell.commands.command import OPTIONS
-from sqlshell.shell.port import CommandInfo, Port
 from sqlshell.shell.records.saved_queries import SavedQueries
 from sqlshell.shell.session import Options
+from sqlshell.shell.shell_view import CommandInfo, ShellView
 from sqlshell.sql.completion.catalog import Names
 from sqlshell.sql.completion.suggestions import Suggestion
 from sqlshell.sql.identifiers import literal, quoted, unquoted
@@ -22,30 +22,30 @@ from sqlshell.sql.identifiers import literal, quoted, unquoted
 SHOWN: Final = 200
 """Maximum number of suggestions in one list."""
 
-Known = Callable[[Port, Sequence[str]], Iterable[tuple[str, str]]]
+Known = Callable[[ShellView, Sequence[str]], Iterable[tuple[str, str]]]
 """Returns the possible words with their details, given the preceding arguments."""
 
 _PLAIN: Final = re.compile(r'(?:[^\s\'"`:;\\]+|"(?:[^"]|"")*")')
 _NAME: Final = re.compile(r'((?:(?:"(?:[^"]++|"")*+"|[^".]++)*+\.)*+)(.*)\Z', re.S)
 
 
-def arguments(port: Port, name: str, typed: str, before: Sequence[str] = ()) -> list[Suggestion]:
+def arguments(shell: ShellView, name: str, typed: str, before: Sequence[str] = ()) -> list[Suggestion]:
     """Suggestions for the argument after `before`, best first. `typed` may begin with a quote."""
-    command = port.commands.get(name)
+    command = shell.commands.get(name)
     word = "" if command is None else _word(command, before)
     if command is None or not word:
         return []
     kind = RELATIONS.get(f"{command.name}.{word}")
     if kind is not None:
-        return _relations(port, typed, kind)
+        return _relations(shell, typed, kind)
     if word in {"FILE", "DIRECTORY", "TARGET"}:
-        targets = _matched(_profiles(port, before), typed, name) if word == "TARGET" else []
+        targets = _matched(_profiles(shell, before), typed, name) if word == "TARGET" else []
         return [*targets, *paths(typed, folders=word == "DIRECTORY")]
     if word == "COMMAND":
-        return commands_named(port.commands, typed.lstrip("\\"))
+        return commands_named(shell.commands, typed.lstrip("\\"))
     known = KNOWN.get(f"{command.name}.{word}") or KNOWN.get(word)
     if known is not None:
-        found = _matched(known(port, before), typed, name)
+        found = _matched(known(shell, before), typed, name)
         if word != "STATEMENT":
             return [Suggestion(_as_word(item.text), item.kind, item.detail) for item in found]
         lower = f"{' '.join(before)} {typed}".islower()
@@ -89,9 +89,9 @@ def _matched(known: Iterable[tuple[str, str]], typed: str, kind: str) -> list[Su
     return [Suggestion(word, kind, details[word]) for _, word in Names(details).matching(typed)]
 
 
-def _relations(port: Port, typed: str, kind: str) -> list[Suggestion]:
+def _relations(shell: ShellView, typed: str, kind: str) -> list[Suggestion]:
     """Relations of a kind, written as a pattern: unqualified in the current schema, otherwise qualified."""
-    catalog, context = port.front_end.catalog, port.session.context
+    catalog, context = shell.front_end.catalog, shell.session.context
     found = _NAME.match(typed)
     lead, last = (found[1], found[2].lstrip('"')) if found else ("", typed)
     if lead:
@@ -118,32 +118,32 @@ def _relations(port: Port, typed: str, kind: str) -> list[Suggestion]:
 def _of(kind: str) -> Known:
     """The names of one kind in the catalog."""
 
-    def known(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-        details = port.front_end.catalog.signatures() if kind == "function" else {}
-        return [(quoted(name) if kind != "query" else name, details.get(name, "")) for name in _names(port, kind)]
+    def known(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+        details = shell.front_end.catalog.signatures() if kind == "function" else {}
+        return [(quoted(name) if kind != "query" else name, details.get(name, "")) for name in _names(shell, kind)]
 
     return known
 
 
-def _names(port: Port, kind: str) -> Sequence[str]:
-    return port.front_end.catalog.of(kind).all
+def _names(shell: ShellView, kind: str) -> Sequence[str]:
+    return shell.front_end.catalog.of(kind).all
 
 
-def _statements(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    return [(entry.id, f"{entry.state} {entry.sql[:40]}") for entry in port.journal.recent(50)]
+def _statements(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return [(entry.id, f"{entry.state} {entry.sql[:40]}") for entry in shell.journal.recent(50)]
 
 
-def _profiles(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    return [(name, "profile") for name in port.environment.profiles()]
+def _profiles(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return [(name, "profile") for name in shell.environment.profiles()]
 
 
-def _options(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _options(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     from sqlshell.shell.commands.display import NAMES
 
-    return [(name, str(getattr(port.session.options, name))) for name in NAMES]
+    return [(name, str(getattr(shell.session.options, name))) for name in NAMES]
 
 
-def _values(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _values(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     """The values that an option accepts."""
     from sqlshell.shell.commands.display import WORDS
 
@@ -152,9 +152,9 @@ def _values(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
         return [(word, "") for word in WORDS[name]]
     match name:
         case "format":
-            return _formats(port, before)
+            return _formats(shell, before)
         case "theme":
-            return _themes(port, before)
+            return _themes(shell, before)
         case "table_style":
             from sqlshell.output.writers.styles import AUTO, style_names
 
@@ -163,13 +163,13 @@ def _values(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     return [("on", ""), ("off", "")] if switch else []
 
 
-def _formats(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _formats(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     return [(item.name, item.summary) for item in FORMATS]
 
 
-def _themes(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _themes(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     try:
-        return [(theme, "") for theme in port.environment.themes()]
+        return [(theme, "") for theme in shell.environment.themes()]
     except ShellError:
         return []
 
@@ -182,20 +182,20 @@ OWN_VARIABLES: Final = {
 """Variables that are options of the shell, with their possible values."""
 
 
-def _variables(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    return [*_set(port, before), *((name, "") for name in OWN_VARIABLES if name not in port.variables)]
+def _variables(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return [*_set(shell, before), *((name, "") for name in OWN_VARIABLES if name not in shell.variables)]
 
 
-def _set(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    return [(name, value.text) for name, value in sorted(port.variables.items())]
+def _set(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return [(name, value.text) for name, value in sorted(shell.variables.items())]
 
 
-def _variable_values(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _variable_values(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     return [(word, "") for word in OWN_VARIABLES.get(before[0], ()) if len(before) == 1]
 
 
-def _parts(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    return port.session.context.parts()
+def _parts(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return shell.session.context.parts()
 
 
 CONTEXT_KINDS: Final = {
@@ -208,7 +208,7 @@ CONTEXT_KINDS: Final = {
 }
 
 
-def _part_values(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _part_values(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     if tuple(before[:1]) != ("set",):
         return []
     if before[1] == "timezone":
@@ -216,19 +216,19 @@ def _part_values(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]
 
         return [(name, "") for name in sorted(zoneinfo.available_timezones())]
     kind = CONTEXT_KINDS.get(before[1], "")
-    return [(name, "") for name in _names(port, kind)] if kind else []
+    return [(name, "") for name in _names(shell, kind)] if kind else []
 
 
-def _queries(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    if port.environment.queries is None:
+def _queries(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    if shell.environment.queries is None:
         return []
     try:
-        return [(query, text[:60]) for query, text in SavedQueries(port.environment.queries).all().items()]
+        return [(query, text[:60]) for query, text in SavedQueries(shell.environment.queries).all().items()]
     except ShellError:
         return []
 
 
-def _syntax(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _syntax(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     """The rest of the names of statements that begin with the typed words."""
     from sqlshell.sql.syntax import SYNTAX
 
@@ -242,7 +242,7 @@ KNOWN: Final[Mapping[str, Known]] = {
     "FORMAT": _formats,
     "STATEMENT": _syntax,
     "PART": _parts,
-    "TYPE": lambda port, before: [(kind, "") for kind in TYPES],
+    "TYPE": lambda shell, before: [(kind, "") for kind in TYPES],
     "format.NAME": _formats,
     "theme.NAME": _themes,
     "pset.NAME": _options,
@@ -251,11 +251,11 @@ KNOWN: Final[Mapping[str, Known]] = {
     "set.VALUE": _variable_values,
     "unset.NAME": _set,
     "own.NAME": _set,
-    "getenv.VARIABLE": lambda port, before: [(name, "") for name in sorted(os.environ)],
+    "getenv.VARIABLE": lambda shell, before: [(name, "") for name in sorted(os.environ)],
     "context.VALUE": _part_values,
     "n.NAME": _queries,
     "n-.NAME": _queries,
-    "chart.WORD": lambda port, before: [] if before else [(kind, "") for kind in CHARTS],
+    "chart.WORD": lambda shell, before: [] if before else [(kind, "") for kind in CHARTS],
     "sf.PATTERN": _of("macro"),
     "dseq.PATTERN": _of("sequence"),
     "di.PATTERN": _of("index"),

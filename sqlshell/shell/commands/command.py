@@ -1,4 +1,4 @@
-"""A backslash command: a coroutine `(port, args) -> effect`, whose docstring is its help and whose usage is its parser.
+"""A backslash command: a coroutine `(shell, args) -> effect`, whose docstring is its help, and usage its parser.
 
 A usage consists of placeholders: `FILE` is required, `[FILE]` is optional, `[on|off]` is one of the listed words,
 `WORD...` and `CONDITION...` are any number of words, `PATTERN` is a name with its quotes or a pattern for names,
@@ -20,7 +20,7 @@ from msgspec import Struct
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, Text, own_text
 from sqlshell.shell.effects import Effect
-from sqlshell.shell.port import CommandInfo, Port
+from sqlshell.shell.shell_view import CommandInfo, ShellView
 from sqlshell.spelling import did_you_mean
 
 OPTIONS: Final = "[(NAME=VALUE...)]"
@@ -61,7 +61,7 @@ class Args(list[str]):
 
 Known = TypeVar("Known", bound=CommandInfo)
 
-Body = Callable[[Port, Args], Awaitable[Effect | None]]
+Body = Callable[[ShellView, Args], Awaitable[Effect | None]]
 
 Changes = Literal["", "text", "shell"]
 """What a command changes of this shell: the "text" that the script sends, other state of the "shell", or neither.
@@ -93,9 +93,9 @@ class Command(Struct, frozen=True):
         """Whether the command sends the query buffer if `text` is the rest of its line."""
         return self.sends and not (text.strip() and self.usage == "[TEXT...]")
 
-    async def run(self, port: Port, text: Own, typed: str = "") -> Effect | None:
+    async def run(self, shell: ShellView, text: Own, typed: str = "") -> Effect | None:
         """Run the command with the rest of its line. Raises UsageError for arguments that do not match the usage."""
-        return await self.body(port, self.parsed(port.variables, text, typed))
+        return await self.body(shell, self.parsed(shell.variables, text, typed))
 
     def parsed(self, values: Mapping[str, Text], text: Own, typed: str = "") -> Args:
         """The arguments. Raises UsageError if they do not match the usage."""

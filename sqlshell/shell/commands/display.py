@@ -11,8 +11,8 @@ from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Chain, Effect, SetOptions, ShowMessage
 from sqlshell.shell.interactive.look.templates import checked, checked_color
-from sqlshell.shell.port import Port
 from sqlshell.shell.session import Options
+from sqlshell.shell.shell_view import ShellView
 from sqlshell.spelling import did_you_mean
 
 SWITCH = {"on": True, "true": True, "1": True, "yes": True, "off": False, "false": False, "0": False, "no": False}
@@ -24,93 +24,94 @@ def _set(text: str, **values: object) -> Chain:
 
 
 @command("x", "[on|off|auto]", aliases=("expanded",), changes="shell")
-async def expanded(port: Port, args: Args) -> Chain:
+async def expanded(shell: ShellView, args: Args) -> Chain:
     """Show each row as a record, one line per column. With auto, only if a table is wider than the terminal.
 
     At the prompt the default is auto. Without an argument, \\x switches between on and the default.
     """
-    chosen = args[0] if args else _toggled(port)
+    chosen = args[0] if args else _toggled(shell)
     message = {"auto": "used automatically", "on": "on", "off": "off"}[chosen]
     return _set(f"Expanded display is {message}.", expanded=chosen)
 
 
 @command("format", "[NAME]", aliases=(".mode",), changes="shell")
-async def choose_format(port: Port, args: Args) -> Effect:
+async def choose_format(shell: ShellView, args: Args) -> Effect:
     """List the output formats, or set the one for the following results."""
     if args:
         name = format_named(args[0]).name
         return _set(f"Format is {name}.", format=name)
     width = max(len(item.name) for item in FORMATS)
-    chosen = port.session.options.format
+    chosen = shell.session.options.format
     return ShowMessage(
         "\n".join(f"{'*' if item.name == chosen else ' '} {item.name.ljust(width)}  {item.summary}" for item in FORMATS)
     )
 
 
 @command("a", changes="shell")
-async def alignment(port: Port, args: Args) -> Chain:
+async def alignment(shell: ShellView, args: Args) -> Chain:
     """Switch between the table format (aligned) and the unaligned format."""
-    name = "table" if port.session.options.format == "unaligned" else "unaligned"
+    name = "table" if shell.session.options.format == "unaligned" else "unaligned"
     return _set(f"Format is {name}.", format=name)
 
 
 @command("f", "[TEXT]", changes="shell")
-async def field_separator(port: Port, args: Args) -> Effect:
+async def field_separator(shell: ShellView, args: Args) -> Effect:
     """Show or set the field separator of the unaligned format: \\f ',' or \\f '\\t'"""
-    given = separator(args[0]) if args else port.session.options.fieldsep
+    given = separator(args[0]) if args else shell.session.options.fieldsep
     message = f"Field separator is {_shown(given)}."
     return _set(message, fieldsep=given) if args else ShowMessage(message)
 
 
 @command("timing", "[on|off]", aliases=(".timer",), changes="shell")
-async def timing(port: Port, args: Args) -> Chain:
+async def timing(shell: ShellView, args: Args) -> Chain:
     """Show the time of each statement; without an argument, toggle it. It is off in scripts by default."""
-    chosen = SWITCH[args[0]] if args else not port.session.options.timing
+    chosen = SWITCH[args[0]] if args else not shell.session.options.timing
     return _set(f"Timing is {'on' if chosen else 'off'}.", timing=chosen)
 
 
 @command("theme", "[NAME]", changes="shell")
-async def theme(port: Port, args: Args) -> Effect:
+async def theme(shell: ShellView, args: Args) -> Effect:
     """List the themes in their colors, or select one. The completion menu previews each theme."""
-    names = port.environment.themes()
+    names = shell.environment.themes()
     if args:
         if args[0] not in names:
             raise UsageError(f"unknown theme {args[0]!r}", f"themes: {', '.join(names)}")
         return _set(f"Theme is {args[0]}.", theme=args[0])
-    chosen = port.session.options.theme
-    lines = port.front_end.theme_previews() if port.session.interactive else names
+    chosen = shell.session.options.theme
+    lines = shell.front_end.theme_previews() if shell.session.interactive else names
     return ShowMessage("\n".join(f"{'*' if line.split()[0] == chosen else ' '} {line}" for line in lines), own=True)
 
 
 @command("t", "[on|off]", aliases=("tuples_only",), changes="shell")
-async def rows_only(port: Port, args: Args) -> Chain:
+async def rows_only(shell: ShellView, args: Args) -> Chain:
     """Show rows only; without an argument, toggle it. Column names and record numbers are omitted."""
-    header = not (SWITCH[args[0]] if args else port.session.options.header)
+    header = not (SWITCH[args[0]] if args else shell.session.options.header)
     return _set(f"Tuples only is {'off' if header else 'on'}.", header=header)
 
 
 @command("headers", "[on|off]", aliases=(".headers", ".header"), changes="shell")
-async def headers(port: Port, args: Args) -> Chain:
+async def headers(shell: ShellView, args: Args) -> Chain:
     """Show column names; without an argument, toggle it. This is the opposite of \\t."""
-    header = SWITCH[args[0]] if args else not port.session.options.header
+    header = SWITCH[args[0]] if args else not shell.session.options.header
     return _set(f"Column names are {'on' if header else 'off'}.", header=header)
 
 
 @command("pset", "[NAME] [VALUE]", aliases=(".show", "!options"), changes="shell")
-async def pset(port: Port, args: Args) -> Effect:
+async def pset(shell: ShellView, args: Args) -> Effect:
     """List the display options, or set one: \\pset rowlimit 0, \\pset null ∅, \\pset wide fold.
 
     Without VALUE, an option that is on or off is toggled, and any other is shown. Options of psql that do not apply
     here are accepted with a notice.
     """
-    options = port.session.options
+    options = shell.session.options
     if not args:
         names = max(map(len, NAMES))
         shown = {name: _shown(getattr(options, name)) for name in NAMES}
         values = max(map(len, shown.values()))
         return ShowMessage(
             "\n".join(
-                f"  {name.ljust(names)}  {shown[name].ljust(values)}  {_allowed(port, name)}".rstrip() for name in NAMES
+                f"  {name.ljust(names)}  {shown[name].ljust(values)}  {_allowed(shell, name)}".rstrip()
+                for name in NAMES
             )
         )
     if args[0].lower() in _PSQL_ONLY:
@@ -118,10 +119,10 @@ async def pset(port: Port, args: Args) -> Effect:
     name, inverted = _option(args[0])
     value = before = getattr(options, name)
     if len(args) > 1:
-        value = _read(port, name, args[1])
+        value = _read(shell, name, args[1])
         value = not value if inverted else value
     elif name == "expanded":
-        value = _toggled(port)
+        value = _toggled(shell)
     elif isinstance(value, bool):
         value = not value
     text = _shown(not value if inverted else value) if value is not None else "the default of the format"
@@ -129,13 +130,13 @@ async def pset(port: Port, args: Args) -> Effect:
     return _set(message, **{name: value}) if len(args) > 1 or value != before else ShowMessage(message)
 
 
-def _toggled(port: Port) -> str:
+def _toggled(shell: ShellView) -> str:
     """The value of `expanded` after a command without a value: on, or the default."""
-    default = "auto" if port.session.interactive else "off"
-    return default if port.session.options.expanded == "on" else "on"
+    default = "auto" if shell.session.interactive else "off"
+    return default if shell.session.options.expanded == "on" else "on"
 
 
-def options_in(port: Port, words: Sequence[str]) -> Mapping[str, object]:
+def options_in(shell: ShellView, words: Sequence[str]) -> Mapping[str, object]:
     """Parse options such as `format=csv`. Raises UsageError."""
     found: dict[str, object] = {}
     for word in words:
@@ -143,7 +144,7 @@ def options_in(port: Port, words: Sequence[str]) -> Mapping[str, object]:
         name, inverted = _option(given)
         if not equals:
             raise UsageError(f"option {given} requires a value", f"write it as ({given}=VALUE)")
-        value = _read(port, name, text)
+        value = _read(shell, name, text)
         found[name] = not value if inverted else value
     return found
 
@@ -200,7 +201,7 @@ NUMBERS = {
 }
 
 
-def _allowed(port: Port, name: str) -> str:
+def _allowed(shell: ShellView, name: str) -> str:
     """A description of the values that an option accepts."""
     old = getattr(Options(), name)
     if name in WORDS:
@@ -223,7 +224,7 @@ def _allowed(port: Port, name: str) -> str:
     return "on, off" if isinstance(old, bool) else NUMBERS.get(name, "a number")
 
 
-def _read(port: Port, name: str, text: str) -> object:
+def _read(shell: ShellView, name: str, text: str) -> object:
     old = getattr(Options(), name)
     if name == "expanded" and text.lower() in SWITCH:
         return "on" if SWITCH[text.lower()] else "off"
@@ -255,8 +256,8 @@ def _read(port: Port, name: str, text: str) -> object:
             from sqlshell.output.writers.styles import table_style
 
             table_style(text)
-        case "theme" if text not in port.environment.themes():
-            raise UsageError(f"unknown theme {text!r}", f"themes: {', '.join(port.environment.themes())}")
+        case "theme" if text not in shell.environment.themes():
+            raise UsageError(f"unknown theme {text!r}", f"themes: {', '.join(shell.environment.themes())}")
         case "prompt" | "rprompt" | "toolbar" | "title":
             return checked(name, text)
         case "prompt_color":

@@ -6,13 +6,13 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import EMPTY
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Attach, Detach, Effect, ShowMessage
-from sqlshell.shell.port import Port
 from sqlshell.shell.running.attachments import download_path
+from sqlshell.shell.shell_view import ShellView
 from sqlshell.version import __version__
 
 
 @command("attach", "[FILE]", changes="text")
-async def attach(port: Port, args: Args) -> Effect:
+async def attach(shell: ShellView, args: Args) -> Effect:
     """Attach a file to the next statement that names it: 'file' = 'NAME'. Without an argument, list the files.
 
     \\attach - detaches all files. A statement can also name the path itself: 'file' = '@path/NAME'."""
@@ -20,12 +20,12 @@ async def attach(port: Port, args: Args) -> Effect:
         return Detach()
     if args:
         return Attach(args.own(0))
-    waiting = port.attachments.waiting
+    waiting = shell.attachments.waiting
     return ShowMessage("\n".join(f"  {file.path} ({file.size:,} bytes)" for file in waiting) or "no file is attached")
 
 
 @command("download", "TYPE NAME [FILE] [--force]")
-async def download(port: Port, args: Args) -> ShowMessage:
+async def download(shell: ShellView, args: Args) -> ShowMessage:
     """Download a resource of the service. TYPE is function_source or descriptor_source; FILE may be a directory.
 
     The file appears under its name when it is complete. An interrupted download is resumed.
@@ -36,8 +36,8 @@ async def download(port: Port, args: Args) -> ShowMessage:
     if len(rest) > 1:
         raise UsageError(f"\\download: unexpected argument {rest[1]!r}", "usage: \\download TYPE NAME [FILE] [--force]")
     place = download_path(args.own(1), rest[0] if rest else EMPTY)
-    done = await port.service.download(
-        args[0], args[1], place, port.session.context, force=force, progress=port.show_progress
+    done = await shell.service.download(
+        args[0], args[1], place, shell.session.context, force=force, progress=shell.show_progress
     )
     checked = "verified" if done.checked else "not verified: the service sent no checksum"
     resumed = f", resumed after {done.resumed:,}" if done.resumed else ""
@@ -45,9 +45,9 @@ async def download(port: Port, args: Args) -> ShowMessage:
 
 
 @command("version")
-async def version(port: Port, args: Args) -> ShowMessage:
+async def version(shell: ShellView, args: Args) -> ShowMessage:
     """Show the versions of the shell and of the service."""
-    return ShowMessage(f"sqlshell {__version__}\n{port.session.target}: service {await port.service.version()}")
+    return ShowMessage(f"sqlshell {__version__}\n{shell.session.target}: service {await shell.service.version()}")
 
 
 COMMANDS = (attach, download, version)

@@ -23,7 +23,7 @@ from sqlshell.shell.effects import (
     SetContext,
     ShowMessage,
 )
-from sqlshell.shell.port import Port
+from sqlshell.shell.shell_view import ShellView
 
 LEAST_WIDTH = 16
 """Texts are not made narrower than this, in characters."""
@@ -44,30 +44,30 @@ VARIABLES = (
 
 
 @command("?", "[COMMAND]", aliases=("help", ".help", "!help"), data=("COMMAND",))
-async def show_help(port: Port, args: Args) -> Effect:
+async def show_help(shell: ShellView, args: Args) -> Effect:
     """List the backslash commands, or explain one. \\? variables explains the variables of the shell.
 
     At the prompt, Ctrl-X and a digit put an example of the command that was explained last into the line."""
     from sqlshell.shell.commands.examples import EXAMPLES
     from sqlshell.shell.commands.help_text import explanation, overview, wrapped
 
-    interactive, screen = port.session.interactive, shutil.get_terminal_size().columns - 1
+    interactive, screen = shell.session.interactive, shutil.get_terminal_size().columns - 1
     width = max(LEAST_WIDTH, min(screen, 99))
     if args == ["variables"]:
         lines = [line for text in VARIABLES for line in wrapped(text.strip(), width, "  " * text.startswith(" "))]
         return Print("\n".join(lines) + "\n", own=True, paged=True)
     if args:
-        item = find(port.commands, args[0].lstrip("\\"))
+        item = find(shell.commands, args[0].lstrip("\\"))
         text = explanation(item, width, keys=interactive)
         return Chain([OfferExamples(EXAMPLES.get(item.name, ())), Print(text, own=True, paged=True)])
-    commands = list(dict.fromkeys(port.commands.values()))
+    commands = list(dict.fromkeys(shell.commands.values()))
     if interactive:
         return Print(overview(commands, max(width, screen), columns=3), own=True, paged=True)
     return Print(overview(commands, width), own=True, paged=True)
 
 
 @command("q", aliases=("quit", "exit", ".quit", ".exit", "!quit", "!exit"), changes="text")
-async def quit_shell(port: Port, args: Args) -> Quit:
+async def quit_shell(shell: ShellView, args: Args) -> Quit:
     """Exit the shell. In a script, end only that script; the script that includes it continues."""
     return Quit()
 
@@ -76,14 +76,14 @@ PARTS = tuple(name for name, _ in SessionContext().parts())
 
 
 @command("context", "[set|reset] [PART] [VALUE]", aliases=("conninfo",), changes="shell", data=("VALUE",))
-async def show_context(port: Port, args: Args) -> Effect:
+async def show_context(shell: ShellView, args: Args) -> Effect:
     """Show the service and the context, or change the context. PART is a part of it, such as database or role.
 
     Each part is shown with its source. \\context set schema sales sets a part, \\context reset schema restores its
     initial value, \\context reset that of all parts. A response of the service changes the context, for example after
     USE. A failed statement does not change parts that were set.
     """
-    session = port.session
+    session = shell.session
     context, sources = session.context, session.state.sources
     chosen: dict[str, str] = {}
     if args and args[0] == "set":
@@ -120,7 +120,7 @@ def _part(text: str) -> str:
 
 
 @command("c", "[TARGET]", aliases=("connect", "!connect"), changes="shell")
-async def connect(port: Port, args: Args) -> Effect | None:
+async def connect(shell: ShellView, args: Args) -> Effect | None:
     """Connect to another target. Without an argument, show the current connection.
 
     TARGET is a profile, a URL or a file, as on the command line. A profile has its own read_only and confirm; for a URL
@@ -128,28 +128,28 @@ async def connect(port: Port, args: Args) -> Effect | None:
     shell keeps the old connection.
     """
     if not args:
-        return await show_context.body(port, Args())
+        return await show_context.body(shell, Args())
     return Connect(args.own(0))
 
 
 @command("refresh")
-async def refresh(port: Port, args: Args) -> Chain:
+async def refresh(shell: ShellView, args: Args) -> Chain:
     """Reload the names for completion. This happens in the background."""
     return Chain([RefreshCatalog(), ShowMessage("reloading the names for completion")])
 
 
 @command("errverbose")
-async def error_details(port: Port, args: Args) -> Print:
+async def error_details(shell: ShellView, args: Args) -> Print:
     """Show the last error again with everything that is known about it, as -v does for each error.
 
     That is the line of the statement, the service's own message in full, the meaning of the sqlState, and the ID of the
     statement.
     """
-    return Print((port.diagnostics.last_error() or "there is no previous error") + "\n")
+    return Print((shell.diagnostics.last_error() or "there is no previous error") + "\n")
 
 
 @command("history", "[LETTERS]", aliases=("s",))
-async def history(port: Port, args: Args) -> Effect:
+async def history(shell: ShellView, args: Args) -> Effect:
     """Show the history with times, filtered by LETTERS. \\history clear deletes the history of this target.
 
     An entry matches if it contains the letters in order."""
@@ -157,7 +157,7 @@ async def history(port: Port, args: Args) -> Effect:
         return Chain([ClearHistory(), ShowMessage("history of this target cleared")])
     typed = args[0] if args else ""
     lines = []
-    for moment, text in port.front_end.history():
+    for moment, text in shell.front_end.history():
         rest = iter(text.lower())
         if typed.lower() in text.lower() or all(char in rest for char in typed.lower()):
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))

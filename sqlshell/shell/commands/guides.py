@@ -10,7 +10,7 @@ from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Chain, Effect, Execute, RefreshCatalog, RunSteps, ShowMessage
 from sqlshell.shell.metadata.service_queries import query_service
-from sqlshell.shell.port import Port
+from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.syntax import supported_statements, syntax
 
@@ -51,15 +51,15 @@ TOUR = (
 """The steps of the tutorial: what each is about, and what it runs. The sample data are made before them."""
 
 
-def is_local(port: Port) -> bool:
+def is_local(shell: ShellView) -> bool:
     """Whether the service is the local one, embedded or under `serve`; known once it has responded."""
-    return port.session.embedded or bool(port.service.transport.extensions)
+    return shell.session.embedded or bool(shell.service.transport.extensions)
 
 
 @command("h", "[STATEMENT...]", data=("STATEMENT",))
-async def syntax_help(port: Port, args: Args) -> ShowMessage:
+async def syntax_help(shell: ShellView, args: Args) -> ShowMessage:
     """List the statements, or show the syntax of one: \\h create stream"""
-    local = is_local(port)
+    local = is_local(shell)
     here = supported_statements(local=local)
     if not args:
         names = here
@@ -79,35 +79,35 @@ async def syntax_help(port: Port, args: Args) -> ShowMessage:
 
 
 @command("demo", "[on|off]")
-async def demo(port: Port, args: Args) -> Effect:
+async def demo(shell: ShellView, args: Args) -> Effect:
     """Make sample data: a small shop with 100,000 orders. \\demo off removes it, after a question.
 
     They are four tables in the schema shop of the current database: customers, products, orders and order_items.
     Only the local service can make them. A schema shop of your own is never changed.
     """
-    return await _sample_data(port, remove=args == ["off"])
+    return await _sample_data(shell, remove=args == ["off"])
 
 
-async def _sample_data(port: Port, *, remove: bool = False) -> Effect:
+async def _sample_data(shell: ShellView, *, remove: bool = False) -> Effect:
     from sqlshell.shell.commands import sample_data
 
     schema = sample_data.SCHEMA
-    if port.session.state.transaction.state:
+    if shell.session.state.transaction.state:
         raise UsageError("\\demo cannot run in a transaction", "end it with COMMIT or ROLLBACK")
     try:
-        _, found = await query_service(port, sample_data.EXISTING)
+        _, found = await query_service(shell, sample_data.EXISTING)
     except StatementError:
-        if is_local(port):
+        if is_local(shell):
             raise
         found = []
-    if not is_local(port):
+    if not is_local(shell):
         raise UsageError("\\demo needs the local service", "start one with: sqlshell")
     marked = [name for _, name, comment in found if name and comment == sample_data.MARK]
     if remove:
-        return await _remove(port, marked, [name for _, name, _ in found if name and name not in marked])
+        return await _remove(shell, marked, [name for _, name, _ in found if name and name not in marked])
     if marked:
         return ShowMessage(f"the sample data are in the schema {schema} already; \\demo off removes them")
-    if (port.session.context.database or "").lower() == schema:
+    if (shell.session.context.database or "").lower() == schema:
         raise UsageError(
             f"the database is called {schema} too, so names such as {schema}.orders would be ambiguous",
             "use another database",
@@ -127,15 +127,15 @@ async def _sample_data(port: Port, *, remove: bool = False) -> Effect:
     )
 
 
-async def _remove(port: Port, marked: Sequence[str], others: Sequence[str]) -> Effect:
+async def _remove(shell: ShellView, marked: Sequence[str], others: Sequence[str]) -> Effect:
     """Remove the tables with sample data, and their schema if nothing else is in it."""
     from sqlshell.shell.commands import sample_data
 
     schema = sample_data.SCHEMA
     if not marked:
         return ShowMessage("there are no sample data")
-    if not port.session.connection.policy.yes:
-        ask = port.front_end.ask
+    if not shell.session.connection.policy.yes:
+        ask = shell.front_end.ask
         if ask is None:
             raise UsageError("\\demo off requires confirmation", "use --yes to confirm")
         answer = await ask(f"Drop {len(marked)} tables of sample data in the schema {schema}? [y/N] ")
@@ -154,7 +154,7 @@ async def _remove(port: Port, marked: Sequence[str], others: Sequence[str]) -> E
 
 
 @command("tutorial")
-async def tutorial(port: Port, args: Args) -> Chain:
+async def tutorial(shell: ShellView, args: Args) -> Chain:
     """Take a five-minute tour on the sample data of \\demo, which it makes first.
 
     At the prompt each step waits: Enter runs it, s skips it, q or Ctrl-C ends the tour."""
@@ -163,13 +163,13 @@ async def tutorial(port: Port, args: Args) -> Chain:
         for number, (text, script) in enumerate(TOUR, 1)
     ]
     end = "\nEnd of the tour. \\demo off removes the data, \\? lists the commands, \\h the statements."
-    return Chain([await _sample_data(port), RunSteps([*steps, (end, EMPTY)])])
+    return Chain([await _sample_data(shell), RunSteps([*steps, (end, EMPTY)])])
 
 
 @command("doctor")
-async def doctor(port: Port, args: Args) -> ShowMessage:
+async def doctor(shell: ShellView, args: Args) -> ShowMessage:
     """Check the installation and the connection. It checks versions, settings, latency, certificate and clock."""
-    return ShowMessage(await port.session.connection.examine())
+    return ShowMessage(await shell.session.connection.examine())
 
 
 COMMANDS = (syntax_help, demo, tutorial, doctor)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.commands.examples import EXAMPLES
-from sqlshell.shell.port import CommandInfo
+from sqlshell.shell.shell_view import CommandInfo
 
 NARROWEST = 50
 """On a narrower screen, a summary is below its command."""

@@ -10,11 +10,11 @@ from sqlshell.errors import StatementError, UsageError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Fetch, ShowMessage, ShowResult
-from sqlshell.shell.port import Port
 from sqlshell.shell.records.journal import Entry
 from sqlshell.shell.results.humanize import one_line
 from sqlshell.shell.results.rows import table_of
 from sqlshell.shell.running.background import find_entry
+from sqlshell.shell.shell_view import ShellView
 
 Item = TypeVar("Item")
 
@@ -34,66 +34,66 @@ COLUMNS = (
 
 
 @command("jobs", "[COUNT]", data=("COUNT",))
-async def jobs(port: Port, args: Args) -> ShowResult:
+async def jobs(shell: ShellView, args: Args) -> ShowResult:
     """List running and recent statements, including those of other shells. The default COUNT is 10.
 
     The column job shows the number that ;& printed for a statement of this shell; \\fetch, \\wait and \\cancel accept
     it instead of the ID. The shell asks the service for the state of running statements.
     """
     most = _count(args)
-    await port.background.wait_for_ids(NAMED_SECONDS)
-    entries = port.journal.recent(most)
+    await shell.background.wait_for_ids(NAMED_SECONDS)
+    entries = shell.journal.recent(most)
     if any(entry.running for entry in entries):
-        await port.background.refresh(entries, port.session.context)
-        entries = port.journal.recent(most)
-    numbers = {job.statement_id: str(job.number) for job in port.background.jobs if job.statement_id}
+        await shell.background.refresh(entries, shell.session.context)
+        entries = shell.journal.recent(most)
+    numbers = {job.statement_id: str(job.number) for job in shell.background.jobs if job.statement_id}
     rows = [_row(entry, numbers.get(entry.id)) for entry in entries]
-    if port.session.interactive and all(port.journal.is_here(entry) for entry in entries):
+    if shell.session.interactive and all(shell.journal.is_here(entry) for entry in entries):
         at = [name for name, _ in COLUMNS].index("target")
         return ShowResult(table_of(_without(COLUMNS, at), [_without(row, at) for row in rows]))
     return ShowResult(table_of(COLUMNS, rows))
 
 
 @command("fetch", "[ID]", aliases=("!result",), data=("ID",))
-async def fetch(port: Port, args: Args) -> Fetch:
+async def fetch(shell: ShellView, args: Args) -> Fetch:
     """Show the result of an earlier statement. It may be from another shell; the service must still have the result.
 
     ID may be a prefix of an ID that \\jobs lists, or the number that ;& printed. The default is the last statement of
     this connection, in the background or not; if there is none, the last statement in the journal for this service.
     """
-    latest = next((entry.id for entry in port.journal.recent(1, here=True)), "") if not args else ""
-    return Fetch((await _known(port, args, latest)).id)
+    latest = next((entry.id for entry in shell.journal.recent(1, here=True)), "") if not args else ""
+    return Fetch((await _known(shell, args, latest)).id)
 
 
 @command("wait", "[ID]", data=("ID",))
-async def wait(port: Port, args: Args) -> ShowMessage | None:
+async def wait(shell: ShellView, args: Args) -> ShowMessage | None:
     """Wait until a statement has finished. Without ID, wait for all background statements of this shell.
 
     ID is an ID that \\jobs lists, a prefix of it, or the number that ;& printed.
     """
     if not args:
-        await port.background.wait_for_all()
-        failed = next((job.error for job in port.background.jobs if job.error is not None), None)
-        if failed is not None and not port.session.interactive:
+        await shell.background.wait_for_all()
+        failed = next((job.error for job in shell.background.jobs if job.error is not None), None)
+        if failed is not None and not shell.session.interactive:
             raise StatementError("a background statement failed", where=failed.where)
         return None
-    entry = await _known(port, args)
-    state, message = await port.background.wait(entry.id, port.session.context)
+    entry = await _known(shell, args)
+    state, message = await shell.background.wait(entry.id, shell.session.context)
     if sqlstate.failed(state):
         raise StatementError(message or "the statement failed", where=Where(state, entry.id))
     return ShowMessage(f"{entry.id} has finished; \\fetch {entry.id} shows its result")
 
 
 @command("cancel", "[ID]", aliases=("!abort",), data=("ID",))
-async def cancel(port: Port, args: Args) -> ShowMessage:
+async def cancel(shell: ShellView, args: Args) -> ShowMessage:
     """Ask the service to cancel a statement, and print its state.
 
     ID is an ID that \\jobs lists, a prefix of it, or the number that ;& printed. The default is the last statement of
     this connection, in the background or not.
     """
-    entry = await _known(port, args)
+    entry = await _known(shell, args)
     try:
-        state, message = await port.background.cancel(entry.id, entry.query_id, port.session.context)
+        state, message = await shell.background.cancel(entry.id, entry.query_id, shell.session.context)
     except StatementError as error:
         error.message = f"the service did not cancel {entry.id}: {error.message}"
         raise
@@ -113,26 +113,26 @@ def _count(args: Args) -> int:
     return int(args[0])
 
 
-async def _known(port: Port, args: Args, otherwise: str = "") -> Entry:
+async def _known(shell: ShellView, args: Args, otherwise: str = "") -> Entry:
     """The statement that the argument refers to: by job number, by a prefix of its id, or by a complete unknown id.
 
     Without an argument it is the last statement, or `otherwise` if this connection has had none."""
-    named = args[0].lower() if args else port.session.state.last_statement_id or otherwise
-    number = port.session.state.last_job
+    named = args[0].lower() if args else shell.session.state.last_statement_id or otherwise
+    number = shell.session.state.last_job
     if args and _number(named) is not None:
         number = _number(named) or 0
-        known = any(job.number == number for job in port.background.jobs)
+        known = any(job.number == number for job in shell.background.jobs)
         # Digits may also be the start of an id.
         number = number if known or named.startswith("[") else 0
     elif args:
         number = 0
     if number:
-        named = await port.background.id_of(number)
+        named = await shell.background.id_of(number)
     if not named:
         raise UsageError(
             "no statement has been run on this connection", "\\jobs lists statements that were run earlier"
         )
-    entry = find_entry(port.journal, named)
+    entry = find_entry(shell.journal, named)
     if entry is None:
         if len(named) < 32:
             raise UsageError(
@@ -140,9 +140,9 @@ async def _known(port: Port, args: Args, otherwise: str = "") -> Entry:
                 "\\jobs lists the IDs; for an unlisted statement, give the full ID",
             )
         return Entry(named, "", "", "", "", 0.0, None, "", "", None, "")
-    if not port.journal.is_here(entry):
+    if not shell.journal.is_here(entry):
         raise UsageError(
-            f"{entry.id} ran on {entry.target}, but this shell is connected to {port.session.target}",
+            f"{entry.id} ran on {entry.target}, but this shell is connected to {shell.session.target}",
             f"connect to {entry.target} first",
         )
     return entry

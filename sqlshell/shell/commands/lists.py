@@ -15,9 +15,9 @@ from sqlshell.result import Column, Rows
 from sqlshell.shell.commands.command import Args, Command, command
 from sqlshell.shell.effects import Effect, Print, ShowMessage, ShowResult
 from sqlshell.shell.metadata.service_queries import query_service
-from sqlshell.shell.port import Port
 from sqlshell.shell.results.humanize import one_line
 from sqlshell.shell.results.rows import column_index, no_match_message, not_found, table_of, text_table, value
+from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.identifiers import Pattern, literal, quoted
 
 FUNCTIONS = (
@@ -73,17 +73,17 @@ def _lister(
 ) -> Command:
     """A command that lists the result of the first statement that the service supports; + shows all columns."""
 
-    async def body(port: Port, args: Args) -> Effect:
-        return await _listed(port, args, statements, short)
+    async def body(shell: ShellView, args: Args) -> Effect:
+        return await _listed(shell, args, statements, short)
 
     return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
 
 
-async def _listed(port: Port, args: Args, statements: Sequence[str], short: int) -> Effect:
-    columns, rows = await query_service(port, *statements)
+async def _listed(shell: ShellView, args: Args, statements: Sequence[str], short: int) -> Effect:
+    columns, rows = await query_service(shell, *statements)
     shown = len(columns) if args.plus else min(short, len(columns))
     kept = [row[:shown] for row in _chosen(columns, rows, args)]
-    if not kept and port.result_output.for_people:
+    if not kept and shell.result_output.for_people:
         return ShowMessage(no_match_message(args))
     return ShowResult(table_of([(_title(column.name), column.type) for column in columns[:shown]], kept))
 
@@ -94,16 +94,16 @@ def _title(name: str) -> str:
 
 
 @command("de", "[PATTERN]", aliases=("de+",), data=("PATTERN",))
-async def entities(port: Port, args: Args) -> Effect:
+async def entities(shell: ShellView, args: Args) -> Effect:
     """List the entities of the current store, with sizes and times. If there is none, list those of all stores."""
-    store = port.session.context.store
+    store = shell.session.context.store
     here = f" WHERE store_name = {literal(store)}" if store else ""
     query = f'SELECT name, size, modified_at AS modified, store_name AS store FROM deltastream.sys."entities"{here}'
-    return await _listed(port, args, (f"{query} ORDER BY store_name, name", "LIST ENTITIES"), SHORT)
+    return await _listed(shell, args, (f"{query} ORDER BY store_name, name", "LIST ENTITIES"), SHORT)
 
 
 @command("l", "[PATTERN]", aliases=("l+", "list", ".databases"), data=("PATTERN",))
-async def databases(port: Port, args: Args) -> ShowResult:
+async def databases(shell: ShellView, args: Args) -> ShowResult:
     """List databases and organizations; the current ones are marked. + shows all columns."""
     pattern = Pattern(args[0] if args else "*")
     found: Rows = []
@@ -111,8 +111,8 @@ async def databases(port: Port, args: Args) -> ShowResult:
         columns: list[Column] = []
         rows: Rows = []
         with contextlib.suppress(StatementError):
-            columns, rows = await query_service(port, f"LIST {what}")
-        context = port.session.context
+            columns, rows = await query_service(shell, f"LIST {what}")
+        context = shell.session.context
         current = {context.database if kind == "database" else context.organization}
         name = column_index(columns, "name") or 0
         for row in rows:
@@ -130,11 +130,11 @@ async def databases(port: Port, args: Args) -> ShowResult:
 
 
 @command("df", "[PATTERN]", aliases=("df+",), data=("PATTERN",))
-async def functions(port: Port, args: Args) -> Effect:
+async def functions(shell: ShellView, args: Args) -> Effect:
     """List functions with arguments and results. Without PATTERN, omit built-in functions.
 
     + adds descriptions, and the definitions of macros."""
-    columns, rows = await query_service(port, *FUNCTIONS)
+    columns, rows = await query_service(shell, *FUNCTIONS)
     own = column_index(columns, "own")
     rows = _chosen(columns, rows, args)
     if own is not None and not args:
@@ -155,7 +155,7 @@ async def functions(port: Port, args: Args) -> Effect:
         for row in rows
     ]
     titles = ("schema", "name", "result", "arguments", "type", "description", "definition")
-    if not listed and port.result_output.for_people:
+    if not listed and shell.result_output.for_people:
         return ShowMessage(no_match_message(args))
     shown = 7 if args.plus else 5
     return _table(titles[:shown], [row[:shown] for row in listed])
@@ -173,9 +173,9 @@ def _signature(columns: Sequence[Column], row: Sequence[str | None]) -> str | No
 
 
 @command("sf", "PATTERN", aliases=("sf+",), data=("PATTERN",))
-async def show_function(port: Port, args: Args) -> Print:
+async def show_function(shell: ShellView, args: Args) -> Print:
     """Show the SQL that creates a macro. DuckDB does not report the defaults of its parameters."""
-    columns, rows = await query_service(port, *FUNCTIONS)
+    columns, rows = await query_service(shell, *FUNCTIONS)
     known, rows = rows, _chosen(columns, rows, args)
     name, schema = column_index(columns, "name") or 0, column_index(columns, "schema")
     if not rows:
@@ -198,9 +198,9 @@ async def show_function(port: Port, args: Args) -> Print:
 
 
 @command("dq", "[PATTERN]", aliases=("dq+", "!queries"), data=("PATTERN",))
-async def queries(port: Port, args: Args) -> Effect:
+async def queries(shell: ShellView, args: Args) -> Effect:
     """List running queries with text, owner and start time. + lists all queries with all columns."""
-    columns, rows = await query_service(port, "LIST QUERIES")
+    columns, rows = await query_service(shell, "LIST QUERIES")
     state = column_index(columns, "state", "currentstate", "actualstate", "status")
     text = column_index(columns, "statement", "sql", "query", "name")
     pattern = Pattern(args[0]) if args else None
@@ -208,7 +208,7 @@ async def queries(port: Port, args: Args) -> Effect:
         rows = [row for row in rows if any(pattern.matches(value or "") for value in row)]
     if args.plus:
         # Show only the beginning of each query; DESCRIBE QUERY shows all of it.
-        if text is not None and port.result_output.for_people:
+        if text is not None and shell.result_output.for_people:
             rows = [[*row[:text], one_line(value(row, text), QUERY_CELLS), *row[text + 1 :]] for row in rows]
         return ShowResult(table_of([(column.name, column.type) for column in columns], rows))
     running = [row for row in rows if value(row, state).lower() not in ENDED]
@@ -219,7 +219,7 @@ async def queries(port: Port, args: Args) -> Effect:
         "owner": column_index(columns, "owner", "user"),
         "since": column_index(columns, "created", "createdat", "createdon", "started"),
     }
-    if not running and port.result_output.for_people:
+    if not running and shell.result_output.for_people:
         return ShowMessage("no running queries; \\dq+ also lists finished ones")
     known = {title: place for title, place in wanted.items() if place is not None}
     return _table(tuple(known), [[one_line(value(row, place), 1000) for place in known.values()] for row in running])

@@ -20,10 +20,10 @@ from sqlshell.shell.effects import (
     Submit,
     UseResult,
 )
-from sqlshell.shell.port import Port
 from sqlshell.shell.results.rows import collect, table_of
 from sqlshell.shell.scripts.reading import write_text
 from sqlshell.shell.scripts.variables import check_received
+from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.script.items import Statement
 
 MOST_STATEMENTS = 100_000
@@ -33,34 +33,34 @@ LONGEST_VALUE = 1 << 20
 
 
 @command("g", f"{OPTIONS} [FILE...]", sends=True)
-async def go(port: Port, args: Args) -> Effect:
+async def go(shell: ShellView, args: Args) -> Effect:
     """Run a statement, as ; does. With FILE, write the result to the file; with |command, send it to the command.
 
     Options of \\pset in parentheses apply to this result only: \\g (format=csv null=-) FILE
 
     \\g browse opens the result in the explorer, as \\browse does."""
-    if args == ["browse"] and port.front_end.browse is not None:
-        return UseResult(port.front_end.browse)
-    return _submitted(port, args)
+    if args == ["browse"] and shell.front_end.browse is not None:
+        return UseResult(shell.front_end.browse)
+    return _submitted(shell, args)
 
 
 @command("gx", f"{OPTIONS} [FILE...]", aliases=("G",), sends=True)
-async def go_expanded(port: Port, args: Args) -> Submit:
+async def go_expanded(shell: ShellView, args: Args) -> Submit:
     """Run a statement and show its rows as records. Otherwise like \\g."""
-    return _submitted(port, args, expanded=True)
+    return _submitted(shell, args, expanded=True)
 
 
-def _submitted(port: Port, args: Args, *, expanded: bool = False) -> Submit:
+def _submitted(shell: ShellView, args: Args, *, expanded: bool = False) -> Submit:
     """Check options and output before the statement runs. Raises UsageError and OutputError."""
     output = args.own(0) if args else EMPTY
-    options = options_in(port, args.options)
-    with port.session.options_for(options):
-        port.result_output.check(output)
+    options = options_in(shell, args.options)
+    with shell.session.options_for(options):
+        shell.result_output.check(output)
     return Submit(expanded, output, options=options)
 
 
 @command("bg", sends=True)
-async def go_background(port: Port, args: Args) -> Submit:
+async def go_background(shell: ShellView, args: Args) -> Submit:
     """Run a statement in the background, as ;& does.
 
     The shell prints a notice when it finishes, \\jobs lists it, \\fetch shows its result. It runs in its own
@@ -69,7 +69,7 @@ async def go_background(port: Port, args: Args) -> Submit:
 
 
 @command("gset", "[PREFIX]", sends=True)
-async def go_set(port: Port, args: Args) -> Submit:
+async def go_set(shell: ShellView, args: Args) -> Submit:
     """Run a statement and store its only row in variables. Each variable is named PREFIX plus the column name.
 
     A NULL unsets the variable. The values are data: they cannot name a file, command or setting; see \\own.
@@ -98,7 +98,7 @@ async def go_set(port: Port, args: Args) -> Submit:
 
 
 @command("gexec", sends=True)
-async def go_execute(port: Port, args: Args) -> Submit:
+async def go_execute(shell: ShellView, args: Args) -> Submit:
     """Run each value of a statement's result as a statement. They run row by row; NULLs are skipped.
 
     A value is only SQL: it is never interpreted as a backslash command, and cannot name a local file."""
@@ -118,7 +118,7 @@ async def go_execute(port: Port, args: Args) -> Submit:
 
 
 @command("gdesc", sends=True)
-async def go_describe(port: Port, args: Args) -> Submit:
+async def go_describe(shell: ShellView, args: Args) -> Submit:
     """Show the columns and types of a statement's result. The rows are not shown.
 
     The statement has to be run for this, so a statement that may write is refused.
@@ -148,7 +148,7 @@ async def go_describe(port: Port, args: Args) -> Submit:
     sends=True,
     data=("SECONDS", "i=SECONDS", "c=TIMES", "m=ROWS"),
 )
-async def watch(port: Port, args: Args) -> Repeat:
+async def watch(shell: ShellView, args: Args) -> Repeat:
     """Run a statement every SECONDS (default 2) until Ctrl-C. c=TIMES and m=ROWS stop it earlier.
 
     c=TIMES stops after that many runs, m=ROWS when the result has fewer rows. On a terminal each result replaces the
@@ -180,7 +180,7 @@ async def watch(port: Port, args: Args) -> Repeat:
 
 
 @command("repeat", "TIMES [SECONDS]", sends=True, data=("TIMES", "SECONDS"))
-async def repeat(port: Port, args: Args) -> Repeat:
+async def repeat(shell: ShellView, args: Args) -> Repeat:
     """Run a statement TIMES times, SECONDS (default 0) apart. Each result is shown separately."""
     try:
         times, seconds = int(args[0]), float(args[1]) if len(args) > 1 else 0.0
@@ -192,24 +192,24 @@ async def repeat(port: Port, args: Args) -> Repeat:
 
 
 @command("p", aliases=("print",))
-async def show_buffer(port: Port, args: Args) -> Effect:
+async def show_buffer(shell: ShellView, args: Args) -> Effect:
     """Show the query buffer: the unfinished statement, or the last one."""
-    return Print(f"{port.buffer.text}\n") if port.buffer.text else ShowMessage("the query buffer is empty")
+    return Print(f"{shell.buffer.text}\n") if shell.buffer.text else ShowMessage("the query buffer is empty")
 
 
 @command("r", aliases=("reset",), changes="text")
-async def clear_buffer(port: Port, args: Args) -> ClearBuffer:
+async def clear_buffer(shell: ShellView, args: Args) -> ClearBuffer:
     """Clear the query buffer: discard the unfinished statement."""
     return ClearBuffer()
 
 
 @command("w", "FILE", aliases=("write",))
-async def write_buffer(port: Port, args: Args) -> None:
+async def write_buffer(shell: ShellView, args: Args) -> None:
     """Write the query buffer to a file: the unfinished statement, or the last one."""
-    if not port.buffer.script_text:
+    if not shell.buffer.script_text:
         raise UsageError("there is no statement to write")
-    port.buffer.check_origin()
-    write_text(args.own(0), port.buffer.script_text)
+    shell.buffer.check_origin()
+    write_text(args.own(0), shell.buffer.script_text)
 
 
 COMMANDS = (

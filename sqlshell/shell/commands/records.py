@@ -6,22 +6,22 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import EMPTY
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Effect, Execute, Log, RecordTranscript, ReplayTranscript, ShowMessage
-from sqlshell.shell.port import Port
 from sqlshell.shell.records.saved_queries import SavedQueries, with_arguments
 from sqlshell.shell.results.humanize import one_line
+from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.script.splitting import statements
 
 
-def _queries(port: Port) -> SavedQueries:
-    if port.environment.queries is None:
+def _queries(shell: ShellView) -> SavedQueries:
+    if shell.environment.queries is None:
         raise UsageError("no config directory for named queries", "set SQLSHELL_CONFIG_DIR, XDG_CONFIG_HOME or HOME")
-    return SavedQueries(port.environment.queries, port.session.redact)
+    return SavedQueries(shell.environment.queries, shell.session.redact)
 
 
 @command("n", "[NAME] [WORD...]", changes="text", data=("WORD",))
-async def run_query(port: Port, args: Args) -> Effect | None:
+async def run_query(shell: ShellView, args: Args) -> Effect | None:
     """List the named queries, or run one. The arguments replace $1, $2 …; \\n+ saves a query, \\n- deletes it."""
-    queries = _queries(port)
+    queries = _queries(shell)
     if not args:
         known = queries.all()
         width = max(map(len, known), default=0)
@@ -31,30 +31,30 @@ async def run_query(port: Port, args: Args) -> Effect | None:
 
 
 @command("n+", "NAME [SQL...]")
-async def save_query(port: Port, args: Args) -> Effect | None:
+async def save_query(shell: ShellView, args: Args) -> Effect | None:
     """Save a statement as a named query: the SQL after the name, the query buffer, or the last statement.
 
     The SQL is saved verbatim; if all of it is in single quotes, these are removed: \\n+ top 'select $1'"""
     if len(args) > 1:
-        _queries(port).save(args[0], " ".join(args[1:]))
+        _queries(shell).save(args[0], " ".join(args[1:]))
         return ShowMessage(f"saved as {args[0]}")
 
-    if not port.buffer.text:
+    if not shell.buffer.text:
         raise UsageError("there is no statement to save", "usage: \\n+ NAME SQL")
-    port.buffer.check_origin()
-    _queries(port).save(args[0], port.buffer.text)
+    shell.buffer.check_origin()
+    _queries(shell).save(args[0], shell.buffer.text)
     return ShowMessage(f"saved as {args[0]}")
 
 
 @command("n-", "NAME")
-async def delete_query(port: Port, args: Args) -> ShowMessage:
+async def delete_query(shell: ShellView, args: Args) -> ShowMessage:
     """Delete a named query."""
-    _queries(port).delete(args[0])
+    _queries(shell).delete(args[0])
     return ShowMessage(f"deleted {args[0]}")
 
 
 @command("transcript", "[FILE]", changes="shell")
-async def transcript(port: Port, args: Args) -> RecordTranscript:
+async def transcript(shell: ShellView, args: Args) -> RecordTranscript:
     """Record statements and their outcomes in a file. Each is a line of JSON. Without FILE, stop recording.
 
     sqlshell replay FILE and \\replay FILE run the statements again and print the differences."""
@@ -62,13 +62,13 @@ async def transcript(port: Port, args: Args) -> RecordTranscript:
 
 
 @command("replay", "FILE")
-async def replay(port: Port, args: Args) -> ReplayTranscript:
+async def replay(shell: ShellView, args: Args) -> ReplayTranscript:
     """Run a transcript again and print the differences. It compares sqlState, columns, rows and values."""
     return ReplayTranscript(args.own(0))
 
 
 @command("log", "[FILE]", aliases=(".log",), changes="shell")
-async def log(port: Port, args: Args) -> Log:
+async def log(shell: ShellView, args: Args) -> Log:
     """Append statements and their results to a file. Without FILE, stop logging."""
     return Log(args.own(0) if args else EMPTY)
 

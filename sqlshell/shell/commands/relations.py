@@ -13,8 +13,8 @@ from sqlshell.shell.commands.command import Args, Command, command
 from sqlshell.shell.effects import Chain, Effect, Print, ShowMessage, ShowResult
 from sqlshell.shell.metadata.relation_details import Details, Inspector, ddl, key_of
 from sqlshell.shell.metadata.service_queries import query_service
-from sqlshell.shell.port import Port
 from sqlshell.shell.results.rows import column_index, no_match_message, not_found, table_of, text_table, value
+from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.completion.catalog import Relation
 from sqlshell.sql.identifiers import Pattern, quoted
 
@@ -53,10 +53,10 @@ def _table(titles: Sequence[str], rows: Rows) -> ShowResult:
     return ShowResult(text_table(titles, rows))
 
 
-async def _relations(port: Port) -> list[Relation]:
+async def _relations(shell: ShellView) -> list[Relation]:
     """Every relation that the service lists."""
-    columns, rows = await query_service(port, *RELATIONS)
-    context = port.session.context
+    columns, rows = await query_service(shell, *RELATIONS)
+    context = shell.session.context
     name = column_index(columns, "name", "relationname", "tablename") or 0
     kind = column_index(columns, "type", "relationtype", "kind")
     database, schema = column_index(columns, "databasename", "database"), column_index(columns, "schemaname", "schema")
@@ -72,10 +72,10 @@ async def _relations(port: Port) -> list[Relation]:
     return sorted(found, key=lambda item: (item.database, item.schema, item.name, item.kind))
 
 
-def _matching(port: Port, known: Sequence[Relation], text: str, kinds: Sequence[str] = ()) -> list[Relation]:
+def _matching(shell: ShellView, known: Sequence[Relation], text: str, kinds: Sequence[str] = ()) -> list[Relation]:
     """The relations that match a pattern: in the current schema or temporary, unless it names another schema."""
     pattern = Pattern(text or "*")
-    context = port.session.context
+    context = shell.session.context
     here = context.database.lower(), context.schema.lower()
 
     def seen(item: Relation) -> bool:
@@ -91,9 +91,9 @@ def _matching(port: Port, known: Sequence[Relation], text: str, kinds: Sequence[
     return found or [item for item in wanted if pattern.matches(item.database, item.name) and pattern.qualified]
 
 
-def _as_typed(port: Port, known: Sequence[Relation]) -> dict[str, list[str]]:
+def _as_typed(shell: ShellView, known: Sequence[Relation]) -> dict[str, list[str]]:
     """The names of relations, each with what is typed here for the relations of that name."""
-    context = port.session.context
+    context = shell.session.context
     here = context.database.lower(), context.schema.lower()
     found: dict[str, list[str]] = {}
     for item in known:
@@ -104,33 +104,33 @@ def _as_typed(port: Port, known: Sequence[Relation]) -> dict[str, list[str]]:
     return found
 
 
-def _elsewhere(port: Port, known: Sequence[Relation]) -> str:
+def _elsewhere(shell: ShellView, known: Sequence[Relation]) -> str:
     """How to list relations of other schemas."""
-    others = {item.schema for item in known if item.database.lower() == port.session.context.database.lower()}
+    others = {item.schema for item in known if item.database.lower() == shell.session.context.database.lower()}
     if len(others) == 1 and len({item.database for item in known}) == 1:
         return f"\\d {quoted(others.pop())}.* lists the relations of that schema"
     return "\\d *.* lists the relations of all schemas"
 
 
 def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases: tuple[str, ...] = ()) -> Command:
-    async def body(port: Port, args: Args) -> Effect:
+    async def body(shell: ShellView, args: Args) -> Effect:
         # Only \\dt has names with combined letters, in addition to its aliases.
         combined = args.name.rstrip("+")[1:] if name == "dt" and args.name.startswith("d") else ""
-        return await _list_relations(port, args, [kind for one in combined for kind in LETTERS[one]] or kinds)
+        return await _list_relations(shell, args, [kind for one in combined for kind in LETTERS[one]] or kinds)
 
     return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
 
 
-async def _list_relations(port: Port, args: Args, kinds: Sequence[str]) -> Effect:
-    known = await _relations(port)
-    found = _matching(port, known, args[0] if args else "", kinds)
-    if not found and port.result_output.for_people:
-        return ShowMessage(no_match_message(args, _elsewhere(port, known)))
+async def _list_relations(shell: ShellView, args: Args, kinds: Sequence[str]) -> Effect:
+    known = await _relations(shell)
+    found = _matching(shell, known, args[0] if args else "", kinds)
+    if not found and shell.result_output.for_people:
+        return ShowMessage(no_match_message(args, _elsewhere(shell, known)))
     if not args.plus:
         return _table(("schema", "name", "type"), [[item.schema, item.name, item.kind] for item in found])
     sizes: Rows = []
     with contextlib.suppress(StatementError):
-        sizes = (await query_service(port, SIZES))[1]
+        sizes = (await query_service(shell, SIZES))[1]
     more = {tuple(row[:3]): row[3:] for row in sizes}
     rows: Rows = [
         [
@@ -150,15 +150,15 @@ async def _list_relations(port: Port, args: Args, kinds: Sequence[str]) -> Effec
 
 
 @command("d", "[PATTERN]", aliases=("d+", "describe", "!describe"), data=("PATTERN",))
-async def describe(port: Port, args: Args) -> Effect | None:
+async def describe(shell: ShellView, args: Args) -> Effect | None:
     """Describe relations; without PATTERN, list them. Shows columns, keys, constraints and indexes.
 
     + adds comments, the key of each column, the definition of a view, and the approximate number of rows."""
     if not args:
-        return await _list_relations(port, args, ())
-    inspector = Inspector(lambda sql: query_service(port, sql))
-    known = await _relations(port)
-    found = _matching(port, known, args[0])
+        return await _list_relations(shell, args, ())
+    inspector = Inspector(lambda sql: query_service(shell, sql))
+    known = await _relations(shell)
+    found = _matching(shell, known, args[0])
     if len(found) > MOST_DESCRIBED:
         raise UsageError(
             f"{args[0]} matches {len(found)} relations; \\d describes at most {MOST_DESCRIBED}",
@@ -169,25 +169,25 @@ async def describe(port: Port, args: Args) -> Effect | None:
     if not found:
         try:
             # A service may not list all its names, such as the entities of a store.
-            return Chain(_shown(port, await inspector.describe(args[0]), "", plus=args.plus))
+            return Chain(_shown(shell, await inspector.describe(args[0]), "", plus=args.plus))
         except StatementError as error:
             if not known and error.where.sql_state not in ABSENT:
                 raise
-            raise not_found("relation", args[0], _as_typed(port, known)) from None
+            raise not_found("relation", args[0], _as_typed(shell, known)) from None
     effects: list[Effect] = []
     for item in found:
         whole = item.schema and not item.kind.startswith("temporary")
         place = f"{quoted(item.schema)}.{quoted(item.name)}" if whole else quoted(item.name)
         title = f"{(item.kind or 'relation').capitalize()} {place}"
-        effects += _shown(port, await inspector.details(item), title, plus=args.plus)
+        effects += _shown(shell, await inspector.details(item), title, plus=args.plus)
     return Chain(effects)
 
 
-def _shown(port: Port, details: Details, title: str, *, plus: bool) -> list[Effect]:
+def _shown(shell: ShellView, details: Details, title: str, *, plus: bool) -> list[Effect]:
     """A table of the columns, and further details: below the table for people, as a second result for programs."""
     if details.sequence:
         rows: Rows = [list(details.sequence.values())]
-        head = [Print(f"{title}\n", with_results=True)] if port.result_output.for_people else []
+        head = [Print(f"{title}\n", with_results=True)] if shell.result_output.for_people else []
         return [*head, _table(tuple(details.sequence), rows)]
     rows = [[column.name, column.type, column.nullable or None] for column in details.columns]
     titles = ["name", "type", "nullable"]
@@ -202,7 +202,7 @@ def _shown(port: Port, details: Details, title: str, *, plus: bool) -> list[Effe
             for row, column in zip(rows, details.columns, strict=True)
         ]
     notes = _notes(details, plus=plus)
-    if port.result_output.for_people:
+    if shell.result_output.for_people:
         texts = [f"{title}\n" if title else "", _below(notes)]
         above, below = ([Print(text, with_results=True)] if text else [] for text in texts)
         # Columns that would be empty tell nothing; what is always there stays.
@@ -255,13 +255,13 @@ def _notes(details: Details, *, plus: bool) -> list[tuple[str, str, str]]:
 
 
 @command("schema", "[PATTERN]", aliases=(".schema", "sv", "sv+"), data=("PATTERN",))
-async def show_ddl(port: Port, args: Args) -> Print:
+async def show_ddl(shell: ShellView, args: Args) -> Print:
     """Show the SQL that creates relations. Without PATTERN, show all of the current schema."""
-    inspector = Inspector(lambda sql: query_service(port, sql))
-    known = await _relations(port)
-    found = _matching(port, known, args[0] if args else "")
+    inspector = Inspector(lambda sql: query_service(shell, sql))
+    known = await _relations(shell)
+    found = _matching(shell, known, args[0] if args else "")
     if not found and args:
-        raise not_found("relation", args[0], _as_typed(port, known))
+        raise not_found("relation", args[0], _as_typed(shell, known))
     # Dependencies come first.
     order = ("sequence", "table", "stream", "changelog", "view")
 

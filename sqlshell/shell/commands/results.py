@@ -16,8 +16,8 @@ from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Result
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Chain, Effect, LocalSql, Print, ShowMessage, ShowResult, UseResult
-from sqlshell.shell.port import Port
 from sqlshell.shell.results.rows import collect
+from sqlshell.shell.shell_view import ShellView
 
 if TYPE_CHECKING:
     from sqlshell.shell.charts.charts import Chart
@@ -27,7 +27,7 @@ MOST_ROWS = 200_000
 
 
 @command("clip", "[FORMAT]", sends=True)
-async def clip(port: Port, args: Args) -> UseResult:
+async def clip(shell: ShellView, args: Args) -> UseResult:
     """Copy a result to the clipboard, as TSV or FORMAT. It uses the terminal (OSC 52), so it works over ssh."""
     form = format_named(args[0] if args else "tsv")
     messages: list[Effect] = []
@@ -36,7 +36,7 @@ async def clip(port: Port, args: Args) -> UseResult:
         from sqlshell.shell.interactive.clipboard import copy_text
 
         summary, rows = await collect(result, MOST_ROWS)
-        writer = form.factory(WriterOptions(port.session.options.null))
+        writer = form.factory(WriterOptions(shell.session.options.null))
         chunks = [*writer.begin(result.columns), *writer.write(Batch(len(result.columns), rows=rows))]
         data = b"".join([*chunks, *writer.end(summary)])
         if not summary.complete:
@@ -59,7 +59,7 @@ async def clip(port: Port, args: Args) -> UseResult:
     sends=True,
     data=("ROW", "COLUMN", "VALUE"),
 )
-async def show_crosstab(port: Port, args: Args) -> UseResult:
+async def show_crosstab(shell: ShellView, args: Args) -> UseResult:
     """Pivot a result: ROW becomes the rows, COLUMN the columns, VALUE the cells.
 
     Columns are given by name, or by number from 1. The default is the first three columns."""
@@ -79,7 +79,7 @@ async def show_crosstab(port: Port, args: Args) -> UseResult:
 
 
 @command("chart", "[WORD...]", sends=True, data=("WORD",))
-async def show_chart(port: Port, args: Args) -> UseResult:
+async def show_chart(shell: ShellView, args: Args) -> UseResult:
     """Draw a result: \\chart [bar|line|scatter|hist|heat] [X] [Y...] [to FILE.svg]
 
     Columns are given by name, or by number from 1. Omitted arguments are chosen to fit the data. to FILE.svg writes
@@ -115,7 +115,7 @@ async def show_chart(port: Port, args: Args) -> UseResult:
             sink.close()
             made.append(ShowMessage(f"wrote {picture}", file=picture))
         else:
-            colors = port.session.interactive and port.front_end.paint is not None
+            colors = shell.session.interactive and shell.front_end.paint is not None
             size = shutil.get_terminal_size((80, 24))
             made.append(Print(drawn(figure, min(size.columns, 120), size.lines - 4, colors=colors), True, own=True))
         made.extend(map(ShowMessage, figure.notes))
@@ -146,19 +146,19 @@ async def _whole_chart(result: Result, words: Sequence[str]) -> Chart | None:
 
 
 @command("browse", aliases=("explore",), sends=True)
-async def browse(port: Port, args: Args) -> UseResult:
+async def browse(shell: ShellView, args: Args) -> UseResult:
     """Browse a result in full screen. Search, sort, filter, copy, view full values; ? lists the keys.
 
     Partitions are fetched when you scroll to them, so large results open immediately."""
-    if not port.session.interactive or port.front_end.browse is None or os.environ.get("TERM", "dumb") == "dumb":
+    if not shell.session.interactive or shell.front_end.browse is None or os.environ.get("TERM", "dumb") == "dumb":
         raise UsageError(
             "\\browse requires an interactive terminal with cursor control", "use \\g FILE to write a result to a file"
         )
-    return UseResult(port.front_end.browse)
+    return UseResult(shell.front_end.browse)
 
 
 @command("local", "[TEXT...]", sends=True)
-async def local(port: Port, args: Args) -> LocalSql:
+async def local(shell: ShellView, args: Args) -> LocalSql:
     """Query the last results with DuckDB's SQL: \\local select city, sum(n) from _ group by all
 
     The query runs on your machine. _ is the last result, _1 the one before it, up to _9; columns keep their types.

@@ -6,18 +6,18 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import EMPTY, Own, own_text
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import BeginParallel, Chain, Edit, EndParallel, Redirect, RunFile, SetVariable
-from sqlshell.shell.port import Port
 from sqlshell.shell.scripts.reading import change_working_folder
+from sqlshell.shell.shell_view import ShellView
 
 
 @command("i", "FILE", aliases=("include", ".read", "!source", "!load"), changes="text")
-async def include(port: Port, args: Args) -> RunFile:
+async def include(shell: ShellView, args: Args) -> RunFile:
     """Run the statements and commands in a file."""
     return RunFile(args.own(0))
 
 
 @command("o", "[FILE...]", aliases=("out", ".output"), changes="shell")
-async def redirect(port: Port, args: Args) -> Redirect:
+async def redirect(shell: ShellView, args: Args) -> Redirect:
     """Send results to a file or |command. Without FILE, send them to the terminal again.
 
     The file appears under its name at the next \\o or on exit; until then a temporary file next to it is written."""
@@ -25,7 +25,7 @@ async def redirect(port: Port, args: Args) -> Redirect:
 
 
 @command("e", "[FILE]", aliases=("edit", "!edit"))
-async def edit(port: Port, args: Args) -> Edit:
+async def edit(shell: ShellView, args: Args) -> Edit:
     """Edit the query buffer, or FILE, in $EDITOR. If the buffer is empty, edit the last statement.
 
     The saved text is used as if you typed it: statements that end with ; run, the rest appears at the prompt. If you
@@ -34,25 +34,25 @@ async def edit(port: Port, args: Args) -> Edit:
 
 
 @command("once", "FILE...", aliases=(".once",), changes="shell")
-async def once(port: Port, args: Args) -> Redirect:
+async def once(shell: ShellView, args: Args) -> Redirect:
     """Send only the next result to a file or |command."""
     return Redirect(args.own(0), once=True)
 
 
 @command("tee", "[FILE...]", aliases=("!spool",), changes="shell")
-async def tee(port: Port, args: Args) -> Redirect:
+async def tee(shell: ShellView, args: Args) -> Redirect:
     """Show results and also send them to a file or |command. Without FILE, stop."""
     return Redirect(args.own(0) if args else EMPTY, as_copy=True)
 
 
 @command("ir", "FILE", aliases=("include_relative",), changes="text")
-async def include_beside(port: Port, args: Args) -> RunFile:
+async def include_beside(shell: ShellView, args: Args) -> RunFile:
     """Like \\i, but FILE is relative to the current script."""
     return RunFile(args.own(0), beside=True)
 
 
 @command("parallel", "COUNT", changes="text", data=("COUNT",))
-async def begin_parallel(port: Port, args: Args) -> BeginParallel:
+async def begin_parallel(shell: ShellView, args: Args) -> BeginParallel:
     """Run the statements up to \\end at the same time, up to COUNT at once. Their results are shown in order.
 
     The statements must not depend on each other: each runs in one of COUNT other sessions, without temporary tables and
@@ -64,19 +64,19 @@ async def begin_parallel(port: Port, args: Args) -> BeginParallel:
 
 
 @command("end", changes="text")
-async def end_parallel(port: Port, args: Args) -> EndParallel:
+async def end_parallel(shell: ShellView, args: Args) -> EndParallel:
     """Run the statements after \\parallel."""
     return EndParallel()
 
 
 @command("cd", "[DIRECTORY]", aliases=(".cd",), changes="text")
-async def change_folder(port: Port, args: Args) -> None:
+async def change_folder(shell: ShellView, args: Args) -> None:
     """Change the working directory; without DIRECTORY, to the home directory."""
     change_working_folder(args.own(0) if args else Own("~"))
 
 
 @command("!", "[TEXT...]", aliases=(".shell", ".system", "!system"))
-async def run_in_shell(port: Port, args: Args) -> Chain:
+async def run_in_shell(shell: ShellView, args: Args) -> Chain:
     """Run a command in your shell, or start the shell."""
     import asyncio
     import os

@@ -5,12 +5,12 @@ from __future__ import annotations
 from sqlshell.errors import UsageError
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Copy, Export, Restrict
-from sqlshell.shell.port import Port
+from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.analysis.copy_statements import read_copy
 
 
 @command("copy", "[TEXT...]")
-async def copy(port: Port, args: Args) -> Copy:
+async def copy(shell: ShellView, args: Args) -> Copy:
     """Copy rows between a table and a file: \\copy t FROM 'file', \\copy t TO 'file'
 
     FROM loads csv, tsv, json, jsonl and parquet files, also compressed (.gz, .zst): \\copy t [(columns)] FROM 'file'
@@ -29,7 +29,7 @@ async def copy(port: Port, args: Args) -> Copy:
 
 
 @command("export", "FILE [resume]", sends=True)
-async def export(port: Port, args: Args) -> Export:
+async def export(shell: ShellView, args: Args) -> Export:
     """Write the result of a statement to a file, and keep its finished partitions until the file is complete.
 
     After an interruption, \\export FILE resume behind the same statement fetches only the other partitions, as long
@@ -37,12 +37,12 @@ async def export(port: Port, args: Args) -> Export:
     if not args or (len(args) > 1 and args[1:] != ["resume"]):
         raise UsageError("\\export requires a file", "usage: \\export FILE [resume]")
     path = args.own(0)
-    port.result_output.check(path)
+    shell.result_output.check(path)
     return Export(path, len(args) > 1)
 
 
 @command("restrict", "KEY", changes="text")
-async def restrict(port: Port, args: Args) -> Restrict:
+async def restrict(shell: ShellView, args: Args) -> Restrict:
     """Allow no backslash commands until \\unrestrict KEY.
 
     Dumps of PostgreSQL begin with it."""
@@ -50,7 +50,7 @@ async def restrict(port: Port, args: Args) -> Restrict:
 
 
 @command("unrestrict", "KEY", changes="text")
-async def unrestrict(port: Port, args: Args) -> Restrict:
+async def unrestrict(shell: ShellView, args: Args) -> Restrict:
     """Allow backslash commands again after \\restrict KEY."""
     return Restrict(args[0], ends=True)
 

@@ -10,52 +10,52 @@ from sqlshell.origin import Own, joined, own_text
 from sqlshell.output.text.cells import printable
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Branch, Effect, Print, SetVariable, ShowMessage, UnsetVariable
-from sqlshell.shell.port import Port
 from sqlshell.shell.scripts.variables import switch
+from sqlshell.shell.shell_view import ShellView
 
 
 @command("set", "[NAME] [VALUE...]", changes="text", data=("VALUE",))
-async def set_variable(port: Port, args: Args) -> Effect:
+async def set_variable(shell: ShellView, args: Args) -> Effect:
     """List the variables, or set one: \\set limit 10, then select … limit :limit;
 
     Several values are concatenated; double quotes are kept.
 
     :'name' is the value as a string, :"name" as an identifier, :{?name} says whether it is set."""
     if not args:
-        lines = [f"{name} = {_quoted(port.variables[name].text)}" for name in sorted(port.variables)]
+        lines = [f"{name} = {_quoted(shell.variables[name].text)}" for name in sorted(shell.variables)]
         return Print("".join(f"{line}\n" for line in lines))
     return SetVariable(args.own(0), joined(args.texts[1:]))
 
 
 @command("unset", "NAME", changes="text")
-async def unset_variable(port: Port, args: Args) -> UnsetVariable:
+async def unset_variable(shell: ShellView, args: Args) -> UnsetVariable:
     """Unset a variable."""
     return UnsetVariable(args.own(0))
 
 
 @command("own", "NAME REGEX", changes="shell")
-async def mark_own(port: Port, args: Args) -> SetVariable:
+async def mark_own(shell: ShellView, args: Args) -> SetVariable:
     """Trust a value from a service if it matches a pattern. The whole value must match the regular expression.
 
     Only then can it name a file, a command or a setting: \\own file '[a-z0-9_]+[.]csv', then \\o :file"""
     import re
 
     name, expression = args.own(0), args.own(1)
-    if name not in port.variables:
+    if name not in shell.variables:
         raise UsageError(f"variable {name} is not set", "\\set lists the variables")
     try:
-        matches = re.fullmatch(expression, port.variables[name].text) is not None
+        matches = re.fullmatch(expression, shell.variables[name].text) is not None
     except re.error as error:
         raise UsageError(
             f"{expression!r} is not a valid regular expression: {error}", "example: '[a-z0-9_]+[.]csv'"
         ) from None
     if not matches:
         raise UsageError(f"the value of {name} does not match {expression}", f"\\echo :{name} shows it")
-    return SetVariable(name, own_text(Own(port.variables[name].text)))
+    return SetVariable(name, own_text(Own(shell.variables[name].text)))
 
 
 @command("getenv", "NAME VARIABLE", changes="text")
-async def get_environment(port: Port, args: Args) -> SetVariable | None:
+async def get_environment(shell: ShellView, args: Args) -> SetVariable | None:
     """Set a variable to the value of an environment variable. If VARIABLE is not set, NAME does not change."""
     if args[1] not in os.environ:
         return None
@@ -63,55 +63,55 @@ async def get_environment(port: Port, args: Args) -> SetVariable | None:
 
 
 @command("prompt", "[TEXT] NAME", changes="text", data=("TEXT",))
-async def prompt_for_value(port: Port, args: Args) -> SetVariable:
+async def prompt_for_value(shell: ShellView, args: Args) -> SetVariable:
     """Ask for the value of a variable. In a script, it is read from the terminal."""
     text, name = args[0] if len(args) == 2 else "", args.own(-1)
-    if port.front_end.ask is None:
+    if shell.front_end.ask is None:
         value = _from_terminal(text)
     else:
-        value = await port.front_end.ask(text)
+        value = await shell.front_end.ask(text)
     # The typed value is trusted, whatever the question was.
     return SetVariable(name, own_text(Own(value)), text)
 
 
 @command("if", "CONDITION...", changes="text", data=("CONDITION",))
-async def if_command(port: Port, args: Args) -> Branch:
+async def if_command(shell: ShellView, args: Args) -> Branch:
     """Run the following lines if CONDITION is true (on, 1, yes), up to \\elif, \\else or \\endif: \\if :{?name}"""
     return Branch("if", lambda: switch(" ".join(args), "\\if"))
 
 
 @command("elif", "CONDITION...", changes="text", data=("CONDITION",))
-async def elif_command(port: Port, args: Args) -> Branch:
+async def elif_command(shell: ShellView, args: Args) -> Branch:
     """Like \\if, but only if no earlier branch has run."""
     return Branch("elif", lambda: switch(" ".join(args), "\\elif"))
 
 
 @command("else", changes="text")
-async def else_command(port: Port, args: Args) -> Branch:
+async def else_command(shell: ShellView, args: Args) -> Branch:
     """Run the following lines if no branch has run yet."""
     return Branch("else")
 
 
 @command("endif", changes="text")
-async def endif_command(port: Port, args: Args) -> Branch:
+async def endif_command(shell: ShellView, args: Args) -> Branch:
     """End an \\if block."""
     return Branch("endif")
 
 
 @command("echo", "[VALUE...]", aliases=(".print", "!print"), data=("VALUE",))
-async def echo(port: Port, args: Args) -> Print:
+async def echo(shell: ShellView, args: Args) -> Print:
     """Print text and values of variables to stdout. -n omits the line break."""
     return Print(_line(args))
 
 
 @command("qecho", "[VALUE...]", data=("VALUE",))
-async def echo_to_output(port: Port, args: Args) -> Print:
+async def echo_to_output(shell: ShellView, args: Args) -> Print:
     """Like \\echo, but print to the file or command of \\o."""
     return Print(_line(args), with_results=True)
 
 
 @command("warn", "[VALUE...]", data=("VALUE",))
-async def warn(port: Port, args: Args) -> ShowMessage:
+async def warn(shell: ShellView, args: Args) -> ShowMessage:
     """Like \\echo, but print to stderr."""
     return ShowMessage(_line(args).removesuffix("\n"), verbatim=True)
 

@@ -190,15 +190,15 @@ def changes_catalog(text: str) -> bool:
 def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) -> PromptSession[str]:
     front_end.theme_styles.style()
     history = front_end.file_history
-    port = shell.port
+    view = shell.view
     lines = Continuations()
     unicode = shows_unicode(os.environ)
     by_mode, unchanged = ModalCursorShapeConfig(), SimpleCursorShapeConfig()
     completer = ShellCompleter(
         shell.session,
         front_end.catalog,
-        lambda typed: commands_named(port.commands, typed),
-        partial(arguments, port),
+        lambda typed: commands_named(view.commands, typed),
+        partial(arguments, view),
         history.all_entries,
     )
 
@@ -211,7 +211,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
             _say_above_prompt(prompt, shell, said)
         # The value of a variable may contain the end of the statement.
         return complete(text, shell.buffer.scanner) or (
-            ":" in text and complete(port.variables.substitute(own_text(Own(text))).text, shell.buffer.scanner)
+            ":" in text and complete(view.variables.substitute(own_text(Own(text))).text, shell.buffer.scanner)
         )
 
     def message() -> StyleAndTextTuples:
@@ -265,7 +265,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         return not document.text.isascii() or max(map(len, document.lines)) > room
 
     def style() -> BaseStyle:
-        return front_end.theme_styles.style(_chosen_theme(prompt.default_buffer.text, port.environment.themes))
+        return front_end.theme_styles.style(_chosen_theme(prompt.default_buffer.text, view.environment.themes))
 
     prompt: PromptSession[str] = PromptSession(
         message,

@@ -49,7 +49,7 @@ def test_an_unbounded_result_is_left_at_once() -> None:
 def test_the_first_statement_that_the_service_supports_is_used() -> None:
     async def work(client: ScriptedClient, *statements: str) -> list[list[str | None]]:
         core = Core(client)
-        _, rows = await query_service(core.shell.port, *statements)
+        _, rows = await query_service(core.shell.view, *statements)
         return rows
 
     client = ScriptedClient({"a": Answer(rows=(), error=failure()), "b": Answer(rows=(("2",),))})

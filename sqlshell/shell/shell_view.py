@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from msgspec import Struct
-
 from sqlshell.client.service import Service
-from sqlshell.diagnostics import Diagnostics
-from sqlshell.shell.environment import Environment
-from sqlshell.shell.front_end import FrontEnd
+from sqlshell.shell.components import CommandComponents
 from sqlshell.shell.records.journal import Journal
-from sqlshell.shell.results.result_output import ResultOutput
-from sqlshell.shell.running.attachments import Attachments
 from sqlshell.shell.running.background import Background
-from sqlshell.shell.scripts.buffer import Buffer
-from sqlshell.shell.scripts.variables import Variables
-from sqlshell.shell.session import Session
 
 
 class CommandInfo(Protocol):
@@ -42,17 +33,9 @@ class CommandInfo(Protocol):
     def group(self) -> str: ...
 
 
-class Port(Struct, frozen=True, eq=False):
+class ShellView(CommandComponents, frozen=True, eq=False):
     """The shell as seen by a command."""
 
-    session: Session
-    variables: Variables
-    buffer: Buffer
-    result_output: ResultOutput
-    attachments: Attachments
-    front_end: FrontEnd
-    environment: Environment
-    diagnostics: Diagnostics
     show_progress: Callable[[float | None, str], None]
     """Shows the progress of a command: a share (0 to 1, or None) and a text."""
     known_commands: Callable[[], Mapping[str, CommandInfo]]
