@@ -293,12 +293,12 @@ def test_completion_of_zsh() -> None:
         "'*'--ca-file'[it'\\''s \\[a\\] \\$x]:FILE:_files'",
         "--wait'[it'\\''s \\[a\\] \\$x]:TIME: '",
         "-q'[it'\\''s \\[a\\] \\$x]'",
-        "'1: :_alternative "
-        '"commands:subcommand:((config\\:manage\\: profiles fetch\\:fetch))" "files:target:_files"\'',
+        "'1: :_sqlshell_first'",
         "-q'[it'\\''s \\[a\\] \\$x]'",
         "--own'[it'\\''s \\[a\\] \\$x]'",
         "'1:word:(list show)'",
         "'*:file:_files'",
+        "local -a names=('config:manage\\: profiles' 'fetch:fetch')",
     ]
     assert "_sqlshell_config() {" in text
     assert "== (config|fetch) ]]" in text

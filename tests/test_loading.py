@@ -85,8 +85,12 @@ class Plain:
                 if self.holds and self.holds in data:
                     self.held.set()
                     break
+                dropped = self.drops and self.drops in data
+                if dropped:
+                    # Before the request arrives, for its answer may be faster than a break behind it.
+                    source.shutdown(socket.SHUT_RDWR)
                 target.sendall(data.replace(f":{self.url.rpartition(':')[2]}\r\n".encode(), b":%d\r\n" % self._port))
-                if self.drops and self.drops in data:
+                if dropped:
                     break
         except OSError:
             pass
