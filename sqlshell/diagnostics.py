@@ -185,8 +185,16 @@ class Diagnostics:
         """Print a warning about the current statement, with its position in the script."""
         self.warn(text, self._place())
 
-    def note(self, text: str, *, always: bool = False, file: str = "") -> None:
-        """Print a notice for people, which `quiet` suppresses unless `always` is set. `file` is a file in it."""
+    def note(self, text: str, *, always: bool = False) -> None:
+        """Print `note: text` at a terminal, and the text alone elsewhere; `quiet` suppresses it unless `always` is
+        set.
+        """
+        if always or not self._quiet():
+            label = f"{self._look()('note:', 'help')} " if self.at_terminal else ""
+            self._write(label + printable(text, keep=KEPT), own=True)
+
+    def report(self, text: str, *, always: bool = False, file: str = "") -> None:
+        """Print what a command has done, which `quiet` suppresses unless `always` is set. `file` is a file in it."""
         if always or not self._quiet():
             self._write(text, file=file)
 

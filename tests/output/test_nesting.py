@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlshell.output.text.nesting import DEEPEST, LONGEST, over_lines
+from sqlshell.output.text.nesting import DEEPEST, LONGEST, over_lines, spaced
 from sqlshell.output.writer import Screen, WriterOptions
 from sqlshell.output.writers.fitting import AutoWriter
 from sqlshell.output.writers.screen_records import ScreenRecordWriter
@@ -29,17 +29,20 @@ def test_only_whitespace_is_changed(value: object, width: int, escaped: object) 
     text = json.dumps(value, ensure_ascii=bool(escaped), separators=(",", ":"))
     made = over_lines(text, width)
     assert json.loads(made) == value
-    assert "".join(line.lstrip() for line in made.split("\n")) == text
+    assert json.loads(spaced(text)) == value
+    assert spaced(spaced(text)) == spaced(text)
+    if made is not text:
+        assert " ".join(line.lstrip() for line in made.split("\n")) == spaced(text)
 
 
 @pytest.mark.parametrize(
     ("value", "width", "expected"),
     [
         (ADDRESS, 52, ADDRESS),
-        (ADDRESS, 40, '{"street":"Main St 1",\n "geo":{"lat":52.5,"lon":13.4}}'),
-        (ADDRESS, 24, '{"street":"Main St 1",\n "geo":\n   {"lat":52.5,\n    "lon":13.4}}'),
-        ("[1,2,3,10,20,30,100,200]", 12, "[1,2,3,10,\n 20,30,100,\n 200]"),
-        ('[ { "a" : 1 } , { "b" : [ ] } ]', 12, '[{"a":1},\n {"b":[]}]'),
+        (ADDRESS, 40, '{"street": "Main St 1",\n "geo": {"lat": 52.5, "lon": 13.4}}'),
+        (ADDRESS, 24, '{"street": "Main St 1",\n "geo":\n   {"lat": 52.5,\n    "lon": 13.4}}'),
+        ("[1,2,3,10,20,30,100,200]", 12, "[1, 2, 3,\n 10, 20, 30,\n 100, 200]"),
+        ('[ { "a" : 1 } , { "b" : [ ] } ]', 12, '[{"a": 1},\n {"b": []}]'),
     ],
 )
 def test_the_lines(value: str, width: int, expected: str) -> None:
@@ -58,21 +61,34 @@ def test_what_is_not_json_or_too_long_is_left_alone(value: str) -> None:
     assert over_lines(value, 4) is value
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (ADDRESS, '{"street": "Main St 1", "geo": {"lat": 52.5, "lon": 13.4}}'),
+        ('["a:b,c","\\",\\":1",{"k":null}]', '["a:b,c", "\\",\\":1", {"k": null}]'),
+        ("[10:00:00,11:30:00]", "[10:00:00, 11:30:00]"),
+        *((value, value) for value in ('{\n "a": 1,\n "b":\t2}', "a,b", '["', "{a=1, b=2}", "", '"a":1,2')),
+    ],
+)
+def test_spaces_in_a_nested_value(value: str, expected: str) -> None:
+    assert spaced(value) == expected
+
+
 def test_a_nested_value_is_shown_in_full() -> None:
     columns = [Column("id", "INTEGER"), Column("address", "STRUCT<street VARCHAR>"), Column("t", "VARCHAR")]
     rows: Rows = [["1", ADDRESS, "short"], ["2", None, "short"], ["3", "{}", "short"]]
     writer = AutoWriter(WriterOptions(screen=Screen(60, cuts=True)), 60)
     assert drawn(writer, columns, rows) == (
-        "╭─────────┬─────────────────────────────────┬─────────╮\n"
-        "│      id │ address                         │ t       │\n"
-        "│ integer │ struct<street varchar>          │ varchar │\n"
-        "├─────────┼─────────────────────────────────┼─────────┤\n"
-        '│       1 │ {"street":"Main St 1",          │ short   │\n'
-        '│         │  "geo":{"lat":52.5,"lon":13.4}} │         │\n'
-        "├─────────┼─────────────────────────────────┼─────────┤\n"
-        "│       2 │ NULL                            │ short   │\n"
-        "│       3 │ {}                              │ short   │\n"
-        "╰─────────┴─────────────────────────────────┴─────────╯\n"
+        "╭─────────┬─────────────────────────────────────┬─────────╮\n"
+        "│      id │ address                             │ t       │\n"
+        "│ integer │ struct<street varchar>              │ varchar │\n"
+        "├─────────┼─────────────────────────────────────┼─────────┤\n"
+        '│       1 │ {"street": "Main St 1",             │ short   │\n'
+        '│         │  "geo": {"lat": 52.5, "lon": 13.4}} │         │\n'
+        "├─────────┼─────────────────────────────────────┼─────────┤\n"
+        "│       2 │ NULL                                │ short   │\n"
+        "│       3 │ {}                                  │ short   │\n"
+        "╰─────────┴─────────────────────────────────────┴─────────╯\n"
     )
     assert writer.shortened == 0
 
@@ -98,7 +114,7 @@ def test_a_tall_value_ends_after_some_lines() -> None:
 def test_a_record_has_nested_values_in_full() -> None:
     writer = ScreenRecordWriter(WriterOptions(), Screen(40))
     text = drawn(writer, [Column("j", "JSON")], [[ADDRESS]])
-    assert 'j │ {"street":"Main St 1",\n  │  "geo":{"lat":52.5,"lon":13.4}}\n' in text
+    assert 'j │ {"street": "Main St 1",\n  │  "geo": {"lat": 52.5, "lon": 13.4}}\n' in text
 
 
 def test_a_few_rows_with_many_columns_are_side_by_side() -> None:

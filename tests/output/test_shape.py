@@ -116,7 +116,7 @@ def test_long_cells_are_shortened_and_counted() -> None:
 
 def test_a_value_that_the_table_cuts_again_is_counted_once() -> None:
     table = AutoWriter(WriterOptions(screen=Screen(40, cuts=True)), 40)
-    writer = DisplayWriter(table, DisplayFormat(width=60, words=True))
+    writer = DisplayWriter(table, DisplayFormat(width=60, screen=True))
     text = written(writer, [Column("t"), Column("n", "BIGINT")], [["long " * 20, "1"], ["long " * 9, "2"], ["x", "3"]])
     assert text.count("…") == 2
     assert writer.shortened + table.shortened == 2
@@ -245,7 +245,7 @@ def test_the_users_locale_is_only_asked(
         (Column("a", "JSON"), DisplayFormat(indent=True), '{"a": "%s"}' % ("x" * 40), '{\n  "a": "%s"\n}' % ("x" * 40)),
         (Column("a"), DisplayFormat(indent=True), '{"a": "%s"}' % ("x" * 40), '{"a": "%s"}' % ("x" * 40)),
         (Column("a"), DisplayFormat(width=9), "a text of words", "a text o…"),
-        (Column("a"), DisplayFormat(width=9, words=True), "a text of words", "a text…"),
+        (Column("a"), DisplayFormat(width=9, screen=True), "a text of words", "a text…"),
         (Column("a", "BIGINT"), DisplayFormat(width=3), "123456", "123456"),
         (Column("a", display_hint="nowrap"), DisplayFormat(width=3), "123456", "123456"),
         (Column("a", "JSON"), DisplayFormat(width=12, indent=True), '{"a": "%s"}' % ("x" * 40), '{\n  "a": "xxx…\n}'),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlshell.output.text.cells import cells
-from sqlshell.output.text.type_names import LONGEST, fitting_type, short_type, whole_types
+from sqlshell.output.text.type_names import LONGEST, fitting_type, line_widths, short_type, type_lines, whole_types
 from sqlshell.output.writer import Screen, WriterOptions
 from sqlshell.output.writers.screen_table import ScreenTableWriter
 from sqlshell.result import Column
@@ -27,11 +27,12 @@ NESTED = 'STRUCT<Street VARCHAR NOT NULL, geo STRUCT<lat DOUBLE, "a b" ARRAY<ROW
         ("ARRAY<INTEGER NOT NULL>", 80, "array<integer>"),
         ("ROW<INTEGER, VARCHAR>", 16, "row<integer, …>"),
         (NESTED, 120, 'struct<Street varchar, geo struct<lat double, "a b" array<row<x integer, y integer>>>>'),
-        (NESTED, 70, 'struct<Street varchar, geo struct<lat double, "a b" array<row>>>'),
-        (NESTED, 60, 'struct<Street varchar, geo struct<lat double, "a b" array>>'),
-        (NESTED, 40, "struct<Street varchar, geo struct>"),
+        (NESTED, 70, 'struct<Street varchar, geo struct<lat double, "a b" array<row<…>>>>'),
+        (NESTED, 62, 'struct<Street varchar, geo struct<lat double, "a b" array<…>>>'),
+        (NESTED, 40, "struct<Street varchar, geo struct<…>>"),
         (NESTED, 30, "struct<Street varchar, …>"),
-        (NESTED, 20, "struct"),
+        (NESTED, 20, "struct<…>"),
+        (NESTED, 8, "struct"),
         (f"STRUCT<{'a INTEGER, ' * LONGEST}b INTEGER>", 80, "struct"),
         ("", 5, ""),
     ],
@@ -40,11 +41,29 @@ def test_the_most_exact_name_that_fits(type_name: str, width: int, name: str) ->
     assert fitting_type(type_name, width, "…") == name
 
 
+@pytest.mark.parametrize(
+    ("type_name", "width", "lines"),
+    [
+        ("ARRAY<VARCHAR>", 14, ["array<varchar>"]),
+        ("MAP<VARCHAR, BIGINT>", 20, ["map<varchar, bigint>"]),
+        ("MAP<VARCHAR, BIGINT>", 19, ["map<varchar,", "  bigint>"]),
+        ("MAP<VARCHAR, DECIMAL(9, 2)>", 17, ["map<varchar,", "  decimal(9, 2)>"]),
+        (NESTED, 48, ["struct<Street varchar, geo struct<lat double,", '  "a b" array<row<x integer, y integer>>>>']),
+        (NESTED, 30, ["struct<Street varchar, …>"]),
+    ],
+)
+def test_a_nested_type_over_lines(type_name: str, width: int, lines: list[str]) -> None:
+    assert type_lines(type_name, width, "…") == lines
+    assert len(lines) == 1 or max(map(cells, lines)) >= line_widths(type_name, 100)[len(lines) - 1]
+
+
 @given(st.text('AB<>(),"` \x1b\n1漢STRUCTROWARRAYMAP', max_size=60), st.integers(0, 40))
 def test_any_text_of_a_service(type_name: str, width: int) -> None:
     name = fitting_type(type_name, width, "...")
     assert cells(name) <= width or name == short_type(type_name)
-    assert not STEERING & set("".join([name, *whole_types(type_name)]))
+    lines = type_lines(type_name, width, "...")
+    assert lines == [name] or all(cells(line) <= width for line in lines)
+    assert not STEERING & set("".join([name, *lines, *whole_types(type_name, "...")]))
 
 
 def test_columns_are_widened_while_the_table_fits() -> None:

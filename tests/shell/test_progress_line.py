@@ -93,7 +93,11 @@ def test_the_time_that_is_left() -> None:
     running.share = 0.8
     assert left.text(running, 1040.0) == "about 15 s left"
     assert left.text(running, 1050.0) == "about 5 s left "
-    assert left.text(running, 1060.0) == ""
+    assert left.text(running, 1060.0) == "longer than estimated"
+    running.share = 0.9
+    assert left.text(running, 1061.0).rstrip() == "about 7 s left"
+    running.share = 1.0
+    assert left.text(running, 1062.0) == ""
     # The rows of its result are another wait.
     running.begin_fetching(1_000_000)
     running.received(10_000, 1)

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct
 
 from sqlshell.interface.types import base
-from sqlshell.output.text.nesting import is_nested, over_lines
+from sqlshell.output.text.nesting import is_nested, over_lines, spaced
 from sqlshell.output.text.shortening import Shortened, cut, cut_line
 from sqlshell.output.writer import LineWriter, Summary, Writer, has_lines
 from sqlshell.result import Batch, Column, StoredColumn
@@ -33,14 +33,15 @@ class DisplayFormat(Struct, frozen=True):
     fractions.
 
     `zone` is the IANA name of a time zone, "" to leave times unchanged; `indent` formats nested values on several
-    lines. `words` cuts between words.
+    lines. `screen` says that a person reads a table at a terminal: values are cut between words, nested ones get
+    spaces.
     """
 
     width: int = 0
     grouping: tuple[str, str] | None = None
     zone: str = ""
     indent: bool = False
-    words: bool = False
+    screen: bool = False
 
 
 class DisplayWriter:
@@ -101,8 +102,10 @@ class DisplayWriter:
         nested = is_nested(column)
         if shape.indent and nested:
             steps.append(indented)
-        if shape.words and nested and shape.width:
-            steps.append(lambda value: over_lines(value, shape.width))
+        if shape.screen and nested:
+            steps.append(spaced)
+            if shape.width:
+                steps.append(lambda value: over_lines(value, shape.width))
         if shape.width and not column.kind.numeric and column.display_hint != "nowrap":
             steps.append(self._shorten)
         if not steps:
@@ -123,7 +126,7 @@ class DisplayWriter:
         if len(value) * 2 <= width:
             return value
         text = (
-            cut(value, width) if self._shape.words else "\n".join(cut_line(line, width) for line in value.split("\n"))
+            cut(value, width) if self._shape.screen else "\n".join(cut_line(line, width) for line in value.split("\n"))
         )
         if text == value:
             return value

@@ -1,4 +1,4 @@
-"""Nested values over several lines, so that a value which is too wide for one line is seen in full."""
+"""Nested values for a table that a person reads: with spaces, and over several lines if one is too short."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ LONGEST = 1 << 14
 DEEPEST = 64
 TALLEST = 40
 """Lines of a value that are shown in a table."""
+_JOINT = re.compile(r'("(?:[^"\\]|\\.)*+"\s*+)(?::(?=\S))?|,(?=\S)')
+"""A string with the colon after it, or a comma, without a space behind them."""
 _TOKEN = re.compile(r'\s*+("(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++|\Z)')
 
 
@@ -29,6 +31,13 @@ class _Container(Struct):
 
 def is_nested(column: Column) -> bool:
     return column.kind is Kind.NESTED or base(column.type) in {"JSON", "VARIANT"}
+
+
+def spaced(value: str) -> str:
+    """A nested value with spaces after colons and commas, unless it is very long."""
+    if not value.startswith(("{", "[")) or len(value) > LONGEST:
+        return value
+    return _JOINT.sub(lambda found: found[0] if found[0][-1] not in ":," else f"{found[0]} ", value)
 
 
 def over_lines(value: str, width: int) -> str:
@@ -64,12 +73,12 @@ def _parsed(value: str) -> _Container | str:
             done = open_.pop()
             if done.begin + token not in {"{}", "[]"}:
                 raise ValueError
-            done.flat = done.begin + ",".join(each + _flat(item) for each, item in done.items) + token
+            done.flat = done.begin + ", ".join(each + _flat(item) for each, item in done.items) + token
         elif token == ":":
             before, key = inner.items.pop() if inner.items else ("", "")
             if before or not isinstance(key, str):
                 raise ValueError
-            name = f"{key}:"
+            name = f"{key}: "
         elif token not in {",", ""}:
             inner.items.append((name, token))
             name = ""
@@ -99,13 +108,15 @@ def _lines(value: _Container | str, width: int, first: int) -> Iterator[str]:
         lines = [*_lines(item, room - 2 if name else room, room - cells(name))]
         if name and (len(lines) > 1 or (not isinstance(item, str) and cells(name) + cells(lines[0]) > room)):
             # A value of several lines stands below its name.
-            lines = [name, *(f"  {each}" for each in lines)]
+            lines = [name.rstrip(), *(f"  {each}" for each in lines)]
         else:
             lines[0] = name + lines[0]
-        shares = not name and isinstance(item, str) and cells(line) + cells(lines[0]) + len(after) <= width
+        shares = not name and isinstance(item, str) and cells(line) + 1 + cells(lines[0]) + len(after) <= width
         if number and not shares:
             yield line
             line = " "
+        elif number:
+            line += " "
         lines = [line + lines[0], *(f" {each}" for each in lines[1:])]
         yield from lines[:-1]
         line = lines[-1] + after

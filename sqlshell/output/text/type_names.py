@@ -11,6 +11,9 @@ from sqlshell.output.text.cells import cells, printable
 LONGEST = 1 << 10
 """Characters of a type that is read: a longer one has only its first word."""
 DEEPEST = 8
+TALLEST = 3
+"""Lines of a nested type in a header."""
+_BETWEEN = re.compile(r", (?![^()]*\))")
 _SHORT = {"boolean": "bool", "integer": "int", "timestamp_ltz": "ts_ltz", "timestamp_tz": "ts_tz", "timestamp": "ts"}
 _NOT_NULL = re.compile(r"(?<!\s)\s++NOT NULL\Z")
 
@@ -21,12 +24,48 @@ def short_type(type_name: str) -> str:
     return _SHORT.get(name, name)
 
 
-def whole_types(type_name: str) -> list[str]:
+def whole_types(type_name: str, ellipsis: str) -> list[str]:
     """The exact name of a type, then the one without parameters, or those of a nested type with fewer levels."""
     if len(type_name) > LONGEST or not parts_of(type_name):
         return list(filter(None, (_exact(type_name), base(type_name).lower())))
-    names = [printable(_spelled(type_name, depth)) for depth in (DEEPEST, 3, 2, 1)]
+    names = [printable(_spelled(type_name, depth, ellipsis)) for depth in (DEEPEST, 3, 2, 1)]
     return list(dict.fromkeys(names))
+
+
+def type_lines(type_name: str, width: int, ellipsis: str) -> list[str]:
+    """The whole name of a nested type in a few lines of at most `width` cells; otherwise fitting_type()."""
+    if len(type_name) <= LONGEST and parts_of(type_name):
+        lines = _broken(whole_types(type_name, ellipsis)[0], width)
+        if len(lines) <= TALLEST and all(cells(line) <= width for line in lines):
+            return lines
+    return [fitting_type(type_name, width, ellipsis)]
+
+
+def line_widths(type_name: str, most: int) -> list[int]:
+    """The fewest cells, up to `most`, in which the whole name of a nested type has one line, two lines, and so on."""
+    if len(type_name) > LONGEST or not parts_of(type_name):
+        return []
+    name, widths = whole_types(type_name, "")[0], list[int]()
+    count = TALLEST + 1
+    for width in range(max(map(cells, _broken(name, 0))), most + 1):
+        if (lines := len(_broken(name, width))) < count:
+            widths.insert(0, width)
+            count = lines
+    return widths
+
+
+def _broken(name: str, width: int) -> list[str]:
+    """The name in lines that are full, broken between the parts of the type; each one after the first is indented."""
+    first, *parts = _BETWEEN.split(name)
+    lines = [first]
+    for left, part in zip(range(len(parts), 0, -1), parts, strict=True):
+        comma = 1 if left > 1 else 0
+        if cells(lines[-1]) + len(", ") + cells(part) + comma <= width:
+            lines[-1] += f", {part}"
+        else:
+            lines[-1] += ","
+            lines.append(f"  {part}")
+    return lines
 
 
 def fitting_type(type_name: str, width: int, ellipsis: str) -> str:
@@ -35,10 +74,10 @@ def fitting_type(type_name: str, width: int, ellipsis: str) -> str:
 
 
 def _names(type_name: str, ellipsis: str) -> Iterator[str]:
-    yield from whole_types(type_name)
+    yield from whole_types(type_name, ellipsis)
     if len(type_name) <= LONGEST:
-        name, parts = base(type_name).lower(), list(_parts(type_name, 0))
-        for count in range(len(parts) - 1, 0, -1):
+        name, parts = base(type_name).lower(), list(_parts(type_name, 0, ellipsis))
+        for count in range(len(parts) - 1, -1, -1):
             yield printable(f"{name}<{', '.join([*parts[:count], ellipsis])}>")
 
 
@@ -48,17 +87,17 @@ def _exact(type_name: str) -> str:
     return printable(_NOT_NULL.sub("", type_name)).lower()
 
 
-def _spelled(type_name: str, depth: int) -> str:
+def _spelled(type_name: str, depth: int, ellipsis: str) -> str:
     """A type with its parts, of which those below `depth` levels are left out; names of fields keep their case."""
     name = base(type_name).lower()
     if not parts_of(type_name):
         return _NOT_NULL.sub("", type_name).lower()
-    return f"{name}<{', '.join(_parts(type_name, depth - 1))}>" if depth else name
+    return f"{name}<{', '.join(_parts(type_name, depth - 1, ellipsis)) if depth else ellipsis}>"
 
 
-def _parts(type_name: str, depth: int) -> Iterator[str]:
+def _parts(type_name: str, depth: int, ellipsis: str) -> Iterator[str]:
     fields = base(type_name) in {"STRUCT", "ROW"}
     for part in parts_of(type_name):
         part = _NOT_NULL.sub("", part)
         inner = field_of(part)[1] if fields and is_named(part) else part
-        yield part.removesuffix(inner) + _spelled(inner, depth)
+        yield part.removesuffix(inner) + _spelled(inner, depth, ellipsis)

@@ -11,7 +11,7 @@ from sqlshell.interface.types import Kind
 from sqlshell.output.text.cells import cells, lines_of, printable
 from sqlshell.output.text.nesting import TALLEST, is_nested, over_lines
 from sqlshell.output.text.shortening import Shortened, cut, first_lines
-from sqlshell.output.text.type_names import fitting_type, short_type, whole_types
+from sqlshell.output.text.type_names import line_widths, short_type, type_lines, whole_types
 from sqlshell.output.text.value_colors import BAR, RESET, UNGROUPED, ValueColors, role_of, whole_digits
 from sqlshell.output.writer import Role, Screen, Summary, WriterOptions
 from sqlshell.output.writers.column_text import Align, ColumnText, column_text, justify
@@ -138,10 +138,11 @@ class ScreenTableWriter(SampledTable):
     def _make_room_for_types(self) -> None:
         """Widen columns for their exact types while the table fits the screen, those first that need the least."""
         room = self._width - 1 - sum(layout.width + 3 for layout in self._layouts)
-        wanted = [
-            ([cells(name) - layout.width for name in whole_types(column.type)], layout)
-            for column, layout in zip(self._columns, self._layouts, strict=True)
-        ]
+        wanted = []
+        for column, layout in zip(self._columns, self._layouts, strict=True):
+            names = map(cells, whole_types(column.type, self._ellipsis))
+            needs = [*line_widths(column.type, layout.width + room), *names]
+            wanted.append(([need - layout.width for need in needs], layout))
         for needs, layout in sorted(wanted, key=lambda each: max(each[0], default=0)):
             need = max(0, next((need for need in needs if need <= room), 0))
             layout.width += need
@@ -155,12 +156,13 @@ class ScreenTableWriter(SampledTable):
             yield self._line([printable(column.name) for column in self._columns], "header")
             lines += 1
             if self._types:
-                fitting = [
-                    fitting_type(column.type, layout.width, self._ellipsis)
+                types = [
+                    type_lines(column.type, layout.width, self._ellipsis)
                     for column, layout in zip(self._columns, self._layouts, strict=True)
                 ]
-                yield self._line(fitting, "dim")
-                lines += 1
+                for texts in itertools.zip_longest(*types, fillvalue=""):
+                    yield self._line(texts, "dim")
+                    lines += 1
             if rows:
                 yield self._rule(frame.middle)
                 lines += 1

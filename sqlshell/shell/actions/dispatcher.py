@@ -102,7 +102,7 @@ class Actions:
                 await self._local.run(text)
             case ClearBuffer():
                 components.buffer.scanner.take()
-                components.diagnostics.note("query buffer cleared", always=components.session.interactive)
+                components.diagnostics.report("query buffer cleared", always=components.session.interactive)
             case Chain(effects):
                 for each in effects:
                     await self.perform(each, name)

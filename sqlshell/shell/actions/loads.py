@@ -65,7 +65,7 @@ class LoadActions:
             if components.session.connection.offline is None:
                 raise UsageError("\\copy: the statement ran, but did not return a result set")
         elif not copy.stream:
-            components.diagnostics.note(f"COPY {written[0].rows}")
+            components.diagnostics.report(f"COPY {written[0].rows}")
 
     async def copy_file(self, statement: Statement) -> bool:
         """Load the file of COPY … FROM 'file' if the service loads attachments: it does not read files of its own.

@@ -107,7 +107,7 @@ class StatementActions:
         history = self._components.session.state.result_history
         shortfall = history.shortfall(effect.name)
         if shortfall:
-            self._components.diagnostics.say(shortfall)
+            self._components.diagnostics.note(shortfall, always=True)
         async with history.open(effect.name) as result:
             await self._interruption.interruptible(_awaited(effect.consumer, result), name)
 

@@ -95,7 +95,7 @@ async def interact(
     immediately before that prompt.
     """
     for line in greeting:
-        shell.diagnostics.note(line)
+        shell.diagnostics.report(line)
     # Completion works in a thread: give the typing thread the interpreter soon.
     sys.setswitchinterval(SWITCH_SECONDS)
     send_request = SendRequest()

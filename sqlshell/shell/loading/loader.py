@@ -87,7 +87,7 @@ class Loader:
         if not found.pairs:
             self._session.rows = 0
             self._variables.record_outcome(None)
-            self._diagnostics.note(f"{_count(0)} loaded into {request.table}")
+            self._diagnostics.report(f"{_count(0)} loaded into {request.table}")
             return
         staged = await self.interruptible(
             blocking(source, lambda: source.stage(looked, found.pairs, request.max_errors))
@@ -228,7 +228,7 @@ class Loader:
         if error is None:
             keeper.forget()
             self._variables.record_outcome(None)
-            self._diagnostics.note(f"{_count(progress.rows)} loaded into {request.table}")
+            self._diagnostics.report(f"{_count(progress.rows)} loaded into {request.table}")
             return
         error.message = f"{error.message}\n{_summary(request, progress)}"
         if progress.unknown:

@@ -67,7 +67,7 @@ class LocalDatabase:
         for name in named(sql):
             key, shortfall = history.key(name), history.shortfall(name)
             if shortfall:
-                self._diagnostics.say(shortfall)
+                self._diagnostics.note(shortfall, always=True)
             if key not in self._tables:
                 await self._load(key, name, history)
             await self._execute(f"CREATE OR REPLACE VIEW {always_quoted(name)} AS SELECT * FROM {self._tables[key]}")

@@ -76,7 +76,7 @@ class Replayer:
             )
             left = f"{skipped} not run" if skipped else ""
             raise OutcomeMismatch(", ".join(filter(None, [what, details, left])))
-        self._diagnostics.note(f"{what}, no differences")
+        self._diagnostics.report(f"{what}, no differences")
 
     def _adopt_context(self, record: Record) -> None:
         state = self._session.state

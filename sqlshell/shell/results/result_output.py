@@ -415,7 +415,7 @@ class ResultOutput:
     ) -> Writer:
         """The writer with the display options applied; the same writer if there are none."""
         options, zone = self._session.options, self._session.context.timezone
-        nested = format_.name == "vertical" and not all(column.kind.numeric for column in columns)
+        nested = (screen or format_.name == "vertical") and not all(column.kind.numeric for column in columns)
         formats_values = options.maxwidth or options.numericlocale or nested
         if format_.audience != "people" or not (
             formats_values or any("TIMESTAMP" in column.type for column in columns)
@@ -425,13 +425,13 @@ class ResultOutput:
 
         grouping = locale_grouping() if options.numericlocale else None
         return displayed(
-            writer, DisplayFormat(options.maxwidth, grouping, zone, format_.name == "vertical", words=screen)
+            writer, DisplayFormat(options.maxwidth, grouping, zone, format_.name == "vertical", screen=screen)
         )
 
     def _report_shortened(self, count: int) -> None:
         if count:
             what, them = ("1 value", "it") if count == 1 else (f"{count:,} values", "them")
-            self._diagnostics.say(f"{what} truncated; use \\pset maxwidth 0 to show {them} in full")
+            self._diagnostics.note(f"{what} truncated; use \\pset maxwidth 0 to show {them} in full", always=True)
 
     def _writer_options(
         self, paint: Callable[[str, Role], str] | None, expanded: bool = False, *, terminal: bool = False

@@ -74,7 +74,7 @@ class Exporter:
                 raise UsageError("\\export: the statement ran, but did not return a result set")
             return
         text = f"{self._rows:,} row{'' if self._rows == 1 else 's'} written to {self._path}"
-        components.diagnostics.note(text, file=str(self._path))
+        components.diagnostics.report(text, file=str(self._path))
 
     @property
     def _target(self) -> str:

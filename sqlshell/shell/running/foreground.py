@@ -352,7 +352,7 @@ class Foreground:
         gaps = f", with {endless.gaps} possible gap{'s' if endless.gaps > 1 else ''}" if endless.gaps else ""
         if endless.ended == "service":
             self._journal.record_end(result.statement_id, sqlstate.DONE, "", endless.rows)
-            self._diagnostics.note(f"the stream ended: {summary}{gaps}")
+            self._diagnostics.report(f"the stream ended: {summary}{gaps}")
             return
         if endless.ended in {"max_rows", "seconds"} and submitted_here:
             # The query was terminated on purpose: nobody reads it any more.
@@ -372,8 +372,7 @@ class Foreground:
         )
         if not self._session.interactive and endless.ended == "stopped":
             raise Interrupted(f"interrupted after {summary}{gaps}", still_running)
-        report = self._diagnostics.say if self._session.interactive else self._diagnostics.note
-        report(f"{summary}{gaps}; {still_running}")
+        self._diagnostics.note(f"{summary}{gaps}; {still_running}", always=self._session.interactive)
 
     def _observer(self, running: Running, statement: Lexed | None, context: SessionContext) -> Observer:
         def identified(statement_id: str) -> None:

@@ -91,7 +91,7 @@ class ParallelRunner:
         if not self._components.modes.rehearsal and await session.connection.client.is_legacy():
             raise UsageError("\\parallel requires the interface v2: the legacy interface has no sessions")
         if session.interactive and not self._components.position.in_file:
-            diagnostics.note("statements are collected up to \\end", always=True)
+            diagnostics.report("statements are collected up to \\end", always=True)
         return Block(min(count, most), depth)
 
     async def run(self, block: Block) -> None:

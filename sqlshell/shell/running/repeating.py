@@ -110,7 +110,7 @@ class _View:
         screen = self._result_output.screen_for(result)
         heading = f"{time.strftime('%c')} (every {self._repeat.seconds:g}s)"
         if not live(self._session, screen):
-            self._diagnostics.note(heading, always=self._session.interactive)
+            self._diagnostics.report(heading, always=self._session.interactive)
             shown = await self._result_output.show(table_of([(c.name, c.type) for c in result.columns], rows))
             self.reader_left = not shown.complete
             return summary

@@ -248,7 +248,7 @@ class Submitter:
             job = session.state.background.start(submission, session.context, self._recording_job(statement))
             session.state.last_job = job.number
             text = f"[{job.number}] runs in the background; \\jobs lists it"
-            self._diagnostics.note(text, always=session.interactive)
+            self._diagnostics.report(text, always=session.interactive)
         else:
             await self._run(submission, request)
         self._attachments.mark_sent(files)

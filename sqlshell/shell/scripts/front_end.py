@@ -56,7 +56,7 @@ class ScriptFrontEnd:
         return ()
 
     def announce(self, text: str) -> None:
-        self._diagnostics.note(text)
+        self._diagnostics.report(text)
 
     def connected(self, session: Session) -> None:
         return None

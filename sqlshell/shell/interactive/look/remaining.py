@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlshell.shell.session import Running
 
+LATE = "longer than estimated"
 LEAST_SHARE, LEAST_SECONDS = 0.03, 2.0
 """What has been done before there is an estimate."""
 
@@ -18,7 +19,10 @@ class Remaining:
         self._width = 0
 
     def text(self, running: Running, now: float) -> str:
-        """`about 12 s left`, as wide as before, so that nothing beside it moves; "" if it cannot be said."""
+        """`about 12 s left`, as wide as before, so that nothing beside it moves, and LATE when that is over.
+
+        "" before there is an estimate.
+        """
         began = running.fetching if running.fetched_rows and running.total else running.began
         share = running.shown_share or 0.0
         if began != self._began or share < self._share:
@@ -29,9 +33,9 @@ class Remaining:
             # Shares are coarse: half of the change at a time.
             self._share, self._end = share, (self._end + end) / 2 if self._end > now else end
         left = self._end - now
-        if left <= 0:
+        if not self._end or share >= 1:
             return ""
-        text = f"about {_rounded(left)} left"
+        text = f"about {_rounded(left)} left" if left > 0 else LATE
         self._width = max(self._width, len(text))
         return text.ljust(self._width)
 
