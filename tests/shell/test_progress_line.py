@@ -113,7 +113,7 @@ def test_labels_only_where_there_is_room() -> None:
     running = Running(share=0.5, hint="^C cancels")
     running.began -= 600
     wide, narrow = (shown(running, columns=columns) for columns in (100, 58))
-    assert re.fullmatch(r"⠙ █{10}░{10}   50%  10 min \d\d s elapsed  about 10 min left  \^C cancels", wide)
+    assert re.fullmatch(r"⠙ █{16}░{16}   50%  10 min \d\d s elapsed  about 10 min left  \^C cancels", wide)
     assert re.fullmatch(r"⠙ █{10}░{10}   50%  10 min \d\d s  \^C cancels", narrow)
 
 

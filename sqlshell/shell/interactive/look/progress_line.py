@@ -23,7 +23,9 @@ FIRST_SECONDS = 0.15
 STEP_SECONDS = 0.1
 RATE_SECONDS = 0.5
 """How long rows arrive before their rate is shown."""
-BAR_CELLS = 20
+BAR_CELLS, WIDE_BAR_CELLS, WIDE = 20, 32, 100
+"""The cells of the bar; outside of scripts more on a terminal of at least WIDE columns. If they depended on the other
+parts, the bar would move."""
 ERASE = "\r\x1b[J"
 """A terminal that has become narrower may have wrapped the line: what is left of it is below."""
 MOST_MESSAGE = 60
@@ -155,7 +157,8 @@ class ProgressLine:
         signs = SIGNS if self._unicode else PLAIN_SIGNS
         elapsed = clock(self._drawn_at - (running.began if script is None else script.began))
         notice = _shortened(running.notice or running.message, self._unicode)
-        bar = self._bar(share, look) if share is not None else ""
+        size = WIDE_BAR_CELLS if self._width >= WIDE and script is None else BAR_CELLS
+        bar = self._bar(share, size, look) if share is not None else ""
         parts = [
             # (place on the screen, width, text)
             (0, 1, look(signs[self._number % len(signs)], "spinner")),
@@ -169,7 +172,7 @@ class ProgressLine:
             parts.append((1, cells(label), label))
         if share is not None:
             said = f"{share:.0%}".rjust(4)
-            parts += [(3, 4, said), (2, BAR_CELLS if self._unicode else BAR_CELLS + 2, bar)]
+            parts += [(3, 4, said), (2, size if self._unicode else size + 2, bar)]
         if script is not None and (script.number > 1 or running.shown_share is not None):
             own = clock(self._drawn_at - running.began)
             own += f" {running.shown_share:.0%}" if running.shown_share is not None else ""
@@ -193,14 +196,14 @@ class ProgressLine:
         (_, sign), *rest = kept or [(0, "")]
         return f"{sign} {(' ' * GAP).join(text for _, text in rest)}".rstrip()
 
-    def _bar(self, share: float, look: Look) -> str:
-        done = round(min(1.0, max(0.0, share)) * BAR_CELLS)
+    def _bar(self, share: float, size: int, look: Look) -> str:
+        done = round(min(1.0, max(0.0, share)) * size)
         if not self._unicode:
-            return f"[{'#' * done}{'.' * (BAR_CELLS - done)}]"
+            return f"[{'#' * done}{'.' * (size - done)}]"
         colored = look("", "spinner") != ""
         if colored:
-            return look("━" * done, "spinner") + look("━" * (BAR_CELLS - done), "border")
-        return "█" * done + "░" * (BAR_CELLS - done)
+            return look("━" * done, "spinner") + look("━" * (size - done), "border")
+        return "█" * done + "░" * (size - done)
 
     def _report(self, state: str) -> str:
         """The terminal's own progress bar; "" removes it."""
