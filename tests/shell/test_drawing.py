@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import io
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prompt_toolkit import PromptSession
@@ -17,11 +19,13 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import DummyInput
+from prompt_toolkit.layout.containers import Window
 from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor, TabsProcessor
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from sqlshell.shell.interactive.editing.continuation import Continuations
-from sqlshell.shell.interactive.editing.drawing import SuggestFromHistory, draw_lightly
+from sqlshell.shell.interactive.editing.history_suggestions import SuggestFromHistory
+from sqlshell.shell.interactive.editing.input_drawing import COPY_BODY, RowCopier, draw_lightly
 from sqlshell.shell.interactive.look.highlight import LineLexer
 
 TEXT = st.lists(
@@ -75,6 +79,43 @@ def test_a_screen_is_the_one_that_prompt_toolkit_draws(wrapped: bool, steps: lis
         for text, at in steps:
             document = Document(text, at % (len(text) + 1))
             assert drawn(light, document) == drawn(plain, document)
+        copier = getattr(light.app.layout.current_window, COPY_BODY)
+        assert isinstance(copier, RowCopier)
+        assert not copier.failed
+
+    asyncio.run(compare())
+
+
+SCREENS = ["from t;\n" * 30, "from t;\nselect (1);\n" * 9, "text"]
+
+
+def changed_parameters(self: Window, *given: Any, get_line_prefix: Any = None, **others: Any) -> Any:
+    return COPIED(self, *given, get_line_prefix=get_line_prefix, **others)
+
+
+COPIED = getattr(Window, COPY_BODY)
+
+
+def test_prompt_toolkit_draws_alone_where_its_method_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def compare() -> None:
+        plain = session(False, True)
+        monkeypatch.setattr(Window, COPY_BODY, changed_parameters)
+        light = session(True, True)
+        assert not isinstance(getattr(light.app.layout.current_window, COPY_BODY), RowCopier)
+        for text in SCREENS:
+            assert drawn(light, Document(text, 3)) == drawn(plain, Document(text, 3))
+
+    asyncio.run(compare())
+
+
+def test_prompt_toolkit_draws_alone_after_an_error() -> None:
+    async def compare() -> None:
+        light, plain = session(True, True), session(False, True)
+        copier = getattr(light.app.layout.current_window, COPY_BODY)
+        copier._copied = None
+        for text in SCREENS:
+            assert drawn(light, Document(text, 3)) == drawn(plain, Document(text, 3))
+        assert copier.failed
 
     asyncio.run(compare())
 

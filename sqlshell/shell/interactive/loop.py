@@ -40,7 +40,8 @@ from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.interactive.bare_words import HELP, bare_word, hint
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
 from sqlshell.shell.interactive.editing.continuation import Continuations
-from sqlshell.shell.interactive.editing.drawing import SuggestFromHistory, draw_lightly
+from sqlshell.shell.interactive.editing.history_suggestions import SuggestFromHistory
+from sqlshell.shell.interactive.editing.input_drawing import draw_lightly
 from sqlshell.shell.interactive.editing.keys import SendRequest, bindings, with_alt_enter
 from sqlshell.shell.interactive.front_end import PromptFrontEnd
 from sqlshell.shell.interactive.interrupts import handling_interrupts, interrupt_typed_ahead

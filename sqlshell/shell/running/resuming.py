@@ -275,7 +275,3 @@ class Resumer:
     def _is_temporary(statement: Lexed) -> bool:
         words = [token.word for token in statement.first(4)[:4]]
         return words[:1] == ["CREATE"] and not _TEMPORARY.isdisjoint(words[1:4])
-
-
-def check_background() -> UsageError:
-    return UsageError("background statements cannot be used with --checkpoint", "run the statement without & or \\bg")

@@ -4,26 +4,26 @@ For each key, prompt_toolkit sends each line through every processor, asks for t
 the cells of each line anew, some of it several times. Here the prompt is made once for each drawing, a line that no
 processor can change goes through none, the height of a plain line is computed from its length, and the cells of a row
 are kept.
+
+Each part stands before one of prompt_toolkit's own functions and calls it for whatever it does not know. Only the last
+part needs a private function, because there is no public one: if a version of prompt_toolkit has another, or something
+fails, prompt_toolkit draws alone, and draws the same.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from inspect import signature
+from typing import Any, Final
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
-from prompt_toolkit.auto_suggest import AutoSuggest, Suggestion
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.formatted_text.utils import fragment_list_width
-from prompt_toolkit.history import History
-from prompt_toolkit.layout.containers import Window
 from prompt_toolkit.layout.controls import BufferControl, UIContent
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput, merge_processors
-from prompt_toolkit.layout.screen import Char, Screen, WritePosition
+from prompt_toolkit.layout.screen import Char
 
 Prefix = Callable[[int, int], StyleAndTextTuples]
 """What is before a line: its number, and the number of the row in it, if it is wrapped."""
@@ -33,25 +33,37 @@ Look = tuple[object, ...]
 
 Rows = dict[Look, dict[int, Char]]
 
-KEPT = 2_000
+KEPT: Final = 2_000
 """Rows that are kept."""
 
-BRACKETS = frozenset("[](){}<>")
+BRACKETS: Final = frozenset("[](){}<>")
+
+COPY_BODY: Final = "_copy_body"
+"""The private method of prompt_toolkit's Window that makes the cells of its lines."""
+
+KNOWN: Final = (
+    *("ui_content", "new_screen", "write_position", "move_x", "width", "vertical_scroll", "horizontal_scroll"),
+    *("wrap_lines", "highlight_lines", "vertical_scroll_2", "always_hide_cursor", "has_focus", "align"),
+    "get_line_prefix",
+)
+"""Its parameters in all versions that are known here."""
 
 
 def draw_lightly(prompt: PromptSession[str], continuation: Callable[[int, int, int], StyleAndTextTuples]) -> None:
     """Make a prompt draw what is typed in this way. `continuation` is what it has before further lines."""
     window = prompt.layout.current_window
-    control = window.content
-    assert isinstance(control, BufferControl)
-    control.__class__ = TypedText
-    window.__class__ = TypedWindow
-    assert isinstance(window, TypedWindow)
-    window.rows = {}
-    control.input_processors = [Processors(control.input_processors or [])]
-    given = window.get_line_prefix
-    assert given is not None
+    control, given = window.content, window.get_line_prefix
+    if not isinstance(control, BufferControl) or given is None:
+        return
     window.get_line_prefix = Prefixes(lambda: to_formatted_text(given(0, 0)), continuation)
+    control.input_processors = [Processors(control.input_processors or [])]
+    # The methods of these two objects are replaced, because PromptSession makes the objects and takes no classes.
+    content = Content(control)
+    control.preferred_height = content.preferred_height  # type: ignore[method-assign]
+    control.create_content = content.create_content  # type: ignore[method-assign]
+    copy_body = getattr(window, COPY_BODY, None)
+    if copy_body is not None and tuple(signature(copy_body).parameters) == KNOWN:
+        setattr(window, COPY_BODY, RowCopier(copy_body))
 
 
 class Prefixes:
@@ -105,23 +117,26 @@ def _plain(line: TransformationInput) -> bool:
     )
 
 
-class TypedText(BufferControl):
-    """The control with the text. Its height is known without its lines if they fill the screen."""
+class Content:
+    """The lines of a control, and their height, which is known without them if they fill the screen."""
+
+    def __init__(self, control: BufferControl) -> None:
+        self._buffer = control.buffer
+        self._preferred_height = control.preferred_height
+        self._create_content = control.create_content
 
     def preferred_height(
-        self, width: int, max_available_height: int, wrap_lines: bool, get_line_prefix: Callable[..., object] | None
+        self, width: int, max_available_height: int, wrap_lines: bool, get_line_prefix: Any
     ) -> int | None:
         if not get_app().layout.is_searching:
-            count = self.buffer.document.line_count
+            count = self._buffer.document.line_count
             if not wrap_lines or count >= max_available_height:
                 return min(count, max_available_height) if wrap_lines else count
-        return super().preferred_height(width, max_available_height, wrap_lines, get_line_prefix)  # type: ignore[arg-type]
+        return self._preferred_height(width, max_available_height, wrap_lines, get_line_prefix)
 
     def create_content(self, width: int, height: int, preview_search: bool = False) -> UIContent:
-        made = super().create_content(width, height, preview_search)
-        if get_app().layout.is_searching:
-            return made
-        return _Lines(made, self.buffer.document.lines)
+        made = self._create_content(width, height, preview_search)
+        return made if get_app().layout.is_searching else _Lines(made, self._buffer.document.lines)
 
 
 class _Lines(UIContent):
@@ -154,95 +169,58 @@ class _Lines(UIContent):
         return super().get_height_for_line(lineno, width, get_line_prefix, slice_stop)
 
 
-class TypedWindow(Window):
-    """The window with the text. Rows that were drawn before are copied as a whole."""
+class RowCopier:
+    """Copies rows of the screen that were drawn before as a whole; `copy_body` is prompt_toolkit's function.
 
-    rows: Rows
+    prompt_toolkit gets an empty line in place of one whose row is known, so that it makes no cells and still says which
+    line is where. The line of the cursor and that of the menu are left to it, because it looks up their columns.
+    """
 
-    def _copy_body(  # type: ignore[override]
-        self,
-        ui_content: UIContent,
-        new_screen: Screen,
-        write_position: WritePosition,
-        move_x: int,
-        width: int,
-        vertical_scroll: int = 0,
-        horizontal_scroll: int = 0,
-        wrap_lines: bool = False,
-        **others: Any,
-    ) -> tuple[dict[int, tuple[int, int]], dict[tuple[int, int], tuple[int, int]]]:
-        given = (ui_content, new_screen, write_position, move_x, width, vertical_scroll, horizontal_scroll, wrap_lines)
-        prefix = others.pop("get_line_prefix", None)
-        if horizontal_scroll or not isinstance(ui_content, _Lines) or prefix is None:
-            return super()._copy_body(*given, **others, get_line_prefix=prefix)
-        rows = self.rows
+    def __init__(self, copy_body: Callable[..., Any]) -> None:
+        self._copy_body = copy_body
+        self._rows: Rows = {}
+        self.failed = False
+
+    def __call__(self, ui_content: UIContent, *others: Any, **named: Any) -> Any:
+        given = dict(zip(KNOWN[1:], others, strict=False)) | named
+        if self.failed or not isinstance(ui_content, _Lines) or given.get("horizontal_scroll"):
+            return self._copy_body(ui_content, *others, **named)
+        try:
+            return self._copied(ui_content, **given)
+        except Exception:
+            # A slow prompt is better than none. An error of the lines themselves is raised again here.
+            self.failed = True
+            return self._copy_body(ui_content, *others, **named)
+
+    def _copied(self, ui_content: _Lines, **given: Any) -> Any:
+        rows, place, prefix = self._rows, given["write_position"], given["get_line_prefix"]
         if len(rows) > KEPT:
             rows.clear()
-        here = {ui_content.cursor_position.y, ui_content.menu_position.y if ui_content.menu_position else -1}
+        menu = ui_content.menu_position
+        here = {ui_content.cursor_position.y, menu.y if menu else -1}
         looks: dict[int, Look] = {}
 
         def line(number: int) -> StyleAndTextTuples:
             fragments = ui_content.get_line(number)
             if number in here:
                 return fragments
-            looks[number] = (width, write_position.xpos + move_x, *prefix(number, 0), *fragments)
+            looks[number] = (given["width"], place.xpos + given["move_x"], *prefix(number, 0), *fragments)
             return [] if looks[number] in rows else fragments
 
         def before(number: int, row: int) -> StyleAndTextTuples:
             return [] if not row and looks.get(number) in rows else prefix(number, row)
 
-        shown = UIContent(
-            line,
-            ui_content.line_count,
-            ui_content.cursor_position,
-            ui_content.menu_position,
-            ui_content.show_cursor,
-        )
-        drawn, places = super()._copy_body(shown, *given[1:], **others, get_line_prefix=before)
+        shown = UIContent(line, ui_content.line_count, ui_content.cursor_position, menu, ui_content.show_cursor)
+        drawn, places = self._copy_body(shown, **{**given, "get_line_prefix": before})
         heights = Counter(number for number, _ in drawn.values())
         for y, (number, _) in drawn.items():
             look = looks.get(number)
-            if look is None or heights[number] > 1 or not 0 <= y < write_position.height:
+            # A line that is wrapped or not all on the screen has no row that is always the same.
+            if look is None or heights[number] > 1 or not 0 <= y < place.height:
                 continue
-            row = new_screen.data_buffer[y + write_position.ypos]
+            row = given["new_screen"].data_buffer[y + place.ypos]
             if look in rows:
                 row.update(rows[look])
             else:
                 rows[look] = dict(row)
         return drawn, places
-
-
-class SuggestFromHistory(AutoSuggest):
-    """Suggests the rest of the latest line of the history that begins as the line does that is being typed.
-
-    While a line grows, the search goes on where it was.
-    """
-
-    def __init__(self) -> None:
-        self._entries: list[str] = []
-        self._lines: list[str] = []
-        self._typed = ""
-        self._at = 0
-
-    def get_suggestion(self, buffer: Buffer, document: Document) -> Suggestion | None:
-        typed = document.text[document.text.rfind("\n") + 1 :]
-        if not typed.strip():
-            return None
-        if self._changed(buffer.history) or not self._typed or not typed.startswith(self._typed):
-            self._at = 0
-        self._typed = typed
-        lines = self._lines
-        self._at = next((at for at in range(self._at, len(lines)) if lines[at].startswith(typed)), len(lines))
-        return Suggestion(lines[self._at][len(typed) :]) if self._at < len(lines) else None
-
-    def _changed(self, history: History) -> bool:
-        entries = history.get_strings()
-        if (
-            len(entries) == len(self._entries)
-            and entries[-1:] == self._entries[-1:]
-            and entries[:1] == self._entries[:1]
-        ):
-            return False
-        self._entries = entries
-        self._lines = [line for entry in reversed(entries) for line in reversed(entry.splitlines())]
-        return True
