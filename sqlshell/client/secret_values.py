@@ -41,7 +41,7 @@ class Secrets:
         self._lent: dict[bytes, _Forms] = {}
 
     def add(self, value: str, *, from_service: bool = False) -> None:
-        """Add values; `lent` says that the service sent them, and may send them again."""
+        """Add a value; `from_service` says that the service sent it, and may send it again."""
         given = value.encode("utf-8", "surrogatepass")
         if len(given) >= SHORTEST and given not in self._own:
             (self._lent if from_service else self._own)[given] = _forms(given)

@@ -43,7 +43,7 @@ class Parameters(Model):
 
 
 class StatementRequest(Model):
-    """The part `request` of POST /v2/statements.
+    """The part "request" of POST /v2/statements.
 
     `statements` and `on_error` ("stop" or "continue") belong to the extension `batch` and replace `statement`.
     """

@@ -12,17 +12,18 @@ TOGETHER = 5
 
 
 class Bounds(Struct, frozen=True):
-    """Counts, except that `_size` is in bytes or characters and `seconds` in seconds (0: no limit).
+    """Counts, except that those in `..._size` are in bytes or characters and `seconds` in seconds (0: no limit).
 
     For one submission: `statements`. For a token: `sessions`; `waiting`, the statements that have not finished; and
     `waiting_size`, the size of their texts. For an organization: `objects` of each kind, `resources_size` of their
     files, `running` statements at once, `spill_size` of the temporary files of statements. `name` is the length of a
     name, `option` the length of a value of WITH, in characters.
 
-    For a request: the bytes of its `url` and `header`, the time until its header is complete, and the time that its
-    `body` may pause. For connections: all of them, those from one `address`, those with one `token`; `write_seconds` is
-    how long a client may stop reading. For memory: `bodies_size` of all requests being received, `unread_size` of all
-    rows that are rendered but not yet sent. For disk: `uploads_size` of the attachments of unfinished statements.
+    For a request: `url_size` and `header_size`, the time until its header is complete (`header_seconds`), and the time
+    that its body may pause (`body_seconds`). All `connections`, `address_connections` from one address,
+    `token_connections` with one token; `write_seconds` is how long a client may stop reading. For memory: `bodies_size`
+    of all requests being received, `unread_size` of all rows that are rendered but not yet sent. For disk:
+    `uploads_size` of the attachments of unfinished statements.
     """
 
     statements: int = 1000

@@ -18,7 +18,7 @@ from sqlshell.shell.running.dumps import Dumps
 from sqlshell.shell.running.failures import AlreadyReported, Failures
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.interruption import Interruption
-from sqlshell.shell.running.submitting import StatementRequest, Submitter
+from sqlshell.shell.running.submitting import SubmitRequest, Submitter
 from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
 from sqlshell.shell.scripts.inline_copy import InlineCopy
 from sqlshell.shell.scripts.reading import beside_script, next_chunk, read_script, skipped_message
@@ -442,7 +442,7 @@ class Shell:
             elif self._conditions.active:
                 item = await self._dumps.translated(item)
                 if item.text:
-                    await self._submitter.submit(StatementRequest(item, background=item.background))
+                    await self._submitter.submit(SubmitRequest(item, background=item.background))
             elif self._at_prompt:
                 self.diagnostics.say("statement ignored; use \\endif or Ctrl-C to leave the \\if block")
             return
@@ -464,10 +464,10 @@ class Shell:
         if found.name in CONDITION_COMMANDS:
             self._conditions.before_command(found.name, self.buffer.scanner)
         for statement in self.buffer.substitute_pending():
-            await self._submitter.submit(StatementRequest(statement, verbatim=True))
+            await self._submitter.submit(SubmitRequest(statement, verbatim=True))
         if self._rehearsal is not None and not self._rehearsal.runs(found, item):
             if (shown := self._rehearsal.command(found, item)) is not None:
-                await self._submitter.submit(StatementRequest(shown))
+                await self._submitter.submit(SubmitRequest(shown))
             return
         if self._submitter.block is not None:
             self._check_in_block(found, item)

@@ -92,9 +92,9 @@ class AsyncioStream(httpcore.AsyncNetworkStream):
 async def connected(host: str, port: int, check_address: CheckAddress | None = None) -> socket.socket:
     """A TCP connection to the first address of `host` that accepts one.
 
-    `admit` is called with every address before any is tried, and raises for one that is not allowed. The connection
-    uses the address that was checked, because a second lookup might return another one. Raises OSError; socket.gaierror
-    if the name cannot be resolved.
+    `check_address` is called with every address before any is tried, and raises for one that is not allowed. The
+    connection uses the address that was checked, because a second lookup might return another one. Raises OSError;
+    socket.gaierror if the name cannot be resolved.
     """
     loop = asyncio.get_running_loop()
     try:
@@ -129,7 +129,7 @@ async def connected(host: str, port: int, check_address: CheckAddress | None = N
 class AsyncioBackend(httpcore.AsyncNetworkBackend):
     """Connects with `dial` if it is given, otherwise to the unix socket `uds` if that is given, otherwise by TCP.
 
-    `admit` is as in connected().
+    `check_address` is as in connected().
     """
 
     def __init__(self, *, dial: Dial | None = None, uds: str = "", check_address: CheckAddress | None = None) -> None:

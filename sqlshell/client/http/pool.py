@@ -27,8 +27,8 @@ CONNECTIONS = 8
 class Pool(httpx.AsyncHTTPTransport):
     """Maps httpx's requests and errors to a pool of httpcore.
 
-    `admit` is called with each address before a connection, and raises if it is not allowed. It is not called for a
-    proxy, which resolves names itself.
+    `check_address` is called with each address before a connection, and raises if it is not allowed. It is not called
+    for a proxy, which resolves names itself.
     """
 
     def __init__(

@@ -56,7 +56,7 @@ class Transport:
     `dial` returns a connected socket instead of TCP (the embedded service). Loopback and dialed targets never use a
     proxy; redirects are never followed, so that the token stays with its origin. `renew` returns a token if there is
     none yet, and another one after a 401; `refused` returns only another one, or "" if there is none. `say` reports
-    retries, `warn` unsafe settings. `lent` says that the token came from a service, for this target.
+    retries, `warn` unsafe settings. `from_service` says that the token came from a service, for this target.
     """
 
     def __init__(

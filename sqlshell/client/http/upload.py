@@ -63,7 +63,7 @@ def checked_name(name: str) -> str:
 
 
 class Upload(Struct):
-    """A multipart body: `parts` are (headers, content); the files follow as parts named `field`.
+    """A multipart body: `parts` are (headers, content); the files follow as parts named `field_name`.
 
     It can be sent more than once. `sent` is called with the number of bytes sent so far.
     """

@@ -56,8 +56,8 @@ Open = Callable[[], Awaitable[AbstractAsyncContextManager[StreamConnection]]]
 class Stream:
     """The batches of an unbounded result; see result.Partitions.
 
-    `open` connects with a new token; `hello` is the first frame to send; `explain` asks the service why a query failed;
-    `say` reports gaps.
+    `open_` connects with a new token; `hello` is the first frame to send; `explain` asks the service why a query
+    failed; `say` reports gaps.
     """
 
     def __init__(

@@ -78,8 +78,9 @@ class _SendSeparately(Exception):
     """The next statement must be sent separately."""
 
 
-class BatchRunner:
-    """Sends the statements `asked`; run() returns the results of each, in order.
+class PolledBatch:
+    """Statements that are sent together, in several requests if they are many; run() returns the results of each, in
+    order.
 
     `stop` says that a failure ends the batch, `apart` that the service is another process, which works while results
     are read here.
@@ -116,7 +117,7 @@ class BatchRunner:
     async def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
-        """The result of the next statement, which must be `asked`. Raises as Statements.run()."""
+        """The result of the next statement, which must be `submission`. Raises as Statements.run()."""
         observer = observer or Observer()
         assert self._left[0] is submission
         try:

@@ -152,9 +152,9 @@ class StatementsClient(Struct):
         """
         if not self.supports_batches or self.wait_limit is not None:
             return None
-        from sqlshell.client.statements.batch_client import BatchRunner
+        from sqlshell.client.statements.batch_client import PolledBatch
 
-        return BatchRunner(self, submission, stop=stop, apart=not self.transport.inside)
+        return PolledBatch(self, submission, stop=stop, apart=not self.transport.inside)
 
     async def submit_batch(
         self, batch: BatchSubmission, context: SessionContext, read: Callable[[Response], bool]

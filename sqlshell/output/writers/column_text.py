@@ -13,8 +13,8 @@ Align = Literal["left", "right"]
 
 
 class ColumnText(Struct, frozen=True):
-    """Printable texts, one per row; `even` if each character takes one cell; `tall` are the numbers of those with line
-    breaks.
+    """Printable texts, one per row; `even` if each character takes one cell; `multiline` are the numbers of those with
+    line breaks.
     """
 
     texts: Sequence[str]

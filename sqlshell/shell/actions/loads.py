@@ -14,7 +14,7 @@ from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.running.interruption import Interruption
-from sqlshell.shell.running.submitting import StatementRequest, Submitter
+from sqlshell.shell.running.submitting import SubmitRequest, Submitter
 from sqlshell.sql.analysis.copy_statements import CopyStatement, read_copy
 from sqlshell.sql.script.items import Statement
 
@@ -57,7 +57,7 @@ class LoadActions:
         buffer = components.buffer
         last, local = buffer.last, buffer.last_was_local
         try:
-            await self._submitter.submit(StatementRequest(statement, write, verbatim=True, rows_for="copy"))
+            await self._submitter.submit(SubmitRequest(statement, write, verbatim=True, rows_for="copy"))
         finally:
             # As in psql, also if it failed.
             buffer.repeat(last, local=local)

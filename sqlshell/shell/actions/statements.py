@@ -15,7 +15,7 @@ from sqlshell.shell.effects import Execute, Repeat, Submit, UseResult
 from sqlshell.shell.running.failures import Failures
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.interruption import Interruption
-from sqlshell.shell.running.submitting import StatementRequest, Submitter, require_read_only
+from sqlshell.shell.running.submitting import SubmitRequest, Submitter, require_read_only
 
 
 class StatementActions:
@@ -49,7 +49,7 @@ class StatementActions:
             async with components.session.state.result_history.open() as result:
                 await self._interruption.interruptible(_awaited(show, result), name)
         else:
-            request = StatementRequest(
+            request = SubmitRequest(
                 statement or buffer.last,
                 consumer,
                 effect.expanded,
@@ -68,13 +68,13 @@ class StatementActions:
             last = buffer.last
             try:
                 for statement in effect.statements:
-                    await self._submitter.submit(StatementRequest(statement, _discard, verbatim=True, internal=True))
+                    await self._submitter.submit(SubmitRequest(statement, _discard, verbatim=True, internal=True))
             finally:
                 buffer.remember(last)
             return
         for number, statement in enumerate(effect.statements, 1):
             try:
-                await self._submitter.submit(StatementRequest(statement, verbatim=effect.verbatim))
+                await self._submitter.submit(SubmitRequest(statement, verbatim=effect.verbatim))
             except ShellError as error:
                 left = len(effect.statements) - number
                 if not self._failures.ends_script(error):
@@ -101,7 +101,7 @@ class StatementActions:
         statement = self._components.buffer.scanner.take()
         if statement is not None:
             consumer = _RecordingConsumer(effect.consumer)
-            await self._submitter.submit(StatementRequest(statement, consumer))
+            await self._submitter.submit(SubmitRequest(statement, consumer))
             self._require_result(consumer, name)
             return
         history = self._components.session.state.result_history

@@ -21,7 +21,7 @@ Row = list[str | None]
 
 
 class Pages:
-    """Rows by number, from 0. A row that is not in memory is None, and its partition is added to `wanted`."""
+    """Rows by number, from 0. A row that is not in memory is None until its partition is loaded."""
 
     def __init__(self, result: Result) -> None:
         self.columns = result.columns

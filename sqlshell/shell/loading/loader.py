@@ -33,7 +33,7 @@ from sqlshell.shell.loading.source import ConvertedRows, DataFile, FileLayout, R
 from sqlshell.shell.metadata.service_queries import fetch_rows
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submission import submission_of
-from sqlshell.shell.running.submitting import StatementRequest, Submitter
+from sqlshell.shell.running.submitting import SubmitRequest, Submitter
 from sqlshell.sql.analysis.lexed import Lexed
 from sqlshell.sql.identifiers import quoted
 from sqlshell.sql.script.items import Statement
@@ -98,7 +98,7 @@ class Loader:
         if request.create and not request.resume:
             listed = ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
             made_ = Statement(f"CREATE TABLE {request.table} ({listed})", 0, 0, True)
-            await self._submitter.submit(StatementRequest(made_, verbatim=True))
+            await self._submitter.submit(SubmitRequest(made_, verbatim=True))
         await self._send(request, found, source, staged, keeper, progress)
 
     async def _look(self, request: LoadRequest, source: DataFile) -> tuple[FileLayout, Sequence[TargetColumn]]:

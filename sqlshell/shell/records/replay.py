@@ -22,7 +22,7 @@ from sqlshell.result import Result
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.records.transcript import DigestedBatches, Record, RecordedResult, read
 from sqlshell.shell.results.humanize import one_line
-from sqlshell.shell.running.submitting import StatementRequest, Submitter
+from sqlshell.shell.running.submitting import SubmitRequest, Submitter
 from sqlshell.sql.analysis.copy_statements import loads_rows
 from sqlshell.sql.script.items import Statement
 
@@ -110,7 +110,7 @@ class Replayer:
             # Not the user's own text: it cannot name files to upload or variables.
             text = service_text(record.statement, "a transcript's statement")
             statement = Statement(text.text, 0, 0, True, foreign=text.foreign)
-            await self._submitter.submit(StatementRequest(statement, take, verbatim=True, from_transcript=True))
+            await self._submitter.submit(SubmitRequest(statement, take, verbatim=True, from_transcript=True))
         except (ConnectionFailed, NotAuthenticated, Interrupted, OutputError):
             raise
         except UsageError as error:

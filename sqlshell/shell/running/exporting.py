@@ -12,7 +12,7 @@ from sqlshell.runtime.descriptors import descriptor
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.results.kept_partitions import ExportedResult, KeptBatches, PartitionStore, digest, exported
 from sqlshell.shell.running.foreground import Foreground
-from sqlshell.shell.running.submitting import StatementRequest, Submitter
+from sqlshell.shell.running.submitting import SubmitRequest, Submitter
 from sqlshell.sql.script.items import Statement
 
 
@@ -59,7 +59,7 @@ class Exporter:
                         return await self._write(result)
                     return await self._written(result)
 
-                await self._submitter.submit(StatementRequest(statement, begin, verbatim=True, rows_for="export"))
+                await self._submitter.submit(SubmitRequest(statement, begin, verbatim=True, rows_for="export"))
         except UnknownStatement as error:
             error.message = f"the result of statement {error.where.statement_id} has expired at the service"
             error.hint = "run the statement again: start again without --resume"

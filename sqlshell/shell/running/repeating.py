@@ -18,7 +18,7 @@ from sqlshell.shell.results.result_output import ResultOutput, live
 from sqlshell.shell.results.rows import collect, table_of
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.interruption import Interruption
-from sqlshell.shell.running.submitting import StatementRequest, Submitter
+from sqlshell.shell.running.submitting import SubmitRequest, Submitter
 from sqlshell.shell.session import Session
 from sqlshell.sql.script.items import Statement
 
@@ -70,7 +70,7 @@ class Repeater:
             began = time.monotonic()
             shown = view.show if repeat.redraw else None
             await self._submitter.submit(
-                StatementRequest(statement or self._buffer.last, shown, verbatim=statement is None)
+                SubmitRequest(statement or self._buffer.last, shown, verbatim=statement is None)
             )
             done += 1
             if (

@@ -54,7 +54,11 @@ class Resumer:
         """
         session = self._components.session
         step, former = await self._next(digest(session.redact(statement)))
-        if former is None or not self._is_done(former):
+        if former is None or former.state != "done":
+            if former is not None:
+                self._components.diagnostics.note(
+                    f"{former.place}: its outcome is unknown; it is run again, which does no harm"
+                )
             await self._continue(step, run)
             return step
         if self._is_temporary(statement):
@@ -173,14 +177,6 @@ class Resumer:
         count, self._skipped = self._skipped, 0
         what = "1 statement or command was" if count == 1 else f"{count:,} statements and commands were"
         self._components.diagnostics.note(f"{what} done before; {then}")
-
-    def _is_done(self, former: Step) -> bool:
-        """Whether a step does not run again."""
-        if former.state != "done":
-            self._components.diagnostics.note(
-                f"{former.place}: its outcome is unknown; it is run again, which does no harm"
-            )
-        return former.state == "done"
 
     async def _decide(self, former: Step) -> None:
         """Take the outcome of a step from the service, which knows best, otherwise from --unknown.

@@ -10,7 +10,7 @@ from sqlshell.sql.analysis.lexed import Lexed
 
 
 class LexedSubmission(Submission, frozen=True, kw_only=True):
-    """A submission; `statement` is the statement with the text `sql`."""
+    """A submission; `statement` is its text with what has been learned of it."""
 
     statement: Lexed
 

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from sqlshell.shell.records.checkpoint import Step
     from sqlshell.shell.records.transcript import Transcript
     from sqlshell.shell.running.parallel import Block
-    from sqlshell.shell.running.read_ahead import ReadAhead
     from sqlshell.shell.running.rehearsal import Rehearsal
     from sqlshell.shell.running.resuming import Resumer
+    from sqlshell.shell.running.send_ahead import SendAhead
 
 
-class StatementRequest(Struct, frozen=True):
+class SubmitRequest(Struct, frozen=True):
     """A statement, and the consumer of its result, which replaces the normal display.
 
     In a `verbatim` text no variables are substituted. `only_reads_for` is the command that runs it only if it reads,
@@ -93,10 +93,10 @@ class Submitter:
         self._modes = components.modes
         self.block: Block | None = None
         """The open \\parallel, which collects statements."""
-        self._read_ahead: ReadAhead | None = None
+        self._send_ahead: SendAhead | None = None
         self._transcript: Transcript | None = None
 
-    async def submit(self, request: StatementRequest) -> None:
+    async def submit(self, request: SubmitRequest) -> None:
         """Run a statement; variables may turn it into several. Raises ShellError."""
         statement = request.statement
         self._position.at(statement.line or self._position.line, statement.column)
@@ -116,7 +116,7 @@ class Submitter:
             for number, part in enumerate(parts, 1):
                 self._buffer.remember(part)
                 await self._submit_one(
-                    request if number == len(parts) else StatementRequest(part, only_reads_for=request.only_reads_for)
+                    request if number == len(parts) else SubmitRequest(part, only_reads_for=request.only_reads_for)
                 )
             return
         self._buffer.remember(statement)
@@ -147,12 +147,12 @@ class Submitter:
     async def start_batch(self, items: Sequence[Item], number: int, *, stop: bool) -> None:
         """Send the statements from this one on together, if that is possible and makes no difference."""
         session, connection = self._session, self._session.connection
-        if self._read_ahead is not None and self._read_ahead.done:
-            self._read_ahead = None
+        if self._send_ahead is not None and self._send_ahead.done:
+            self._send_ahead = None
             connection.journal.flush()
         sends_singly = session.interactive or connection.offline is not None or self._rehearsal is not None
         if (
-            self._read_ahead is not None
+            self._send_ahead is not None
             or self.block is not None
             or self.resumer is not None
             or sends_singly
@@ -161,10 +161,10 @@ class Submitter:
             return
         if not self._conditions.active or self._attachments.waiting:
             return
-        from sqlshell.shell.running.read_ahead import plan
+        from sqlshell.shell.running.send_ahead import plan
 
         embedded, piped = connection.embedded, self._result_output.piped
-        self._read_ahead = await plan(
+        self._send_ahead = await plan(
             items,
             number,
             connection.client,
@@ -178,16 +178,16 @@ class Submitter:
     async def end_batch(self) -> int:
         """End the batch: no more of it runs. Reports how many statements ran after the last one."""
         self._result_output.settle()
-        read_ahead, self._read_ahead = self._read_ahead, None
-        if read_ahead is None or read_ahead.done:
+        send_ahead, self._send_ahead = self._send_ahead, None
+        if send_ahead is None or send_ahead.done:
             return 0
         journal, patient = self._session.connection.journal, self._foreground.patient
-        ran, warning = await read_ahead.aclose(self._session.context, journal, patient=patient)
+        ran, warning = await send_ahead.aclose(self._session.context, journal, patient=patient)
         if warning:
             self._diagnostics.warn(warning)
         return ran
 
-    async def _submit_one(self, request: StatementRequest) -> None:
+    async def _submit_one(self, request: SubmitRequest) -> None:
         session, connection = self._session, self._session.connection
         statement = self._buffer.last.lexed
         options = session.options
@@ -228,8 +228,8 @@ class Submitter:
             if step is None:
                 return
             request = replace(request, step=step)
-        if self._read_ahead is not None and not self._read_ahead.done:
-            await self._run(self._read_ahead.next(), request, self._read_ahead.batch)
+        if self._send_ahead is not None and not self._send_ahead.done:
+            await self._run(self._send_ahead.next(), request, self._send_ahead.batch)
             return
         if connection.embedded and not request.from_transcript:
             refuse_files(statement)
@@ -253,7 +253,7 @@ class Submitter:
             await self._run(submission, request)
         self._attachments.mark_sent(files)
 
-    async def _rehearse(self, rehearsal: Rehearsal, statement: Lexed, request: StatementRequest) -> None:
+    async def _rehearse(self, rehearsal: Rehearsal, statement: Lexed, request: SubmitRequest) -> None:
         """What can be said against a statement without running it is said, then it is rehearsed."""
         connection, ending = self._session.connection, self._buffer.last.ending
         if self.block is not None:
@@ -265,13 +265,13 @@ class Submitter:
         await rehearsal.statement(statement, ending, self._run_for)
         self._attachments.mark_sent(files)
 
-    def _check_for_block(self, block: Block, statement: Lexed, request: StatementRequest) -> None:
+    def _check_for_block(self, block: Block, statement: Lexed, request: SubmitRequest) -> None:
         """Raises UsageError for a statement that cannot wait for \\end."""
         if request.background or request.consumer is not None or request.only_reads_for:
             raise UsageError("background statements cannot be used in \\parallel")
         block.check(statement)
 
-    def _collect(self, block: Block, submission: LexedSubmission, request: StatementRequest) -> None:
+    def _collect(self, block: Block, submission: LexedSubmission, request: SubmitRequest) -> None:
         """Keep a statement for \\end."""
         from sqlshell.shell.running.parallel import BlockStatement
 
@@ -307,7 +307,7 @@ class Submitter:
 
     async def _run_for(self, statement: Lexed, consumer: Consumer) -> None:
         """Run a statement that only reads, and pass its result to `consumer`."""
-        request = StatementRequest(Statement(statement.text, 0, 0, True), consumer, internal=True)
+        request = SubmitRequest(Statement(statement.text, 0, 0, True), consumer, internal=True)
         await self._run(submission_of(statement), request)
 
     def _recording_job(self, statement: Lexed) -> Callable[[Job], None] | None:
@@ -325,9 +325,7 @@ class Submitter:
 
         return ended
 
-    def _copied_out(
-        self, statement: Lexed, request: StatementRequest, copy: CopyStatement
-    ) -> tuple[Lexed, StatementRequest]:
+    def _copied_out(self, statement: Lexed, request: SubmitRequest, copy: CopyStatement) -> tuple[Lexed, SubmitRequest]:
         """A COPY … TO STDOUT without its options, which are carried out here. Raises UsageError."""
         if (not copy.options and self._session.options.format_chosen) or request.background:
             return statement, request
@@ -343,10 +341,10 @@ class Submitter:
     async def send(self, submission: LexedSubmission) -> None:
         """Run a statement that the shell itself made, and show nothing of it. Raises ShellError."""
         statement = Statement(submission.sql, 0, 0, True)
-        await self._run(submission, StatementRequest(statement, _show_nothing, internal=True))
+        await self._run(submission, SubmitRequest(statement, _show_nothing, internal=True))
 
     async def _run(
-        self, submission: LexedSubmission, request: StatementRequest, batch: StatementBatch | None = None
+        self, submission: LexedSubmission, request: SubmitRequest, batch: StatementBatch | None = None
     ) -> None:
         """Wait for the statement, and store what following statements may refer to; `batch` has it if it was sent with
         others.

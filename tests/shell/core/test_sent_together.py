@@ -12,9 +12,9 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import Exit
 from sqlshell.origin import Own
 from sqlshell.result import Result
-from sqlshell.shell.running import read_ahead
+from sqlshell.shell.running import send_ahead
 from sqlshell.shell.running.foreground import RESULTS_PER_CHECK
-from sqlshell.shell.running.read_ahead import plan
+from sqlshell.shell.running.send_ahead import plan
 from sqlshell.sql.analysis.policy import Policy
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
@@ -166,7 +166,7 @@ def test_what_the_policy_refuses_ends_what_is_sent_together() -> None:
 
 @pytest.mark.parametrize(("name", "most"), [("MAX_STATEMENTS", 2), ("MAX_CHARACTERS", 2 * len("select 1"))])
 def test_the_bounds_of_what_is_sent_together(monkeypatch: pytest.MonkeyPatch, name: str, most: int) -> None:
-    monkeypatch.setattr(read_ahead, name, most)
+    monkeypatch.setattr(send_ahead, name, most)
     client = Batched()
     core = script(client, "select 1;\nselect 2;\nselect 3;\nselect 4;\nselect 5;\n")
     assert [batch.sent for batch in client.batches] == [["select 1", "select 2"], ["select 3", "select 4"]]

@@ -35,7 +35,7 @@ class Search(Protocol):
 
 
 class SendRequest:
-    """Whether the user `chose` to send the text without a `;`."""
+    """Whether the user has `requested` to send the text without a `;`."""
 
     requested = False
 

@@ -1,4 +1,4 @@
-"""The next statements of a script, sent together if the service supports it.
+"""The next statements of a script, sent ahead of their turn, together, if the service supports it.
 
 Only statements that have arrived: nothing waits for more. A statement that requires something in between (a value that
 the previous one sets, a file, a question, a command) is sent separately, and so is everything typed at a prompt.
@@ -31,7 +31,7 @@ MAX_CHARACTERS = 256 << 10
 """Maximum characters of these."""
 
 
-class ReadAhead:
+class SendAhead:
     """Statements that were sent together, or will be sent with the first of them."""
 
     def __init__(self, batch: StatementBatch, planned: Sequence[tuple[Statement, LexedSubmission]]) -> None:
@@ -76,7 +76,7 @@ async def plan(
     stop: bool,
     embedded: bool,
     piped: bool,
-) -> ReadAhead | None:
+) -> SendAhead | None:
     """The statements from number `start` on that can be sent together; None if there are fewer than two.
 
     `embedded` says that the service is in this process, so that nothing is sent ahead; `piped` that the reader of rows
@@ -109,7 +109,7 @@ async def plan(
     if len(planned) < 2:
         return None
     batch = client.begin_batch([submission for _, submission in planned], stop=stop)
-    return ReadAhead(batch, planned) if batch is not None else None
+    return SendAhead(batch, planned) if batch is not None else None
 
 
 def _can_be_batched(item: Statement, variables: Variables) -> bool:
