@@ -180,13 +180,14 @@ class Print(Struct, frozen=True):
     """Write a text to stdout, or to the output of results; `own` text contains no control sequences from elsewhere.
 
     `paged` is for longer texts of the shell: at the prompt they go through the pager if they are taller than the
-    screen.
+    screen. `folds` wraps the text between words at a terminal.
     """
 
     text: str
     with_results: bool = False
     own: bool = False
     paged: bool = False
+    folds: bool = False
 
 
 class SetVariable(Struct, frozen=True):

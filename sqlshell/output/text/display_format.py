@@ -42,6 +42,7 @@ class DisplayFormat(Struct, frozen=True):
     zone: str = ""
     indent: bool = False
     screen: bool = False
+    ellipsis: str = "…"
 
 
 class DisplayWriter:
@@ -126,7 +127,9 @@ class DisplayWriter:
         if len(value) * 2 <= width:
             return value
         text = (
-            cut(value, width) if self._shape.screen else "\n".join(cut_line(line, width) for line in value.split("\n"))
+            cut(value, width, self._shape.ellipsis)
+            if self._shape.screen
+            else "\n".join(cut_line(line, width) for line in value.split("\n"))
         )
         if text == value:
             return value

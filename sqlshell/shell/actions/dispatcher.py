@@ -110,8 +110,8 @@ class Actions:
                 components.diagnostics.say(text, own=own, file=file, verbatim=verbatim)
             case Print(text, paged=True):
                 await components.result_output.page(text)
-            case Print(text, with_results, own):
-                components.result_output.print(text, with_results=with_results, own=own)
+            case Print(text, with_results, own, folds=folds):
+                components.result_output.print(text, with_results=with_results, own=own, folds=folds)
             case ShowResult(result, output):
                 await components.result_output.show(result, output=output)
             case Redirect(output, once, as_copy):

@@ -204,7 +204,7 @@ def _shown(shell: ShellView, details: Details, title: str, *, plus: bool) -> lis
     notes = _notes(details, plus=plus)
     if shell.result_output.for_people:
         texts = [f"{title}\n" if title else "", _below(notes)]
-        above, below = ([Print(text, with_results=True)] if text else [] for text in texts)
+        above, below = ([Print(text, with_results=True, folds=True)] if text else [] for text in texts)
         # Columns that would be empty tell nothing; what is always there stays.
         kept = [at for at in range(len(titles)) if at < ALWAYS_SHOWN or any(row[at] for row in rows)]
         shown: Rows = [[row[at] or "" for at in kept] for row in rows]

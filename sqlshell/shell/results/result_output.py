@@ -22,6 +22,7 @@ from sqlshell.output.sinks import file
 from sqlshell.output.sinks.file import compression, uncompressed
 from sqlshell.output.sinks.sink import AppendSink, CommandSink, FileSink, OutputClosed, Sink, StreamSink, command_in
 from sqlshell.output.text.cells import printable
+from sqlshell.output.text.folding import folded
 from sqlshell.output.writer import Role, Screen, Summary, Writer, WriterOptions
 from sqlshell.output.writers.formats import EXTENSIONS, Format, check_compression, format_for_path, format_named
 from sqlshell.output.writers.styles import AUTO
@@ -286,9 +287,9 @@ class ResultOutput:
         if count == 2 and format_.several != "allowed":
             self._diagnostics.warn_here(f"several results in one {format_.name} output: use jsonl or csv")
 
-    def print(self, text: str, *, with_results: bool = False, own: bool = False) -> bool:
-        """Write a text to stdout, or to the output of results; only `own` text may contain control sequences. Raises
-        OutputError.
+    def print(self, text: str, *, with_results: bool = False, own: bool = False, folds: bool = False) -> bool:
+        """Write a text to stdout, or to the output of results; only `own` text may contain control sequences. `folds`
+        wraps it between words at a terminal. Raises OutputError.
 
         Returns False if the reader has exited.
         """
@@ -297,6 +298,7 @@ class ResultOutput:
         redirected = self._redirected if with_results else None
         if redirected is None and not own and self._stdout.isatty():
             text = printable(text, "\n\t")
+            text = folded(text, shutil.get_terminal_size().columns) if folds else text
         try:
             (redirected or screen).write(text.encode("utf-8", "replace"))
         except OutputClosed:
@@ -424,8 +426,12 @@ class ResultOutput:
         from sqlshell.output.text.display_format import DisplayFormat, displayed, locale_grouping
 
         grouping = locale_grouping() if options.numericlocale else None
+        ellipsis = "…" if not screen or shows_unicode(os.environ) else "..."
         return displayed(
-            writer, DisplayFormat(options.maxwidth, grouping, zone, format_.name == "vertical", screen=screen)
+            writer,
+            DisplayFormat(
+                options.maxwidth, grouping, zone, format_.name == "vertical", screen=screen, ellipsis=ellipsis
+            ),
         )
 
     def _report_shortened(self, count: int) -> None:
