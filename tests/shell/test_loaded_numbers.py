@@ -9,9 +9,10 @@ import pytest
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
+from sqlshell.shell.loading.file_layout import FileLayout
 from sqlshell.shell.loading.matching import made, matched
 from sqlshell.shell.loading.request import request_of
-from sqlshell.shell.loading.source import ConvertedRows, DataFile, FileLayout
+from sqlshell.shell.loading.source import ConvertedRows, DataFile
 from sqlshell.sql.analysis.copy_statements import read_copy
 
 

@@ -7,9 +7,9 @@ import pytest
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.loading.column_types import TargetColumn
+from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
 from sqlshell.shell.loading.matching import matched
 from sqlshell.shell.loading.request import request_of
-from sqlshell.shell.loading.source import FileLayout, SourceColumn
 from sqlshell.sql.analysis.copy_statements import read_copy
 
 TABLE = [TargetColumn("a", "VARCHAR"), TargetColumn("b", "VARCHAR")]

@@ -69,3 +69,17 @@ def _measured(text: str) -> str:
 def _significant(text: str) -> str:
     """SQL of the digits of a number, without zeros at both ends."""
     return f"trim(regexp_replace(regexp_replace({text}, '[eE].*', ''), '[^0-9]', '', 'g'), '0')"
+
+
+def overflows(text: str, type_: str) -> str:
+    """SQL: whether the text of a number is one that is too large for a type of floating-point numbers."""
+    return f"isinf(TRY_CAST({text} AS {type_})) AND regexp_matches({text}, '[0-9]')"
+
+
+def has_fraction(text: str) -> str:
+    """SQL: whether the text of a number is one that is not whole."""
+    number = f"TRY_CAST({text} AS DOUBLE)"
+    return (
+        f"CASE WHEN contains(lower({text}), 'e') THEN {number} <> round({number}) "
+        f"ELSE {number} IS NOT NULL AND regexp_matches({text}, '[.][0-9]*[1-9]') END"
+    )

@@ -17,6 +17,7 @@ from sqlshell.origin import service_text
 from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.loading.column_types import TargetColumn
+from sqlshell.shell.loading.file_layout import FileLayout
 from sqlshell.shell.loading.matching import ColumnMatch, made, matched
 from sqlshell.shell.loading.progress import (
     Fingerprint,
@@ -29,7 +30,7 @@ from sqlshell.shell.loading.progress import (
 )
 from sqlshell.shell.loading.request import LoadRequest
 from sqlshell.shell.loading.sending import EXTENSION, AttachmentSender, InsertSender, Sender, SentBatch, blocking
-from sqlshell.shell.loading.source import ConvertedRows, DataFile, FileLayout, Reject, write_rejects
+from sqlshell.shell.loading.source import ConvertedRows, DataFile, Reject, write_rejects
 from sqlshell.shell.metadata.service_queries import fetch_rows
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submission import submission_of

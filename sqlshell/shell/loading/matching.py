@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from sqlshell.errors import UsageError
 from sqlshell.shell.loading.column_types import TargetColumn
+from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
 from sqlshell.shell.loading.request import LoadRequest
-from sqlshell.shell.loading.source import FileLayout, SourceColumn
 from sqlshell.sql.identifiers import quoted
 
 

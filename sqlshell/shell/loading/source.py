@@ -24,8 +24,10 @@ from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
 from sqlshell.shell.loading.column_types import TargetColumn, interface_type
 from sqlshell.shell.loading.digits import keep_digits, unmarked
-from sqlshell.shell.loading.exactness import inexact
+from sqlshell.shell.loading.exactness import has_fraction, inexact, overflows
+from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
 from sqlshell.shell.loading.request import LoadRequest
+from sqlshell.shell.loading.text_checks import ISO_DATE, LONGEST_LINE, TextChecks, abbreviated, as_texts, lines_at
 from sqlshell.sql.duckdb_types import TEXT, is_nested
 from sqlshell.sql.identifiers import always_quoted, literal
 
@@ -36,9 +38,6 @@ MEMORY: Final = "1GB"
 ROW_GROUP: Final = 40_960
 ROW_GROUP_BYTES: Final = 8 << 20
 """Rows and bytes of a row group of the converted rows."""
-
-LONGEST_LINE: Final = 16 << 20
-"""Bytes of a line."""
 
 MIXED: Final = 1 << 20
 """Bytes that are searched for different ends of lines."""
@@ -57,35 +56,10 @@ _ENCODINGS: Final = {"UTF8": "utf-8", "UTF-8": "utf-8", "LATIN1": "latin-1", "IS
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _SHORT: Final = frozenset({Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
 """Types that no number is rounded for on its way."""
-_ISO: Final = "%Y-%m-%d"
-_DATE: Final = re.compile(r"%([dmy])(\W)%([dmy])\2%([dmyY])(.*)", re.DOTALL)
 _FRACTIONAL: Final = ("DOUBLE", "FLOAT", "DECIMAL", "VARCHAR")
-_SIGNS: Final = ("'.'", "'e-'", "'E-'")
-"""What a number has that is not whole, as SQL."""
-_SPECIAL: Final = "('infinity', '-infinity', 'epoch')"
 _UNDETECTED: Final = "not possible to automatically detect"
 _INVALID: Final = "state machine reached an invalid state"
 _ESCAPES: Final = {"b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
-
-
-class SourceColumn(Struct, frozen=True):
-    """A column of the file: its name, DuckDB's type, and the interface's type that a table made of it has."""
-
-    name: str
-    type: str
-    made: str
-
-
-class FileLayout(Struct, frozen=True):
-    """What is in the file: `about` says how it was read. With `named` its columns have names."""
-
-    columns: tuple[SourceColumn, ...]
-    named: bool
-    about: str
-    reader: tuple[tuple[str, str], ...] = ()
-    """Arguments of DuckDB's reader, as SQL."""
-    warnings: tuple[str, ...] = ()
-    """What the types of a new table do not keep."""
 
 
 class Reject(Struct, frozen=True):
@@ -169,26 +143,8 @@ class DataFile:
 
     def ambiguous(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]]) -> list[str]:
         """What dates may also mean: warnings about columns in which 03/04/2026 is April as well as March."""
-        named, found = dict(looked.reader), []
-        for source, target in pairs:
-            form = {"DATE": "dateformat", "TIMESTAMP": "timestampformat"}.get(target.converted, "")
-            read = named.get(form, "''")[1:-1]
-            with self._told():
-                for other in _other_orders(read):
-                    text, mine, theirs = always_quoted(source.name), literal(read), literal(other)
-                    said = self._connection.execute(
-                        f"SELECT first(x), first(strftime(a, '{_ISO}')), first(strftime(b, '{_ISO}')) FROM (SELECT "
-                        f"trim({text}) AS x, try_strptime(x, {mine}) AS a, try_strptime(x, {theirs}) AS b "
-                        f"FROM {self._texts(named, looked.columns)} WHERE {text} IS NOT NULL) "
-                        "HAVING bool_and(a IS NULL OR b IS NOT NULL) AND bool_or(a <> b)"
-                    ).fetchone()
-                    if said is not None:
-                        found.append(
-                            f"{self._request.name}, column {source.name}: {said[0]} is read as {said[1]}, but may "
-                            f"be {said[2]}; write dates as YYYY-MM-DD"
-                        )
-                        break
-        return found
+        with self._told():
+            return TextChecks(self._connection, self._path, self._request.name, looked, pairs).ambiguous()
 
     def stage(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], most: int) -> ConvertedRows:
         """Convert all rows; up to `most` bad rows are skipped. The values are those of `pairs`, in their order."""
@@ -274,16 +230,8 @@ class DataFile:
         warnings: list[str] = []
         if request.create and (doubles := [column.name for column in columns if column.type == "DOUBLE"]):
             texts = {name: always_quoted(name) for name in doubles}
-            columns, warnings = self._exact(columns, self._texts(named, columns), texts)
+            columns, warnings = self._exact(columns, as_texts(self._path, named, columns), texts)
         return FileLayout(tuple(columns), found[1], about, tuple(named.items()), tuple(warnings))
-
-    def _texts(self, reader: Mapping[str, str], columns: Sequence[SourceColumn]) -> str:
-        """SQL for the rows with all values as text."""
-        listed = ", ".join(f"{literal(each.name)}: {literal(TEXT)}" for each in columns)
-        arguments = {name: value for name, value in reader.items() if name not in {"dateformat", "timestampformat"}}
-        arguments |= {"auto_detect": "false", "max_line_size": str(LONGEST_LINE), "columns": f"{{{listed}}}"}
-        given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
-        return f"read_csv({literal(self._path)}, {given}, ignore_errors = true)"
 
     def _exact(
         self, columns: Sequence[SourceColumn], rows: str, texts: Mapping[str, str]
@@ -335,7 +283,7 @@ class DataFile:
             reader.append((name, literal(_bare(told[option]))))
         for option, name in (("DateFormat", "dateformat"), ("TimestampFormat", "timestampformat")):
             # What a format does not cover, such as infinity and years BC, is read only without one.
-            if told[option] and not str(told[option]).startswith(_ISO):
+            if told[option] and not str(told[option]).startswith(ISO_DATE):
                 reader.append((name, literal(told[option])))
         return columns, headed, reader
 
@@ -396,138 +344,9 @@ class DataFile:
         }
         given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
         rows = self._copy(f"SELECT {', '.join(chosen)} FROM read_csv({literal(self._path)}, {given})", path)
-        self._check_ends(looked, rows)
-        self._check_fractions(looked, pairs)
-        self._check_dates(looked, pairs, path)
-        self._check_range(looked, pairs, path)
+        TextChecks(self._connection, self._path, self._request.name, looked, pairs).check(path, rows)
         rejects = self._rejects({} if looked.named else {source.name: target.name for source, target in pairs})
         return ConvertedRows(path, rows, rejects, len(rejects))
-
-    def _check_fractions(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]]) -> None:
-        """Raises UsageError for a number that is not whole in a column of integers: DuckDB rounds it."""
-        whole = [pair for pair in pairs if kind(pair[1].type) is Kind.INTEGER]
-        if not whole:
-            return
-        rows = self._texts(dict(looked.reader), looked.columns)
-        names = [always_quoted(source.name) for source, _ in whole]
-        # Few files need the exact test.
-        signs = (f"bool_or({' OR '.join(f'contains({name}, {sign})' for sign in _SIGNS)})" for name in names)
-        suspect = self._connection.execute(f"SELECT {', '.join(signs)} FROM {rows}").fetchall()[0]
-        for pair, name, seen in zip(whole, names, suspect, strict=True):
-            found = (
-                seen
-                and self._connection.execute(
-                    f"SELECT {name} FROM {rows} WHERE {_has_fraction(name)} LIMIT 1"
-                ).fetchone()
-            )
-            if found:
-                place, type_ = self._place(looked, pair, found[0]), pair[1].type
-                raise UsageError(
-                    f"{place}: {_shown(found[0])} has a fraction, and {type_} has none",
-                    "nothing was sent; correct the number, or load it into a column of DECIMAL",
-                )
-
-    def _check_ends(self, looked: FileLayout, rows: int) -> None:
-        """Raises StatementError if some of the rows have an empty field too many: DuckDB drops it without a word, as of
-        files in which each line ends with a delimiter."""
-        extra = "extra"
-        while any(source.name.lower() == extra for source in looked.columns):
-            extra += "_"
-        types = [f"{literal(source.name)}: {literal(TEXT)}" for source in looked.columns]
-        text = dict(looked.reader) | {"auto_detect": "false", "max_line_size": str(LONGEST_LINE)}
-        text.pop("nullstr", None)
-        text["columns"] = f"{{{', '.join(types)}, {extra}: {literal(TEXT)}}}"
-        found = self._count(f"{self._csv(text)}, ignore_errors = true) WHERE coalesce({extra}, '') = ''")
-        if not 0 < found < rows:
-            return
-        # An empty text is no number, and so an error with its place; a missing one is NULL.
-        number = text | {"columns": f"{{{', '.join(types)}, {extra}: 'INTEGER'}}"}
-        number |= {"nullstr": literal(secrets.token_hex(8)), "null_padding": "true", "parallel": "false"}
-        number |= {"store_rejects": "true", "rejects_limit": "1"}
-        number |= {"rejects_table": "'ends'", "rejects_scan": "'scans'"}
-        # The table of rejects is there when all rows were fetched.
-        self._connection.execute(f"SELECT count({extra}) FROM {self._csv(number)})").fetchall()
-        first = self._connection.execute(
-            f"SELECT line_byte_position, line FROM ends WHERE column_name = {literal(extra)}"
-        ).fetchone()
-        at = f", line {next(iter(self._lines([int(first[0])]))) or first[1]}" if first else ""
-        columns = len(looked.columns)
-        more = f", as on {found - 1:,} more" if found > 1 else ""
-        raise StatementError(
-            f"{self._request.name}{at}: expected {columns} columns, found {columns + 1}, the last one empty{more}",
-            "nothing was sent; remove the delimiter at the end of the line",
-        )
-
-    def _place(self, looked: FileLayout, pair: tuple[SourceColumn, TargetColumn], value: str) -> str:
-        """The file, the line and the column of the first row with a text; the line only if it is found."""
-        named, (source, target) = dict(looked.reader), pair
-        at, shown = looked.columns.index(source), source.name if looked.named else target.name
-        quote, escape = named["quote"][1:-1].replace("''", "'"), named["escape"][1:-1].replace("''", "'")
-        opened = gzip.open if self._path.endswith(".gz") else open
-        encoding = named.get("encoding", "'utf-8'")[1:-1]
-        with (
-            contextlib.suppress(csv.Error, OSError, ValueError),
-            opened(self._path, "rt", encoding=encoding, errors="replace", newline="") as file,
-        ):
-            reader = csv.reader(
-                file,
-                delimiter=named["delim"][1:-1],
-                quotechar=quote or None,
-                quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
-                doublequote=escape in {"", quote},
-                escapechar=None if escape in {"", quote} else escape,
-            )
-            begins = 1
-            for row in reader:
-                if len(row) > at and row[at] == value:
-                    return f"{self._request.name}, line {begins}, column {shown}"
-                begins = reader.line_num + 1
-        return f"{self._request.name}, column {shown}"
-
-    def _csv(self, arguments: Mapping[str, str]) -> str:
-        """A call of DuckDB's reader without its closing parenthesis."""
-        given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
-        return f"read_csv({literal(self._path)}, {given}"
-
-    def _check_dates(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path) -> None:
-        """Raises UsageError for infinity and epoch among dates of another format: DuckDB reads them as 1900-01-01."""
-        named = dict(looked.reader)
-        for number, (source, target) in enumerate(pairs):
-            made = f"c{number}::VARCHAR"
-            if {"dateformat", "timestampformat"}.isdisjoint(named) or target.converted not in {"DATE", "TIMESTAMP"}:
-                continue
-            if not self._count(f"read_parquet({literal(str(path))}) WHERE {made} LIKE '1900-01-01%'"):
-                continue
-            rows = self._texts(named, looked.columns)
-            if self._count(f"{rows} WHERE lower(trim({always_quoted(source.name)})) IN {_SPECIAL}"):
-                form = named.get("dateformat") or named["timestampformat"]
-                raise UsageError(
-                    f"{self._request.name}, column {source.name}: infinity or epoch among dates of the format {form}",
-                    "write the dates as YYYY-MM-DD",
-                )
-
-    def _check_range(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path) -> None:
-        """Raises UsageError for a number that is too large for its column: DuckDB reads it as infinity."""
-        for number, (source, target) in enumerate(pairs):
-            if kind(target.type) is not Kind.FLOAT or target.converted == TEXT:
-                continue
-            if not self._count(f"read_parquet({literal(str(path))}) WHERE isinf(c{number})"):
-                continue
-            text = always_quoted(source.name)
-            found = self._connection.execute(
-                f"SELECT {text} FROM {self._texts(dict(looked.reader), looked.columns)} "
-                f"WHERE {_overflows(text, target.converted)} LIMIT 1"
-            ).fetchone()
-            if found is not None:
-                place = self._place(looked, (source, target), found[0])
-                raise UsageError(
-                    f"{place}: {_shown(found[0])} is out of range for {target.type}",
-                    "correct the number, or load it into a column of VARCHAR",
-                )
-
-    def _count(self, rows: str) -> int:
-        found = self._connection.execute(f"SELECT count(*) FROM {rows}").fetchone()
-        return int(found[0]) if found else 0
 
     def _rejects(self, names: Mapping[str, str]) -> tuple[Reject, ...]:
         """The bad rows, each once, with the lines that they begin in; `names` are those that columns go by."""
@@ -537,26 +356,11 @@ class DataFile:
             "FROM reject_errors "
             "GROUP BY line_byte_position ORDER BY line_byte_position"
         ).fetchall()
-        lines = self._lines([int(row[0]) for row in found])
+        lines = lines_at(self._path, [int(row[0]) for row in found])
         return tuple(
             Reject(line or int(row[1]), names.get(row[2], row[2] or ""), _said(row[3]), row[4] or "", bool(row[5]))
             for line, row in zip(lines, found, strict=True)
         )
-
-    def _lines(self, positions: Sequence[int]) -> list[int]:
-        """The numbers of the lines at positions in bytes, in order; 0 where they cannot be told."""
-        if not positions or self._path.endswith(".zst"):
-            # DuckDB counts a value with line breaks as one line.
-            return [0] * len(positions)
-        opened = gzip.open if self._path.endswith(".gz") else open
-        lines, at, number = [], 0, 1
-        with opened(self._path, "rb") as file:
-            for position in positions:
-                while at < position and (piece := file.read(min(1 << 20, position - at))):
-                    number += piece.count(b"\n")
-                    at += len(piece)
-                lines.append(number)
-        return lines
 
     def _stage_rows(
         self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path, most: int
@@ -578,12 +382,12 @@ class DataFile:
             texts.append(text)
             if json and kind(target.type) is Kind.FLOAT and target.converted != TEXT:
                 # Infinity would be taken for the number; this is no number.
-                text = f"CASE WHEN {_overflows(text, target.converted)} THEN '>' || {text} ELSE {text} END"
+                text = f"CASE WHEN {overflows(text, target.converted)} THEN '>' || {text} ELSE {text} END"
             elif kind(target.type) is Kind.INTEGER and (json or source.type.startswith(_FRACTIONAL)):
                 # It would be rounded; this is no number.
                 text = f"{text}::VARCHAR"
                 refused = f"CAST(CAST('>' || {text} AS BIGINT) AS VARCHAR)"
-                text = f"CASE WHEN {_has_fraction(text)} THEN {refused} ELSE {text} END"
+                text = f"CASE WHEN {has_fraction(text)} THEN {refused} ELSE {text} END"
             value = target.from_text(
                 name if json and is_nested(target.converted) else text, "base64" if json else "hex"
             )
@@ -611,7 +415,7 @@ class DataFile:
             Reject(
                 int(row[0]),
                 pairs[int(row[1])][0].name,
-                f"cannot convert {_shown(row[2])} to {pairs[int(row[1])][1].type}",
+                f"cannot convert {abbreviated(row[2])} to {pairs[int(row[1])][1].type}",
                 row[3],
             )
             for row in bad
@@ -653,32 +457,6 @@ def _numbered(path: Path) -> str:
     return f"read_parquet({literal(str(path))}, file_row_number = true)"
 
 
-def _overflows(text: str, type_: str) -> str:
-    """SQL: whether the text of a number is one that is too large for a type of floating-point numbers."""
-    return f"isinf(TRY_CAST({text} AS {type_})) AND regexp_matches({text}, '[0-9]')"
-
-
-def _has_fraction(text: str) -> str:
-    """SQL: whether the text of a number is one that is not whole."""
-    number = f"TRY_CAST({text} AS DOUBLE)"
-    return (
-        f"CASE WHEN contains(lower({text}), 'e') THEN {number} <> round({number}) "
-        f"ELSE {number} IS NOT NULL AND regexp_matches({text}, '[.][0-9]*[1-9]') END"
-    )
-
-
-def _other_orders(form: str) -> list[str]:
-    """The formats of dates with the day, the month and a year of two digits in another order."""
-    found = _DATE.fullmatch(form)
-    if found is None:
-        return []
-    first, sign, second, third, rest = found.groups()
-    given = first, second, third
-    # A year of four digits is no day.
-    orders = ("dmY", "mdY") if third == "Y" else ("dmy", "mdy", "ymd")
-    return [sign.join(f"%{part}" for part in order) + rest for order in orders if tuple(order) != given]
-
-
 def _bare(option: Any) -> str:
     return "" if option == "(empty)" else str(option)
 
@@ -707,11 +485,6 @@ def _said(message: str) -> str:
 def _short(line: str) -> str:
     """A line without the middle of a long value."""
     return line if len(line) <= LONGEST_SAID else f"{line[: LONGEST_SAID // 2]}…{line[-LONGEST_SAID // 4 :]}"
-
-
-def _shown(value: str | None, most: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def write_rejects(path: Own, name: str, rejects: Sequence[Reject]) -> None:

@@ -1,0 +1,249 @@
+"""What DuckDB's reader of text files accepts without a word, although a value changes or a field is lost.
+
+It rounds fractions, reads a number that is too large as infinity and special dates as 1900-01-01, and drops an empty
+field at the end of a line. Each check is a query of the file, and names the first place where it is so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from sqlshell.errors import StatementError, UsageError
+from sqlshell.interface.types import Kind, kind
+from sqlshell.shell.loading.column_types import TargetColumn
+from sqlshell.shell.loading.exactness import has_fraction, overflows
+from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
+from sqlshell.sql.duckdb_types import TEXT
+from sqlshell.sql.identifiers import always_quoted, literal
+
+LONGEST_LINE: Final = 16 << 20
+"""Bytes of a line."""
+
+ISO_DATE: Final = "%Y-%m-%d"
+_DATE: Final = re.compile(r"%([dmy])(\W)%([dmy])\2%([dmyY])(.*)", re.DOTALL)
+_SIGNS: Final = ("'.'", "'e-'", "'E-'")
+"""What a number has that is not whole, as SQL."""
+_SPECIAL: Final = "('infinity', '-infinity', 'epoch')"
+
+
+class TextChecks:
+    """The checks of one file, called `name` in messages, whose columns go to those of a table in `pairs`."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        path: str,
+        name: str,
+        layout: FileLayout,
+        pairs: Sequence[tuple[SourceColumn, TargetColumn]],
+    ) -> None:
+        self._connection = connection
+        self._path = path
+        self._name = name
+        self._layout = layout
+        self._pairs = pairs
+        self._rows = as_texts(path, dict(layout.reader), layout.columns)
+
+    def check(self, converted: Path, rows: int) -> None:
+        """Raises UsageError or StatementError if the converted rows are not what the file says."""
+        self._check_ends(rows)
+        self._check_fractions()
+        self._check_dates(converted)
+        self._check_range(converted)
+
+    def ambiguous(self) -> list[str]:
+        """What dates may also mean: warnings about columns in which 03/04/2026 is April as well as March."""
+        named, found = dict(self._layout.reader), []
+        for source, target in self._pairs:
+            form = {"DATE": "dateformat", "TIMESTAMP": "timestampformat"}.get(target.converted, "")
+            read = named.get(form, "''")[1:-1]
+            for other in _other_orders(read):
+                text, mine, theirs = always_quoted(source.name), literal(read), literal(other)
+                said = self._connection.execute(
+                    f"SELECT first(x), first(strftime(a, '{ISO_DATE}')), first(strftime(b, '{ISO_DATE}')) "
+                    f"FROM (SELECT trim({text}) AS x, try_strptime(x, {mine}) AS a, try_strptime(x, {theirs}) AS b "
+                    f"FROM {self._rows} WHERE {text} IS NOT NULL) "
+                    "HAVING bool_and(a IS NULL OR b IS NOT NULL) AND bool_or(a <> b)"
+                ).fetchone()
+                if said is not None:
+                    found.append(
+                        f"{self._name}, column {source.name}: {said[0]} is read as {said[1]}, but may "
+                        f"be {said[2]}; write dates as YYYY-MM-DD"
+                    )
+                    break
+        return found
+
+    def _check_fractions(self) -> None:
+        """Raises UsageError for a number that is not whole in a column of integers: DuckDB rounds it."""
+        whole = [pair for pair in self._pairs if kind(pair[1].type) is Kind.INTEGER]
+        if not whole:
+            return
+        rows = self._rows
+        names = [always_quoted(source.name) for source, _ in whole]
+        # Few files need the exact test.
+        signs = (f"bool_or({' OR '.join(f'contains({name}, {sign})' for sign in _SIGNS)})" for name in names)
+        suspect = self._connection.execute(f"SELECT {', '.join(signs)} FROM {rows}").fetchall()[0]
+        for pair, name, seen in zip(whole, names, suspect, strict=True):
+            found = (
+                seen
+                and self._connection.execute(f"SELECT {name} FROM {rows} WHERE {has_fraction(name)} LIMIT 1").fetchone()
+            )
+            if found:
+                place, type_ = self._place(pair, found[0]), pair[1].type
+                raise UsageError(
+                    f"{place}: {abbreviated(found[0])} has a fraction, and {type_} has none",
+                    "nothing was sent; correct the number, or load it into a column of DECIMAL",
+                )
+
+    def _check_ends(self, rows: int) -> None:
+        """Raises StatementError if some of the rows have an empty field too many: DuckDB drops it without a word, as of
+        files in which each line ends with a delimiter."""
+        extra = "extra"
+        while any(source.name.lower() == extra for source in self._layout.columns):
+            extra += "_"
+        types = [f"{literal(source.name)}: {literal(TEXT)}" for source in self._layout.columns]
+        text = dict(self._layout.reader) | {"auto_detect": "false", "max_line_size": str(LONGEST_LINE)}
+        text.pop("nullstr", None)
+        text["columns"] = f"{{{', '.join(types)}, {extra}: {literal(TEXT)}}}"
+        found = self._count(f"{_csv(self._path, text)}, ignore_errors = true) WHERE coalesce({extra}, '') = ''")
+        if not 0 < found < rows:
+            return
+        # An empty text is no number, and so an error with its place; a missing one is NULL.
+        number = text | {"columns": f"{{{', '.join(types)}, {extra}: 'INTEGER'}}"}
+        number |= {"nullstr": literal(secrets.token_hex(8)), "null_padding": "true", "parallel": "false"}
+        number |= {"store_rejects": "true", "rejects_limit": "1"}
+        number |= {"rejects_table": "'ends'", "rejects_scan": "'scans'"}
+        # The table of rejects is there when all rows were fetched.
+        self._connection.execute(f"SELECT count({extra}) FROM {_csv(self._path, number)})").fetchall()
+        first = self._connection.execute(
+            f"SELECT line_byte_position, line FROM ends WHERE column_name = {literal(extra)}"
+        ).fetchone()
+        at = f", line {next(iter(lines_at(self._path, [int(first[0])]))) or first[1]}" if first else ""
+        columns = len(self._layout.columns)
+        more = f", as on {found - 1:,} more" if found > 1 else ""
+        raise StatementError(
+            f"{self._name}{at}: expected {columns} columns, found {columns + 1}, the last one empty{more}",
+            "nothing was sent; remove the delimiter at the end of the line",
+        )
+
+    def _place(self, pair: tuple[SourceColumn, TargetColumn], value: str) -> str:
+        """The file, the line and the column of the first row with a text; the line only if it is found."""
+        named, (source, target) = dict(self._layout.reader), pair
+        at, name = self._layout.columns.index(source), source.name if self._layout.named else target.name
+        quote, escape = named["quote"][1:-1].replace("''", "'"), named["escape"][1:-1].replace("''", "'")
+        opened = gzip.open if self._path.endswith(".gz") else open
+        encoding = named.get("encoding", "'utf-8'")[1:-1]
+        with (
+            contextlib.suppress(csv.Error, OSError, ValueError),
+            opened(self._path, "rt", encoding=encoding, errors="replace", newline="") as file,
+        ):
+            reader = csv.reader(
+                file,
+                delimiter=named["delim"][1:-1],
+                quotechar=quote or None,
+                quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
+                doublequote=escape in {"", quote},
+                escapechar=None if escape in {"", quote} else escape,
+            )
+            begins = 1
+            for row in reader:
+                if len(row) > at and row[at] == value:
+                    return f"{self._name}, line {begins}, column {name}"
+                begins = reader.line_num + 1
+        return f"{self._name}, column {name}"
+
+    def _check_dates(self, converted: Path) -> None:
+        """Raises UsageError for infinity and epoch among dates of another format: DuckDB reads them as 1900-01-01."""
+        named = dict(self._layout.reader)
+        for number, (source, target) in enumerate(self._pairs):
+            made = f"c{number}::VARCHAR"
+            if {"dateformat", "timestampformat"}.isdisjoint(named) or target.converted not in {"DATE", "TIMESTAMP"}:
+                continue
+            if not self._count(f"read_parquet({literal(str(converted))}) WHERE {made} LIKE '1900-01-01%'"):
+                continue
+            rows = self._rows
+            if self._count(f"{rows} WHERE lower(trim({always_quoted(source.name)})) IN {_SPECIAL}"):
+                form = named.get("dateformat") or named["timestampformat"]
+                raise UsageError(
+                    f"{self._name}, column {source.name}: infinity or epoch among dates of the format {form}",
+                    "write the dates as YYYY-MM-DD",
+                )
+
+    def _check_range(self, converted: Path) -> None:
+        """Raises UsageError for a number that is too large for its column: DuckDB reads it as infinity."""
+        for number, (source, target) in enumerate(self._pairs):
+            if kind(target.type) is not Kind.FLOAT or target.converted == TEXT:
+                continue
+            if not self._count(f"read_parquet({literal(str(converted))}) WHERE isinf(c{number})"):
+                continue
+            text = always_quoted(source.name)
+            found = self._connection.execute(
+                f"SELECT {text} FROM {self._rows} WHERE {overflows(text, target.converted)} LIMIT 1"
+            ).fetchone()
+            if found is not None:
+                place = self._place((source, target), found[0])
+                raise UsageError(
+                    f"{place}: {abbreviated(found[0])} is out of range for {target.type}",
+                    "correct the number, or load it into a column of VARCHAR",
+                )
+
+    def _count(self, rows: str) -> int:
+        found = self._connection.execute(f"SELECT count(*) FROM {rows}").fetchone()
+        return int(found[0]) if found else 0
+
+
+def as_texts(path: str, reader: Mapping[str, str], columns: Sequence[SourceColumn]) -> str:
+    """SQL for the rows with all values as text."""
+    listed = ", ".join(f"{literal(each.name)}: {literal(TEXT)}" for each in columns)
+    arguments = {name: value for name, value in reader.items() if name not in {"dateformat", "timestampformat"}}
+    arguments |= {"auto_detect": "false", "max_line_size": str(LONGEST_LINE), "columns": f"{{{listed}}}"}
+    return f"{_csv(path, arguments)}, ignore_errors = true)"
+
+
+def _csv(path: str, arguments: Mapping[str, str]) -> str:
+    """A call of DuckDB's reader without its closing parenthesis."""
+    given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
+    return f"read_csv({literal(path)}, {given}"
+
+
+def lines_at(path: str, positions: Sequence[int]) -> list[int]:
+    """The numbers of the lines at positions in bytes, in order; 0 where they cannot be told."""
+    if not positions or path.endswith(".zst"):
+        # DuckDB counts a value with line breaks as one line.
+        return [0] * len(positions)
+    opened = gzip.open if path.endswith(".gz") else open
+    lines, at, number = [], 0, 1
+    with opened(path, "rb") as file:
+        for position in positions:
+            while at < position and (piece := file.read(min(1 << 20, position - at))):
+                number += piece.count(b"\n")
+                at += len(piece)
+            lines.append(number)
+    return lines
+
+
+def _other_orders(form: str) -> list[str]:
+    """The formats of dates with the day, the month and a year of two digits in another order."""
+    found = _DATE.fullmatch(form)
+    if found is None:
+        return []
+    first, sign, second, third, rest = found.groups()
+    given = first, second, third
+    # A year of four digits is no day.
+    orders = ("dmY", "mdY") if third == "Y" else ("dmy", "mdy", "ymd")
+    return [sign.join(f"%{part}" for part in order) + rest for order in orders if tuple(order) != given]
+
+
+def abbreviated(value: str | None, most: int = 60) -> str:
+    """A value in quotes, without the end if it is long."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}…"
