@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
 import uvicorn
@@ -37,7 +37,6 @@ from sqlshell.service.setup import STORAGE, locked, make_statements, open_storag
 from sqlshell.service.statements.statements import Statements
 from sqlshell.service.wire.connections import Connections, descriptors, fitting
 from sqlshell.service.wire.protocol import BoundedProtocol
-from sqlshell.service.wire.websocket import MESSAGE, BoundedSocket
 
 SWITCH_SECONDS = 0.001
 """Approximate time in seconds that a thread that parses a text blocks the event loop."""
@@ -47,6 +46,9 @@ COLLECTING = (2_000, 10, 10)
 
 KEEP_ALIVE_SECONDS = 80
 """Idle connections live longer here than in any client, so that a POST never meets a connection that is closing."""
+
+MESSAGE = 16 << 10
+"""The maximum size of a client's message on a websocket in bytes; clients send only an auth frame and pongs."""
 
 PING_SECONDS = 20
 """How often readers of unbounded results are pinged, and how long they have to respond, in seconds."""
@@ -158,6 +160,13 @@ def _hosts(address: Address, port: int, options: Options) -> set[str]:
     return known | ({urlsplit(options.public_url).netloc} if options.public_url else set())
 
 
+def _websocket(**given: Any) -> asyncio.Protocol:
+    # Importing websockets takes a twentieth of the start, and many services send no unbounded results.
+    from sqlshell.service.wire.websocket import BoundedSocket
+
+    return BoundedSocket(**given)
+
+
 async def _serve(
     statements: Statements, app: ASGIApp, listener: socket.socket, options: Options, ready: Callable[[], None]
 ) -> int:
@@ -166,7 +175,7 @@ async def _serve(
     config = uvicorn.Config(
         app,
         http=protocol,
-        ws=BoundedSocket,
+        ws=cast(Any, _websocket),
         ws_max_size=MESSAGE,
         # Compression takes memory for each reader, and time of the event loop.
         ws_per_message_deflate=False,

@@ -53,6 +53,9 @@ CREATE_OBJECTS: Final = (
 )
 """What may follow CREATE."""
 
+CREATE_FILLERS: Final = ("OR", "REPLACE", "TEMP", "TEMPORARY", "UNIQUE", "RECURSIVE", "LOCAL")
+"""What may be between CREATE and the kind of an object of the local service's engine."""
+
 DROP_OBJECTS: Final = tuple(sorted((*CREATE_OBJECTS, "RELATION", "USER")))
 """What may follow DROP."""
 

@@ -44,3 +44,19 @@ def test_batch_mode_on_the_local_service_imports_no_prompt() -> None:
     modules = loaded(["-q", "-c", "select 1", "--format", "csv"])
     assert "duckdb" in modules
     assert not {"prompt_toolkit", "pygments", "tabulate", "websockets"} & modules
+
+
+def test_the_service_imports_no_engine_and_no_websockets() -> None:
+    assert not {"duckdb", "websockets"} & imported("sqlshell.service.server")
+
+
+def test_an_engines_process_imports_only_what_an_engine_needs() -> None:
+    modules = imported("sqlshell.service.engines.process.child")
+    assert "duckdb" in modules
+    assert not {"asyncio", "email", "httpx", "starlette", "uvicorn", "websockets"} & modules
+
+
+def imported(module: str) -> set[str]:
+    program = f"import sys, {module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    return set(done.stdout.split())

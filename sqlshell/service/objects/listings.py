@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.dialect import Describe, List
-from sqlshell.service.engines.duckdb.translation.errors import placed
+from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
 from sqlshell.service.objects import inventory
 from sqlshell.service.objects.catalog import missing

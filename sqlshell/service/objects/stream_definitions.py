@@ -13,7 +13,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.dialect import Create, CreateAs, Drop
 from sqlshell.service.dialect.columns import first_words, without_key
 from sqlshell.service.engines.duckdb.messages import near
-from sqlshell.service.engines.duckdb.translation.errors import placed
+from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import CONTINUOUS, Failure, Options, Relation
 from sqlshell.service.objects.catalog import duplicate
 from sqlshell.service.organizations.organizations import Organization

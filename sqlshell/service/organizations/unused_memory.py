@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ctypes
 import gc
@@ -25,6 +24,9 @@ def give_back() -> None:
 
 def in_thread(work: Callable[[], None]) -> None:
     """Run `work`, which saves memory, in a thread of the running event loop."""
+    # An engine's process has no event loop, and starts faster without this module.
+    import asyncio
+
     # At the end of the process Python starts no more threads, and the memory is returned anyway.
     with contextlib.suppress(RuntimeError):
         asyncio.get_running_loop().run_in_executor(None, work)

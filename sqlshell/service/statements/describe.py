@@ -12,8 +12,7 @@ from sqlshell.service.dialect import Create, CreateAs, CreateFunction, InsertEnt
 from sqlshell.service.dialect.names import Names
 from sqlshell.service.dialect.relations import TableWrite, writing
 from sqlshell.service.dialect.tokens import WORD, Tokens
-from sqlshell.service.engines.duckdb.statement_traits import FILLERS
-from sqlshell.service.engines.duckdb.translation.errors import placed
+from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Plan, Relation, Rights, Sink
 from sqlshell.service.objects import stream_definitions
 from sqlshell.service.objects.catalog import duplicate
@@ -25,6 +24,7 @@ from sqlshell.service.statements.artifacts import place
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.secrets import shown_options
 from sqlshell.sql.identifiers import qualified
+from sqlshell.sql.keywords import CREATE_FILLERS
 
 COLUMNS = ("type", "description")
 
@@ -152,7 +152,7 @@ def _kind(verb: str, what: str) -> str:
 def _object(sql: str) -> tuple[str, Names]:
     """The kind and name of the object that a CREATE of the engine creates."""
     tokens, at = Tokens(sql), 1
-    while tokens[at].kind == WORD and tokens[at].value.lower() in FILLERS:
+    while tokens[at].kind == WORD and tokens[at].upper in CREATE_FILLERS:
         at += 1
     what, at = tokens[at].value.lower(), at + 1
     if (tokens[at].upper, tokens[at + 1].upper, tokens[at + 2].upper) == ("IF", "NOT", "EXISTS"):

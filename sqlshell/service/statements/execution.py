@@ -33,7 +33,7 @@ from sqlshell.service.dialect import (
     bare,
     read,
 )
-from sqlshell.service.engines.duckdb.translation.errors import placed
+from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome
 from sqlshell.service.http.body import Form
 from sqlshell.service.objects import functions, inventory, listings, privileges, stream_definitions, system

@@ -11,9 +11,6 @@ from websockets.http11 import Request
 from sqlshell.service.wire.connections import KEY
 from sqlshell.service.wire.transport import LingeringTransport
 
-MESSAGE = 16 << 10
-"""The maximum size of a client's message in bytes; clients send only an auth frame and pongs."""
-
 BURST, RATE = 32 << 10, 1 << 10
 """Bytes that a client may send at once, and bytes per second over a longer time."""
 

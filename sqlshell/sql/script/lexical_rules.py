@@ -6,6 +6,7 @@ psql: every character outside ASCII is a letter.
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final
 
@@ -70,16 +71,22 @@ def _parentheses(depth: int) -> str:
 BETWEEN: Final = re.compile(rf"(?:[ \t\n\r\f\v;]++|--[^\r\n]*+(?=[\r\n])|{_nested(2)})*+")
 """Complete whitespace and comments between statements, matched in one pass."""
 
-WHOLE_STATEMENT: Final = re.compile(
-    rf"(?!(?i:begin)(?:{_BLANK}++(?i:application)|{_BLANK}*+(?:--|/\*)))"
-    rf"""((?:[^;()'"`$\\/\-]++|{_HIDDEN}|{_parentheses(3)}|\))++);""",
-    re.DOTALL,
-)
-"""Group 1 is a statement without unusual parts; its `;` follows.
 
-The fast path of most statements. If it does not match, the statement may be unusual, or end in a later piece of text.
-It never matches beyond the end of the statement. For a function it may match only the beginning, up to a `;` in its
-body.
-"""
+@functools.cache
+def whole_statement() -> re.Pattern[str]:
+    """Group 1 is a statement without unusual parts; its `;` follows.
+
+    The fast path of most statements. If it does not match, the statement may be unusual, or end in a later piece of
+    text. It never matches beyond the end of the statement. For a function it may match only the beginning, up to a `;`
+    in its body.
+    """
+    # Compiling it takes longer than all others together, and an engine's process splits no scripts.
+    return re.compile(
+        rf"(?!(?i:begin)(?:{_BLANK}++(?i:application)|{_BLANK}*+(?:--|/\*)))"
+        rf"""((?:[^;()'"`$\\/\-]++|{_HIDDEN}|{_parentheses(3)}|\))++);""",
+        re.DOTALL,
+    )
+
+
 FUNCTION: Final = re.compile(rf"(?i:create)(?:{_BLANK}++(?i:or|function|procedure)|{_BLANK}*+(?:--|/\*))")
 """The beginnings of statements that may have such a body."""

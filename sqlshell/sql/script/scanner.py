@@ -137,7 +137,7 @@ class Scanner:
                 break
             if not self.unfinished.started and not self._span:
                 position = _end(lexical_rules.BETWEEN, text, position)
-                whole = lexical_rules.WHOLE_STATEMENT.match(text, position)
+                whole = lexical_rules.whole_statement().match(text, position)
                 if whole and text[position] not in ".!" and not may_have_body(whole[1]):
                     start, stop = whole.span(1)
                     written = text[start:stop].rstrip(lexical_rules.BLANKS)

@@ -29,7 +29,7 @@ from sqlshell.service.engines.duckdb.results.selected import selected, selected_
 from sqlshell.service.engines.duckdb.results.simple import brief, one_row
 from sqlshell.service.engines.duckdb.rights.judge import Judge, Verdict
 from sqlshell.service.engines.duckdb.rights.walk import EngineState
-from sqlshell.service.engines.duckdb.statement_traits import FILLERS, first_word, returns_rows, writes_inside
+from sqlshell.service.engines.duckdb.statement_traits import first_word, returns_rows, writes_inside
 from sqlshell.service.engines.duckdb.translation.errors import explained
 from sqlshell.service.engines.duckdb.translation.statement import Translation, translated
 from sqlshell.service.engines.engine import (
@@ -47,6 +47,7 @@ from sqlshell.service.engines.engine import (
     Sink,
 )
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
+from sqlshell.sql.keywords import CREATE_FILLERS
 
 KEEPS_PLACE = {"SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "COPY", "MERGE_INTO", "ANALYZE"}
 """Statement types that do not change the current database and schema."""
@@ -557,7 +558,8 @@ class DuckdbConnection:
 
     def _other(self, kind: str, parsed: Any, sql: str, options: Options, sink: CountingSink) -> Outcome:
         first, *words = sql.split(None, 6)
-        named = [word for word in words if word.lower() not in FILLERS][:1] if first.lower() in OBJECT_VERBS else []
+        creates = first.lower() in OBJECT_VERBS
+        named = [word for word in words if word.upper() not in CREATE_FILLERS][:1] if creates else []
         head = " ".join([first, *named]).upper().rstrip(";")
         counts = kind in COUNTED and not returns_rows(sql)
         if not counts and kind != "TRANSACTION" and gives_rows(parsed):

@@ -8,7 +8,6 @@ from typing import Final
 
 import duckdb
 
-FILLERS: Final = frozenset({"or", "replace", "temp", "temporary", "unique", "recursive", "local"})
 _WRITING: Final = frozenset({"insert", "delete", "merge", "truncate", "update", "copy"})
 _RETURNING: Final = frozenset({"returning", "return_files", "return_stats"})
 _BLANK: Final = re.compile(r"(?:\s++|--[^\n]*+(?:\n|$)|/\*(?:[^*]|\*(?!/))*+\*/)*+")

@@ -22,9 +22,8 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-import duckdb
-
 from sqlshell.interface import sqlstate
+from sqlshell.runtime.lean_duckdb import duckdb
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.failures import followable
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine

@@ -9,7 +9,6 @@ import duckdb
 
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.translation.statement import Translation
-from sqlshell.service.engines.duckdb.translation.text import told_of
 from sqlshell.service.engines.engine import Failure
 
 
@@ -24,12 +23,3 @@ def explained(translation: Translation | None) -> Iterator[None]:
         failed = error if isinstance(error, Failure) else failure(error)
         cause = error.__cause__ if isinstance(error, Failure) else error
         raise failed.about(translation.made.explained(failed.message)) from cause
-
-
-@contextlib.contextmanager
-def placed(typed: str, before: str, part: str, behind: str = "") -> Iterator[None]:
-    """Errors inside the block about `before + part + behind` refer to the typed statement, which contains `part`."""
-    try:
-        yield
-    except Failure as error:
-        raise error.about(told_of(error.message, typed, before, part, behind)) from error.__cause__

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
+from sqlshell.service.engines.engine import Failure
 from sqlshell.sql.analysis.tokens import Token, tokens
 
 _SHOWN: Final = 60
@@ -146,6 +148,15 @@ def told_of(message: str, typed: str, before: str, part: str, behind: str) -> st
     alone = [(part, start, True)]
     whole = TranslatedStatement(typed, [(before, start, False), *alone, (behind, start + len(part), False)])
     return whole.located(message) or TranslatedStatement(typed, alone).located(message) or without_place(message)
+
+
+@contextlib.contextmanager
+def placed(typed: str, before: str, part: str, behind: str = "") -> Iterator[None]:
+    """Errors inside the block about `before + part + behind` refer to the typed statement, which contains `part`."""
+    try:
+        yield
+    except Failure as error:
+        raise error.about(told_of(error.message, typed, before, part, behind)) from error.__cause__
 
 
 class TranslatedStatement:
