@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import gc
-from collections.abc import Callable
 from pathlib import Path
 
 MORE = 12 << 20
@@ -20,33 +18,6 @@ def give_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
-
-
-def in_thread(work: Callable[[], None]) -> None:
-    """Run `work`, which saves memory, in a thread of the running event loop."""
-    # An engine's process has no event loop, and starts faster without this module.
-    import asyncio
-
-    # At the end of the process Python starts no more threads, and the memory is returned anyway.
-    with contextlib.suppress(RuntimeError):
-        asyncio.get_running_loop().run_in_executor(None, work)
-
-
-class IdleTimer:
-    """Calls `idle` a number of seconds after the last use of something. Used from one event loop."""
-
-    def __init__(self, seconds: float, idle: Callable[[], None]) -> None:
-        self._seconds = seconds
-        self._idle = idle
-        self._timer: asyncio.TimerHandle | None = None
-
-    def restart(self) -> None:
-        """Note a use."""
-        if self._timer is not None:
-            self._timer.cancel()
-        # Python closes what is left of a coroutine after the end of its loop.
-        with contextlib.suppress(RuntimeError):
-            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._idle)
 
 
 class Growth:

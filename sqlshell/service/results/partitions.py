@@ -11,8 +11,9 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import BinaryIO
 
+from sqlshell.service.organizations.idle import IdleTimer, in_thread
 from sqlshell.service.organizations.organizations import Organizations
-from sqlshell.service.organizations.unused_memory import IdleTimer, give_back, in_thread
+from sqlshell.service.organizations.unused_memory import give_back
 from sqlshell.service.results.results import PARTITION_BYTES, Layout, opened
 from sqlshell.service.results.time_zones import in_zone
 from sqlshell.service.statements.ledger import Record

@@ -36,9 +36,10 @@ from sqlshell.service.http.body import BadRequest, Form
 from sqlshell.service.http.submissions import MAY_HOLD_SECRETS, Texts
 from sqlshell.service.objects.catalog import Caller
 from sqlshell.service.options import Options as ServiceOptions
+from sqlshell.service.organizations.idle import in_thread
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.organizations.unused_memory import Growth, give_back, in_thread
+from sqlshell.service.organizations.unused_memory import Growth, give_back
 from sqlshell.service.results.made_rows import table
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.batch_runner import BatchRunner, fault
