@@ -113,7 +113,7 @@ def test_nothing_that_steers_a_terminal_is_drawn() -> None:
 def test_programs_get_every_character() -> None:
     texts = is_unsafe()
     for item in FORMATS:
-        if item.audience == "programs" and not item.binary:
+        if not item.for_terminal and not item.binary:
             text = drawn(item.factory(WriterOptions(table="t")), [Column("t")], [[value] for value in texts])
             assert len(text) >= sum(map(len, texts))
 

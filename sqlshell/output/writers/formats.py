@@ -16,13 +16,14 @@ from sqlshell.spelling import did_you_mean
 class Format(Struct, frozen=True):
     """One format: `several` is whether several results may share an output, `holds` what precedes the first byte.
 
-    A format with `distinct_names` has to rename duplicate column names, and one that `folds_case` also those that
-    differ only in case. A `binary` one is not for a terminal, and a `packed` one is not compressed again.
+    One `for_terminal` is made for the screen: long values may be cut, and messages may stand between results. A format
+    with `distinct_names` has to rename duplicate column names, and one that `folds_case` also those that
+    differ only in case. A `binary` one is not written to a terminal, and a `packed` one is not compressed again.
     """
 
     name: str
     summary: str
-    audience: Literal["people", "programs"]
+    for_terminal: bool
     extensions: tuple[str, ...]
     several: Literal["allowed", "warned", "refused"]
     holds: Literal["nothing", "sample", "all"]
@@ -152,7 +153,7 @@ def _typed(
     return Format(
         name,
         summary,
-        "programs",
+        False,
         extensions,
         "refused",
         holds,
@@ -165,19 +166,17 @@ def _typed(
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("table", "aligned columns", "people", (".txt",), "allowed", "sample", _table),
-    Format("vertical", "one record per row, one line per column", "people", (), "allowed", "nothing", _vertical),
-    Format(
-        "csv", "comma-separated; NULL is empty, '' is quoted", "programs", (".csv",), "allowed", "nothing", _csv, True
-    ),
-    Format("tsv", "tab-separated; NULL is \\N", "programs", (".tsv", ".tab"), "allowed", "nothing", _tsv, True),
-    Format("json", "one array of objects", "programs", (".json",), "warned", "nothing", _json, True),
-    Format("jsonl", "one object per line", "programs", (".jsonl", ".ndjson"), "allowed", "nothing", _jsonl, True),
-    Format("unaligned", "values between separators, as psql -A", "programs", (), "allowed", "nothing", _unaligned),
-    Format("markdown", "a table in Markdown", "programs", (".md", ".markdown"), "allowed", "nothing", _markdown),
-    Format("html", "a page to search and sort", "programs", (".html", ".htm"), "refused", "nothing", _html),
-    Format("insert", "INSERT statements for a table", "programs", (".sql",), "allowed", "nothing", _insert, True),
-    Format("xlsx", "an Excel workbook", "programs", (".xlsx",), "refused", "all", _xlsx, binary=True, packed=True),
+    Format("table", "aligned columns", True, (".txt",), "allowed", "sample", _table),
+    Format("vertical", "one record per row, one line per column", True, (), "allowed", "nothing", _vertical),
+    Format("csv", "comma-separated; NULL is empty, '' is quoted", False, (".csv",), "allowed", "nothing", _csv, True),
+    Format("tsv", "tab-separated; NULL is \\N", False, (".tsv", ".tab"), "allowed", "nothing", _tsv, True),
+    Format("json", "one array of objects", False, (".json",), "warned", "nothing", _json, True),
+    Format("jsonl", "one object per line", False, (".jsonl", ".ndjson"), "allowed", "nothing", _jsonl, True),
+    Format("unaligned", "values between separators, as psql -A", False, (), "allowed", "nothing", _unaligned),
+    Format("markdown", "a table in Markdown", False, (".md", ".markdown"), "allowed", "nothing", _markdown),
+    Format("html", "a page to search and sort", False, (".html", ".htm"), "refused", "nothing", _html),
+    Format("insert", "INSERT statements for a table", False, (".sql",), "allowed", "nothing", _insert, True),
+    Format("xlsx", "an Excel workbook", False, (".xlsx",), "refused", "all", _xlsx, binary=True, packed=True),
     _typed("parquet", "a Parquet file with typed columns", (".parquet",), "all", _parquet),
     _typed("arrow", "an Arrow IPC file with typed columns", (".arrow", ".feather"), "sample", _arrow),
     _typed("arrows", "an Arrow IPC stream", (".arrows",), "sample", _arrow_stream),

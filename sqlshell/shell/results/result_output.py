@@ -79,10 +79,8 @@ class ResultOutput:
 
     @property
     def for_people(self) -> bool:
-        """Whether results are currently in a format for people, so that other text may be printed between them."""
-        return (
-            not self._once and self._format(expanded=False, by_extension=self._format_by_extension).audience == "people"
-        )
+        """Whether results are currently in a format for the terminal, so that other text may be printed between them."""
+        return not self._once and self._format(expanded=False, by_extension=self._format_by_extension).for_terminal
 
     def redirect(self, output: Own, *, once: bool = False, as_copy: bool = False) -> None:
         """Send the following results to a file or `|command`; "" is stdout. Raises OutputError.
@@ -360,7 +358,7 @@ class ResultOutput:
     def rendered_table(self, columns: Sequence[Column], rows: Rows, changed: frozenset[tuple[int, int]]) -> str:
         """A table as text, with the cells of `changed` (row, column) highlighted; records if it is too wide."""
         format_ = self._format(expanded=False, by_extension=None)
-        format_ = format_ if format_.audience == "people" else format_named("table")
+        format_ = format_ if format_.for_terminal else format_named("table")
         options = self._writer_options(self._front_end.paint or _reversed, terminal=True)
         writer = self._writer(format_, replace(options, changed=changed), terminal=True)
         writer = self._with_display_format(writer, format_, columns, screen=options.screen is not None)
@@ -419,9 +417,7 @@ class ResultOutput:
         options, zone = self._session.options, self._session.context.timezone
         nested = (screen or format_.name == "vertical") and not all(column.kind.numeric for column in columns)
         formats_values = options.maxwidth or options.numericlocale or nested
-        if format_.audience != "people" or not (
-            formats_values or any("TIMESTAMP" in column.type for column in columns)
-        ):
+        if not format_.for_terminal or not (formats_values or any("TIMESTAMP" in column.type for column in columns)):
             return writer
         from sqlshell.output.text.display_format import DisplayFormat, displayed, locale_grouping
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sqlshell.client.http.upload import Attachment
 from sqlshell.client.statements.client import StatementBatch
 from sqlshell.errors import ShellError, StatementError, Unreadable, UsageError, Where
 from sqlshell.interface import sqlstate
@@ -231,12 +232,7 @@ class Submitter:
         if self._send_ahead is not None and not self._send_ahead.done:
             await self._run(self._send_ahead.next(), request, self._send_ahead.batch)
             return
-        if connection.embedded and not request.from_transcript:
-            refuse_files(statement)
-        await connection.policy.check(statement, self._front_end.ask)
-        statement, files = self._attachments.prepare(statement)
-        if self.block is not None:
-            self._check_for_block(self.block, statement, request)
+        statement, files = await self._checked(statement, request)
         # Statements for the embedded service are never retried: it is always reachable.
         may_retry = not connection.embedded and reads_only(statement)
         submission = submission_of(statement, files, limit, reads_only=may_retry, ending=self._buffer.last.ending)
@@ -255,21 +251,22 @@ class Submitter:
 
     async def _rehearse(self, rehearsal: Rehearsal, statement: Lexed, request: SubmitRequest) -> None:
         """What can be said against a statement without running it is said, then it is rehearsed."""
-        connection, ending = self._session.connection, self._buffer.last.ending
-        if self.block is not None:
-            self._check_for_block(self.block, statement, request)
-        if connection.embedded:
-            refuse_files(statement)
-        await connection.policy.check(statement, self._front_end.ask)
-        statement, files = self._attachments.prepare(statement)
-        await rehearsal.statement(statement, ending, self._run_for)
+        statement, files = await self._checked(statement, request)
+        await rehearsal.statement(statement, self._buffer.last.ending, self._run_for)
         self._attachments.mark_sent(files)
 
-    def _check_for_block(self, block: Block, statement: Lexed, request: SubmitRequest) -> None:
-        """Raises UsageError for a statement that cannot wait for \\end."""
-        if request.background or request.consumer is not None or request.only_reads_for:
-            raise UsageError("background statements cannot be used in \\parallel")
-        block.check(statement)
+    async def _checked(self, statement: Lexed, request: SubmitRequest) -> tuple[Lexed, Sequence[Attachment]]:
+        """A statement that may be sent, and its attachments. Raises ShellError for one that may not."""
+        connection = self._session.connection
+        if self.block is not None:
+            # Before the policy asks: nobody should confirm what cannot run.
+            if request.background:
+                raise UsageError("background statements cannot be used in \\parallel")
+            self.block.check(statement)
+        if connection.embedded and not request.from_transcript:
+            refuse_files(statement)
+        await connection.policy.check(statement, self._front_end.ask)
+        return self._attachments.prepare(statement)
 
     def _collect(self, block: Block, submission: LexedSubmission, request: SubmitRequest) -> None:
         """Keep a statement for \\end."""

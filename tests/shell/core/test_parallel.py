@@ -189,6 +189,15 @@ def test_what_cannot_be_done(text: str, said: str) -> None:
     assert core.shell.exit == Exit.USAGE
 
 
+@pytest.mark.parametrize("options", ["", " with (format csv, header)"])
+def test_a_copy_to_stdout_may_be_in_a_block(options: str) -> None:
+    client = Gated({f"copy (select 1) to stdout{options}": Answer(rows=(("1",),)), **answers(1)})
+    client.answers["copy (select 1) to stdout"] = Answer(rows=(("1",),))
+    core = run(client, f"\\parallel 2\nselect 0;\ncopy (select 1) to stdout{options};\n\\end\n")
+    assert core.out.split("\n")[:2] == ["a", "0"] and core.out.endswith("1\n"), core.err
+    assert core.shell.exit == Exit.DONE
+
+
 def test_no_block_begins_in_a_transaction() -> None:
     client = ScriptedClient()
     core = run(client, "begin;\n\\parallel 2\nselect 1;\n\\end\n")
