@@ -33,12 +33,13 @@ from sqlshell.launch.destination import (
 )
 from sqlshell.launch.endpoint import open_endpoint, silent_endpoint, storage_name
 from sqlshell.launch.environment import TARGET_FLAGS
-from sqlshell.launch.greeting import HINTS, greeting
-from sqlshell.launch.invocation import Invocation, _selected_by, initial_options
+from sqlshell.launch.first_prompt import first_prompt
+from sqlshell.launch.greeting import HINTS, greeting, selected_by
+from sqlshell.launch.invocation import initial_options
 from sqlshell.launch.modes import modes_of
 from sqlshell.launch.serve import _is_service
 from sqlshell.launch.validation import wrong_values
-from sqlshell.origin import EMPTY, Own
+from sqlshell.origin import Own
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.session import PROMPT_MAXWIDTH
 
@@ -325,19 +326,15 @@ def test_requests_that_are_printed(config: Config, flags: dict[str, Any], option
 def test_what_selected_the_target(
     config: Config, text: str, flags: dict[str, str], environ: dict[str, str], expected: str
 ) -> None:
-    invocation = Invocation(
-        target=Own(text), scripts=[], output=EMPTY, flags=flags, environ=environ, config=config, streams=streams()
-    )
-    assert _selected_by(invocation, found(text, config, flags, environ)[0]) == expected
+    destination = found(text, config, flags, environ)[0]
+    assert selected_by(destination, text, flags, environ) == expected
 
 
 def test_the_default_profile_is_named_as_what_selected_the_target(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(f'[profiles.default]\nurl = "{URL}"\n')
     config = read_config(tmp_path)
-    invocation = Invocation(
-        target=Own(""), scripts=[], output=EMPTY, flags={}, environ={}, config=config, streams=streams()
-    )
-    assert _selected_by(invocation, found("", config)[0]) == "profile default"
+    destination = found("", config)[0]
+    assert selected_by(destination, "", {}, {}) == "profile default"
 
 
 def test_greetings(config: Config) -> None:
@@ -573,3 +570,43 @@ def test_a_directory_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(UsageError) as refused:
         views_of([str(tmp_path)])
     assert refused.value.message == f"cannot read the directory {tmp_path}: Permission denied"
+
+
+class Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("target", "flags", "drawn"),
+    [
+        ("", {}, True),
+        ("", {"prompt": "{database}> "}, False),
+        ("", {"prompt_lines": "2"}, False),
+        ("", {"dry_run": True}, False),
+        ("", {"theme": "no such theme"}, False),
+        ("no such profile", {}, False),
+        ("new.duckdb", {}, False),
+        (URL, {}, False),
+        (URL, {"token_file": "token"}, True),
+    ],
+)
+def test_the_first_prompt_is_drawn_if_nothing_comes_before_it(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, flags: dict[str, Any], drawn: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("token").write_text("t")
+    Path("token").chmod(0o600)
+    # Otherwise the terminal would be asked.
+    monkeypatch.setenv("COLORFGBG", "15;0")
+    out = Tty()
+    # Neither is a terminal that has modes.
+    terminal = Streams(Tty(), out, Tty())
+    environ = {"TERM": "xterm", "HOME": str(tmp_path)}
+    first = first_prompt(Own(target), flags, environ, config, terminal)
+    assert (first is not None) is drawn
+    assert ("> " in out.getvalue()) is drawn
+    if first is not None:
+        first.clear()
+        first.close()
+        assert out.getvalue().endswith("> \x1b[0m\r\x1b[K") or out.getvalue().endswith("> \r\x1b[K")

@@ -457,26 +457,41 @@ def _run(
     data: Sequence[str] = (),
     input_format: str | None = None,
 ) -> int:
-    from sqlshell.launch.invocation import Invocation, run
     from sqlshell.origin import Own
     from sqlshell.runtime.streams import Streams
 
-    config = read_config(config_folder(os.environ))
+    config, streams, flags = read_config(config_folder(os.environ)), Streams.standard(), _flags(given)
     own = [(kind, Own(text)) for kind, text in scripts]
-    invocation = Invocation(
-        Own(target or ""),
-        own,
-        Own("" if output == "-" else output),
-        _flags(given),
-        config,
-        os.environ,
-        Streams.standard(),
-        statement_id,
-        writes,
-        [Own(text) for text in data],
-        input_format or "",
-    )
-    return run(invocation)
+    first = None
+    try:
+        if not (scripts or data) and streams.stdin.isatty():
+            from sqlshell.launch.first_prompt import first_prompt
+            from sqlshell.runtime.shutdown import install_exit_handlers
+
+            # Before the echo of the terminal is turned off.
+            install_exit_handlers()
+            first = first_prompt(Own(target or ""), flags, os.environ, config, streams)
+        # This takes longer than everything before: a person sees the prompt first.
+        from sqlshell.launch.invocation import Invocation, run
+
+        invocation = Invocation(
+            Own(target or ""),
+            own,
+            Own("" if output == "-" else output),
+            flags,
+            config,
+            os.environ,
+            streams,
+            statement_id,
+            writes,
+            [Own(text) for text in data],
+            input_format or "",
+            first,
+        )
+        return run(invocation)
+    finally:
+        if first is not None:
+            first.close()
 
 
 def _fetch(statement_id: str, target: str | None, output: str | None, **given: Any) -> int:

@@ -126,12 +126,9 @@ def names_profile(text: str, config: Config) -> bool:
 
 def context_of(destination: Destination) -> SessionContext:
     """The initial context: from settings, then from the DSN; time zone and sessionID always have a value."""
-    settings = destination.settings
-    parts = destination.service.parts if isinstance(destination.service, RemoteService) else {}
 
     def part(name: str) -> str:
-        chosen = settings[name]
-        return str(chosen if chosen and settings.source(name) != "default" else parts.get(name, ""))
+        return part_of(destination, name)
 
     from sqlshell.client.statements.polling import new_session_id
 
@@ -145,6 +142,14 @@ def context_of(destination: Destination) -> SessionContext:
         timezone=known_zone(part("timezone")) or machine_timezone(os.environ),
         session_id=part("session_id") or new_session_id(),
     )
+
+
+def part_of(destination: Destination, name: str) -> str:
+    """A part of context_of(), "" if neither a setting nor the DSN has it."""
+    settings = destination.settings
+    parts = destination.service.parts if isinstance(destination.service, RemoteService) else {}
+    chosen = settings[name]
+    return str(chosen if chosen and settings.source(name) != "default" else parts.get(name, ""))
 
 
 def known_zone(name: str) -> str:

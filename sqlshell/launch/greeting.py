@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from sqlshell.config.values import state_folder
 from sqlshell.launch.destination import Destination, LocalService
 from sqlshell.version import __version__
 
@@ -40,3 +42,27 @@ def greeting(destination: Destination, given: str, number: int) -> Sequence[str]
         f"target: {destination.label}" + (f" ({given})" if given else ""),
         f"Type \\? for help, \\q to quit. {hint}",
     )
+
+
+def greeting_of(
+    destination: Destination, target: str, flags: Mapping[str, Any], environ: Mapping[str, str]
+) -> Sequence[str]:
+    """The greeting of a shell that was started with this command line."""
+    history = state_folder(environ) / "history"
+    # The hint changes as the shell is used.
+    written = history.stat().st_size if history.is_file() else 0
+    return greeting(destination, selected_by(destination, target, flags, environ), written)
+
+
+def selected_by(destination: Destination, target: str, flags: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+    """What selected the target, for people; "" if nothing did, or if the name of the target shows it."""
+    settings = destination.settings
+    if target:
+        return ""
+    if settings.source("url") == "environment":
+        return "SQLSHELL_URL"
+    if not settings.profile:
+        return ""
+    if flags.get("profile"):
+        return "--profile"
+    return "SQLSHELL_PROFILE" if environ.get("SQLSHELL_PROFILE") else f"profile {settings.profile}"

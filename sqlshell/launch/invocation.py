@@ -46,6 +46,7 @@ from sqlshell.shell.session import PROMPT_MAXWIDTH, Options, Session, SessionSta
 from sqlshell.shell.shell import Shell
 
 if TYPE_CHECKING:
+    from sqlshell.launch.first_prompt import FirstPrompt
     from sqlshell.shell.commands import Command
     from sqlshell.shell.interactive.front_end import PromptFrontEnd
 
@@ -70,6 +71,8 @@ class Invocation(Struct, frozen=True):
     data: Sequence[Own] = ()
     """Data files that are TARGET together; `-` is stdin, in `input_format` if it is not \"\"."""
     input_format: str = ""
+    first: FirstPrompt | None = None
+    """The greeting and the prompt, if they are on the screen already."""
 
 
 def run(invocation: Invocation) -> int:
@@ -131,6 +134,8 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
     position, stdout_sink = Position(), StreamSink(streams.stdout.buffer, before=before)
 
     def settle() -> None:
+        if invocation.first is not None:
+            invocation.first.clear()
         stdout_sink.settle()
         progress.clear()
 
@@ -153,7 +158,7 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
     inputs = ConnectionInputs(invocation.target, invocation.flags, invocation.config, invocation.environ)
     with contextlib.ExitStack() as services:
         services.callback(progress.close)
-        ready: Callable[[], None] = _quiet_start(streams, services) if not scripts else lambda: None
+        ready = _ready(invocation, services, scripts=bool(scripts))
         dry = modes.rehearsal == "dry-run"
         endpoint = (
             silent_endpoint(destination)
@@ -216,6 +221,13 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
         if settings["single_transaction"]:
             raise UsageError("--single-transaction requires a script", "give one with -c, -f or on stdin")
         return _interactive(open_shell, front_end, invocation, destination, exit_handler, ready)
+
+
+def _ready(invocation: Invocation, services: contextlib.ExitStack, *, scripts: bool) -> Callable[[], None]:
+    """What is called when the prompt that reads keys is about to be drawn."""
+    if invocation.first is not None:
+        return invocation.first.end
+    return (lambda: None) if scripts else _quiet_start(invocation.streams, services)
 
 
 def _quiet_start(streams: Streams, services: contextlib.ExitStack) -> Callable[[], None]:
@@ -431,9 +443,10 @@ def _interactive(
     async def run() -> int:
         allow_slow_imports(asyncio.get_running_loop())
         async with open_shell() as shell:
-            typed = b""
+            typed = invocation.first.typed if invocation.first is not None else b""
             if settings.source("theme") == "default":
-                brightness, typed = background(state_folder(invocation.environ) / "terminal", invocation.streams)
+                brightness, more = background(state_folder(invocation.environ) / "terminal", invocation.streams)
+                typed += more
                 if brightness == "light":
                     shell.session.options.theme = LIGHT
             rc = invocation.config.folder / "rc.sql"
@@ -455,25 +468,8 @@ def _interactive(
 
 
 def _greeting(shell: Shell, invocation: Invocation, destination: Destination) -> Sequence[str]:
-    if shell.session.options.quiet:
+    if shell.session.options.quiet or invocation.first is not None:
         return ()
-    from sqlshell.launch.greeting import greeting
+    from sqlshell.launch.greeting import greeting_of
 
-    history = state_folder(invocation.environ) / "history"
-    # The hint changes as the shell is used.
-    written = history.stat().st_size if history.is_file() else 0
-    return greeting(destination, _selected_by(invocation, destination), written)
-
-
-def _selected_by(invocation: Invocation, destination: Destination) -> str:
-    """What selected the target, for people; "" if nothing did, or if the name of the target shows it."""
-    settings = destination.settings
-    if invocation.target:
-        return ""
-    if settings.source("url") == "environment":
-        return "SQLSHELL_URL"
-    if not settings.profile:
-        return ""
-    if invocation.flags.get("profile"):
-        return "--profile"
-    return "SQLSHELL_PROFILE" if invocation.environ.get("SQLSHELL_PROFILE") else f"profile {settings.profile}"
+    return greeting_of(destination, invocation.target, invocation.flags, invocation.environ)

@@ -56,6 +56,11 @@ def test_an_engines_process_imports_only_what_an_engine_needs() -> None:
     assert not {"asyncio", "email", "httpx", "starlette", "uvicorn", "websockets"} & modules
 
 
+def test_the_first_prompt_imports_nothing_heavy() -> None:
+    modules = imported("sqlshell.launch.first_prompt")
+    assert not {"httpx", "duckdb", "prompt_toolkit", "pygments", "asyncio", "ssl"} & modules
+
+
 def imported(module: str) -> set[str]:
     program = f"import sys, {module}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)

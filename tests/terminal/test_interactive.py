@@ -143,8 +143,7 @@ def test_history_after_a_restart(opened: Open, tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_gives_the_terminal_back(opened: Open, number: signal.Signals) -> None:
     terminal = opened("-q")
-    terminal.wait(">")
-    assert b"\x1b[?2004h" in terminal.written
+    terminal.wait(lambda _: b"\x1b[?2004h" in terminal.written)
     assert not termios.tcgetattr(terminal.descriptor)[3] & termios.ICANON
     terminal.process.send_signal(number)
     descriptor = terminal.descriptor

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import signal
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -170,6 +172,38 @@ def test_the_prompt_is_there_before_the_service_has_answered(tmp_path: Path) -> 
     terminal.wait("keyword")
     terminal.type("\x03\x04")
     assert terminal.end() == 0
+
+
+def test_what_is_typed_at_the_first_prompt_is_kept_until_keys_are_read(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    first = terminal.wait(">")
+    terminal.type("select 40 + 2 as answer;\r")
+    assert "no target: in memory" in first
+    screen = terminal.wait("42")
+    # The other prompt is drawn over the first one, and the greeting stands once.
+    assert screen.count("no target") == 1
+    terminal.prompt()
+    terminal.type("\x04")
+    assert terminal.end() == 0
+
+
+def test_a_signal_at_the_first_prompt_gives_the_terminal_back(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    terminal.wait(">")
+    terminal.process.send_signal(signal.SIGTERM)
+    terminal.wait(lambda text: terminal.process.poll() is not None)
+    after = termios.tcgetattr(terminal.descriptor)
+    assert after[3] & termios.ICANON
+    assert after[3] & termios.ECHO
+    assert terminal.end() == 128 + signal.SIGTERM
+
+
+def test_an_error_takes_the_place_of_the_first_prompt(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "http://127.0.0.1:9", "--confirm", "(", env={"SQLSHELL_TOKEN": "t"})
+    terminal.end()
+    screen = terminal.screen()
+    assert "error" in screen
+    assert "127.0.0.1:9>" not in screen
 
 
 def test_a_theme_is_shown_before_it_is_chosen(terminal: Terminal) -> None:

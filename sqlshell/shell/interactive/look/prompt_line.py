@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from sqlshell.output.text.cells import cells
-from sqlshell.shell.interactive.look.templates import fragments, short
+from sqlshell.shell.interactive.look.context_line import ALARMING, NOTED, QUIET, Fragments, Shown, context_line
+from sqlshell.shell.interactive.look.templates import fragments
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.transaction import FAILED, OPEN
 from sqlshell.sql.script.scanner import State
-
-Fragments = list[tuple[str, str]]
-
-QUIET, NOTED, ALARMING = "class:continuation", "class:spinner", "class:error"
-"""The styles of what is seldom read, what is worth a look, and what is wrong."""
-
-CUT = 12
-"""Cells of a name in a narrow terminal."""
 
 
 def prompt_text(session: Session, columns: int = 80) -> Fragments:
@@ -27,9 +20,9 @@ def prompt_text(session: Session, columns: int = 80) -> Fragments:
     if session.options.prompt:
         return fragments(session.options.prompt, session)
     if session.options.prompt_lines > 1:
-        return [*_context(session, columns, columns), *_state_in_words(session), ("", "\n"), *_end(session)]
+        return [*_context(session, columns), *_state_in_words(session), ("", "\n"), *_end(session)]
     read_only: Fragments = [(QUIET, "[ro]")] if session.connection.policy.read_only else []
-    return [*_context(session, columns, columns // 2), *read_only, *_end(session)]
+    return [*_context(session, columns // 2), *read_only, *_end(session)]
 
 
 def last_line(text: Fragments) -> int:
@@ -43,35 +36,11 @@ def continuation_text(state: State, width: int) -> str:
     return f"{sign}> ".rjust(width)
 
 
-def _context(session: Session, columns: int, most: int) -> Fragments:
-    role = session.context.role if session.context.role != session.state.default_role else ""
-    for shown, cut in ((role, 0), ("", 0), ("", CUT)):
-        found = _named(session, shown, cut)
-        if cells("".join(text for _, text in found)) <= most:
-            break
-    return found
-
-
-def _named(session: Session, role: str, cut: int) -> Fragments:
+def _context(session: Session, most: int) -> Fragments:
     context = session.context
-
-    def name(text: str) -> str:
-        text = short(text)
-        return text if not cut or len(text) <= cut else f"{text[: cut - 1]}…"
-
-    found: Fragments = [(NOTED, name(role)), (QUIET, "@")] if role else []
-    target = session.connection.short_name
-    place: Fragments = []
-    for part in (context.database, context.schema):
-        if part:
-            place += [*([(QUIET, ".")] if place else []), ("", name(part))]
-    if context.store:
-        place += [(QUIET, "/"), ("", name(context.store))]
-    if target:
-        found += [("bold", name(target)), *([(QUIET, ":")] if place else [])]
-    elif not place:
-        found.append(("", "sqlshell"))
-    return [*found, *place]
+    role = context.role if context.role != session.state.default_role else ""
+    shown = Shown(session.connection.short_name, role, context.database, context.schema, context.store)
+    return context_line(shown, most)
 
 
 def _end(session: Session) -> Fragments:

@@ -7,11 +7,10 @@ from __future__ import annotations
 import re
 
 from sqlshell.errors import UsageError
-from sqlshell.output.text.cells import printable
+from sqlshell.shell.interactive.look.context_line import LONGEST_NAME, short
 from sqlshell.shell.results.humanize import duration, one_line
 from sqlshell.shell.session import Session
 
-LONGEST_NAME = 40
 MOST_READ = 1 << 16
 """Characters of a statement that are searched for secrets."""
 NAMES = (
@@ -110,9 +109,3 @@ def _statement(session: Session) -> str:
         return "sqlshell"
     text = str(running.statement)
     return one_line(session.redact(running.statement), LONGEST_NAME) if len(text) <= MOST_READ else f"{text[:8]}…"
-
-
-def short(text: str) -> str:
-    """A name on one line, without control characters."""
-    safe = printable(text)
-    return safe if len(safe) <= LONGEST_NAME else safe[: LONGEST_NAME - 1] + "…"

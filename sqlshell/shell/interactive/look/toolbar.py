@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from enum import Enum
 
 from sqlshell.output.text.cells import cells, printable
-from sqlshell.shell.interactive.look.templates import fragments, short
+from sqlshell.shell.interactive.look.context_line import short
+from sqlshell.shell.interactive.look.templates import fragments
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.transaction import FAILED, OPEN
 from sqlshell.sql.completion.calls import call_at, parameters

@@ -1,0 +1,134 @@
+"""The greeting and the prompt, drawn before what runs statements is imported: a person can read and type meanwhile.
+
+The prompt that reads keys is drawn in the same place later. Until then what is typed is kept, without an echo.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from sqlshell.config.values import Config, state_folder
+from sqlshell.diagnostics import Diagnostics
+from sqlshell.errors import UsageError
+from sqlshell.launch.credentials import permission_problems
+from sqlshell.launch.destination import LocalService, RemoteService, find_destination, part_of
+from sqlshell.launch.greeting import greeting_of
+from sqlshell.origin import Own
+from sqlshell.runtime.streams import Streams
+from sqlshell.shell.interactive.look.context_line import QUIET, Fragments, Shown, context_line
+from sqlshell.shell.interactive.look.paint import RESET, color_depth, sgr
+from sqlshell.shell.interactive.look.terminal_background import background
+from sqlshell.shell.interactive.look.terminal_features import draws
+from sqlshell.shell.interactive.look.themes import DEFAULT, LIGHT, load
+from sqlshell.shell.interactive.terminal import QuietStart
+
+STOPPING = (
+    "offline",
+    "prompt",
+    "prompt_lines",
+    "insecure",
+    "verbose",
+    "dry_run",
+    "describe",
+    "single_transaction",
+    "stats",
+    "checkpoint",
+    "resume",
+    "unknown",
+)
+"""Settings with which something is printed or refused before the prompt, or which the simple prompt does not know."""
+
+
+IN_MEMORY = {"database": "memory", "schema": "main"}
+"""The context in which a DuckDB database in memory begins."""
+
+
+class FirstPrompt:
+    """A prompt on the screen. end() leaves it to the one that reads keys, clear() removes it before anything else.
+
+    `typed` is what was read from the terminal before it was drawn.
+    """
+
+    def __init__(self, streams: Streams, quiet: QuietStart, text: str, typed: bytes) -> None:
+        self.typed = typed
+        self._stdout = streams.stdout
+        self._quiet = quiet
+        self._drawn = True
+        self._write(text)
+
+    def end(self) -> None:
+        # The other prompt clears what is below the cursor, and draws over this one.
+        self._leave("\r")
+        self._quiet.end()
+
+    def clear(self) -> None:
+        self._leave("\r\x1b[K")
+
+    def close(self) -> None:
+        """At the end of the program, however it ended."""
+        self.clear()
+        self._quiet.end()
+
+    def _leave(self, text: str) -> None:
+        if self._drawn:
+            self._drawn = False
+            self._write(text)
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stdout.write(text)
+            self._stdout.flush()
+
+
+def first_prompt(
+    target: Own, flags: Mapping[str, Any], environ: Mapping[str, str], config: Config, streams: Streams
+) -> FirstPrompt | None:
+    """The prompt of an interactive shell; None if something may have to be said or asked before it."""
+    if os.name != "posix" or not (streams.asks and draws(streams.stdout, environ)):
+        return None
+    problems, themes = list(permission_problems(config)), config.folder / "themes"
+    try:
+        destination = find_destination(target, flags, environ, config, problems.append, target)
+        chosen = destination.settings.source("theme") != "default"
+        theme = load(destination.settings["theme"], themes) if chosen else None
+    except UsageError:
+        # It is raised, and reported, where the shell is built.
+        return None
+    settings, service = destination.settings, destination.service
+    asks = isinstance(service, RemoteService) and not (service.token or service.token_command)
+    # The errors of a file come before the prompt.
+    opens = isinstance(service, LocalService) and service != LocalService()
+    said = not settings["no_rc"] and (config.folder / "rc.sql").is_file()
+    if problems or asks or opens or said or any(settings[name] for name in STOPPING):
+        return None
+    parts = IN_MEMORY if isinstance(service, LocalService) else {}
+    shown = Shown(
+        destination.short_name,
+        *(part_of(destination, name) or parts.get(name, "") for name in ("role", "database", "schema", "store")),
+    )
+    read_only: Fragments = [(QUIET, "[ro]")] if settings["read_only"] else []
+    fragments = [*context_line(shown, streams.columns // 2), *read_only, ("", "> ")]
+    quiet = QuietStart(streams)
+    try:
+        typed = b""
+        if theme is None:
+            brightness, typed = background(state_folder(environ) / "terminal", streams)
+            theme = load(LIGHT if brightness == "light" else DEFAULT, themes)
+        diagnostics = Diagnostics(streams.stderr, quiet=lambda: bool(settings["quiet"]))
+        for line in greeting_of(destination, target, flags, environ):
+            diagnostics.note(line)
+        base = " ".join(filter(None, (theme.ui.get("prompt", ""), settings["prompt_color"])))
+        text = "".join(_painted(text, base, look, theme.ui) for look, text in fragments)
+        return FirstPrompt(streams, quiet, text, typed)
+    except BaseException:
+        quiet.end()
+        raise
+
+
+def _painted(text: str, base: str, look: str, theme: Mapping[str, str]) -> str:
+    _, class_, part = look.rpartition("class:")
+    codes = sgr(f"{base} {theme.get(part, '') if class_ else look}", color_depth())
+    return f"{codes}{text}{RESET}" if codes else text
