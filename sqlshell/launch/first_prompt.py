@@ -119,7 +119,7 @@ def first_prompt(
             theme = load(LIGHT if brightness == "light" else DEFAULT, themes)
         diagnostics = Diagnostics(streams.stderr, quiet=lambda: bool(settings["quiet"]))
         for line in greeting_of(destination, target, flags, environ):
-            diagnostics.note(line)
+            diagnostics.report(line)
         base = " ".join(filter(None, (theme.ui.get("prompt", ""), settings["prompt_color"])))
         text = "".join(_painted(text, base, look, theme.ui) for look, text in fragments)
         return FirstPrompt(streams, quiet, text, typed)
