@@ -213,7 +213,10 @@ REFUSED_IN_THE_SHELL = (
     *("true &&:'v'", "x=1 :'v'", "cat < :'v'", "echo > :'v'", "echo >>:'v'", "sh -c :'v'", "eval :'v'", "env :'v'"),
     *("if :'v'", "$(:'v')", "echo # :'v'", "echo $((:'v'))", "(:'v')", "{ :'v'", "ec:'v'", "echo '%s :'v'", "a=:'v'"),
     *("sed -n :'v'", "declare :'v'", "echo ~:'v'", "[ :'v'", "test :'v' && :'v'", "/usr/bin/env é :'v'"),
-    *("/bin/bash -c :'v'", "'ev'al :'v'", "true & :'v'"),
+    *("/bin/bash -c :'v'", "'ev'al :'v'", "true & :'v'", "script -c :'v' /dev/null", "rbash -c :'v'", "mawk :'v'"),
+    *("echo :'v' | sh", "printf %s :'v' | xargs touch", "set -- :'v'; $1", "for i in :'v'; do $i; done", "ed :'v'"),
+    *("x=1 env printf :'v'", "echo :'v' > file", "echo :'v'; sh file", "echo :'v' $(cat)", "tar -I :'v'", "cat :'v'"),
+    *("echo :'v' | tee file", "echo :'v'\nsh file", "'printf' %s :'v'", "./printf %s :'v'", "echo :'v' || eval x"),
 )
 
 
@@ -333,6 +336,10 @@ WHOLE = (
     *(
         "from m.csv",
         'from "m.csv"',
+        'from main."m.csv"',
+        'from memory.main."m.csv"',
+        'from t, "b"."d/../../m.csv"',
+        'from t join main."m*" on true',
         "from m . csv",
         "select * from (m.csv)",
         "describe m.csv",

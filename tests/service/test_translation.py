@@ -536,6 +536,12 @@ def test_a_descriptor_in_backticks_is_refused_too() -> None:
     engine.close()
 
 
+def test_a_file_may_be_a_parameter(client: Client) -> None:
+    refused = client.run("PREPARE p AS FROM read_csv($1)")
+    assert "internal error" not in refused["message"]
+    assert refused["sqlState"] != "XX000"
+
+
 def never(_: str) -> None:
     return None
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
+from sqlshell.output.text.cells import printable
 from sqlshell.shell.commands.command import Args, command, find
 from sqlshell.shell.effects import (
     Chain,
@@ -104,8 +105,8 @@ async def show_context(shell: ShellView, args: Args) -> Effect:
 
 def _described(target: str, context: SessionContext, sources: Mapping[str, str]) -> str:
     """The target and the parts of a context, a line each, with their sources."""
-    rows = [("target", target, "")] + [
-        (name.replace("_", " "), value or "(not set)", sources.get(name, "") if value else "")
+    rows = [("target", printable(target), "")] + [
+        (name.replace("_", " "), printable(value) or "(not set)", sources.get(name, "") if value else "")
         for name, value in context.parts()
     ]
     width, values = max(len(name) for name, _, _ in rows), max(len(value) for _, value, _ in rows)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sqlshell.errors import UsageError, reason
@@ -30,17 +30,15 @@ _PLAIN: Final = re.compile(r"(?:[\w/=.,:@%+\- \t|;&]++|'[^']*+')*+")
 _LAST: Final = re.compile(r"(?:'[^']*+'|[^'|;&])*+\Z")
 _ARGUMENT: Final = re.compile(r"[ \t]*+(?:\w++=\S*+[ \t]++)*+(?P<command>[^ \t=]++)[ \t].*", re.DOTALL)
 """A command name followed by arguments."""
-_RUNNERS: Final = frozenset(
-    {
-        *("if", "then", "else", "elif", "do", "while", "until", "time", "coproc", "exec", "eval"),
-        *("command", "builtin", "env", "sudo", "doas", "su", "nohup", "nice", "timeout", "setsid"),
-        *("xargs", "parallel", "watch", "ssh", "find", "source", ".", "sh", "bash", "dash", "ash", "ksh"),
-        *("zsh", "fish", "busybox", "python", "python3", "perl", "ruby", "node", "php", "lua", "awk"),
-        *("gawk", "sed", "make", "trap", "let", "declare", "typeset", "local", "readonly", "export"),
-        *("read", "unset", "alias"),
-    }
-)
-"""Words after which the shell expects a command or a name, and programs that run their arguments."""
+_PRINTERS: Final = frozenset({"basename", "dirname", "echo", "expr", "printf", "tr"})
+"""Programs that only print their arguments or what they compute from them; only their arguments may come from a
+service."""
+_FILTERS: Final = _PRINTERS | {
+    *("base64", "cat", "cut", "fold", "grep", "head", "md5sum", "nl", "od", "rev", "sha1sum", "sha256sum", "sort"),
+    *("tail", "true", "uniq", "wc"),
+}
+"""Programs that also may be in such a command: none runs what it reads."""
+_SEPARATORS: Final = re.compile(r"[|;&]++")
 
 Runner = Callable[[Own], str]
 
@@ -134,23 +132,45 @@ def _for_shell(text: str, values: Mapping[str, Text]) -> tuple[Own, str]:
         value, before = values[name], text[done : found.start()]
         if value.foreign and found[1] is not None:
             raise refused("part of a command in backticks", f":{name}")
-        if value.foreign and not _one_word("".join([*seen, before])):
-            raise UsageError(
-                f":'{name}' came from the service; in backticks it may only be an argument of a simple command",
-                f"example: `printf %s :'{name}'`; not allowed inside quotes, after < or >, or as the command name",
-            )
+        if value.foreign and not _one_word("".join([*seen, before]), value.text):
+            raise _not_one_word(name)
         word = value.text if found[1] is not None else shlex.quote(value.text)
         made += [before, word]
         seen += [before, "''" if value.foreign else word]
         source = f":'{name}'" if value.foreign else source
         done = found.end()
+    if source and not _only_filters("".join([*seen, text[done:]])):
+        raise _not_one_word(source[2:-1])
     return Own("".join([*made, text[done:]])), source
 
 
-def _one_word(before: str) -> bool:
-    """Whether a quoted word after this part of a command is a plain argument, not a file or a command."""
+def _not_one_word(name: str) -> UsageError:
+    return UsageError(
+        f":'{name}' came from the service; in backticks it may only be an argument of a command that prints it",
+        f"example: `printf %s :'{name}' | cut -c1-8`; for other commands, check the value first: \\own {name} REGEX",
+    )
+
+
+def _one_word(before: str, value: str) -> bool:
+    """Whether a quoted word after this part of a command is printed; it is no file, option or command."""
     last = _LAST.search(before)
     if not _PLAIN.fullmatch(before) or last is None:
         return False
     found = _ARGUMENT.fullmatch(last[0])
-    return found is not None and found["command"].replace("'", "").rpartition("/")[2] not in _RUNNERS
+    if found is None or found["command"] not in _PRINTERS:
+        return False
+    first = not last[0][found.end("command") :].strip()
+    return not (value.startswith("-") and before[-1:].isspace() and (first or found["command"] != "printf"))
+
+
+def _only_filters(command: str) -> bool:
+    """Whether each part of a command is one of the programs that run nothing."""
+    if not _PLAIN.fullmatch(command):
+        return False
+    bare = re.sub(r"'[^']*+'", "''", command)
+    parts = [part.split() for part in _SEPARATORS.split(bare)]
+    return all(_program(part) in _FILTERS for part in parts if part)
+
+
+def _program(words: Sequence[str]) -> str:
+    return next((word for word in words if not re.match(r"\w+=", word)), "")

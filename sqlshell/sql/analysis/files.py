@@ -195,10 +195,12 @@ def refuse_files(statement: Lexed | Text) -> None:
         elif token.word in _ENDS or (token.word == "VALUES" and before is not None and before.text == "("):
             last.relations, foreign = False, False
         elif foreign and not last.reader:
-            ending = before is not None and before.text == "." and token.value.lower() in _ENDINGS
-            file = names and _like_file(token, given[number + 1 : number + 3])
+            # DuckDB looks for a file whose name is all parts of a relation's name, joined by dots.
+            part = last.relations and before is not None and before.text == "."
+            ending = part and token.value.lower() in _ENDINGS
+            file = (names or part) and _like_file(token, given[number + 1 : number + 3])
             target = last.copies and not (token.kind == "name" and before is not None and before.word == "COPY")
-            foreign = file or target or (ending and last.relations) or (last.unknown and token.kind == "string")
+            foreign = file or target or ending or (last.unknown and token.kind == "string")
         if foreign:
             raise refused("a file name or part of an expression that opens a file", statement.whole.source)
         last.expected = False

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, StatementError, Where
 from sqlshell.origin import Own
 from sqlshell.shell.commands import query_buffer, results
@@ -162,3 +163,15 @@ def test_sample_data_are_made_only_by_the_local_service(knows_duckdb: bool) -> N
     assert (core.shell.exit, core.out) == (Exit.USAGE, "")
     assert "\\demo needs the local service" in core.err
     assert [sql for sql, _ in client.ran] == [EXISTING]
+
+
+def test_the_names_of_a_context_cannot_look_like_other_lines() -> None:
+    async def work() -> Core:
+        core = Core(context=SessionContext(database="d\n  target  https://bank", schema="a\tb"))
+        await core.run("\\context\n")
+        return core
+
+    lines = asyncio.run(work()).err.splitlines()
+    assert sum(line.startswith("  target ") for line in lines) == 1
+    assert any("d\\n  target  https://bank" in line for line in lines)
+    assert any("a\\tb" in line for line in lines)

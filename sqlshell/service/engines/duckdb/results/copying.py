@@ -188,7 +188,7 @@ def _name(token: _Token) -> str | None:
         text = text[1:-1].replace("''", "'")
     elif text[:2] in {"e'", "E'"}:
         text = _ESCAPE.sub(_unescaped, text[2:-1])
-    elif text.startswith("$"):
+    elif text.startswith("$") and text.count("$") > 2:
         text = text[text.index("$", 1) + 1 : text.rindex("$", 0, -1)]
     else:
         return None
