@@ -1,1 +1,1 @@
-"""Files loaded into tables: reading and converting, sending in batches, resuming."""
+"""Files loaded into tables: reading, converting and checking, sending in batches, resuming."""

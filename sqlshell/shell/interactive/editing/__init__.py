@@ -1,1 +1,1 @@
-"""Editing at the prompt: keys, completion menu, continuation lines, the formatter."""
+"""Editing at the prompt: keys, drawing, suggestions, completion menu, continuation lines, the formatter."""
