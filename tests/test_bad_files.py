@@ -107,7 +107,7 @@ def test_the_doctor_names_the_line_of_the_settings(
     done = program("doctor", env=env)
     assert done.code == 3
     assert f"!!  config: {tmp_path}/{message}" in done.out
-    assert "ok  target: the local service" in done.out
+    assert "ok  target: the embedded service" in done.out
     assert done.err == ""
     shell = program("-c", "select 1", env=env)
     assert (shell.code, f"error: {tmp_path}/{message}" in shell.err) == (2, True), shell.err

@@ -67,7 +67,7 @@ def test_an_interrupted_export_continues(exports: Exports) -> None:
         file.write('{"partition":3,"byt')
     done = exports.run("--resume")
     assert (done.code, done.out) == (0, "")
-    assert "3 of 5 partitions are here already" in done.err
+    assert "3 of 5 partitions have already been fetched" in done.err
     assert "5,000 rows written to o.csv" in done.err
     assert exports.file.read_text() == EXPECTED
     assert not exports.parts.exists()
@@ -83,7 +83,7 @@ def test_an_export_by_a_data_plane_continues(
     assert f"{breaks_at} of 5 partitions are kept in {exports.parts.name}; continue with --resume" in done.err
     done = exports.run("--resume")
     assert (done.code, done.out) == (0, ""), done.err
-    assert f"{breaks_at} of 5 partitions are here already" in done.err
+    assert f"{breaks_at} of 5 partitions have already been fetched" in done.err
     assert exports.file.read_text() == EXPECTED
     assert not exports.parts.exists()
 
@@ -101,11 +101,11 @@ def test_what_cannot_continue_says_why(exports: Exports) -> None:
     manifest.write_text(kept.replace(first["statement_id"], "00000000-0000-4000-8000-000000000000"))
     done = exports.run("--resume")
     assert done.code == 3
-    assert "has expired at the service\nhelp: run the statement again: start again without --resume" in done.err
+    assert "has expired on the service\nhelp: run the statement again: start again without --resume" in done.err
     manifest.write_text(kept.replace('"target":"http', '"target":"https'))
     assert "are from another service" in exports.run("--resume").err
     exports.parts.joinpath("mine").touch()
-    assert "contains mine, which is not of an export" in exports.run().err
+    assert "contains mine, which does not belong to an export" in exports.run().err
     exports.parts.joinpath("mine").unlink()
     assert exports.run().code == 0
     assert exports.file.read_text() == EXPECTED
@@ -120,7 +120,7 @@ def test_exports_that_need_no_partitions(program: Program, tmp_path: Path) -> No
     done = program("export", "t.db", "--table", "t", "-o", "t.csv")
     assert (done.code, done.err) == (0, "20,000 rows written to t.csv\n")
     done = program("export", "t.db", "--table", "t", "-o", "t.csv", "--resume")
-    assert (done.code, "the local service keeps no results for another run" in done.err) == (2, True)
+    assert (done.code, "the embedded service keeps no results for another run" in done.err) == (2, True)
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a.jsonl", "t.csv", "t.db"]
 
 

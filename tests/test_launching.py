@@ -119,7 +119,7 @@ def test_data_files_have_their_paths_as_address(config: Config) -> None:
         ("https://_:secret@host/v2", {}, "other users of this machine can read a token on the command line"),
         ("https://_:secret@host/v2", {"visible": False}, ""),
         ("https://_:secret@host/v2", {"command_line": "work"}, ""),
-        ("local", {}, "profile local has no url: using the local service in memory"),
+        ("local", {}, "profile local has no url: using the embedded service in memory"),
         ("", {}, ""),
     ],
 )

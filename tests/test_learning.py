@@ -190,11 +190,11 @@ def test_the_sample_data_and_what_is_yours(program: Program, tmp_path: Path) -> 
     assert program(database, "-c", "select * from shop.mine", "--format", "csv").out == "a\n1\n"
     theirs = program(database, "-c", "\\demo")
     assert theirs.code == 2
-    assert "not made by \\demo" in theirs.err
+    assert "but \\demo did not create it" in theirs.err
     assert "no sample data" in program("-c", "\\demo off").err
     ambiguous = program(str(tmp_path / "shop.duckdb"), "-c", "\\demo")
     assert ambiguous.code == 2
-    assert "the database is called shop too" in ambiguous.err
+    assert "the database is also called shop" in ambiguous.err
     assert program("-c", "begin", "-c", "\\demo").code == 2
     assert program("--read-only", "-c", "\\demo").code == 2
 
@@ -206,7 +206,7 @@ def test_the_sample_data_on_a_service(program: Program, served: Served) -> None:
     )
     assert made.out == "n\n100000\n", made.err
     gone = program(served.url, "--yes", "-c", "\\demo off", "-c", "select * from shop.orders", env=env)
-    assert "were dropped" in gone.err
+    assert "was dropped" in gone.err
     assert gone.code == 1
 
 

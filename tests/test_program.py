@@ -678,11 +678,12 @@ def test_a_dry_run_opens_nothing(program: Program, tmp_path: Path) -> None:
     done = program("new.duckdb", "-1", "--dry-run", "--stats", "stats", "-f", "x.sql", "-c", "select :'n'")
     assert (done.code, done.err) == (0, "")
     assert done.out == (
-        "-- -c:1\nBEGIN;\n-- x.sql:2\ninsert into t values (3);\n-- -c:1\nselect '3';\n-- -c:1\nCOMMIT;\n"
+        "-- <command>:1\nBEGIN;\n-- x.sql:2\ninsert into t values (3);\n"
+        "-- <command>:1\nselect '3';\n-- <command>:1\nCOMMIT;\n"
     )
     assert [path.name for path in tmp_path.iterdir() if path.suffix in {".duckdb", ""}] == []
     unreachable = program("http://127.0.0.1:1/v2", "--dry-run", stdin="select 1;\ncopy t from 'f';")
-    assert (unreachable.code, unreachable.out) == (0, "-- stdin:1\nselect 1;\n-- stdin:2\ncopy t from 'f';\n")
+    assert (unreachable.code, unreachable.out) == (0, "-- <stdin>:1\nselect 1;\n-- <stdin>:2\ncopy t from 'f';\n")
     prompt = program("--read-only", "--dry-run", "-c", "drop table t")
     assert (prompt.code, prompt.out) == (2, "")
 
@@ -694,9 +695,17 @@ def test_results_are_described_without_running_the_queries(program: Program, ser
         assert (done.code, done.out) == (
             0,
             "Statement,Script,Line,Column,Type,Nullable\n"
-            "1,-c,1,n,BIGINT,true\n1,-c,1,b,VARCHAR,true\n1,-c,1,b,INTEGER,true\n",
+            "1,<command>,1,n,BIGINT,true\n1,<command>,1,b,VARCHAR,true\n1,<command>,1,b,INTEGER,true\n",
         )
         assert "CREATE TABLE may write and is not run" in done.err
+
+
+@pytest.mark.parametrize(
+    ("query", "line"),
+    [("select nope", " 1 | select nope\n   |        ^^^^\n"), ("select 1 +", " 1 | select 1 +\n   |          ^\n")],
+)
+def test_an_error_of_a_description_shows_the_statement_as_written(program: Program, query: str, line: str) -> None:
+    assert line in program("--describe", "-c", query).err
 
 
 def test_statements_in_parallel_on_a_service(program: Program, served: Served, tmp_path: Path) -> None:
@@ -732,7 +741,7 @@ def test_a_killed_run_is_resumed(program: Program, tmp_path: Path) -> None:
     running.wait()
     unknown = program("x.duckdb", *options, "--resume")
     assert (unknown.code, unknown.out) == (2, "")
-    assert "x.sql:3: the outcome is unknown" in unknown.err
+    assert "x.sql:3: error: the outcome is unknown" in unknown.err
     done = program("x.duckdb", *options, "--resume", "--unknown", "skip")
     assert (done.code, done.out) == (0, "n\n2\n")
     other = program("y.duckdb", *options, "--resume")
@@ -756,7 +765,7 @@ def test_a_statement_that_outlives_a_killed_run_is_not_sent_again(
     running.wait()
     done = program(*options, "--resume", "--unknown", "send", env=env)
     assert done.code == 0
-    assert "x.sql:2: the service says that its sqlState is 00000" in done.err
+    assert "x.sql:2: the service reports sqlState 00000" in done.err
     found = program("--format", "csv", "-c", "select a from outlived order by a", env=env)
     assert found.out == "a\n1\n2\n"
 

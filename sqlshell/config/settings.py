@@ -339,7 +339,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "unknown",
-        "with --resume: a statement whose outcome is unknown ran (skip) or did not (send)",
+        "with --resume: skip a statement whose outcome is unknown, or send it again",
         SCRIPTS,
         "choice",
         flags=("--unknown",),

@@ -54,7 +54,7 @@ class Template(Struct, frozen=True):
                 raise ProgrammingError(f"no value for the placeholder :{error.args[0]}") from None
         if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence):
             raise ProgrammingError(
-                f"parameters are a sequence or a mapping, not {type(parameters).__name__}", hint="write (value,)"
+                f"parameters must be a sequence or a mapping, not {type(parameters).__name__}", hint="write (value,)"
             )
         if len(parameters) != count:
             given = len(parameters)
@@ -68,7 +68,7 @@ class Template(Struct, frozen=True):
 def bound(sql: str, parameters: Parameters | None) -> str:
     """The statement with its parameters; unchanged if there are none (None). Raises ProgrammingError, DataError."""
     if not isinstance(sql, str):
-        raise ProgrammingError(f"a statement is a str, not {type(sql).__name__}")
+        raise ProgrammingError(f"a statement must be a str, not {type(sql).__name__}")
     if parameters is None:
         return sql
     template = template_of(sql, named=isinstance(parameters, Mapping))
@@ -87,7 +87,10 @@ def template_of(sql: str, *, named: bool) -> Template:
     pieces, done = [], 0
     for start, end in spans:
         if len(sql[:start].rstrip()) in ends:
-            raise ProgrammingError("a placeholder directly follows a string: the two would be read as one")
+            raise ProgrammingError(
+                "a placeholder directly follows a string: the two would be read as one",
+                hint="put an operator or a comma between them",
+            )
         # A literal never touches a word: behind an `e` its quote would begin a string with escapes.
         before = "" if sql[start - 1 : start] in _SAFE else " "
         pieces.append(f"{sql[done:start]}{before}")
@@ -103,7 +106,7 @@ def _readings(sql: str) -> Sequence[Sequence[Token]]:
     found = [{token.start: token.end for token in each if _matters(token)} for each in readings]
     if any(each != found[0] for each in found):
         raise ProgrammingError(
-            "it depends on the engine where the strings or comments of this statement end",
+            "engines disagree on where the strings or comments of this statement end",
             hint="write no backslash before a quote and no comment inside a comment, or pass the text as a parameter",
         )
     return readings

@@ -59,7 +59,9 @@ async def opened(
     """
     path = os.fspath(target) if isinstance(target, str | os.PathLike) else target
     if not isinstance(path, str):
-        raise UsageError(f"the target is a str or a path, not {type(path).__name__}", "docs/python.md lists targets")
+        raise UsageError(
+            f"the target must be a str or a path, not {type(path).__name__}", "docs/python.md lists targets"
+        )
     with _named_as_in_python():
         destination = _destination_of(path, options, warn)
     if destination.settings["offline"]:

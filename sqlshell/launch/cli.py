@@ -274,7 +274,7 @@ def subcommand(name: str) -> click.Command:
                 click.Option(
                     ["--unknown"],
                     type=click.Choice(["skip", "send"]),
-                    help="with --resume: rows whose outcome is unknown are in the table (skip) or not (send)",
+                    help="with --resume: skip rows whose outcome is unknown, or send them again",
                 ),
             ]
             text = "Load a file (- is stdin) into a table of TARGET: csv, tsv, json, jsonl or parquet, also compressed "
@@ -299,7 +299,9 @@ def subcommand(name: str) -> click.Command:
             callback = _export
         case "replay":
             own = [click.Argument(["transcript"], metavar="FILE"), target, output]
-            text = "Run the statements of a transcript (\\transcript FILE) again, on the local service or on TARGET, "
+            text = (
+                "Run the statements of a transcript (\\transcript FILE) again, on the embedded service or on TARGET, "
+            )
             text += "and print every difference. The exit code is 1 if there is a difference."
             callback = _replay
         case "download":

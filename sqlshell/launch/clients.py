@@ -23,7 +23,7 @@ from sqlshell.launch.credentials import run_token_command
 from sqlshell.launch.destination import Destination, RemoteService
 from sqlshell.sql.analysis.policy import Policy, check_patterns
 
-EMBEDDED_TARGET = Target("http", "sqlshell.localhost", 80, known_as="the local service")
+EMBEDDED_TARGET = Target("http", "sqlshell.localhost", 80, known_as="the embedded service")
 
 
 def _nothing() -> None:

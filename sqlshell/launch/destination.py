@@ -112,7 +112,7 @@ def find_destination(
         return Destination(settings, _local_service(text, config.profiles))
     if not settings["url"]:
         if profile_name:
-            warn(f"profile {profile_name} has no url: using the local service in memory; its data is lost on exit")
+            warn(f"profile {profile_name} has no url: using the embedded service in memory; its data is lost on exit")
         return Destination(settings, LocalService())
     service = _service_of(settings)
     profile = settings.profile if settings.source("url") == "profile" else ""

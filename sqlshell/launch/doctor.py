@@ -88,7 +88,7 @@ async def findings(
     found += _settings_findings(destination)
     if isinstance(destination.service, RemoteService):
         return found + await _remote_findings(destination.service, network_of(destination.settings))
-    return [*found, Finding("target", "the local service, embedded in this process")]
+    return [*found, Finding("target", "the embedded service, in this process")]
 
 
 def _local_findings(environ: Mapping[str, str], config: Path, config_error: UsageError | None) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from sqlshell.version import __version__
 HINTS = (
     "\\h select shows the syntax of SELECT.",
     "Ctrl-R searches the history.",
-    "→ accepts a suggestion of the history.",
+    "→ accepts the text that is suggested.",
     "\\browse opens the last result.",
     "\\local queries the last result.",
     "\\watch 5 repeats a statement.",

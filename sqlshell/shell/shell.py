@@ -264,11 +264,11 @@ class Shell:
         jobs = self._connections.ending_jobs
         if jobs and wait:
             many = "1 background statement" if len(jobs) == 1 else f"{len(jobs):,} background statements"
-            self.diagnostics.say(f"waiting for {many} of the local service; Ctrl-C cancels")
+            self.diagnostics.say(f"waiting for {many} of the embedded service; Ctrl-C cancels")
             with contextlib.suppress(Interrupted):
                 await self.interruption.interruptible(self._connections.wait_for_ending_jobs(), "q")
         for job in self._connections.ending_jobs:
-            self.diagnostics.warn(f"[{job.number}] was canceled, because the local service ends with this shell")
+            self.diagnostics.warn(f"[{job.number}] was canceled, because the embedded service ends with this shell")
         self.warn_of_transaction()
 
     async def aclose(self) -> None:

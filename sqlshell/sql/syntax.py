@@ -57,10 +57,10 @@ SYNTAX: Final[dict[str, str]] = {
     "DROP": "DROP {DATABASE | SCHEMA | STORE | STREAM | CHANGELOG | TABLE | VIEW | MATERIALIZED VIEW | RELATION | "
     "INDEX |\n  FUNCTION | FUNCTION_SOURCE | DESCRIPTOR_SOURCE | COMPUTE_POOL | SECRET | SCHEMA_REGISTRY | API_TOKEN | "
     "ORGANIZATION}\n  [IF EXISTS] name [CASCADE]\nDROP ENTITY name [IN STORE store]\n"
-    "DROP {ROLE | USER | METRICS INTEGRATION | SECURITY INTEGRATION} name      (not taken by the local service)",
+    "DROP {ROLE | USER | METRICS INTEGRATION | SECURITY INTEGRATION} name      (not supported by the local service)",
     "ALTER": "ALTER TABLE name {ADD COLUMN column type | DROP COLUMN column | RENAME TO name}\n"
     "ALTER RELATION name SET description = '…'\n"
-    "ALTER {COMPUTE_POOL | STORE | USER | …} name …      (not taken by the local service)",
+    "ALTER {COMPUTE_POOL | STORE | USER | …} name …      (not supported by the local service)",
     "LIST": "LIST {ORGANIZATIONS | ROLES | DATABASES | SCHEMAS [IN DATABASE name] | STORES |\n"
     "  {RELATIONS | TABLES} [IN {DATABASE | SCHEMA} name] | STREAMS | CHANGELOGS | ENTITIES [IN STORE name] |\n"
     "  QUERIES [WITH ('all')] | SESSIONS | FUNCTIONS | FUNCTION_SOURCES | DESCRIPTOR_SOURCES | "

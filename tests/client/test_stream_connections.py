@@ -211,7 +211,7 @@ def test_a_service_that_never_sends_columns(monkeypatch: pytest.MonkeyPatch) -> 
     [
         (1000, ProtocolError, "before it sent its columns"),
         (4401, NotAuthenticated, "refused access (4401)"),
-        (1006, ConnectionBroken, "the connection of the stream was lost after 0 rows"),
+        (1006, ConnectionBroken, "the connection to the stream was lost after 0 rows"),
         (1011, ConnectionBroken, "closed after 0 rows (code 1011)"),
     ],
 )

@@ -48,7 +48,7 @@ def test_words_that_are_none_of_those_allowed(program: Program) -> None:
 
 
 def test_a_quote_that_is_not_closed(program: Program) -> None:
-    asked = [item for item in BUILTIN if item.usage and "TEXT..." not in item.usage.split()[0]]
+    asked = [item for item in BUILTIN if item.usage and not item.verbatim and "TEXT..." not in item.usage]
     asked.sort(key=_conditions_last)
     done = program("--on-error", "continue", "-q", stdin="".join(f"\\{item.name} 'a\n" for item in asked))
     for number, item in enumerate(asked, 1):

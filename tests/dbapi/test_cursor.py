@@ -136,7 +136,7 @@ def test_an_empty_statement_is_refused(embedded: Connection, sql: str) -> None:
 
 
 def test_a_statement_is_a_string(embedded: Connection) -> None:
-    with pytest.raises(ProgrammingError, match=r"^a statement is a str, not NoneType$"):
+    with pytest.raises(ProgrammingError, match=r"^a statement must be a str, not NoneType$"):
         embedded.execute(None)  # type: ignore[arg-type]
 
 

@@ -148,5 +148,5 @@ def test_errors_name_options_not_flags(served: Served) -> None:
         connect(served.url, token="wrong")
     assert "pass token with the URL as target" in rejected.value.hint
     assert "--" not in rejected.value.hint + refused.value.hint
-    with pytest.raises(dbapi.ProgrammingError, match=r"^the target is a str or a path, not int"):
+    with pytest.raises(dbapi.ProgrammingError, match=r"^the target must be a str or a path, not int"):
         connect(5)  # type: ignore[arg-type]

@@ -18,9 +18,9 @@ TABLE = [TargetColumn("a", "VARCHAR"), TargetColumn("b", "VARCHAR")]
 @pytest.mark.parametrize(
     ("table", "names", "said"),
     [
-        ("t", ("foo", "bar"), "but it has no column of t: foo, bar"),
-        ("t (a, b)", ("foo", "bar"), "but it has no column of t: foo, bar"),
-        ("t (a, b)", ("a", "zz"), "but it does not have all columns of t: a, zz"),
+        ("t", ("foo", "bar"), "but none of its names is a column of t: foo, bar"),
+        ("t (a, b)", ("foo", "bar"), "but none of its names is a column of t: foo, bar"),
+        ("t (a, b)", ("a", "zz"), "but some columns of t are missing: b"),
     ],
 )
 def test_a_first_line_that_may_be_data_is_not_skipped(table: str, names: tuple[str, ...], said: str) -> None:
@@ -28,5 +28,5 @@ def test_a_first_line_that_may_be_data_is_not_skipped(table: str, names: tuple[s
     request = request_of(read_copy(f"COPY {table} FROM 'x.csv'", command=True), Own("x.csv"), "x.csv")
     with pytest.raises(UsageError) as caught:
         matched(request, looked, TABLE)
-    assert caught.value.message == f"x.csv: the first line is taken for a header, {said}"
+    assert caught.value.message == f"x.csv: the first line looks like a header, {said}"
     assert "--with 'HEADER false'" in (caught.value.hint or "")

@@ -96,7 +96,7 @@ def test_an_error_does_not_repeat_a_long_value(tmp_path: Path) -> None:
         (
             "a.csv",
             b"id,v\n1,a\n2,b\n1.5,c\n",
-            r"a\.csv, line 4, column id: '1\.5' has a fraction, and INTEGER has none",
+            r"a\.csv, line 4, column id: '1\.5' has a fraction, which INTEGER cannot store",
         ),
         ("a.tsv", b"id\tv\n7\t1.5\n15e-1\tc\n", r"a\.tsv, line 3, column id: '15e-1' has a fraction"),
         ("a.csv", b'id,v\n1,"x\ny"\n"2.25",z\n', r"a\.csv, line 4, column id: '2\.25' has a fraction"),

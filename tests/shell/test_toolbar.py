@@ -11,9 +11,9 @@ from tests.shell.sessions import session
 @pytest.mark.parametrize(
     ("typing", "shown"),
     [
-        (Typing.MENU, " Tab next │ F2 no menu "),
-        (Typing.CHOSEN, " Tab next │ Enter takes it │ F2 no menu "),
+        (Typing.MENU, " Tab next │ F2 menu off "),
+        (Typing.CHOSEN, " Tab next │ Enter accepts │ F2 menu off "),
     ],
 )
-def test_enter_takes_an_item_only_if_one_is_chosen(typing: Typing, shown: str) -> None:
+def test_enter_accepts_an_item_only_if_one_is_chosen(typing: Typing, shown: str) -> None:
     assert "".join(text for _, text in toolbar_text(session(), 80, typing)) == shown

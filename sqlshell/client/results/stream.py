@@ -182,7 +182,7 @@ class Stream:
         elif code in UNAUTHORISED:
             raise NotAuthenticated(f"the data plane refused access ({code}){said}", where=self._where)
         else:
-            what = "the connection of the stream was lost" if code == 1006 else "the stream was closed"
+            what = "the connection to the stream was lost" if code == 1006 else "the stream was closed"
             told = f"{what} after {self.rows:,} rows" + ("" if code == 1006 else f" (code {code})")
             raise ConnectionBroken(told + said, where=self._where)
 

@@ -134,7 +134,7 @@ def _timestamp(value: datetime.datetime) -> str:
 
 def _time(value: datetime.time) -> str:
     if value.tzinfo is not None:
-        raise DataError("a time with a zone has no type in the interface", hint="pass a time without tzinfo")
+        raise DataError("the interface has no type for a time with a time zone", hint="pass a time without tzinfo")
     return f"TIME '{value.isoformat()}'"
 
 

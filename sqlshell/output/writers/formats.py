@@ -174,7 +174,7 @@ FORMATS: tuple[Format, ...] = (
     Format("jsonl", "one object per line", False, (".jsonl", ".ndjson"), "allowed", "nothing", _jsonl, True),
     Format("unaligned", "values between separators, as psql -A", False, (), "allowed", "nothing", _unaligned),
     Format("markdown", "a table in Markdown", False, (".md", ".markdown"), "allowed", "nothing", _markdown),
-    Format("html", "a page to search and sort", False, (".html", ".htm"), "refused", "nothing", _html),
+    Format("html", "a web page that can be searched and sorted", False, (".html", ".htm"), "refused", "nothing", _html),
     Format("insert", "INSERT statements for a table", False, (".sql",), "allowed", "nothing", _insert, True),
     Format("xlsx", "an Excel workbook", False, (".xlsx",), "refused", "all", _xlsx, binary=True, packed=True),
     _typed("parquet", "a Parquet file with typed columns", (".parquet",), "all", _parquet),

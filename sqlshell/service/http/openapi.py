@@ -57,8 +57,8 @@ def document(options: Options) -> Json:
                     "With partitionID, the request waits for the statement to finish: at most four seconds, or less "
                     "with the header Prefer: wait=N. The token of a dataplaneRequest is also accepted here. "
                     "Accept: application/vnd.apache.parquet without partitionID requests the whole result as a file. "
-                    "If JSON is accepted too, results that are kept as JSON are answered in JSON, else converted. "
-                    "With Prefer: engine-types, columns have an engineType where the type does not tell it."
+                    "If JSON is accepted too, results stored as JSON are returned as JSON; others are converted. "
+                    "With Prefer: engine-types, columns have an engineType if the type alone does not identify it."
                 ),
                 "security": [{"token": []}, {"dataplane": []}],
                 "parameters": [_path("statementID", UUID), *_look_up(), _query("batch", {**COUNT, "maximum": BATCH})],
@@ -109,7 +109,7 @@ def document(options: Options) -> Json:
 def _stream() -> Json:
     return {
         "operationId": "readStream",
-        "summary": "Read the rows of a SELECT on a stream by a websocket",
+        "summary": "Read the rows of a SELECT on a stream over a websocket",
         "description": (
             'First send the frame {"type": "auth", "accessToken": …, "sessionId": …} with the token of the '
             "dataplaneRequest; each received frame is a StreamFrame. Without an upgrade to a websocket the answer is "

@@ -255,7 +255,7 @@ KNOWN: Final[Mapping[str, Known]] = {
     "context.VALUE": _part_values,
     "n.NAME": _queries,
     "n-.NAME": _queries,
-    "chart.WORD": lambda shell, before: [] if before else [(kind, "") for kind in CHARTS],
+    "chart.KIND": lambda shell, before: [(kind, "") for kind in CHARTS],
     "sf.PATTERN": _of("macro"),
     "dseq.PATTERN": _of("sequence"),
     "di.PATTERN": _of("index"),

@@ -3,7 +3,8 @@
 A usage consists of placeholders: `FILE` is required, `[FILE]` is optional, `[on|off]` is one of the listed words,
 `WORD...` and `CONDITION...` are any number of words, `PATTERN` is a name with its quotes or a pattern for names,
 `VALUE...` and `TEXT` are words that keep their double quotes, `SQL...` keeps all quotes unless it is a single string,
-`[TEXT...]` is the rest of the line verbatim, and so is a `|command` in place of `FILE...`.
+`[TEXT...]` is the rest of the line verbatim, and so is a `|command` in place of `FILE...`, and whatever a command that
+is declared `verbatim` gets.
 
 A value that came from a service is refused as an argument, except for the placeholders that a command lists as `data`.
 """
@@ -82,6 +83,8 @@ class Command(Struct, frozen=True):
     """Whether it sends the query buffer."""
     changes: Changes = ""
     """What it changes of this shell."""
+    verbatim: bool = False
+    """Whether its argument is the rest of the line, whatever its usage says of what is in it."""
     data: frozenset[str] = frozenset()
     """The placeholders that accept values from a service, because they do not open, run or set anything."""
 
@@ -91,7 +94,7 @@ class Command(Struct, frozen=True):
 
     def sends_with(self, text: str) -> bool:
         """Whether the command sends the query buffer if `text` is the rest of its line."""
-        return self.sends and not (text.strip() and self.usage == "[TEXT...]")
+        return self.sends and not (text.strip() and self.verbatim)
 
     async def run(self, shell: ShellView, text: Own, typed: str = "") -> Effect | None:
         """Run the command with the rest of its line. Raises UsageError for arguments that do not match the usage."""
@@ -101,7 +104,8 @@ class Command(Struct, frozen=True):
         """The arguments. Raises UsageError if they do not match the usage."""
         name = typed or self.name
         elsewhere = name[0] in ".!" and len(name) > 1
-        args = parse(self.name, self.usage, text, values, elsewhere=elsewhere, data=self.data)
+        usage = "[TEXT...]" if self.verbatim else self.usage
+        args = parse(self.name, usage, text, values, elsewhere=elsewhere, data=self.data)
         args.name = name
         return args
 
@@ -113,13 +117,22 @@ def command(
     *,
     sends: bool = False,
     changes: Changes = "",
+    verbatim: bool = False,
     data: Iterable[str] = (),
 ) -> Callable[[Body], Command]:
     """Decorator that makes a Command of a coroutine; the caller registers it by listing it."""
 
     def make(body: Body) -> Command:
         return Command(
-            name, usage, inspect.getdoc(body) or "", body, aliases, sends=sends, changes=changes, data=frozenset(data)
+            name,
+            usage,
+            inspect.getdoc(body) or "",
+            body,
+            aliases,
+            sends=sends,
+            changes=changes,
+            verbatim=verbatim,
+            data=frozenset(data),
         )
 
     return make

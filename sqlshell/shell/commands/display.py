@@ -191,7 +191,7 @@ WORDS = {
 """The options whose value is one of a few words."""
 NUMBERS = {
     "max_parallel": "statements that \\parallel runs at once",
-    "rowlimit": "rows at the prompt on the local service, 0 = no limit",
+    "rowlimit": "rows of a SELECT at the prompt on the embedded service, 0 = no limit",
     "maxwidth": "width of a value in characters, 0 = no limit",
     "explore": "columns from which a result opens in the explorer, 0 = never",
     "max_rows": "rows of an unbounded result, 0 = no limit",

@@ -20,7 +20,7 @@ TOP = (
 )
 TOUR = (
     (
-        "The sample data are a shop with 100,000 orders. \\dt shop.* lists its tables, \\d describes one.",
+        "The sample data is a shop with 100,000 orders. \\dt shop.* lists its tables, \\d describes one.",
         "\\d shop.orders",
     ),
     (
@@ -48,7 +48,7 @@ TOUR = (
     ("\\jobs lists the statements of this and other shells; \\fetch shows a result again.", "\\jobs 3"),
     ("An error message marks the position of the error.", "select totl from shop.orders;"),
 )
-"""The steps of the tutorial: what each is about, and what it runs. The sample data are made before them."""
+"""The steps of the tutorial: what each is about, and what it runs. The sample data is made before them."""
 
 
 def is_local(shell: ShellView) -> bool:
@@ -80,10 +80,10 @@ async def syntax_help(shell: ShellView, args: Args) -> ShowMessage:
 
 @command("demo", "[on|off]")
 async def demo(shell: ShellView, args: Args) -> Effect:
-    """Make sample data: a small shop with 100,000 orders. \\demo off removes it, after a question.
+    """Create sample data: a small shop with 100,000 orders. \\demo off removes it after you confirm.
 
-    They are four tables in the schema shop of the current database: customers, products, orders and order_items.
-    Only the local service can make them. A schema shop of your own is never changed.
+    It consists of four tables in the schema shop of the current database: customers, products, orders and
+    order_items. Only the local service can create them. A schema shop of your own is never changed.
     """
     return await _sample_data(shell, remove=args == ["off"])
 
@@ -101,19 +101,22 @@ async def _sample_data(shell: ShellView, *, remove: bool = False) -> Effect:
             raise
         found = []
     if not is_local(shell):
-        raise UsageError("\\demo needs the local service", "start one with: sqlshell")
+        raise UsageError("\\demo requires the local service", "start one with: sqlshell")
     marked = [name for _, name, comment in found if name and comment == sample_data.MARK]
     if remove:
         return await _remove(shell, marked, [name for _, name, _ in found if name and name not in marked])
     if marked:
-        return ShowMessage(f"the sample data are in the schema {schema} already; \\demo off removes them")
+        return ShowMessage(f"the sample data is already in the schema {schema}; \\demo off removes it")
     if (shell.session.context.database or "").lower() == schema:
         raise UsageError(
-            f"the database is called {schema} too, so names such as {schema}.orders would be ambiguous",
+            f"the database is also called {schema}, so names such as {schema}.orders would be ambiguous",
             "use another database",
         )
     if found:
-        raise UsageError(f"the schema {schema} exists and is not made by \\demo", "use another database, or rename it")
+        raise UsageError(
+            f"the schema {schema} already exists, but \\demo did not create it",
+            "rename the schema, or use another database",
+        )
     return Chain(
         [
             Execute([Statement(text, 0, 0, True) for text in sample_data.made()], silent=True),
@@ -133,7 +136,7 @@ async def _remove(shell: ShellView, marked: Sequence[str], others: Sequence[str]
 
     schema = sample_data.SCHEMA
     if not marked:
-        return ShowMessage("there are no sample data")
+        return ShowMessage("there is no sample data")
     if not shell.session.connection.policy.yes:
         ask = shell.front_end.ask
         if ask is None:
@@ -148,14 +151,14 @@ async def _remove(shell: ShellView, marked: Sequence[str], others: Sequence[str]
         [
             Execute([Statement(text, 0, 0, True) for text in texts], silent=True),
             RefreshCatalog(),
-            ShowMessage(f"the sample data were dropped{kept}"),
+            ShowMessage(f"the sample data was dropped{kept}"),
         ]
     )
 
 
 @command("tutorial")
 async def tutorial(shell: ShellView, args: Args) -> Chain:
-    """Take a five-minute tour on the sample data of \\demo, which it makes first.
+    """Take a five-minute tour that uses the sample data of \\demo, which it creates first.
 
     At the prompt each step waits: Enter runs it, s skips it, q or Ctrl-C ends the tour."""
     steps = [

@@ -78,7 +78,7 @@ async def show_crosstab(shell: ShellView, args: Args) -> UseResult:
     return UseResult(take, lambda: turned[-1] if turned else None)
 
 
-@command("chart", "[WORD...]", sends=True, data=("WORD",))
+@command("chart", "[KIND] [COLUMN...]", sends=True, data=("KIND", "COLUMN"))
 async def show_chart(shell: ShellView, args: Args) -> UseResult:
     """Draw a result: \\chart [bar|line|scatter|hist|heat] [X] [Y...] [to FILE.svg]
 
@@ -157,7 +157,7 @@ async def browse(shell: ShellView, args: Args) -> UseResult:
     return UseResult(shell.front_end.browse)
 
 
-@command("local", "[TEXT...]", sends=True)
+@command("local", "[SQL...]", sends=True, verbatim=True)
 async def local(shell: ShellView, args: Args) -> LocalSql:
     """Query the last results with DuckDB's SQL: \\local select city, sum(n) from _ group by all
 

@@ -9,7 +9,7 @@ from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.analysis.copy_statements import read_copy
 
 
-@command("copy", "[TEXT...]")
+@command("copy", "TABLE FROM|TO FILE ...", verbatim=True)
 async def copy(shell: ShellView, args: Args) -> Copy:
     """Copy rows between a table and a file: \\copy t FROM 'file', \\copy t TO 'file'
 
@@ -32,7 +32,7 @@ async def copy(shell: ShellView, args: Args) -> Copy:
 async def export(shell: ShellView, args: Args) -> Export:
     """Write the result of a statement to a file, and keep its finished partitions until the file is complete.
 
-    After an interruption, \\export FILE resume behind the same statement fetches only the other partitions, as long
+    After an interruption, \\export FILE resume after the same statement fetches only the other partitions, as long
     as the service has the result. sqlshell export does the same."""
     if not args or (len(args) > 1 and args[1:] != ["resume"]):
         raise UsageError("\\export requires a file", "usage: \\export FILE [resume]")

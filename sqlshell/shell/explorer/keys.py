@@ -28,7 +28,7 @@ HELP: Final = (
     ("&", "show only rows that contain a text in this column; empty text shows all rows"),
     ("[ and ]", "sort by this column, ascending or descending"),
     ("=", "remove filter and sorting"),
-    ("f", "keep the columns up to this one in view, or none; at the start it is a narrow first column"),
+    ("f", "freeze the columns up to this one, or unfreeze them; a narrow first column is frozen at first"),
     ("-, +", "hide this column, show all columns"),
     ("<, >", "make this column narrower or wider"),
     ("{, }", "move this column to the left or to the right"),

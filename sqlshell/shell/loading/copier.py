@@ -1,4 +1,4 @@
-"""COPY and \\copy: finds out where the data are, and has them loaded."""
+"""COPY and \\copy: finds out where the data is, and has it loaded."""
 
 from __future__ import annotations
 

@@ -61,7 +61,10 @@ class Loader:
         """Load a file. Raises ShellError; its message says how many rows are in the table, where there are some."""
         connection = self._session.connection
         if connection.offline is not None:
-            raise UsageError("--offline cannot load a file: the statements depend on the table of the service")
+            raise UsageError(
+                "cannot load a file with --offline: the columns of the table are needed from the service",
+                "use --dry-run (in \\copy: DRY_RUN) without --offline to see where the columns go",
+            )
         # What is sent is checked as it is written by hand.
         await connection.policy.check(_lexed(f"COPY {request.table} FROM '@rows'"), self._front_end.ask)
         folder = scratch().folder("load")

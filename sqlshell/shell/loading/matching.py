@@ -39,10 +39,15 @@ def matched(request: LoadRequest, looked: FileLayout, table: Sequence[TargetColu
         if found is not None:
             return ColumnMatch(found, _left(table, found))
     if looked.named and request.header is None:
-        names = ", ".join(column.name for column in looked.columns[:20])
-        missing = "it does not have all columns" if _known(looked, wanted) else "it has no column"
+        names = [column.name.lower() for column in looked.columns]
+        if _known(looked, wanted):
+            missing = [target.name for target in wanted if target.name.lower() not in names]
+            why = f"some columns of {request.table} are missing: {', '.join(missing[:20])}"
+        else:
+            names = [column.name for column in looked.columns[:20]]
+            why = f"none of its names is a column of {request.table}: {', '.join(names)}"
         raise UsageError(
-            f"{request.name}: the first line is taken for a header, but {missing} of {request.table}: {names}",
+            f"{request.name}: the first line looks like a header, but {why}",
             "if the line is data, use --with 'HEADER false' (in \\copy: HEADER false); if it has other names, "
             "use --with HEADER and list the columns of the table in the order of the file: t (a, b)",
         )

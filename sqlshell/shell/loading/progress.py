@@ -71,7 +71,7 @@ class ProgressFile:
                 os.fsync(file.fileno())
             part.replace(self._path)
         except OSError as error:
-            raise UsageError(f"cannot keep the progress of the load: {error.strerror or error}") from None
+            raise UsageError(f"cannot save the progress of the load: {error.strerror or error}") from None
 
     def forget(self) -> None:
         if self._path is not None:

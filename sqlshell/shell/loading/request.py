@@ -67,7 +67,7 @@ def format_of(path: str) -> str:
 
 
 def request_of(copy: CopyStatement, path: Own, name: str, *, default: str = "text", kept: bool = True) -> LoadRequest:
-    """The request of a COPY … FROM; `path` is where its data are. `default` is the format of a name without a known
+    """The request of a COPY … FROM; `path` is where its data is. `default` is the format of a name without a known
     ending. Raises UsageError for options that cannot be."""
     given = copy.options
     if other := next((name for name in given if name in WRITTEN), ""):

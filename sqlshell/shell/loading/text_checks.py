@@ -100,7 +100,7 @@ class TextChecks:
             if found:
                 place, type_ = self._place(pair, found[0]), pair[1].type
                 raise UsageError(
-                    f"{place}: {abbreviated(found[0])} has a fraction, and {type_} has none",
+                    f"{place}: {abbreviated(found[0])} has a fraction, which {type_} cannot store",
                     "nothing was sent; correct the number, or load it into a column of DECIMAL",
                 )
 

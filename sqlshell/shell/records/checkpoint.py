@@ -16,8 +16,9 @@ from typing import Literal
 
 import msgspec
 
-from sqlshell.errors import CannotResume, OutputError, UsageError, reason
+from sqlshell.errors import CannotResume, OutputError, UsageError, Where, reason
 from sqlshell.origin import Own
+from sqlshell.shell.scripts.position import source_name
 
 Unknown = Literal["", "skip", "send"]
 """What --resume does with a statement whose outcome is unknown: ask, or take it for one that ran, or that did not."""
@@ -54,7 +55,11 @@ class Step(msgspec.Struct, omit_defaults=True, rename={"sql_state": "sqlState"})
 
     @property
     def place(self) -> str:
-        return f"{self.script or '-c'}:{self.line}"
+        return f"{source_name(self.script)}:{self.line}"
+
+    def where(self, sql_state: str = "", statement_id: str = "") -> Where:
+        """Its place for an error about it."""
+        return Where(sql_state, statement_id, file=source_name(self.script), line=self.line)
 
 
 _HEADER = msgspec.json.Decoder(Header)
@@ -88,7 +93,8 @@ class Checkpoint:
             if self._former and not complete and not resume:
                 done = sum(step.state == "done" for step in self._former.values())
                 raise UsageError(
-                    f"{path} is the checkpoint of a run that is not complete ({done:,} statements are done)",
+                    f"{path} is the checkpoint of a run that is not complete "
+                    f"({done:,} statement{'' if done == 1 else 's'} done)",
                     "continue it with --resume, or remove the file to start again",
                 )
             if complete and not resume:
@@ -127,9 +133,11 @@ class Checkpoint:
         if former.state == "sent" and former.repeatable and former.digest != digest:
             return step, None
         if former.digest != digest:
+            at = f" at {former.place}" if former.place != step.place else ""
             raise CannotResume(
-                f"{step.place} has changed: the checkpoint has another statement there (it was {former.place})",
+                f"the statement or command differs from the one that the checkpoint recorded{at}",
                 f"restore the script, or remove {self.path} to start again",
+                step.where(),
             )
         return step, former
 
@@ -204,7 +212,7 @@ class Checkpoint:
         if self.continues:
             missing = self._former[self._number + 1]
             raise CannotResume(
-                f"the scripts have changed: they end before {missing.place}, which the checkpoint has as done",
+                f"the scripts have changed: they end before {missing.place}, which the checkpoint records as done",
                 f"restore the scripts, or remove {self.path} to start again",
             )
 

@@ -18,6 +18,7 @@ from sqlshell.errors import OutputError, ShellError, UsageError, reason
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own
 from sqlshell.shell.records.digest import digest
+from sqlshell.shell.scripts.position import source_name
 from sqlshell.shell.session import Running
 
 
@@ -64,7 +65,7 @@ class Statistics:
         ended, answered, timing = running.ended, running.answered, running.timing
         ran = timing.running if timing is not None else running.elapsed
         timed = StatementTiming(
-            script or "-c",
+            source_name(script),
             line,
             digest(redacted),
             running.statement_id or (error.where.statement_id if error is not None else "") or None,
@@ -90,7 +91,7 @@ class Statistics:
 
     def _stop(self, why: str) -> None:
         self.incomplete = True
-        self._diagnostics.warn(f"cannot write {self._path}: {why}; the statistics end here")
+        self._diagnostics.warn(f"cannot write {self._path}: {why}; no more statistics are written")
 
 
 def _milliseconds(seconds: float | None) -> float | None:

@@ -114,7 +114,10 @@ class PartitionStore:
         except OSError as error:
             raise self._failed(error) from error
         if other := next((name for name in names if name != MANIFEST and not name.isdecimal()), ""):
-            raise OutputError(f"{self._folder} contains {other}, which is not of an export", "rename the directory")
+            raise OutputError(
+                f"{self._folder} contains {other}, which does not belong to an export",
+                "move that file, or rename the directory",
+            )
         try:
             for name in names:
                 (self._folder / name).unlink()

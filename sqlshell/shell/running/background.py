@@ -220,7 +220,9 @@ class Background:
             ended = "was canceled" if error.where.sql_state == sqlstate.CANCELLED else "failed"
             if outcome_unknown(error, arrived=bool(job.statement_id)):
                 known = (
-                    f", \\wait {job.statement_id} asks for it" if job.statement_id and not self._former_label else ""
+                    f"; use \\wait {job.statement_id} to ask the service"
+                    if job.statement_id and not self._former_label
+                    else ""
                 )
                 ended = f"was lost, its outcome is unknown{known}"
             state = f" ({error.where.sql_state})" if error.where.sql_state else ""

@@ -43,11 +43,14 @@ class Exporter:
 
                 async def continue_(result: Result) -> Summary:
                     if exported(result, found.target, text) != found:
-                        raise UsageError("the service has another result now", "start again without --resume")
+                        raise UsageError(
+                            "the result on the service is no longer the one that this export began with",
+                            "start again without --resume",
+                        )
                     return await self._write(result)
 
                 components.diagnostics.note(
-                    f"{len(self._store.kept):,} of {len(found.counts):,} partitions are here already"
+                    f"{len(self._store.kept):,} of {len(found.counts):,} partitions have already been fetched"
                 )
                 await self._foreground.fetch(found.statement_id, state.context, continue_)
             else:
@@ -61,7 +64,7 @@ class Exporter:
 
                 await self._submitter.submit(SubmitRequest(statement, begin, verbatim=True, rows_for="export"))
         except UnknownStatement as error:
-            error.message = f"the result of statement {error.where.statement_id} has expired at the service"
+            error.message = f"the result of statement {error.where.statement_id} has expired on the service"
             error.hint = "run the statement again: start again without --resume"
             raise
         except ShellError as error:
@@ -86,7 +89,7 @@ class Exporter:
         """Raises UsageError if the kept partitions are not those of the statement."""
         if found is None:
             if not self._target:
-                raise UsageError("the local service keeps no results for another run", "omit --resume")
+                raise UsageError("the embedded service keeps no results for another run", "omit --resume")
             raise UsageError(f"there is no interrupted export to {self._path}", "omit --resume")
         if found.statement != digest(text):
             raise UsageError(

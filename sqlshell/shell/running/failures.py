@@ -132,7 +132,8 @@ def report(
     """
     diagnostics.trace(error)
     script, line, column = place
-    if line and script:
+    # An error about another place than that of the script has it already.
+    if line and script and not error.where.file:
         error.where = replace(error.where, file=script, line=line)
     if not sent.text or error.in_command or not isinstance(error, StatementError):
         diagnostics.error(error)

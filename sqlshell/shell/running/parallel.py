@@ -154,6 +154,6 @@ class ParallelRunner:
         if unread:
             many = "1 statement" if len(unread) == 1 else f"{len(unread):,} statements"
             self._components.diagnostics.warn(
-                f"\\parallel: {many} had been sent, too, and {'was' if len(unread) == 1 else 'were'} asked to stop; "
-                "\\jobs lists the outcomes"
+                f"\\parallel: {many} had also been sent; the service was asked to cancel "
+                f"{'it' if len(unread) == 1 else 'them'}; \\jobs lists the outcomes"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -17,6 +18,7 @@ from sqlshell.result import Result
 from sqlshell.shell.commands.command import Command
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.results.rows import table_of
+from sqlshell.shell.scripts.position import source_name
 from sqlshell.sql.analysis.effects import effects
 from sqlshell.sql.analysis.kinds import verb
 from sqlshell.sql.analysis.lexed import Lexed
@@ -41,6 +43,8 @@ _SETS_VARIABLES = frozenset({"gset", "gexec"})
 
 _QUERIES = frozenset({"SELECT", "VALUES", "FROM"})
 """Verbs of queries that can be limited to no rows."""
+_SHOWN_PARENTHESIS = re.compile(r"^(LINE 1: )\((.*\n) ", re.M)
+"""The parenthesis around such a query, in the line of the statement that a message shows with a mark below it."""
 
 Run = Callable[[Lexed, Consumer], Awaitable[None]]
 """Runs a statement that only reads, and passes its result to the consumer."""
@@ -176,7 +180,7 @@ class PrintedScript:
 
     @property
     def _place(self) -> str:
-        return f"{printable(self._position.script or '-c')}:{self._position.line}"
+        return f"{printable(source_name(self._position.script))}:{self._position.line}"
 
     def _print(self, text: str) -> None:
         self._output.print(text, with_results=True)
@@ -209,8 +213,14 @@ class ResultDescriptions:
         try:
             await run(asked, self._take)
         except StatementError as error:
-            if limited and error.where.offset:
-                error.where = replace(error.where, offset=error.where.offset - 1)
+            if limited and error.where.sql_state == sqlstate.SYNTAX:
+                # An unfinished statement: the error is about what surrounds it.
+                await run(statement, self._take)
+                return
+            if limited:
+                error.message = _SHOWN_PARENTHESIS.sub(r"\1\2", error.message)
+                if error.where.offset:
+                    error.where = replace(error.where, offset=error.where.offset - 1)
             raise
 
     def command(self, text: str, *, sends: bool) -> None:
@@ -228,7 +238,7 @@ class ResultDescriptions:
     async def _take(self, result: Result) -> Summary:
         await result.batches.aclose()
         position = self._components.position
-        place = [str(self._number), position.script or "-c", str(position.line)]
+        place = [str(self._number), source_name(position.script), str(position.line)]
         for column in result.columns:
             nullable = None if column.nullable is None else str(column.nullable).lower()
             self._columns.append([*place, column.name, column.type, nullable])

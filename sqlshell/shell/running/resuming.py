@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from sqlshell.client.statements.protocol import poll_wait
-from sqlshell.errors import CannotResume, Exit, Interrupted, ShellError, UnknownStatement, UsageError, Where
+from sqlshell.errors import CannotResume, Exit, Interrupted, ShellError, UnknownStatement, UsageError
 from sqlshell.interface import sqlstate
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.records.checkpoint import Checkpoint, Step
@@ -30,6 +30,8 @@ _TEMPORARY: Final = frozenset({"TEMP", "TEMPORARY"})
 
 _ACTING: Final = frozenset({"!", "copy", "cancel", "replay"})
 """The commands that may change something outside of this shell; all others may run twice."""
+
+_WAIT_AGAIN: Final = "run the same command line again to continue waiting"
 
 Run = Callable[[Lexed], Awaitable[None]]
 """Runs a statement without showing or recording it."""
@@ -57,14 +59,15 @@ class Resumer:
         if former is None or former.state != "done":
             if former is not None:
                 self._components.diagnostics.note(
-                    f"{former.place}: its outcome is unknown; it is run again, which does no harm"
+                    f"{former.place}: the outcome is unknown; running it again, because that is safe"
                 )
             await self._continue(step, run)
             return step
         if self._is_temporary(statement):
             raise CannotResume(
-                f"{step.place} created a temporary object, which is gone",
+                "the statement created a temporary object, which is gone",
                 f"remove {self._checkpoint.path} to start again",
+                step.where(),
             )
         if self._changes_session(statement):
             self._again.append((session.state, statement))
@@ -77,8 +80,9 @@ class Resumer:
                 return Step(0)
             if consumed:
                 raise CannotResume(
-                    f"{step.place}: a command uses its result, and it is not run again because it may write",
+                    "a command uses the result of this statement, which is not run again because it may write",
                     f"remove {self._checkpoint.path} to start again",
+                    step.where(),
                 )
             self._components.diagnostics.warn_here("the result of a statement that ran before is not written again")
         session.rows, session.elapsed = former.rows, None
@@ -175,8 +179,8 @@ class Resumer:
 
     def _say_skipped(self, then: str) -> None:
         count, self._skipped = self._skipped, 0
-        what = "1 statement or command was" if count == 1 else f"{count:,} statements and commands were"
-        self._components.diagnostics.note(f"{what} done before; {then}")
+        what = "1 statement or command" if count == 1 else f"{count:,} statements and commands"
+        self._components.diagnostics.note(f"{what} already done; {then}")
 
     async def _decide(self, former: Step) -> None:
         """Take the outcome of a step from the service, which knows best, otherwise from --unknown.
@@ -189,10 +193,13 @@ class Resumer:
             try:
                 state = await self._interruption.interruptible(self._end_of(former), "")
             except Interrupted:
-                told, where = f"stopped waiting for {former.place}, which goes on at the service", Where("", former.id)
-                raise Interrupted(told, "the same command line waits for it again", where) from None
+                raise Interrupted(
+                    "stopped waiting for the statement, which may still be running on the service",
+                    _WAIT_AGAIN,
+                    former.where("", former.id),
+                ) from None
         if state:
-            self._components.diagnostics.note(f"{former.place}: the service says that its sqlState is {state}")
+            self._components.diagnostics.note(f"{former.place}: the service reports sqlState {state}")
             self._checkpoint.decide(former, done=not sqlstate.failed(state), sql_state=state)
         elif unknown:
             self._checkpoint.decide(former, done=unknown == "skip")
@@ -200,7 +207,7 @@ class Resumer:
             raise self._unknown(former, asked=asked)
 
     async def _end_of(self, former: Step) -> str:
-        """Wait until a statement has ended at the service; returns its sqlState, "" if the service does not know it.
+        """Wait until a statement has ended on the service; returns its sqlState, "" if the service does not know it.
 
         Raises CannotResume.
         """
@@ -209,14 +216,14 @@ class Resumer:
             elapsed = time.monotonic() - began
             if limit is not None and elapsed >= limit:
                 late = CannotResume(
-                    f"{former.place}: the statement is still running after {elapsed:.1f} s",
-                    "the same command line waits for it again",
-                    Where(state, former.id),
+                    f"the statement is still running after {elapsed:.1f} s",
+                    _WAIT_AGAIN,
+                    former.where(state, former.id),
                 )
                 late.exit = Exit.TIMEOUT
                 raise late
             if self._components.session.running is None:
-                self._components.diagnostics.note(f"{former.place}: still running at the service; waiting for it")
+                self._components.diagnostics.note(f"{former.place}: still running on the service; waiting for it")
                 self._interruption.show_progress(None, f"waiting for {former.place}", "^C stops waiting")
             await asyncio.sleep(poll_wait(elapsed))
         return state
@@ -230,7 +237,7 @@ class Resumer:
             return ""
         except ShellError as error:
             failed = CannotResume(
-                f"{former.place}: cannot ask for its outcome: {error.message}", error.hint, Where("", former.id)
+                f"cannot ask for the outcome: {error.message}", error.hint, former.where("", former.id)
             )
             failed.exit = error.exit
             raise failed from None
@@ -242,8 +249,9 @@ class Resumer:
         else:
             known = f" (statement {former.id})" if former.id else ""
         return CannotResume(
-            f"{former.place}: the outcome is unknown: the earlier run ended after it was sent{known}",
+            f"the outcome is unknown: the earlier run ended after it was sent{known}",
             "check what it has done; continue with --resume --unknown skip if it ran, --unknown send if it did not",
+            former.where("", former.id),
         )
 
     def _repeatable(self, statement: Lexed) -> bool:

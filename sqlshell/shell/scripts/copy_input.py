@@ -15,7 +15,7 @@ _END: Final = re.compile(rb"\\\.\r?\n?\Z")
 
 
 class CopyInput:
-    """The COPY statements of one script whose data are still to come."""
+    """The COPY statements of one script whose data is still to come."""
 
     def __init__(self) -> None:
         self._expected: deque[CopyStatement | None] = deque()
@@ -23,7 +23,7 @@ class CopyInput:
         self._path = Path()
 
     def expect(self, copy: CopyStatement | None) -> None:
-        """The next data are for this statement; None discards them."""
+        """The next data is for this statement; None discards it."""
         self._expected.append(copy)
 
     def add(self, lines: CopyLines) -> tuple[CopyStatement, Path] | None:

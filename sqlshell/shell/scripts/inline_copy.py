@@ -57,7 +57,7 @@ class InlineCopy:
         return True
 
     def refuse(self, item: Statement) -> None:
-        """Raise UsageError for a COPY whose data follow in \\parallel; the data are discarded."""
+        """Raise UsageError for a COPY whose data follows in \\parallel; the data is discarded."""
         if copies_from_stdin(item.lexed):
             if item.terminated:
                 self._input.expect(None)

@@ -13,6 +13,11 @@ def shown_name(script: str) -> str:
     return "<stdin>" if script == "stdin" else script
 
 
+def source_name(script: str) -> str:
+    """The name of a script where there has to be one: text without a name is `<command>`."""
+    return shown_name(script) or "<command>"
+
+
 class Position:
     """The running scripts, each included by the previous one, and the line in the last of them."""
 

@@ -1,4 +1,4 @@
-"""COPY and \\copy, parsed: the table or query, where the data are, and the options, as psql and DuckDB spell them."""
+"""COPY and \\copy, parsed: the table or query, where the data is, and the options, as psql and DuckDB spell them."""
 
 from __future__ import annotations
 

@@ -51,7 +51,10 @@ def test_the_outcome_of_a_background_statement_whose_service_is_lost_is_unknown(
         core = Core(ScriptedClient({"select 1": Answer(rows=(), error=lost)}))
         await core.run("select 1;&\n")
         await core.shell.finish()
-        assert "[1] was lost, its outcome is unknown, \\wait id1 asks for it: select 1: connection refused" in core.err
+        assert (
+            "[1] was lost, its outcome is unknown; use \\wait id1 to ask the service: select 1: connection refused"
+            in core.err
+        )
         assert "failed" not in core.err.partition("[1] was lost")[2].partition("\n")[0]
         await core.shell.aclose()
 
@@ -115,14 +118,14 @@ def test_the_prompt_waits_for_statements_of_a_service_that_ends_with_it(interrup
         for _ in range(9):
             await asyncio.sleep(0)
         assert not ending.done()
-        assert "waiting for 1 background statement of the local service; Ctrl-C cancels\n" in core.err
+        assert "waiting for 1 background statement of the embedded service; Ctrl-C cancels\n" in core.err
         if interrupted:
             assert core.shell.interruption.interrupt()
         else:
             client.finish.set()
         await ending
         assert ("[1] finished" in core.err) is not interrupted
-        assert ("warning: [1] was canceled, because the local service ends" in core.err) is interrupted
+        assert ("warning: [1] was canceled, because the embedded service ends" in core.err) is interrupted
         await core.shell.aclose()
 
     asyncio.run(work())

@@ -79,7 +79,7 @@ def test_a_run_continues_at_the_statement_that_failed(run: Run) -> None:
     assert run.sent == ["insert 1", "insert 2"]
     assert run(script, resume=True) == Exit.DONE
     assert run.sent == ["insert 2", "insert 3"]
-    assert "1 statement or command was done before; continuing at x.sql:2" in run.err
+    assert "1 statement or command already done; continuing at x.sql:2" in run.err
     assert run(script, resume=True) == Exit.DONE
     assert run.sent == []
     assert "nothing is left" in run.err
@@ -96,13 +96,16 @@ def test_the_failed_statement_and_what_follows_may_be_changed(run: Run) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ("insert 9;\ninsert 2;\nwrong;\n", "x.sql:1 has changed: the checkpoint has another statement there"),
+        (
+            "insert 9;\ninsert 2;\nwrong;\n",
+            "x.sql:1: error: the statement or command differs from the one that the checkpoint recorded\n",
+        ),
         (
             "insert 1;\n\ninsert 9;\nwrong;\n",
-            "checkpoint has another statement there (it was x.sql:2)",
+            "x.sql:3: error: the statement or command differs from the one that the checkpoint recorded at x.sql:2\n",
         ),
-        ("insert 1;\nwrong;\n", "x.sql:2 has changed"),
-        ("insert 1;\n", "the scripts have changed: they end before x.sql:2, which the checkpoint has as done"),
+        ("insert 1;\nwrong;\n", "x.sql:2: error: the statement or command differs"),
+        ("insert 1;\n", "the scripts have changed: they end before x.sql:2, which the checkpoint records as done"),
     ],
 )
 @pytest.mark.parametrize("stop", [True, False])
@@ -122,7 +125,7 @@ def test_statements_after_a_failure_are_not_repeated_where_it_did_not_stop_them(
 
 def test_a_run_that_is_not_complete_is_not_begun_again(run: Run) -> None:
     run("insert 1;\nwrong;\n", {"wrong": FAILED})
-    with pytest.raises(UsageError, match="is the checkpoint of a run that is not complete"):
+    with pytest.raises(UsageError, match=r"is the checkpoint of a run that is not complete \(1 statement done\)"):
         run("insert 1;\n")
 
 
@@ -132,7 +135,7 @@ def test_an_unknown_outcome_is_said_and_not_repeated(run: Run, error: Answer) ->
     run(script, {"insert 2": error})
     # The service does not have it any more.
     assert run(script, resume=True, before=_forgetting) == Exit.USAGE
-    assert "x.sql:2: the outcome is unknown: the earlier run ended after it was sent" in run.err
+    assert "x.sql:2: error: the outcome is unknown: the earlier run ended after it was sent" in run.err
     assert "--unknown skip" in run.err
     assert run.sent == []
     assert run(script, resume=True, unknown="skip") == Exit.DONE
@@ -153,8 +156,8 @@ def test_a_statement_that_is_still_running_is_waited_for(
     script = "insert 1;\ninsert 2;\ninsert 3;\n"
     run(script, {"insert 2": LOST})
     assert run(script, resume=True, unknown=unknown, before=lambda core: _reporting(core, "03000", state)) == Exit.DONE
-    assert "x.sql:2: still running at the service; waiting for it" in run.err
-    assert f"x.sql:2: the service says that its sqlState is {state}" in run.err
+    assert "x.sql:2: still running on the service; waiting for it" in run.err
+    assert f"x.sql:2: the service reports sqlState {state}" in run.err
     assert run.sent == sent
 
 
@@ -169,7 +172,7 @@ def test_ctrl_c_stops_waiting_for_a_statement_of_the_earlier_run(run: Run) -> No
     run("insert 1;\ninsert 2;\n", {"insert 1": LOST})
     again = run("insert 1;\ninsert 2;\n", resume=True, unknown="send", stop=False, before=interrupting)
     assert again == Exit.INTERRUPTED
-    assert "stopped waiting for x.sql:1, which goes on at the service" in run.err
+    assert "x.sql:1: error: stopped waiting for the statement, which may still be running on the service" in run.err
     assert run.sent == []
     assert run("insert 1;\ninsert 2;\n", resume=True) == Exit.DONE
     assert run.sent == ["insert 2"]
@@ -196,7 +199,7 @@ def test_a_service_that_cannot_be_asked_decides_nothing(run: Run, unknown: Unkno
         before=lambda core: setattr(core.client, "state", unreachable),
     )
     assert again == Exit.SERVICE
-    assert "x.sql:1: cannot ask for its outcome: no route" in run.err
+    assert "x.sql:1: error: cannot ask for the outcome: no route" in run.err
     assert run.sent == []
 
 
@@ -207,7 +210,7 @@ def test_waiting_ends_at_the_time_limit(run: Run) -> None:
 
     run("insert 1;\ninsert 2;\n", {"insert 1": LOST})
     assert run("insert 1;\ninsert 2;\n", resume=True, stop=False, before=limited) == Exit.TIMEOUT
-    assert "x.sql:1: the statement is still running after" in run.err
+    assert "x.sql:1: error[03000]: the statement is still running after" in run.err
     assert run.sent == []
 
 
@@ -234,14 +237,14 @@ def test_a_statement_whose_rows_could_not_be_written_has_run(run: Run) -> None:
 def test_the_service_is_asked_for_an_unknown_outcome(run: Run) -> None:
     run("insert 1;\ninsert 2;\n", {"insert 1": LOST})
     assert run("insert 1;\ninsert 2;\n", resume=True) == Exit.DONE
-    assert "x.sql:1: the service says that its sqlState is 00000" in run.err
+    assert "x.sql:1: the service reports sqlState 00000" in run.err
     assert run.sent == ["insert 2"]
 
 
 def test_a_statement_that_only_reads_is_run_again_with_a_note(run: Run) -> None:
     run("insert 1;\nselect 2;\n", {"select 2": LOST})
     assert run("insert 1;\nselect 2;\n", resume=True) == Exit.DONE
-    assert "x.sql:2: its outcome is unknown; it is run again, which does no harm" in run.err
+    assert "x.sql:2: the outcome is unknown; running it again, because that is safe" in run.err
     assert run.sent == ["select 2"]
 
 
@@ -261,7 +264,7 @@ def test_a_commit_may_have_taken_effect(run: Run, unknown: Unknown, sent: list[s
     answers = {"begin": IN_TRANSACTION, "insert 2": IN_TRANSACTION, "commit": OUTSIDE, "insert 3": OUTSIDE}
     run(script, answers | {"commit": LOST})
     assert run(script, resume=True, before=_forgetting) == Exit.USAGE
-    assert "x.sql:3: the outcome is unknown" in run.err
+    assert "x.sql:3: error: the outcome is unknown" in run.err
     assert run(script, answers, resume=True, unknown=unknown, before=_forgetting) == Exit.DONE
     assert run.sent == sent
 
@@ -278,7 +281,7 @@ def test_a_command_in_a_transaction_is_not_rolled_back_with_it(
     command = next(number for number, line in enumerate(lines) if '"n":3' in line and '"sent"' in line)
     run.path.write_text("".join(lines[: command + 1]))
     assert run(script, answers, resume=True) == Exit.USAGE
-    assert "x.sql:3: the outcome is unknown" in run.err
+    assert "x.sql:3: error: the outcome is unknown" in run.err
     again = ["begin", "insert 2", "insert 3"]
     assert run(script, answers | {"insert 3": FAILED}, resume=True, unknown=unknown) == Exit.STATEMENT
     assert (run.sent, effect.read_text()) == (again, acted)
@@ -298,7 +301,7 @@ def test_temporary_tables_cannot_be_resumed(run: Run) -> None:
     script = "create temp table t (a int);\nwrong;\n"
     run(script, {"wrong": FAILED})
     assert run(script, resume=True) == Exit.USAGE
-    assert "x.sql:1 created a temporary object, which is gone" in run.err
+    assert "x.sql:1: error: the statement created a temporary object, which is gone" in run.err
     assert run.sent == []
 
 

@@ -54,7 +54,7 @@ def run(script: str, client: ScriptedClient | None = None) -> Core:
             "* csv        comma-separated; NULL is empty, '' is quoted\n  tsv        tab-separated; NULL is \\N\n"
             "  json       one array of objects\n  jsonl      one object per line\n"
             "  unaligned  values between separators, as psql -A\n  markdown   a table in Markdown\n"
-            "  html       a page to search and sort\n  insert     INSERT statements for a table\n"
+            "  html       a web page that can be searched and sorted\n  insert     INSERT statements for a table\n"
             "  xlsx       an Excel workbook\n  parquet    a Parquet file with typed columns\n"
             "  arrow      an Arrow IPC file with typed columns\n  arrows     an Arrow IPC stream\n",
         ),
@@ -161,7 +161,7 @@ def test_sample_data_are_made_only_by_the_local_service(knows_duckdb: bool) -> N
     client = ScriptedClient({} if knows_duckdb else {EXISTING: Answer((), error=failure)})
     core = run("\\demo\n", client)
     assert (core.shell.exit, core.out) == (Exit.USAGE, "")
-    assert "\\demo needs the local service" in core.err
+    assert "\\demo requires the local service" in core.err
     assert [sql for sql, _ in client.ran] == [EXISTING]
 
 

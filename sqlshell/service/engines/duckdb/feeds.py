@@ -108,7 +108,7 @@ def evaluated(
         return rows
     except duckdb.Error as error:
         if unwanted.is_set():
-            raise Failure(sqlstate.CANCELLED, "nobody reads these rows") from error
+            raise Failure(sqlstate.CANCELLED, "canceled: no client is reading the rows") from error
         if late:
             said = f"evaluating {end - start} rows of the stream took longer than {seconds:g} seconds {met('seconds')}"
             raise Failure(sqlstate.TIMEOUT, said) from error

@@ -30,15 +30,15 @@ class Typing(Enum):
 
 
 _KEYS = {
-    Typing.SEARCH: (("^R", "older"), ("Enter", "takes it"), ("Esc", "cancels")),
+    Typing.SEARCH: (("^R", "older"), ("Enter", "accepts"), ("Esc", "cancels")),
     Typing.UNMATCHED: (("no match", "in the history"), ("Esc", "cancels")),
-    Typing.MENU: (("Tab", "next"), ("F2", "no menu")),
-    Typing.CHOSEN: (("Tab", "next"), ("Enter", "takes it"), ("F2", "no menu")),
-    Typing.SUGGESTED: (("→", "takes the suggestion"), ("Ctrl-→", "one word")),
+    Typing.MENU: (("Tab", "next"), ("F2", "menu off")),
+    Typing.CHOSEN: (("Tab", "next"), ("Enter", "accepts"), ("F2", "menu off")),
+    Typing.SUGGESTED: (("→", "accepts the suggestion"), ("Ctrl-→", "one word")),
     Typing.UNFINISHED: (("Enter", "new line"), ("Alt-Enter", "sends"), ("^C", "discards")),
     Typing.COMPLETE: (("Enter", "runs"), ("^X ^F", "formats"), ("^X ^E", "editor")),
 }
-_AT_REST = (("\\?", "help"), ("^R", "history"), ("F5", "browses the result"), ("F4", "vi"), ("^D", "exits"))
+_AT_REST = (("\\?", "help"), ("^R", "history"), ("F5", "browse result"), ("F4", "vi"), ("^D", "exits"))
 
 
 def toolbar_text(
