@@ -458,6 +458,7 @@ def _run(
     writes: bool = False,
     data: Sequence[str] = (),
     input_format: str | None = None,
+    words: Sequence[str] | None = None,
 ) -> int:
     from sqlshell.origin import Own
     from sqlshell.runtime.streams import Streams
@@ -489,6 +490,7 @@ def _run(
             [Own(text) for text in data],
             input_format or "",
             first,
+            None if words is None else tuple(map(Own, words)),
         )
         return run(invocation)
     finally:
@@ -497,7 +499,7 @@ def _run(
 
 
 def _fetch(statement_id: str, target: str | None, output: str | None, **given: Any) -> int:
-    return _run(target, [("command", f"\\fetch {_quoted_argument(statement_id)}")], output or "", given, statement_id)
+    return _run(target, [("command", "\\fetch")], output or "", given, statement_id, words=[statement_id])
 
 
 def _import(
@@ -549,8 +551,8 @@ def _export(target: str | None, query: str | None, table: str | None, output: st
         raise UsageError("export requires exactly one statement", "omit backslash commands and other statements")
     require_rows(items[0].lexed, "export")
     # On a line of its own: the statement may end in a comment.
-    command = f"{items[0].text}\n\\export {_quoted_argument(output)}{' resume' if resume else ''}"
-    return _run(target, [("command", command)], "", given)
+    words = [output, "resume"] if resume else [output]
+    return _run(target, [("command", f"{items[0].text}\n\\export")], "", given, words=words)
 
 
 def _check_name(table: str) -> None:
@@ -577,12 +579,12 @@ def _literal(text: str) -> str:
 
 
 def _replay(transcript: str, target: str | None, output: str | None, **given: Any) -> int:
-    return _run(target, [("command", f"\\replay {_quoted_argument(transcript)}")], output or "", given)
+    return _run(target, [("command", "\\replay")], output or "", given, words=[transcript])
 
 
 def _download(kind: str, name: str, target: str | None, output: str | None, force: bool, **given: Any) -> int:
     words = [kind, name, *([output] if output else []), *(["--force"] if force else [])]
-    return _run(target, [("command", f"\\download {' '.join(map(_quoted_argument, words))}")], "", given)
+    return _run(target, [("command", "\\download")], "", given, words=words)
 
 
 def _config(action: str, profile: str | None) -> int:
@@ -637,11 +639,3 @@ def _version(target: str | None, server: bool, **given: Any) -> int:
         click.echo(f"sqlshell {__version__}")
         return 0
     return _run(target, [("command", "\\version")], "", given)
-
-
-def _quoted_argument(text: str) -> str:
-    """Quote an argument for a backslash command. Raises UsageError if it cannot be quoted."""
-    for quote in "'\"":
-        if quote not in text and "\n" not in text:
-            return f"{quote}{text}{quote}"
-    raise UsageError(f"{text!r} contains both single and double quotes, or a line break", "use another name")

@@ -73,6 +73,8 @@ class Invocation(Struct, frozen=True):
     input_format: str = ""
     first: FirstPrompt | None = None
     """The greeting and the prompt, if they are on the screen already."""
+    words: tuple[Own, ...] | None = None
+    """The arguments of the only command in `scripts`, which are not parsed: that of a subcommand."""
 
 
 def run(invocation: Invocation) -> int:
@@ -217,7 +219,15 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
 
         if isinstance(front_end, ScriptFrontEnd):
             single_transaction = bool(settings["single_transaction"])
-            return int(run_batch(open_shell, scripts, exit_handler, single_transaction=single_transaction))
+            return int(
+                run_batch(
+                    open_shell,
+                    scripts,
+                    exit_handler,
+                    single_transaction=single_transaction,
+                    words=invocation.words,
+                )
+            )
         if settings["single_transaction"]:
             raise UsageError("--single-transaction requires a script", "give one with -c, -f or on stdin")
         return _interactive(open_shell, front_end, invocation, destination, exit_handler, ready)

@@ -9,6 +9,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from sqlshell.errors import CannotResume, Exit, Interrupted, ShellError, StatementError, Unread, Unreadable, UsageError
 from sqlshell.origin import EMPTY, Own
 from sqlshell.shell.components import ShellComponents
@@ -146,7 +148,14 @@ class Shell:
         return read_script(path, self._streams.stdin)
 
     async def run_script(
-        self, chunks: Iterable[Own], name: str, *, stop: bool | None = None, typed: bool = False, send: bool = True
+        self,
+        chunks: Iterable[Own],
+        name: str,
+        *,
+        stop: bool | None = None,
+        typed: bool = False,
+        send: bool = True,
+        words: tuple[Own, ...] | None = None,
     ) -> bool:
         """Run a script that arrives in chunks of text; `name` is used in its errors. False if the shell should exit.
 
@@ -154,7 +163,8 @@ class Shell:
 
         With `stop`, or according to on_error (None), a failure ends the script; a lost connection and an interruption
         always do. Errors are reported, and the first exit code is kept in `exit`. The end of the script also sends its
-        last statement. A `typed` text continues the previous one, and its rest is sent only with `send`.
+        last statement. A `typed` text continues the previous one, and its rest is sent only with `send`. `words` are
+        the arguments of the script's only command, which are not parsed.
         """
         depth = self._conditions.depth
         buffer = contextlib.nullcontext() if typed else self.buffer.separate()
@@ -163,7 +173,7 @@ class Shell:
         place = contextlib.nullcontext() if typed else self._showing_place(chunks, name)
         with buffer, data, place, self._position.within(name), self.failures.stopping_on_failure(stop):
             try:
-                continues = await self._run_chunks(chunks, name, send=send)
+                continues = await self._run_chunks(chunks, name, send=send, words=words)
                 if not typed or self._leaving:
                     self._close_parallel(at_end=self._leaving or continues is None)
                 if self._leaving:
@@ -305,7 +315,9 @@ class Shell:
         except UsageError as error:
             self.failures.report(error)
 
-    async def _run_chunks(self, chunks: Iterable[Own], name: str, *, send: bool) -> bool | None:
+    async def _run_chunks(
+        self, chunks: Iterable[Own], name: str, *, send: bool, words: tuple[Own, ...] | None
+    ) -> bool | None:
         """None at the end of the script; before it, whether the shell continues."""
         arriving = iter(chunks)
         at_end = False
@@ -333,6 +345,7 @@ class Shell:
                 scanner.close()
             while items := self.buffer.scanner.read():
                 for number, item in enumerate(items):
+                    item = item if words is None else _with_words(item, words)
                     self._position.at(item.line)
                     try:
                         await self._submitter.start_batch(items, number, stop=self.failures.stopping)
@@ -487,7 +500,7 @@ class Shell:
             args = self._rehearsal.argument(found, args)
         depth = self._conditions.depth
         try:
-            effect = await self.interruption.interruptible(found.run(self.view, args, item.name), item.name)
+            effect = await self.interruption.interruptible(found.run(self.view, args, item.name, item.words), item.name)
             if isinstance(effect, Branch):
                 await self._actions().perform(effect, item.name)
                 effect = None
@@ -503,6 +516,15 @@ class Shell:
             self.session.skipping = not self._conditions.active
         if effect is not None:
             await self._actions().perform(effect, item.name)
+
+
+def _with_words(item: Item, words: tuple[Own, ...]) -> Item:
+    """A command with arguments that are not parsed; any other item as it is."""
+    if not isinstance(item, BackslashCommand):
+        return item
+    from sqlshell.shell.commands.command import quoted_word
+
+    return replace(item, args=" ".join(map(quoted_word, words)), words=words)
 
 
 def _rehearsal(components: ShellComponents) -> Rehearsal | None:

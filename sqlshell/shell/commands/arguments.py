@@ -11,7 +11,7 @@ from typing import Final
 from sqlshell.client.resources import TYPES
 from sqlshell.errors import ShellError
 from sqlshell.output.writers.formats import FORMATS
-from sqlshell.shell.commands.command import OPTIONS
+from sqlshell.shell.commands.command import OPTIONS, quoted_word
 from sqlshell.shell.records.saved_queries import SavedQueries
 from sqlshell.shell.session import Options
 from sqlshell.shell.shell_view import CommandInfo, ShellView
@@ -25,7 +25,6 @@ SHOWN: Final = 200
 Known = Callable[[ShellView, Sequence[str]], Iterable[tuple[str, str]]]
 """Returns the possible words with their details, given the preceding arguments."""
 
-_PLAIN: Final = re.compile(r'(?:[^\s\'"`:;\\]+|"(?:[^"]|"")*")')
 _NAME: Final = re.compile(r'((?:(?:"(?:[^"]++|"")*+"|[^".]++)*+\.)*+)(.*)\Z', re.S)
 
 
@@ -47,7 +46,7 @@ def arguments(shell: ShellView, name: str, typed: str, before: Sequence[str] = (
     if known is not None:
         found = _matched(known(shell, before), typed, name)
         if word != "STATEMENT":
-            return [Suggestion(_as_word(item.text), item.kind, item.detail) for item in found]
+            return [Suggestion(quoted_word(item.text), item.kind, item.detail) for item in found]
         lower = f"{' '.join(before)} {typed}".islower()
         return [Suggestion(item.text.lower(), item.kind) for item in found] if lower else found
     choices = word.split("|") if "|" in word else [word] if word.startswith("--") else []
@@ -75,13 +74,6 @@ def _word(command: CommandInfo, before: Sequence[str]) -> str:
         return words[len(before)].strip("[]").removesuffix("...")
     last = words[-1].strip("[]") if words else ""
     return last.removesuffix("...") if last.endswith("...") and last != "FILE..." else ""
-
-
-def _as_word(text: str) -> str:
-    """Quote a word for a command line: names from a service may contain backticks, blanks and colons."""
-    if _PLAIN.fullmatch(text):
-        return text
-    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _matched(known: Iterable[tuple[str, str]], typed: str, kind: str) -> list[Suggestion]:

@@ -38,6 +38,9 @@ KEEP_QUOTES: Final = frozenset({"PATTERN", "[PATTERN]", "[VALUE...]", "[TEXT]", 
 """Placeholders whose values keep their double quotes, as in psql."""
 
 
+_PLAIN_WORD: Final = re.compile(r'(?:[^\s\'"`:;\\]+|"(?:[^"]|"")*")')
+"""A word that needs no quotes."""
+
 MEANINGS: Final = {"CONDITION": "a value: true or false (on/off, yes/no, 1/0)"}
 """What messages call placeholders whose name does not say what to write."""
 
@@ -96,8 +99,15 @@ class Command(Struct, frozen=True):
         """Whether the command sends the query buffer if `text` is the rest of its line."""
         return self.sends and not (text.strip() and self.verbatim)
 
-    async def run(self, shell: ShellView, text: Own, typed: str = "") -> Effect | None:
-        """Run the command with the rest of its line. Raises UsageError for arguments that do not match the usage."""
+    async def run(
+        self, shell: ShellView, text: Own, typed: str = "", words: Sequence[Own] | None = None
+    ) -> Effect | None:
+        """Run the command with the rest of its line, or with `words`, which the user gave as separate arguments.
+
+        Raises UsageError for arguments that do not match the usage.
+        """
+        if words is not None:
+            return await self.body(shell, _args(self.name, [own_text(word) for word in words], []))
         return await self.body(shell, self.parsed(shell.variables, text, typed))
 
     def parsed(self, values: Mapping[str, Text], text: Own, typed: str = "") -> Args:
@@ -249,3 +259,10 @@ def _words(text: Own, values: Mapping[str, Text], *, quotes: bool, strings: bool
     from sqlshell.shell.commands.lexing import words
 
     return words(text, values, quotes=quotes, strings=strings)
+
+
+def quoted_word(text: str) -> str:
+    """A word as it is written on a line: names from a service may contain backticks, blanks and colons."""
+    if _PLAIN_WORD.fullmatch(text):
+        return text
+    return "'" + text.replace("\\", "\\\\").replace("'", "''").replace("\n", "\\n") + "'"

@@ -79,7 +79,7 @@ class ResultOutput:
 
     @property
     def for_people(self) -> bool:
-        """Whether results are currently in a format for the terminal, so that other text may be printed between them."""
+        """Whether results are currently in a format for the terminal: other text may be printed between them."""
         return not self._once and self._format(expanded=False, by_extension=self._format_by_extension).for_terminal
 
     def redirect(self, output: Own, *, once: bool = False, as_copy: bool = False) -> None:

@@ -100,7 +100,7 @@ class Rehearsal:
 
         Raises UsageError.
         """
-        if "`" not in item.args:
+        if item.words is None and "`" not in item.args:
             command.parsed(self._components.variables, Own(item.args), item.name)
         sends = command.sends_with(item.args)
         typed = item.name if item.name[:1] in {".", "!"} and item.name != "!" else f"\\{item.name}"
