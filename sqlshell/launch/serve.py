@@ -61,6 +61,7 @@ BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
     ("resources_size", click.IntRange(0), 1 << 30, "maximum GiB of function and descriptor sources of an organization"),
     ("running", click.IntRange(1, 1000), 0, "maximum running statements of an organization; each uses a thread"),
     ("columns", click.IntRange(1), 0, "maximum columns of a result"),
+    ("columns_size", click.IntRange(1), 1 << 10, "maximum KiB of the names and types of a result's columns"),
     ("seconds", click.FloatRange(0.0), 0, "maximum seconds that a statement may run; 0 = no limit"),
     (
         "spill_size",

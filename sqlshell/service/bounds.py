@@ -17,7 +17,8 @@ class Bounds(Struct, frozen=True):
     For one submission: `statements`. For a token: `sessions`; `waiting`, the statements that have not finished; and
     `waiting_size`, the size of their texts. For an organization: `objects` of each kind, `resources_size` of their
     files, `running` statements at once, `spill_size` of the temporary files of statements. `name` is the length of a
-    name, `option` the length of a value of WITH, in characters.
+    name, `option` the length of a value of WITH, in characters. For a result: `columns`, and `columns_size`, the bytes
+    of their names and types as JSON.
 
     For a request: `url_size` and `header_size`, the time until its header is complete (`header_seconds`), and the time
     that its body may pause (`body_seconds`). All `connections`, `address_connections` from one address,
@@ -37,6 +38,7 @@ class Bounds(Struct, frozen=True):
     resources_size: int = 10 << 30
     running: int = 32
     columns: int = 4000
+    columns_size: int = 1 << 20
     seconds: float = 3600.0
     spill_size: int = 20 << 30
     url_size: int = 16 << 10
@@ -64,6 +66,7 @@ FREE = Bounds(
     resources_size=WITHOUT,
     running=64,
     columns=WITHOUT,
+    columns_size=WITHOUT,
     seconds=0.0,
     spill_size=0,
     bodies_size=WITHOUT,

@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ContextEcho
+from sqlshell.interface.models import ColumnInfo, ContextEcho
+from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.ledger import MESSAGE, PAGE, RECENT, RECENT_SIZE, Ledger, Record, settle
 from sqlshell.service.storage import Storage
@@ -52,7 +53,7 @@ def test_the_quota_of_one_organization_takes_nothing_of_another(tmp_path: Path, 
     ledger.begin(many)
     ledger.finish(*((record, sqlstate.DONE, "") for record in many))
     turns = 1
-    while ledger.sweep(1000.0, 5000, 100):
+    while ledger.sweep(1000.0, 5100, 100):
         turns += 1
     assert turns > 1
     assert sum(ledger.find(record.statement_id) is not None for record in many) == 5
@@ -61,6 +62,31 @@ def test_the_quota_of_one_organization_takes_nothing_of_another(tmp_path: Path, 
     while ledger.sweep(-1.0, 5000, 100):
         pass
     assert ledger.find(other.statement_id) is None
+
+
+def test_all_that_is_stored_of_a_record_counts_against_the_quota(tmp_path: Path, storage: Storage) -> None:
+    ledger = ledger_of(tmp_path, storage)
+    columns = [made(tmp_path) for _ in range(10)]
+    texts = [made(tmp_path, sql="select '\0ä" + "ä" * 9_000) for _ in range(10)]
+    messages = [made(tmp_path) for _ in range(10)]
+    for record in columns:
+        record.outcome = Outcome([ColumnInfo("\0" * 3_000, "INTEGER", True)])
+    ledger.begin([*columns, *texts, *messages])
+    ledger.finish(*((record, sqlstate.DONE, "") for record in (*columns, *texts)))
+    ledger.finish(*((record, "22000", "ä" * 9_000) for record in messages))
+
+    def left(ledger: Ledger, quota: int) -> list[int]:
+        while ledger.sweep(1000.0, quota, 100):
+            pass
+        return [sum(ledger.find(item.statement_id) is not None for item in some) for some in (columns, texts, messages)]
+
+    assert left(ledger, 30 * 19_000) == [10, 10, 10]
+    assert sum(left(ledger, 15 * 19_000)) in {15, 16}
+    # Another process counts in the same way.
+    again = ledger_of(tmp_path, storage)
+    assert left(again, 15 * 19_000) == left(ledger, 15 * 19_000)
+    assert sum(left(again, 5 * 19_000)) == 5
+    assert left(again, 10) == [0, 0, 0]
 
 
 def test_statements_go_on_while_the_disk_is_full(tmp_path: Path) -> None:

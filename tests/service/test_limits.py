@@ -38,6 +38,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         "objects": 3,
         "resources-size": 0,
         "columns": 100,
+        "columns-size": 4,
     }
     options = [part for name, value in bounds.items() for part in (f"--max-{name}", str(value))]
     running = serve(tmp_path_factory.mktemp("limits"), *options)
@@ -294,6 +295,36 @@ def test_columns_of_a_result(client: Client) -> None:
     ):
         answer = client.run(sql)
         assert (answer["sqlState"], "--max-columns" in answer["message"]) == ("54011", True), answer
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select columns(*) as 'LONG' from (select 1 as a, 2 as b) limit 0",
+        "select columns(*) as 'LONG' from range(3) t(a)",
+        "select 1 as 'LONG'",
+        "select 1::struct(WIDE) as a",
+        "insert into narrow values (1) returning a as 'LONG'",
+        "insert into narrow values (1) returning [a] as 'LONG'",
+        "from long_view",
+        "from long_stream",
+        "describe relation columns long_view",
+        "describe create table made as select 1 as 'LONG'",
+    ],
+)
+def test_the_size_of_the_columns_of_a_result(client: Client, sql: str) -> None:
+    long, wide = "\\0" * 400 + "x" * 5000, ", ".join(f"field_{number} integer" for number in range(500))
+
+    def made(text: str) -> str:
+        return text.replace("LONG", long).replace("WIDE", wide)
+
+    client.rows("create or replace table narrow (a integer)")
+    client.rows(made("create or replace view long_view as select 1 as 'LONG'"))
+    client.run("drop stream if exists long_stream")
+    client.run(made('create stream long_stream ("LONG" integer)'))
+    answer = client.run(made(sql))
+    assert (answer["sqlState"], "--max-columns-size" in answer["message"]) == ("54011", True), answer["message"][:300]
+    assert client.rows("select count(*) from narrow") == [["0"]]
 
 
 def test_the_time_and_size_of_rows_of_a_stream() -> None:

@@ -117,7 +117,7 @@ class CatalogQuery(Struct, frozen=True):
 
 class Options(Struct, frozen=True):
     """How a statement is run: IANA time zone, maximum rows and bytes of a partition, maximum rows of a SELECT (None: no
-    limit), maximum columns of a result, rights.
+    limit), maximum columns of a result and bytes of their names and types, rights.
 
     `streams` are append-only relations, and `stores` are read-only databases.
     """
@@ -127,6 +127,7 @@ class Options(Struct, frozen=True):
     partition_bytes: int = 8 << 20
     row_limit: int | None = None
     columns: int = 1 << 62
+    columns_size: int = 1 << 62
     rights: Rights = Rights.OBJECTS
     streams: tuple[Relation, ...] = ()
     stores: tuple[str, ...] = ()
@@ -220,7 +221,7 @@ class Connection(Protocol):
     def plan(self, sql: str, options: Options) -> Plan:
         """What a CREATE or INSERT would do; it is checked as if it ran. Raises Failure."""
 
-    def columns(self, relation: Relation) -> list[ColumnInfo]:
+    def columns(self, relation: Relation, options: Options) -> list[ColumnInfo]:
         """The columns of a relation. Raises Failure."""
 
     def resolve(self, names: Sequence[str]) -> Relation:

@@ -240,7 +240,7 @@ def describe(asked: Describe, session: Session, options: Options, record: Record
     here = Scope(organization, session)
     match asked.kind:
         case "relation" | "stream" | "changelog" | "table" | "view" | "materialized_view":
-            return _describe_relation(asked, session, sink)
+            return _describe_relation(asked, session, options, sink)
         case "entity":
             return _describe_entity(asked, session, options, record)
         case "organization":
@@ -267,7 +267,7 @@ def _described(kind: str, name: str, shown: Kind, found: Sequence[Facts], sink: 
     return properties((*shown.shown, *shown.more), found[0], sink)
 
 
-def _describe_relation(asked: Describe, session: Session, sink: Sink) -> Outcome:
+def _describe_relation(asked: Describe, session: Session, options: Options, sink: Sink) -> Outcome:
     organization = session.organization
     relation = session.connection.resolve(asked.names)
     is_stream = asked.kind == "stream"
@@ -276,7 +276,7 @@ def _describe_relation(asked: Describe, session: Session, sink: Sink) -> Outcome
     if (is_stream and not is_one) or not organization.engine.exists(relation):
         raise absent(organization, "stream" if is_stream else "relation", relation)
     if asked.columns or asked.kind in {"table", "view"}:
-        return _columns(session.connection.columns(relation), sink)
+        return _columns(session.connection.columns(relation, options), sink)
     facts = inventory.relations(Scope(organization, session), relation[0], relation[1], name=relation[2])
     return _described("relation", relation[2], KINDS["relations"], facts, sink)
 
@@ -284,7 +284,7 @@ def _describe_relation(asked: Describe, session: Session, sink: Sink) -> Outcome
 def _describe_entity(asked: Describe, session: Session, options: Options, record: Record) -> Outcome:
     organization, names, here = session.organization, asked.names, Scope(session.organization)
     if not asked.store and len(names) <= 3 and session.connection.resolve(names) in organization.streams.known:
-        return _describe_relation(asked, session, record.spool)
+        return _describe_relation(asked, session, options, record.spool)
     store = asked.store or session.store
     if not asked.store and names[0] in organization.store_names and len(names) > 1:
         store, names = names[0], names[1:]
@@ -302,7 +302,7 @@ def _describe_entity(asked: Describe, session: Session, options: Options, record
         return _described("entity", dotted, KINDS["entities"], found, record.spool)
     store, entity = str(found[0]["store"]), str(found[0]["path"])
     stores.mount(organization, store, [entity], record)
-    return _columns(session.connection.columns((store, "main", entity)), record.spool)
+    return _columns(session.connection.columns((store, "main", entity), options), record.spool)
 
 
 def _columns(found: Sequence[ColumnInfo], sink: Sink) -> Outcome:

@@ -138,6 +138,7 @@ class Execution:
             PARTITION_BYTES,
             limit,
             self._options.bounds.columns,
+            self._options.bounds.columns_size,
             session.rights,
             tuple(organization.streams.known),
             tuple(organization.store_names),

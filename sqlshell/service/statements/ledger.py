@@ -132,6 +132,11 @@ class Record(Struct, eq=False, weakref=True):
         return len(self._bare) + len(self.closing)
 
     @property
+    def stored(self) -> int:
+        """The number of bytes of `text`."""
+        return bytes_of(self._bare) + len(self.closing)
+
+    @property
     def head(self) -> str:
         """The first LISTED characters of `text`, without a copy of the rest."""
         return (self._bare[:LISTED] + self.closing)[:LISTED]
@@ -219,7 +224,7 @@ class Ledger:
         )
         self._kept: dict[str, StatementLoad] = {}
         for organization, number, size in storage.read(
-            "SELECT organization, count(*), sum(bytes + length(sql)) FROM statements GROUP BY organization"
+            f"SELECT organization, count(*), sum({_SIZE}) FROM statements GROUP BY organization"
         ):
             self._kept_of(organization).add(int(number), int(size))
 
@@ -229,7 +234,7 @@ class Ledger:
         If the disk is full they run nevertheless, and are written once there is space.
         """
         for record in records:
-            self._kept_of(record.organization).add(1, record.length)
+            self._kept_of(record.organization).add(1, record.stored)
             self._running[record.statement_id] = self._fresh[record.statement_id] = record
             self._weigh(record, 1)
         if self._storage.durable:
@@ -240,7 +245,7 @@ class Ledger:
         """Finish records with a sqlState and message. All are written in one transaction before their states change."""
         finished = time.time()
         self.finished += len(endings)
-        updates, inserts = [], []
+        updates, inserts, sizes = [], [], []
         endings = tuple((record, state, _cut(message)) for record, state, message in endings)
         for record, state, message in endings:
             outcome = record.outcome
@@ -251,6 +256,7 @@ class Ledger:
                 record.spool.drop()
             context = msgspec.json.encode(record.context)
             rest = (context, kept, record.spool.body, record.spool.size)
+            sizes.append(bytes_of(message) + len(context) + len(kept or b""))
             if self._fresh.pop(record.statement_id, None) is None:
                 updates.append((record.organization, state, message, finished, *rest, record.statement_id))
             else:
@@ -258,8 +264,8 @@ class Ledger:
         self._late.extend((_ENDED, row) for row in updates)
         self._late.extend((_INSERT, row) for row in inserts)
         self._write_late()
-        for record, state, message in endings:
-            self._kept_of(record.organization).add(0, record.spool.size)
+        for (record, state, message), size in zip(endings, sizes, strict=True):
+            self._kept_of(record.organization).add(0, record.spool.size + size)
             record.state, record.message, record.finished = state, message, finished
             if record.began and not record.seconds:
                 record.seconds = time.monotonic() - record.began
@@ -267,16 +273,16 @@ class Ledger:
             record.ready.set()
             if self._running.pop(record.statement_id, None) is not None:
                 self._weigh(record, -1)
-                self._keep(record)
+                self._keep(record, size)
         while len(self._recent) > RECENT or (self._recent_size > RECENT_SIZE and len(self._recent) > 1):
             self._let_go(next(iter(self._recent)))
 
     def move(self, record: Record, organization: str) -> None:
         """Assign a running record to another organization."""
         self._weigh(record, -1)
-        self._kept_of(record.organization).add(-1, -record.length)
+        self._kept_of(record.organization).add(-1, -record.stored)
         record.organization = organization
-        self._kept_of(organization).add(1, record.length)
+        self._kept_of(organization).add(1, record.stored)
         self._weigh(record, 1)
 
     def drop(self, records: Sequence[Record]) -> None:
@@ -286,7 +292,7 @@ class Ledger:
             with contextlib.suppress(sqlite3.Error):
                 self._storage.write_all(_DELETED, written)
         for record in records:
-            self._kept_of(record.organization).add(-1, -record.length)
+            self._kept_of(record.organization).add(-1, -record.stored)
             if self._running.pop(record.statement_id, None) is not None:
                 self._weigh(record, -1)
 
@@ -442,11 +448,11 @@ class Ledger:
         for key in (record.owner, record.organization):
             self._count(key, number, number * len(record.sql))
 
-    def _keep(self, record: Record) -> None:
+    def _keep(self, record: Record, size: int) -> None:
         record.known = None
         if record.secretless is not None:
             record.sql, record.secretless = record.secretless.text, None
-        record.weight = record.length + len(record.message) + len(record.spool.body)
+        record.weight = record.length + size + len(record.spool.body)
         self._recent[record.statement_id] = record
         self._recent_size += record.weight
 
@@ -470,6 +476,11 @@ class Ledger:
         return record
 
 
+def bytes_of(text: str) -> int:
+    """The size of a text as it is stored."""
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
+
+
 def _cut(message: str) -> str:
     return message if len(message) <= MESSAGE else f"{message[:MESSAGE]}… ({len(message):,} characters)"
 
@@ -485,7 +496,12 @@ def _first(record: Record) -> tuple[str, str, str, str, float]:
 
 _COLUMNS = "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes"
 _LISTED = _COLUMNS.replace("sql", f"substr(sql, 1, {LISTED})").replace("body", "NULL")
-_SWEPT = "SELECT id, organization, bytes + length(sql) FROM statements WHERE finished > 0 AND"
+_SIZE = " + ".join(
+    ("bytes", *(f"coalesce(length(CAST({name} AS BLOB)), 0)" for name in ("sql", "message", "context", "outcome")))
+)
+"""The bytes of a record that count against its organization's quota: its rows and its texts as they are stored."""
+
+_SWEPT = f"SELECT id, organization, {_SIZE} FROM statements WHERE finished > 0 AND"
 _DELETED = "DELETE FROM statements WHERE id = ?"
 _ENDED = (
     "UPDATE statements SET organization = ?, state = ?, message = ?, finished = ?, context = ?, outcome = ?, body = ?, "

@@ -25,7 +25,7 @@ from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, chec
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.duckdb.results.render import type_name
 from sqlshell.service.engines.duckdb.results.returned import gives_rows, kind_of, returned
-from sqlshell.service.engines.duckdb.results.selected import selected, selected_constants
+from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns, selected, selected_constants
 from sqlshell.service.engines.duckdb.results.simple import brief, one_row
 from sqlshell.service.engines.duckdb.rights.judge import Judge, Verdict
 from sqlshell.service.engines.duckdb.rights.walk import EngineState
@@ -272,10 +272,15 @@ class DuckdbConnection:
         with self._statement():
             translation = self._translation(sql, options)
             if translation is None:
-                return self._feed(sql, streams, options)
-            with explained(translation):
-                found = self._feed(translation.made.sql, streams, options)
-            return replace(found, from_earliest=translation.from_earliest) if found is not None else None
+                found = self._feed(sql, streams, options)
+            else:
+                with explained(translation):
+                    found = self._feed(translation.made.sql, streams, options)
+                found = replace(found, from_earliest=translation.from_earliest) if found is not None else None
+            if found is not None:
+                check_columns(len(found.columns), options)
+                bounded(found.columns, options)
+            return found
 
     def _feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
         if not self._judges(options):
@@ -299,11 +304,13 @@ class DuckdbConnection:
                 # binding.
                 asked = translation.made.sql if translation is not None else sql
                 verdict = self._judge.judge(asked, options, in_transaction=self._open)
-                return planned(self._connection, verdict.sql, verdict.reads)
+                found = planned(self._connection, verdict.sql, verdict.reads)
+            bounded(found.columns, options)
+            return found
 
-    def columns(self, relation: Relation) -> list[ColumnInfo]:
+    def columns(self, relation: Relation, options: Options) -> list[ColumnInfo]:
         with self._cancellation.statement():
-            return self._columns(relation)
+            return bounded(self._columns(relation), options)
 
     def _columns(self, relation: Relation) -> list[ColumnInfo]:
         name = qualified(*relation)

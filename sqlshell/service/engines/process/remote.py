@@ -300,8 +300,8 @@ class RemoteConnection:
         found: Plan = self._ask("plan", Plan, sql, options)
         return found
 
-    def columns(self, relation: Relation) -> list[ColumnInfo]:
-        found: list[ColumnInfo] = self._ask("columns", list[ColumnInfo], list(relation))
+    def columns(self, relation: Relation, options: Options) -> list[ColumnInfo]:
+        found: list[ColumnInfo] = self._ask("columns", list[ColumnInfo], list(relation), options)
         return found
 
     def resolve(self, names: Sequence[str]) -> Relation:

@@ -22,7 +22,7 @@ from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
 from sqlshell.service.engines.duckdb.results.fetch import fetched
 from sqlshell.service.engines.duckdb.results.filed import LARGE, write, write_relation
 from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row
-from sqlshell.service.engines.duckdb.results.selected import check_columns
+from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
 from sqlshell.service.engines.duckdb.results.simple import brief, line, writers
 from sqlshell.service.engines.duckdb.statement_traits import writes_inside
 from sqlshell.service.engines.engine import Options, Outcome
@@ -56,8 +56,9 @@ def returned(
     if bound is not None and kind in KEPT and not brief(sql):
         return _kept(connection, kind, sql, *bound, options, sink, reaches_files)
     if bound is not None and kind in FORESEEN and (writes := writers(bound[1])):
+        check_columns(len(bound[1]), options)
         connection.execute(sql)
-        columns = [column(str(item[0]), item[1], True) for item in connection.description or []]
+        columns = bounded((column(str(item[0]), item[1], True) for item in connection.description or []), options)
         for texts in fetched(connection, partial(line, writes=writes)):
             sink.keep(texts)
         return Outcome(columns)
@@ -72,7 +73,7 @@ def returned(
     if told and not number:
         return Outcome(message=head)
     named = zip(_original_names(connection, sql, relation.columns), kinds, strict=True)
-    columns = [column(name, kind, True) for name, kind in named]
+    columns = bounded((column(name, kind, True) for name, kind in named), options)
     names = [f"c{at}" for at in range(len(kinds))]
     values = relation.project(", ".join(f"#{at} AS {name}" for at, name in enumerate(names, 1)))
     if number >= LARGE and reaches_files() and (path := sink.file()) is not None:
@@ -96,7 +97,7 @@ def _kept(
 ) -> Outcome:
     """Run a statement whose rows a table can have, and render them from there."""
     check_columns(len(kinds), options)
-    columns = [column(name, item, True) for name, item in zip(given, kinds, strict=True)]
+    columns = bounded((column(name, item, True) for name, item in zip(given, kinds, strict=True)), options)
     names = [f"c{at}" for at in range(len(kinds))]
     listed = ", ".join(names)
     table = f"returned_{secrets.token_hex(8)}"

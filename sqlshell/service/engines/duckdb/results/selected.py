@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import duckdb
+import msgspec
 
 from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.bounds import met
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
 from sqlshell.service.engines.duckdb.results.fetch import fetched
@@ -38,7 +40,7 @@ def selected(
         # Some types exist only as those of a value, such as the state of an aggregate: their names cannot be parsed.
         kinds = list(connection.query(sql).types)
     named = zip(described, kinds, strict=True)
-    columns = [column(str(item[0]), kind, item[2] != "NO") for item, kind in named]
+    columns = bounded((column(str(item[0]), kind, item[2] != "NO") for item, kind in named), options)
     names = [f"c{number}" for number in range(len(kinds))]
     zoned = instants(kinds)
     limit = options.row_limit
@@ -73,15 +75,31 @@ def selected_constants(
     if writes is None or not described:
         return None
     check_columns(len(described), options)
+    columns = bounded((column(str(item[0]), item[1], True) for item in described), options)
     if found := connection.fetchall():
         sink.keep([line(item, writes) for item in found])
-    return Outcome([column(str(item[0]), item[1], True) for item in described])
+    return Outcome(columns)
 
 
 def check_columns(number: int, options: Options) -> None:
     """Raises Failure (54011) if a result has too many columns."""
     if number > options.columns:
         raise Failure("54011", f"the result has {number} columns; the maximum is {options.columns} {met('columns')}")
+
+
+def bounded(columns: Iterable[ColumnInfo], options: Options) -> list[ColumnInfo]:
+    """The columns of a result. Raises Failure (54011) if their names and types are too long: each record stores them,
+    and each of its responses contains them.
+    """
+    found, size = [], 0
+    for item in columns:
+        # As JSON, in which a character of a name may take six bytes.
+        size += len(msgspec.json.encode(item))
+        if size > options.columns_size:
+            said = f"the names and types of the result's columns have more than {options.columns_size} bytes"
+            raise Failure("54011", f"{said} {met('columns_size')}")
+        found.append(item)
+    return found
 
 
 def _estimate(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
