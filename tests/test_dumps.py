@@ -146,6 +146,55 @@ def test_a_dump_of_duckdb(program: Program, served: Served, tmp_path: Path) -> N
         assert (done.code, done.out, done.err) == (0, expected, ""), done
 
 
+SERIAL = """SELECT pg_catalog.set_config('search_path', '', false);
+CREATE TABLE public.ser (
+    id integer NOT NULL,
+    x smallint NOT NULL
+);
+CREATE SEQUENCE public.ser_id_seq
+    AS integer
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+ALTER TABLE public.ser_id_seq OWNER TO postgres;
+ALTER SEQUENCE public.ser_id_seq OWNED BY public.ser.id;
+ALTER TABLE ONLY public.ser ALTER COLUMN id SET DEFAULT nextval('public.ser_id_seq'::regclass);
+COPY public.ser (id, x) FROM stdin;
+1\t1
+3\t2
+\\.
+SELECT pg_catalog.setval('public.ser_id_seq', 3, true);
+ALTER TABLE ONLY public.ser
+    ADD CONSTRAINT ser_pkey PRIMARY KEY (id);
+"""
+
+
+def test_the_sequences_of_a_dump(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "dump.sql").write_text(SERIAL)
+    insert, shown = "insert into public.ser (x) values (7)", "select max(id) as m from public.ser"
+    done = program("--format", "csv", "work.duckdb", "-f", "dump.sql", "-c", insert, "-c", shown)
+    assert done.code == 0 and done.out.endswith("\nm\n4\n"), done
+
+
+def test_a_line_of_backslash_and_period_ends_data(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "dot.txt").write_text("a\n\\.\nb\n")
+    made, shown = ("-c", "create table v (s varchar)"), ("-c", "select string_agg(s, '+') as s from v")
+    for copy in ("copy v from stdin", "\\copy v from pstdin", "\\copy v from 'dot.txt'", "copy v from stdin csv"):
+        done = program("-q", "--format", "csv", *made, "-c", copy, *shown, stdin="a\n\\.\nb\n")
+        assert (done.code, done.out) == (0, "s\na\n"), (copy, done)
+    rows = 'x,1\n"y\n\\.\n",2\n\\.\nno row\n'
+    made, shown = ("-c", "create table w (s varchar, n int)"), ("-c", "select s, n from w order by n")
+    done = program("-q", "--format", "csv", *made, "-c", "copy w from stdin csv", *shown, stdin=rows)
+    assert (done.code, done.out) == (0, 's,n\nx,1\n"y\n\\.\n",2\n'), done
+    # In a file of CSV it is a value, as in PostgreSQL from version 18 on.
+    (tmp_path / "dot.csv").write_text("a\n\\.\nb\n")
+    loaded = ("-c", "create table v (s varchar)", "-c", "\\copy v from 'dot.csv' csv")
+    done = program("-q", "--format", "csv", *loaded, "-c", "select count(*) as n from v")
+    assert (done.code, done.out) == (0, "n\n3\n"), done
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which("pg_dump") and shutil.which("initdb")), reason="needs PostgreSQL")
 def test_what_pg_dump_writes_of_pgbench(program: Program, tmp_path: Path) -> None:

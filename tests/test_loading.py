@@ -515,3 +515,17 @@ def test_an_empty_file_has_no_rows_and_no_columns(program: Program, tmp_path: Pa
     for done in program("import", name, "d.duckdb", "--table", "u", "--create"), program(name, "-c", "from e"):
         assert (done.code, done.err) == (2, f"error: {name} is empty\n")
     assert "no column 'x'" in program("import", name, "d.duckdb", "--table", "t (x)").err
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl.zst", "json.zst", "json.gz", "jsonl"])
+def test_an_empty_result_and_exact_numbers_are_loaded_again(program: Program, ending: str) -> None:
+    digits = "12345678901234567890123456789012345678"
+    made = f"create table t as select {digits}::hugeint as h, {digits[:28]}.1234567891::decimal(38, 10) as d"
+    written = (f"\\copy t to 'a.{ending}'", f"\\copy (select * from t limit 0) to 'e.{ending}'")
+    loaded = (f"\\copy t from 'a.{ending}'", f"\\copy t from 'e.{ending}'", "select distinct * from t")
+    commands = [part for each in (made, *written, *loaded) for part in ("-c", each)]
+    done = program("--format", "csv", "work.duckdb", *commands)
+    assert done.code == 0 and done.out.endswith(f"h,d\n{digits},{digits[:28]}.1234567891\n"), done
+    assert "0 rows loaded into t" in done.err
+    done = program("import", f"e.{ending}", "work.duckdb", "--table", "new", "--create")
+    assert (done.code, done.err) == (2, f"error: e.{ending} is empty\n")

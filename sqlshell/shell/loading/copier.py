@@ -65,7 +65,7 @@ class Copier:
         """Load data from stdin, which have no name that says how they are compressed."""
         path = await asyncio.to_thread(path.rename, path.with_name(f"data{compression_of(path)}"))
         name = "the command's output" if copy.program else "stdin"
-        await self._run(request_of(copy, Own(str(path)), name, kept=False))
+        await self._run(replace(request_of(copy, Own(str(path)), name, kept=False), ends=copy.stream))
 
     async def _run(self, request: LoadRequest) -> None:
         if request.format == "auto":

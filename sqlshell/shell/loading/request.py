@@ -51,6 +51,8 @@ class LoadRequest(Struct, frozen=True):
     kept: bool = True
     binary: str = "hex"
     """How bytes are written in text: "hex" or "escaped"; see TargetColumn.from_text()."""
+    ends: bool = False
+    """Whether a line that is `\\.` ends CSV, as it ends text."""
 
     @property
     def one(self) -> str:

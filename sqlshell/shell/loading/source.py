@@ -24,6 +24,7 @@ from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
 from sqlshell.shell.loading.column_types import TargetColumn, interface_type
 from sqlshell.shell.loading.digits import keep_digits, unmarked
+from sqlshell.shell.loading.end_of_data import cut_at_end
 from sqlshell.shell.loading.exactness import has_fraction, inexact, overflows
 from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
 from sqlshell.shell.loading.request import LoadRequest
@@ -120,13 +121,34 @@ class DataFile:
             raise UsageError(f"cannot read {self._request.name}: no such file")
         if Path(self._path).is_dir():
             raise UsageError(f"{self._request.name} is a directory, not a file")
+        if not is_empty(Path(self._path)):
+            self._check_beginning()
+            self._cut()
         if is_empty(Path(self._path)):
-            if self._request.create or self._request.format == "parquet":
-                raise UsageError(f"{self._request.name} is empty")
-            return FileLayout((), False, "empty")
-        self._check_beginning()
+            return self._empty()
         with self._told():
             return self._look_at_text(known) if self._text else self._look_at_rows()
+
+    def _empty(self) -> FileLayout:
+        if self._request.create or self._request.format == "parquet":
+            raise UsageError(f"{self._request.name} is empty")
+        return FileLayout((), False, "empty")
+
+    def _cut(self) -> None:
+        """Read only what is before a line that ends the data: in text, and in CSV that was typed or piped."""
+        request = self._request
+        csv_ = request.format == "csv" and request.ends
+        if not (csv_ or request.format == "text") or self._path.endswith(".zst") or "16" in request.encoding:
+            return
+        quote = '"' if request.quote is None else request.quote
+        escape = quote if request.escape is None else request.escape
+        path = self._folder / "data"
+        try:
+            found = cut_at_end(Path(self._path), path, *((quote.encode(), escape.encode()) if csv_ else ()))
+        except (OSError, EOFError) as error:
+            raise UsageError(f"cannot read {request.name}: {error}") from None
+        if found:
+            self._path = str(path)
 
     def _check_beginning(self) -> None:
         """Raises UsageError for a file that is cut off, and for one in another encoding where its format is to be
@@ -306,6 +328,10 @@ class DataFile:
 
     def _look_at_rows(self) -> FileLayout:
         described = self._connection.execute(f"DESCRIBE FROM {self._rows()}").fetchall()
+        # DuckDB has this column for JSON without objects, such as [].
+        objectless = self._request.format == "json" and [row[0] for row in described] == ["json"]
+        if objectless and self._connection.execute(f"SELECT 1 FROM {self._rows()} LIMIT 1").fetchone() is None:
+            return self._empty()
         columns = [self._column(str(row[0]), str(row[1])) for row in described]
         doubles = [column.name for column in columns if column.type == "DOUBLE"]
         warnings: list[str] = []
@@ -430,16 +456,27 @@ class DataFile:
 
     def _keep_digits(self) -> str:
         """Read another file, in which numbers are texts with the mark that is returned; "" if none needs it."""
-        if self._mark or self._path.endswith(".zst"):
+        if self._mark:
             return self._mark
         mark, path = f"number-{secrets.token_hex(8)}:", self._folder / "digits.json"
         try:
-            if not keep_digits(self._path, path, mark):
+            if not keep_digits(self._unpacked(), path, mark):
                 return ""
         except (OSError, EOFError) as error:
             raise UsageError(f"cannot read {self._request.name}: {error}") from None
         self._path, self._mark = str(path), mark
         return mark
+
+    def _unpacked(self) -> str:
+        """A path with the JSON of the file, which Python can read."""
+        if not self._path.lower().endswith(".zst"):
+            return self._path
+        path = self._folder / "unpacked.json"
+        cursor = self._connection.execute(f"SELECT json FROM read_json_objects({literal(self._path)})")
+        with path.open("w", encoding="utf-8") as file:
+            while rows := cursor.fetchmany(FETCHED):
+                file.writelines(f"{row[0]}\n" for row in rows)
+        return str(path)
 
     def _copy(self, select: str, path: Path) -> int:
         self._connection.execute(f"COPY ({select}) TO {literal(str(path))} ({_PARQUET})")

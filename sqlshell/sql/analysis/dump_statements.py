@@ -16,6 +16,11 @@ _OWNER: Final = re.compile(r"\sowner\s++to\s++(?:\"[^\"]++\"|[\w$]++)\s*+\Z", re
 _SEARCH_PATH: Final = re.compile(r"select\s++pg_catalog\.set_config\('search_path', '', false\)\s*+", re.I)
 _ONLY: Final = re.compile(r"alter\s++table\s++(only\s)", re.I)
 _FILL_FACTOR: Final = re.compile(r"\)(\s*+with\s*+\(fillfactor\s*+=\s*+'?\d++'?\)\s*+)\Z", re.I)
+_SEQUENCE: Final = re.compile(r"create\s++sequence\s", re.I)
+_OF_SEQUENCE: Final = re.compile(r"\s++(?:as\s++(?:smallint|integer|bigint)|cache\s++\d++)(?![\w$])", re.I)
+_OWNED: Final = re.compile(r"alter\s++sequence\s[^;']*\sowned\s++by\s[^;']*\Z", re.I)
+_DEFAULT: Final = re.compile(r"\sset\s++default\s++nextval\('[^']++'(::regclass)\)\s*+\Z", re.I)
+_SETVAL: Final = re.compile(r"select\s++(pg_catalog\.)setval\('[^']++',\s*+\d++,\s*+(?:true|false)\)\s*+\Z", re.I)
 
 _TAIL: Final = 200
 """Characters at the end of a statement in which its owner or fill factor stands."""
@@ -28,21 +33,31 @@ def translated_dump(statement: str, *, embedded: bool) -> str | None:
 
     Settings, owners and extensions mean nothing. Emptying the search path means that names are qualified, with the
     schema `public`: databases of PostgreSQL have it, but those of the `embedded` service do not. Tables have neither
-    children (ONLY) nor a fill factor.
+    children (ONLY) nor a fill factor, and sequences no type, cache and owner.
     """
     verb = statement[:6].lower()
     if verb[:3] == "set":
         return "" if _SETTING.match(statement) else None
     if verb == "select":
+        if found := _SETVAL.match(statement):
+            return statement[: found.start(1)] + statement[found.end(1) :]
         return (PUBLIC if embedded else "") if _SEARCH_PATH.fullmatch(statement) else None
     if verb[:5] == "alter":
         if _OWNER.search(statement, max(0, len(statement) - _TAIL)):
             return ""
-        found = _ONLY.match(statement)
-        return statement[: found.start(1)] + statement[found.end(1) :] if found is not None else None
+        if _OWNED.match(statement):
+            return ""
+        made = statement
+        for part in (_DEFAULT.search(made, max(0, len(made) - _TAIL)), _ONLY.match(made)):
+            # From the end to the beginning: the second place stays where it is.
+            made = made[: part.start(1)] + made[part.end(1) :] if part is not None else made
+        return made if made != statement else None
     if verb in {"create", "commen"}:
         if _EXTENSION.match(statement):
             return ""
+        if _SEQUENCE.match(statement):
+            made = _OF_SEQUENCE.sub("", statement)
+            return made if made != statement else None
         found = _FILL_FACTOR.search(statement, max(0, len(statement) - _TAIL))
         return statement[: found.start(1)] if found is not None and verb == "create" else None
     return None
