@@ -217,6 +217,13 @@ def test_a_message_of_a_statement_with_many_values_is_not_shown() -> None:
     assert without_values("near " + "v" * 150, ["v" * 200]) == "near ***" + "v" * 50
 
 
+@pytest.mark.parametrize("begun", ["'SEKRET17", "E'SEKRET17", "$$SEKRET17", "$x$SEKRET17", '"SEKRET17'])
+def test_the_value_of_an_unfinished_string_is_removed_whole(begun: str) -> None:
+    sql = f"create secret z18 with ('type' = generic_string, 'secret_string' = {begun}"
+    values = removed_values(sql, redacted(sql))
+    assert "17" not in without_values(f'syntax error at or near "{begun}"', values)
+
+
 def test_the_values_that_were_removed_values() -> None:
     sql = "create user u with (a = 'kept', password = 'it''s', 'b.password' = hunter2)"
     assert removed_values(sql, redacted(sql)) == ["it's", "it''s", "hunter2"]

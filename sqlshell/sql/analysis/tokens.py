@@ -39,15 +39,24 @@ class Token(Struct, frozen=True):
         match self.kind:
             case "name":
                 quote = self.text[0]
-                return self.text[1:-1].replace(quote * 2, quote)
+                return _inner(self.text, 1).replace(quote * 2, quote)
             case "string" if self.text[0] == "'":
-                return self.text[1:-1].replace("''", "'")
+                return _inner(self.text, 1).replace("''", "'")
             case "string" if self.text[0] == "$":
                 tag = self.text.index("$", 1) + 1
-                return self.text[tag:-tag]
+                closed = len(self.text) >= 2 * tag and self.text.endswith(self.text[:tag])
+                return self.text[tag:-tag] if closed else self.text[tag:]
             case "string":
-                return self.text[2:-1].replace("''", "'").replace("\\'", "'").replace("\\\\", "\\")
+                return _inner(self.text, 2).replace("''", "'").replace("\\'", "'").replace("\\\\", "\\")
         return self.text
+
+
+def _inner(text: str, start: int) -> str:
+    """The text between quotes, of which the second is after `start`. An unfinished string or name has no second one."""
+    inside = text[start:]
+    # An even number of quotes at the end is quotes in the text.
+    quotes = len(inside) - len(inside.rstrip(text[start - 1]))
+    return inside[:-1] if quotes % 2 else inside
 
 
 _LETTER: Final = f"{LETTER[:-1]}{FOREIGN}]"
