@@ -27,6 +27,7 @@ _STATES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"database with name .* already exists|already attached", re.I), sqlstate.DUPLICATE_DATABASE),
     (re.compile(r"No catalog \+ schema named"), sqlstate.NO_SCHEMA),
     (re.compile(r"Function with name .* does not exist|No function matches"), "42883"),
+    (re.compile(r"is not an aggregate function"), "42883"),
     (re.compile(r"already exists"), sqlstate.DUPLICATE),
     (
         re.compile(

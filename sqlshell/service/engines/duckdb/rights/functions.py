@@ -113,6 +113,9 @@ SEQUENCES: Final = frozenset({"nextval", "setval"})
 SEEDS: Final = frozenset({"setseed"})
 """Scalar functions that change the calling session."""
 
+BY_STRING: Final = frozenset({"aggregate", "array_aggr", "array_aggregate", "list_aggr", "list_aggregate"})
+"""Scalar functions whose second argument is the name of an aggregate function."""
+
 COLLATIONS: Final = ("collate_", "icu_collate_")
 """The prefix of the names of collation functions."""
 

@@ -431,7 +431,12 @@ class Judge:
         try:
             yield
         finally:
-            if self._sequences() != before:
+            try:
+                after = self._sequences()
+            except duckdb.TransactionException:
+                # The error that aborted the transaction is reported; such a transaction cannot be committed.
+                after = before
+            if after != before:
                 self._cancellation.fail_transaction()
                 said = "nextval and setval are not allowed in expressions that are evaluated before the statement runs"
                 raise Failure(sqlstate.PRIVILEGE, said)

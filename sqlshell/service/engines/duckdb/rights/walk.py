@@ -16,6 +16,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.rights.functions import (
     AGGREGATES,
     BY_NAME,
+    BY_STRING,
     CLOCKS,
     IMPLIED,
     SEEDS,
@@ -201,6 +202,8 @@ def walk(tree: Any, known: EngineState, found: StatementEffects, place: str = ""
     """
     waiting: list[tuple[Any, str]] = [(tree, place)]
     named = _common(tree)
+    # DuckDB binds the parsed expressions of a plan later: USING, DEFAULT, CHECK, generated columns, indexes, macros.
+    planned = tree.__class__ is dict and "plans" in tree
     while waiting:
         node, place = waiting.pop()
         if node.__class__ is list:
@@ -210,6 +213,8 @@ def walk(tree: Any, known: EngineState, found: StatementEffects, place: str = ""
             # A constant: its content comes from the user, and is neither a function nor a relation.
             continue
         within = _node(node, place, known, found, named)
+        if planned and known.strict and node.get("class") == "FUNCTION":
+            _check_aggregate(node, found)
         unread = _UNREAD.get(str(node.get("type")), ())
         waiting += [
             (value, within) for key, value in node.items() if value.__class__ in _NESTED and value and key not in unread
@@ -298,6 +303,20 @@ def _parsed(node: dict[str, Any], place: str, known: EngineState, found: Stateme
     elif not (is_scalar(name) or is_table(name) or name in AGGREGATES or name in WINDOWS):
         found.refuse(f"function {name}")
     return place
+
+
+def _check_aggregate(node: dict[str, Any], found: StatementEffects) -> None:
+    """Refuse a function that takes the name of an aggregate function, unless the name is a constant and allowed."""
+    name = str(node["function_name"]).lower()
+    if name not in BY_STRING:
+        return
+    arguments = node["arguments"]
+    given = arguments[1].get("expression") or {} if len(arguments) > 1 else {}
+    constant = (given.get("literal") or {}).get("text") if given.get("class") == "CONSTANT" else None
+    if constant is None or any(item.get("name") for item in arguments):
+        found.refuse(f"{name} without a constant name of an aggregate function")
+    elif str(constant).lower() not in AGGREGATES:
+        found.refuse(f"aggregate {constant}")
 
 
 def _bound(node: dict[str, Any], found: StatementEffects) -> None:
