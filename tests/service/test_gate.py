@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
+from sqlshell.service.engines.duckdb.rights.functions import BY_STRING
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 
@@ -308,3 +310,68 @@ def test_stores_are_read_and_nothing_beside_them(gated: Served, place: Path) -> 
         assert client.run("select 1")["metadata"]["context"]["storeName"] == "gr"
         assert client.state("drop store gr") == "00000"
         assert client.state('select * from gr."a b.csv"')[:2] != "00"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "alter table t alter a type varchar using (CALLED::varchar)",
+        "create table made (a integer, b integer default (CALLED))",
+        "alter table t add column b integer default (CALLED)",
+        "alter table t alter a set default (CALLED)",
+        "create table made (a integer, check (CALLED > 1))",
+        "create table made (a integer, b integer generated always as (CALLED))",
+        "create macro made(a) as CALLED",
+        "create macro made(a) as table select CALLED",
+        "create index made on t ((CALLED + a))",
+        "create view made as select CALLED",
+        "pivot t on a using max(CALLED)",
+    ],
+)
+def test_an_aggregate_that_is_named_by_a_string_is_judged_without_a_plan(gated: Served, sql: str) -> None:
+    functions = ("list_aggr", "LIST_AGGREGATE", "array_aggr", "array_aggregate", "aggregate")
+    with Client(gated) as client:
+        for function in functions:
+            called = f"{function}([1], 'reservoir_quantile', 0.5, 100)"
+            assert client.state(sql.replace("CALLED", called)) == "42501"
+        if sql.startswith("create macro"):
+            assert client.state(sql.replace("CALLED", "list_aggr([1], a)")) == "42501"
+
+
+def test_all_functions_that_take_the_name_of_an_aggregate_are_known() -> None:
+    asked = "select function_name from duckdb_functions() where coalesce(alias_of, function_name) = 'list_aggregate'"
+    assert {row[0] for row in duckdb.connect().execute(asked).fetchall()} == BY_STRING
+
+
+def test_aggregates_that_are_named_by_a_string(gated: Served) -> None:
+    with Client(gated) as client:
+        client.rows("create or replace table aggregated (a integer, b integer default (list_aggr([1, 2], 'max')))")
+        client.rows("insert into aggregated (a) values (7)")
+        client.rows("alter table aggregated alter a type varchar using (list_aggregate([a], 'min')::varchar)")
+        assert client.rows("select a, b from aggregated") == [["7", "2"]]
+        token = str(client.rows("create api_token aggregates with ('role' = 'reader')")[0][1])
+        with Client(gated, token) as reader:
+            for name in ("nextval", "setval", "md5", "nosuch"):
+                assert reader.state(f"select list_aggregate([1], '{name}')") == "42883", name
+
+
+def test_a_store_is_not_reached_through_links(gated: Served, place: Path) -> None:
+    folder = place / "reached"
+    folder.mkdir()
+    (place / "a_link").symlink_to(folder)
+    with Client(gated) as client:
+        for path in (f"/proc/self/root{folder}", f"{place}/a_link", f"file://{place}/a_link"):
+            assert client.state(f"create store lk with ('type' = 'files', 'uri' = '{path}')") == "42501"
+        assert client.state(f"create store lk with ('type' = 'files', 'uri' = '/{folder}/../reached/')") == "00000"
+
+
+@pytest.mark.parametrize("name", ["operator ", " operator", "ope\u200brator", "x\ny", "x\u202ey", "x\u00a0", "x\x7fy"])
+def test_names_that_look_like_others_are_refused(gated: Served, place: Path, name: str) -> None:
+    with Client(gated) as client:
+        for kind in ("api_token", "compute_pool", "database", "organization", "store", "secret", "schema_registry"):
+            made = client.run(f"create {kind} \"{name}\" with ('uri' = '{place / 'out'}')")
+            if made["sqlState"] == "42601":
+                made = client.run(f'create {kind} "{name}"')
+            assert made["sqlState"] == "42602", (kind, made)
+        assert client.state('create api_token "Zoë 2"') == "00000"
+        assert client.state('drop api_token "Zoë 2"') == "00000"

@@ -10,6 +10,7 @@ from sqlshell.service.dialect import Alter, CreateFunction, DropFunction, Insert
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
 from sqlshell.service.objects import functions
 from sqlshell.service.objects.catalog import missing
+from sqlshell.service.objects.names import check_name
 from sqlshell.service.objects.objects import Objects, pool_detail, relation_kind, require, unsupported
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.pools import DEFAULT, read_size, size_of
@@ -136,6 +137,7 @@ class Changes:
         organization = session.organization
         self._objects.check_options(asked.options)
         self._objects.check_number(organization, functions.KIND)
+        check_name(asked.name)
         name = functions.key(asked.name, tuple(kind for _, kind in asked.arguments))
         if len(name) > self._objects.bounds.name:
             raise Failure("42622", f"the name is longer than {self._objects.bounds.name} characters {met('name')}")

@@ -15,7 +15,7 @@ from sqlshell.service.engines.engine import CatalogQuery, Engine, Failure, Optio
 from sqlshell.service.http.body import Attachment
 from sqlshell.service.objects import functions, resources, stream_definitions
 from sqlshell.service.objects.catalog import ROLES, duplicate, least_role, missing
-from sqlshell.service.objects.names import NameTaken, check_open, naming
+from sqlshell.service.objects.names import NameTaken, check_name, check_open, naming
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.pools import DEFAULT, Size, read_size
 from sqlshell.service.organizations.sessions import Session, Sessions
@@ -173,9 +173,11 @@ class Objects:
         return Outcome(message=f"DROP {asked.kind.upper()}".replace("MATERIALIZED_", "MATERIALIZED "))
 
     def _check(self, asked: Create, organization: Organization) -> None:
-        """Raises Failure if a name or value is too long, or if there are too many objects of this kind."""
+        """Raises Failure if a name or value is invalid or too long, or if there are too many objects of this kind."""
         if any(len(name) > self.bounds.name for name in asked.names):
             raise Failure("42622", f"the name is longer than {self.bounds.name} characters {met('name')}")
+        for name in asked.names:
+            check_name(name)
         self.check_options(asked.options)
         self.check_number(organization, asked.kind)
 

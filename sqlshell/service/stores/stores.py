@@ -110,6 +110,10 @@ def _folder(uri: str, organizations: Organizations) -> str:
             "sqlshell serve --store-root" if organizations.has_roots else "it overlaps with the service's own directory"
         )
         raise Failure(sqlstate.PRIVILEGE, f"'uri': directory {uri!r} is not allowed ({why})")
+    if not organizations.alone and str(folder) != os.path.normpath("/" + text.lstrip("/")):
+        # Such as one of /proc, which leads elsewhere in another process.
+        said = f"'uri': the path {uri!r} contains a link; use the path without links"
+        raise Failure(sqlstate.PRIVILEGE, said)
     return str(folder)
 
 
