@@ -87,6 +87,20 @@ def test_brackets_indent_the_next_line(terminal: Terminal) -> None:
     terminal.wait("1 row")
 
 
+def test_the_end_of_input_ends_rows_and_not_the_shell(terminal: Terminal) -> None:
+    terminal.enter("create table t (a int);")
+    terminal.wait("CREATE TABLE")
+    terminal.prompt()
+    terminal.enter("copy t from stdin;")
+    terminal.wait("as does Ctrl-D")
+    terminal.enter("50")
+    terminal.wait("ends the data")
+    terminal.type("\x04")
+    terminal.prompt()
+    terminal.enter("select a + 7 as sum from t;")
+    terminal.wait("57")
+
+
 def test_the_history_is_found_by_letters(terminal: Terminal) -> None:
     terminal.enter("select 'needle' as haystack;")
     terminal.prompt()

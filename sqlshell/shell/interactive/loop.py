@@ -65,6 +65,7 @@ _REPLIES = re.compile(r"\x1b\]11;[^\x07\x1b]{0,64}(?:\x07|\x1b\\)|\x1b\[\?[0-9;]
 CATALOG_VERBS = frozenset({"CREATE", "DROP", "ALTER", "ATTACH", "DETACH", "IMPORT", "BEGIN", "COMMIT", "COPY"})
 """Verbs after which the names of a service may have changed."""
 
+_ROWS = "Enter the rows, one on a line; a line with only \\. ends them, as does Ctrl-D."
 _VI_MODES = {InputMode.NAVIGATION: "NORMAL", InputMode.REPLACE: "REPLACE", InputMode.REPLACE_SINGLE: "REPLACE"}
 
 TAB = 8
@@ -134,10 +135,13 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
                 return Exit.INTERRUPTED
             continue
         except EOFError:
-            return Exit.DONE
+            if shell.buffer.scanner.state is not State.COPY_DATA:
+                return Exit.DONE
+            # As in psql, it ends the data and not the shell.
+            text, send = "\\.", False
         if interrupt_typed_ahead(prompt.input, streams.stdin):
             interruption.postpone()
-        word, pending = bare_word(text), shell.buffer.scanner.pending
+        word, pending, data = bare_word(text), shell.buffer.scanner.pending, shell.buffer.scanner.state
         if word and not pending and word == "help":
             shell.diagnostics.say(HELP)
             continue
@@ -148,6 +152,8 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
         continues = await shell.run(Own(text), send=send and not complete(text, shell.buffer.scanner))
         if not continues:
             return Exit.DONE
+        if shell.buffer.scanner.state is State.COPY_DATA is not data:
+            shell.diagnostics.say(_ROWS)
         if interruption.pending:
             shell.discard_unfinished()
         _notify(shell.session, streams)
@@ -210,6 +216,8 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         if line and (said := hint(text.rpartition("\n")[2], lines.before(text, line))):
             # Only Enter asks.
             _say_above_prompt(prompt, shell, said)
+        if lines.before(text, line) is not State.COPY_DATA is lines.before(text, line + 1):
+            _say_above_prompt(prompt, shell, _ROWS)
         # The value of a variable may contain the end of the statement.
         return complete(text, shell.buffer.scanner) or (
             ":" in text and complete(view.variables.substitute(own_text(Own(text))).text, shell.buffer.scanner)
@@ -247,10 +255,16 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
             return Typing.MENU if buffer.complete_state.current_completion is None else Typing.CHOSEN
         if not text and not shell.buffer.scanner.pending:
             return Typing.NOTHING
+        if in_data():
+            return Typing.DATA
         if suggestion is not None and suggestion.text and buffer.document.is_cursor_at_the_end:
             return Typing.SUGGESTED
         ends = lines.before(text, buffer.document.line_count) is State.READY or not shell.session.options.multiline
         return Typing.COMPLETE if ends and text.strip() else Typing.UNFINISHED
+
+    def in_data() -> bool:
+        text = prompt.default_buffer.text
+        return State.COPY_DATA in {shell.buffer.scanner.state, lines.before(text, text.count("\n") + 1)}
 
     def vi_mode() -> str:
         mode = prompt.app.vi_state.input_mode
@@ -294,6 +308,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
             partial(_browse_last, shell, front_end),
             lambda: shell.session.examples,
             partial(_edit, shell, front_end),
+            in_data,
         ),
         editing_mode=EditingMode.VI if shell.session.options.vi else EditingMode.EMACS,
         color_depth=screen_depth(),

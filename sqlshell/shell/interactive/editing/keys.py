@@ -49,11 +49,13 @@ def bindings(
     browse: Callable[[], Coroutine[Any, Any, None]] | None = None,
     examples: Callable[[], Sequence[str]] = tuple,
     edit: Callable[[Buffer, bool], Coroutine[Any, Any, None]] | None = None,
+    in_data: Callable[[], bool] = bool,
 ) -> KeyBindings:
     """The shell's key bindings in addition to prompt_toolkit's.
 
     `say` prints messages; `is_complete` returns whether Enter sends a text; `browse` shows the last result in full
-    screen; `examples` are those of the help; `edit` opens a buffer in the user's editor, and may run what was saved.
+    screen; `examples` are those of the help; `edit` opens a buffer in the user's editor, and may run what was saved;
+    `in_data` says whether rows of COPY are typed.
     """
     keys = KeyBindings()
     searching = Condition(lambda: search.searching)
@@ -122,6 +124,11 @@ def bindings(
 
     @keys.add("c-d", filter=at_empty_line & ~searching)
     def end_of_input(event: KeyPressEvent) -> None:
+        if in_data():
+            # As in psql, it ends the rows and not the shell.
+            event.current_buffer.insert_text("\\.")
+            event.current_buffer.validate_and_handle()
+            return
         event.app.exit(exception=EOFError, style="class:exiting")
 
     @keys.add("enter", filter=~searching)

@@ -21,6 +21,7 @@ class Typing(Enum):
 
     NOTHING = "nothing"
     UNFINISHED = "an unfinished statement"
+    DATA = "rows of COPY … FROM STDIN"
     COMPLETE = "a text that Enter runs"
     SUGGESTED = "a text with a suggestion behind it"
     MENU = "an open completion menu"
@@ -36,6 +37,7 @@ _KEYS = {
     Typing.CHOSEN: (("Tab", "next"), ("Enter", "accepts"), ("F2", "menu off")),
     Typing.SUGGESTED: (("→", "accepts the suggestion"), ("Ctrl-→", "one word")),
     Typing.UNFINISHED: (("Enter", "new line"), ("Alt-Enter", "sends"), ("^C", "discards")),
+    Typing.DATA: (("\\.", "or ^D ends the data"), ("^C", "discards")),
     Typing.COMPLETE: (("Enter", "runs"), ("^X ^F", "formats"), ("^X ^E", "editor")),
 }
 _AT_REST = (("\\?", "help"), ("^R", "history"), ("F5", "browse result"), ("F4", "vi"), ("^D", "exits"))
