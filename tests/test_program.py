@@ -666,8 +666,8 @@ def test_statistics_of_statements_on_a_service(program: Program, served: Served,
     assert (done.code, done.out) == (1, "a\n1\n")
     found = [json.loads(line) for line in tmp_path.joinpath("stats").read_text().splitlines()]
     assert [(item["script"], item["sqlState"], item["rows"]) for item in found] == [
-        ("-c", "00000", 1),
-        ("-c", "42703", None),
+        ("<command>", "00000", 1),
+        ("<command>", "42703", None),
     ]
     assert all(item["queued"] + item["running"] <= item["total"] for item in found)
     assert all(len(item["statementID"]) == 36 for item in found)

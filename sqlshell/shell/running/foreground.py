@@ -348,7 +348,7 @@ class Foreground:
     async def _report_stream(self, endless: Endless, result: Result, seconds: float, *, submitted_here: bool) -> None:
         """Report the number of rows, and the state of the query."""
         query = endless.query_id or result.statement_id
-        summary = f"{endless.rows:,} rows in {duration(seconds)}"
+        summary = f"{endless.rows:,} row{'s' * (endless.rows != 1)} in {duration(seconds)}"
         gaps = f", with {endless.gaps} possible gap{'s' if endless.gaps > 1 else ''}" if endless.gaps else ""
         if endless.ended == "service":
             self._journal.record_end(result.statement_id, sqlstate.DONE, "", endless.rows)
