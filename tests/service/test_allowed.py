@@ -37,9 +37,10 @@ REACHING = """
     json_execute_serialized_sql json_serialize_plan pandas_scan parquet_metadata parquet_scan pragma_database_size
     pragma_storage_info python_arrow_scan python_map_function query query_table read_blob read_csv read_csv_auto
     read_duckdb read_json read_json_objects read_ndjson read_parquet read_text register_external_resource
-    reservoir_quantile seq_scan sniff_csv truncate_duckdb_logs which_secret write_log
+    reservoir_quantile seq_scan sniff_csv to_aggregate_state truncate_duckdb_logs which_secret write_log
 """.split()  # noqa: SIM905
-"""Functions that read files or settings, run SQL from a string, take pointers, or write outside the databases."""
+"""Functions that read files or settings, run SQL from a string, take pointers or the names of aggregates, or write outside
+the databases."""
 
 STATEMENTS = {
     "ALTER": ("alter table t add column z int", "OBJECTS"),

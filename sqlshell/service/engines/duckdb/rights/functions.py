@@ -76,7 +76,7 @@ VALUES: Final = names("""
     strip_accents strlen strpos strptime struct_concat struct_contains struct_extract struct_extract_at
     struct_has struct_indexof struct_insert struct_keys struct_pack struct_position struct_update struct_values
     substr substring substring_grapheme subtract suffix switch tan tanh time_bucket timetz_byte_comparable
-    timezone timezone_hour timezone_minute to_aggregate_state to_base to_base64 to_binary to_centuries to_days
+    timezone timezone_hour timezone_minute to_base to_base64 to_binary to_centuries to_days
     to_decades to_hex to_hours to_json to_microseconds to_millennia to_milliseconds to_minutes to_months
     to_quarters to_seconds to_timestamp to_weeks to_years translate trim trunc try_strptime typeof ucase unbin
     unhex unicode union_extract union_tag union_value unpivot_list upper url_decode url_encode
