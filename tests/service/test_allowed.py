@@ -39,7 +39,7 @@ REACHING = """
     read_duckdb read_json read_json_objects read_ndjson read_parquet read_text register_external_resource
     reservoir_quantile seq_scan sniff_csv to_aggregate_state truncate_duckdb_logs which_secret write_log
 """.split()  # noqa: SIM905
-"""Functions that read files or settings, run SQL from a string, take pointers or the names of aggregates, or write outside
+"""Functions that read files or settings, run SQL from a string, take pointers or names of aggregates, or write outside
 the databases."""
 
 STATEMENTS = {

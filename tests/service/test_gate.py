@@ -315,22 +315,23 @@ def test_stores_are_read_and_nothing_beside_them(gated: Served, place: Path) -> 
 @pytest.mark.parametrize(
     "sql",
     [
-        "alter table t alter a type varchar using (CALLED::varchar)",
+        "alter table judged alter a type varchar using (CALLED::varchar)",
         "create table made (a integer, b integer default (CALLED))",
-        "alter table t add column b integer default (CALLED)",
-        "alter table t alter a set default (CALLED)",
+        "alter table judged add column b integer default (CALLED)",
+        "alter table judged alter a set default (CALLED)",
         "create table made (a integer, check (CALLED > 1))",
         "create table made (a integer, b integer generated always as (CALLED))",
         "create macro made(a) as CALLED",
         "create macro made(a) as table select CALLED",
-        "create index made on t ((CALLED + a))",
+        "create index made on judged ((CALLED + a))",
         "create view made as select CALLED",
-        "pivot t on a using max(CALLED)",
+        "pivot judged on a using max(CALLED)",
     ],
 )
 def test_an_aggregate_that_is_named_by_a_string_is_judged_without_a_plan(gated: Served, sql: str) -> None:
     functions = ("list_aggr", "LIST_AGGREGATE", "array_aggr", "array_aggregate", "aggregate")
     with Client(gated) as client:
+        client.rows("create or replace table judged as select 1 as a")
         for function in functions:
             called = f"{function}([1], 'reservoir_quantile', 0.5, 100)"
             assert client.state(sql.replace("CALLED", called)) == "42501"
