@@ -118,7 +118,7 @@ def test_values_and_statistics(explorer: Terminal) -> None:
     explorer.type("cprice\rs")
     explorer.wait("mean      499.5")
     explorer.type("q?")
-    explorer.wait("keep the columns")
+    explorer.wait("freeze the columns")
     explorer.type("q")
     explorer.wait("row 1 of")
 
