@@ -74,7 +74,7 @@ def test_the_background_leaves_the_prompt_free(terminal: Terminal) -> None:
 
 def test_ctrl_c_cancels_and_says_what_the_service_said(terminal: Terminal) -> None:
     terminal.enter(f"{LONG};")
-    terminal.wait(lambda text: re.search("[\u2800-\u28ff] [0-9]", text) is not None)
+    terminal.wait("^C cancels")
     terminal.type("\x03")
     terminal.wait(lambda text: re.search(r"^canceled after [\d.]+ s$", text, re.MULTILINE) is not None)
     # It was said while it was waited for, and is gone.
@@ -91,7 +91,7 @@ def test_ctrl_c_three_times(tmp_path: Path) -> None:
         terminal = Terminal(tmp_path, "-q", state.url, env={"SQLSHELL_TOKEN": "tok"})
         terminal.prompt()
         terminal.enter("insert into t values (1);")
-        terminal.wait(lambda text: re.search("[\u2800-\u28ff] [0-9]", text) is not None)
+        terminal.wait("^C cancels")
         state.answers[:] = [(200, RUNNING)]
         real = state.answers
 
