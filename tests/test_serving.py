@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from sqlshell.launch.serve import SERVE, is_size
-from sqlshell.service.objects.catalog import ROLES
+from sqlshell.service.catalog import ROLES
 from sqlshell.service.setup import open_storage
 from tests.conftest import Program
 

@@ -249,8 +249,8 @@ def serve(given: Mapping[str, Any], streams: Streams) -> int:
     """
     from sqlshell.diagnostics import Diagnostics
     from sqlshell.errors import UsageError
+    from sqlshell.service.catalog import least_role
     from sqlshell.service.engines.process.process import begin_early, end_early
-    from sqlshell.service.objects.catalog import least_role
     from sqlshell.service.setup import make_folder
 
     data = Path(given["data"]) if given["data"] else None

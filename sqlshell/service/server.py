@@ -28,10 +28,10 @@ from starlette.types import ASGIApp
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.runtime.shutdown import EXIT_SIGNALS
+from sqlshell.service.catalog import Catalog
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.http.app import make_app
 from sqlshell.service.http.guard import loopback
-from sqlshell.service.objects.catalog import Catalog
 from sqlshell.service.options import Options
 from sqlshell.service.setup import STORAGE, locked, make_statements, open_storage
 from sqlshell.service.statements.statements import Statements

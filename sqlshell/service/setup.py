@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sqlshell.errors import ServiceError, UsageError
+from sqlshell.service.catalog import Catalog
 from sqlshell.service.engines.engine import Engine
-from sqlshell.service.objects.catalog import Catalog
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.results import Spool

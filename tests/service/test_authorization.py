@@ -17,8 +17,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from sqlshell.interface.models import ContextEcho
+from sqlshell.service.catalog import ORGANIZATION_ID, Caller, Catalog
 from sqlshell.service.http.dataplane import TOKEN_SECONDS, DataPlane
-from sqlshell.service.objects.catalog import ORGANIZATION_ID, Caller, Catalog
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.storage import Storage

@@ -105,11 +105,14 @@ def test_a_form_is_its_fields_and_files(tmp_path: Path, size: int) -> None:
     ]
     read = form(tmp_path, *given, size=size)
     assert read.fields == {"request": b"{}", "more": b""}
-    assert [(file.name, file.path.read_bytes()) for file in read.attachments] == [("a.jar", b"abc"), ("b", b"\r\n")]
-    assert {file.path.parent for file in read.attachments} == {tmp_path}
-    read.close()
+    assert [(file.name, file.path.read_bytes()) for file in read.attachments.files] == [
+        ("a.jar", b"abc"),
+        ("b", b"\r\n"),
+    ]
+    assert {file.path.parent for file in read.attachments.files} == {tmp_path}
+    read.attachments.close()
     assert list(tmp_path.iterdir()) == []
-    assert read.attachments == []
+    assert read.attachments.files == []
 
 
 @pytest.mark.parametrize(
@@ -144,7 +147,7 @@ def test_a_form_may_be_as_large_as_its_limits(tmp_path: Path) -> None:
     files = [part("attachments", b"abc", "a"), part("attachments", b"ab", "b")]
     read = form(tmp_path, part("request", b"x" * LIMITS.text), *given, *files)
     assert len(read.fields["request"]) == LIMITS.text == 10 * 6 + OVERHEAD
-    read.close()
+    read.attachments.close()
 
 
 def test_the_rest_of_a_large_form_is_read_elsewhere(tmp_path: Path) -> None:
@@ -152,8 +155,8 @@ def test_the_rest_of_a_large_form_is_read_elsewhere(tmp_path: Path) -> None:
     content = bytes(range(256)) * (PIECE // 100)
     limits = Limits(statement=10, attachment=len(content), attachments=1)
     read = form(tmp_path, part("attachments", content, "a"), size=PIECE // 3, limits=limits)
-    assert read.attachments[0].path.read_bytes() == content
-    read.close()
+    assert read.attachments.files[0].path.read_bytes() == content
+    read.attachments.close()
 
 
 def test_the_boundary_is_required(tmp_path: Path) -> None:
@@ -199,7 +202,7 @@ def test_memory_and_space_are_leased_and_given_back(tmp_path: Path) -> None:
             "too much data is being uploaded at once (limit set by sqlshell serve --max-uploads-size); try again later",
         )
         texts.give("o", 2)
-        first.close()
+        first.attachments.close()
         assert not any(tmp_path.iterdir())  # noqa: ASYNC240
         # The refused one has given back what it held, too.
         assert uploads.take("o", 4)

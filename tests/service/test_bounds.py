@@ -20,9 +20,10 @@ from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.results.filed import Reader, reads_wide
 from sqlshell.service.engines.duckdb.results.render import finished, finished_bytes, row
 from sqlshell.service.engines.engine import Options
+from sqlshell.service.http import partitions
 from sqlshell.service.organizations import streams
 from sqlshell.service.organizations.workers import Workers
-from sqlshell.service.results import partitions, results
+from sqlshell.service.results import results
 from sqlshell.service.results.results import Discard, Layout, Spool
 from sqlshell.service.wire.budget import Budget
 from tests.conftest import Served

@@ -19,12 +19,12 @@ import pytest
 from sqlshell.interface.models import ContextEcho
 from sqlshell.launch.embedded import start_embedded
 from sqlshell.service.bounds import Bounds
+from sqlshell.service.catalog import OPERATOR, ROLES, Caller, Catalog
 from sqlshell.service.dialect import Update
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.engines.engine import Options as EngineOptions
 from sqlshell.service.engines.sandbox import beneath
-from sqlshell.service.objects.catalog import OPERATOR, ROLES, Caller, Catalog
 from sqlshell.service.objects.changes import Changes
 from sqlshell.service.objects.objects import Objects
 from sqlshell.service.options import Options
@@ -648,7 +648,7 @@ def test_no_change_of_a_secret_undoes_another_one(storage: Storage) -> None:
 
     def update(**options: str) -> None:
         record = Record("", organization, "", Spool(Path, 1), ContextEcho())
-        changes.run(Update("secret", ("x",), options), session, record, session_options)
+        changes.run(Update("secret", ("x",), options), session, session_options, record.spool, record)
 
     session_options = EngineOptions()
     vault = Meanwhile(lambda: update(description="told"))

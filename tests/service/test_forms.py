@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from sqlshell.service.catalog import ORGANIZATION_ID
 from sqlshell.service.dialect import read
 from sqlshell.service.dialect.columns import without_key
 from sqlshell.service.engines.engine import Failure
-from sqlshell.service.objects.catalog import ORGANIZATION_ID
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
 from tests.conftest import Served, serve, stop

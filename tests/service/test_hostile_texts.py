@@ -14,8 +14,10 @@ from sqlshell.service.engines.duckdb import statement_traits
 from sqlshell.service.engines.duckdb.configuration import Setting
 from sqlshell.service.engines.duckdb.results.copying import copied_out
 from sqlshell.service.engines.engine import Failure
-from sqlshell.service.http.body import BadRequest
-from sqlshell.service.http.submissions import Texts
+from sqlshell.service.refusals import ClientDisconnected
+from sqlshell.service.statements import splitting
+from sqlshell.service.statements.reading_thread import ReadingThread
+from sqlshell.service.statements.redaction import redacted_statements
 from sqlshell.sql.script.splitting import split
 
 N = 60_000
@@ -74,10 +76,10 @@ def test_a_text_is_not_read_on_for_a_client_that_left() -> None:
         asked.append(1)
         return len(asked) == 2
 
-    texts = Texts(1000)
-    with pytest.raises(BadRequest, match="the client disconnected"):
-        asyncio.run(texts.split("select " + "''" * 100_000, "somebody", left))
-    texts.close()
+    thread = ReadingThread()
+    with pytest.raises(ClientDisconnected, match="the client disconnected"):
+        asyncio.run(splitting.split("select " + "''" * 100_000, "somebody", thread, 1000, left))
+    thread.close()
     assert len(asked) == 2
 
 
@@ -92,7 +94,7 @@ def test_comments_and_blanks_are_no_part_of_a_statement() -> None:
 
 
 def test_the_others_run_while_statements_are_looked_through_for_secrets() -> None:
-    texts, turns = Texts(1000), 0
+    thread, turns = ReadingThread(), 0
 
     async def others() -> None:
         nonlocal turns
@@ -106,7 +108,7 @@ def test_the_others_run_while_statements_are_looked_through_for_secrets() -> Non
         before = turns
         given = [f"create table t{number} (a int)" for number in range(2000)]
         given[1500] = "create secret x with ('secret_string' = 'hush')"
-        found = await texts.secretless(given, "anybody")
+        found = await redacted_statements(given, "anybody", thread)
         running.cancel()
         assert [number for number, item in enumerate(found) if item is not None] == [1500]
         assert found[1500] is not None and "hush" not in found[1500].text
@@ -115,4 +117,4 @@ def test_the_others_run_while_statements_are_looked_through_for_secrets() -> Non
     try:
         assert asyncio.run(looked()) > 0
     finally:
-        texts.close()
+        thread.close()

@@ -11,9 +11,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from sqlshell.service.catalog import ORGANIZATION_ID, TIDIED, Catalog
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import CatalogQuery, Limits
-from sqlshell.service.objects.catalog import ORGANIZATION_ID, TIDIED, Catalog
 from sqlshell.service.storage import Storage
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client

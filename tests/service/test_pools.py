@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from sqlshell.service.engines.engine import Failure
-from sqlshell.service.http.submissions import PIECE, Texts
 from sqlshell.service.organizations.pools import Pool, Size
+from sqlshell.service.statements.reading_thread import PIECE, ReadingThread
+from sqlshell.service.statements.splitting import split
 
 Work = Callable[[str], Awaitable[None]]
 
@@ -96,14 +97,14 @@ def test_one_that_leaves_the_queue_takes_no_place() -> None:
 
 def test_long_texts_are_read_in_turn() -> None:
     async def run() -> list[str]:
-        texts, ended = Texts(10), []
+        thread, ended = ReadingThread(), []
 
         async def read(owner: str, size: int) -> None:
-            assert len(await texts.split("select '" + "x" * size + "'", owner)) == 1
+            assert len(await split("select '" + "x" * size + "'", owner, thread, 10)) == 1
             ended.append(owner)
 
         await asyncio.gather(*(read("many", 20 * PIECE) for _ in range(8)), read("one", 3 * PIECE))
-        texts.close()
+        thread.close()
         return ended
 
     assert asyncio.run(run())[0] == "one"

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from sqlshell.interface import sqlstate
+from sqlshell.runtime.unused_memory import MORE, Growth, give_back
 from sqlshell.service.engines.duckdb import connection as connection_module
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
@@ -24,7 +25,6 @@ from sqlshell.service.engines.process.child import ChildConnection
 from sqlshell.service.engines.process.launching import MEMORY
 from sqlshell.service.engines.process.process import Opening
 from sqlshell.service.engines.process.remote import RemoteConnection, RemoteEngine
-from sqlshell.service.organizations.unused_memory import MORE, Growth, give_back
 from sqlshell.service.results.results import Discard, Spool
 
 LONG = "select count(*) from range(100000000000) t(i) where hash(i) = 1"

@@ -14,8 +14,8 @@ import pytest
 from websockets.sync.client import connect
 
 from sqlshell.interface.models import Parameters, StatementRequest
+from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.process.remote import RemoteEngine
-from sqlshell.service.objects.catalog import Caller
 from sqlshell.service.options import Options
 from sqlshell.service.setup import make_statements, open_storage
 from sqlshell.service.statements import endings

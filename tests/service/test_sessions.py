@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.service.objects.catalog import Catalog
+from sqlshell.service.catalog import Catalog
 from sqlshell.service.setup import open_storage
 from tests.conftest import Program, Served, serve, stop
 from tests.service.client import Client

@@ -23,10 +23,10 @@ import httpx
 import pytest
 
 from sqlshell.service.bounds import Bounds
-from sqlshell.service.http.answers import message
 from sqlshell.service.wire import refused
 from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import Backlog, Connection, Connections, fitting, peer
+from sqlshell.service.wire.error_messages import message
 from sqlshell.service.wire.turns import EACH, SLICE_SECONDS, STRANGERS, UNPARSED, Arrivals, Turns
 from sqlshell.service.wire.websocket import FRAMES
 from tests.conftest import Served, clean_environment, serve, stop

@@ -20,26 +20,22 @@ from sqlshell.interface.models import (
     PartitionInfo,
     StatementResponse,
 )
+from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.http.body import BadRequest
 from sqlshell.service.http.dataplane import DataPlane
 from sqlshell.service.http.files import ConditionalResponse, accepts, conditional_response, has_preference
-from sqlshell.service.objects.catalog import Caller
-from sqlshell.service.results.partitions import Pages, Rows
+from sqlshell.service.http.partitions import Pages, Rows
 from sqlshell.service.statements.batches import Batch
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.statements.undelivered_secrets import Secret, UndeliveredSecrets
 from sqlshell.service.wire.connections import left
+from sqlshell.service.wire.error_messages import EXTENSIONS, JSON, message
 
 BATCH_BYTES = 1 << 20
 """When a response to a batch has this many bytes, the rest goes into the next response."""
 
 CLOSED = b"]}"
-
-EXTENSIONS = {"Sqlshell-Extensions": "batch, sessions, copy, whole-result", "Vary": "Accept, Prefer"}
-"""Headers of each response: what this service supports beyond the interface, and what chooses the form of a result."""
-
-JSON = "application/json"
 
 
 class Answers:
@@ -306,7 +302,3 @@ def several(records: list[Record]) -> Response:
 
 def json_response(body: bytes, status: int = 200) -> Response:
     return Response(body, status, EXTENSIONS, JSON)
-
-
-def message(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode({"message": text}), status, EXTENSIONS | (headers or {}), JSON)

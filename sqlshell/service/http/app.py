@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from urllib.parse import quote
 
 import msgspec
@@ -20,20 +20,31 @@ from starlette.websockets import WebSocket
 
 from sqlshell.interface.models import PARQUET, StatementRequest, Version
 from sqlshell.service.engines.engine import Failure
-from sqlshell.service.http.answers import JSON, Answers, json_response, message, several, without_bytes
+from sqlshell.service.http.answers import Answers, json_response, several, without_bytes
 from sqlshell.service.http.auth import BY_PLANE, BearerAuth, caller_of
 from sqlshell.service.http.bodies import Bodies
-from sqlshell.service.http.body import BadRequest, Form, check_timezone
+from sqlshell.service.http.body import BadRequest, check_timezone
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane, stream
 from sqlshell.service.http.files import chunks, conditional_response, prefers
 from sqlshell.service.http.guard import Guard
+from sqlshell.service.http.partitions import Pages
 from sqlshell.service.objects import resources
+from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.options import Options
-from sqlshell.service.results.partitions import Pages
+from sqlshell.service.refusals import (
+    ClientDisconnected,
+    InvalidRequest,
+    InvalidToken,
+    Refusal,
+    RequestTooLarge,
+    ShuttingDown,
+    TooManyRequests,
+)
 from sqlshell.service.statements.ledger import settle
 from sqlshell.service.statements.statements import Statements
 from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import left
+from sqlshell.service.wire.error_messages import JSON, message
 from sqlshell.service.wire.refused import ReadFirst
 from sqlshell.service.wire.turns import Turns
 from sqlshell.version import __version__
@@ -52,6 +63,17 @@ response.
 
 PREFERRED = re.compile(r"\s*wait\s*=\s*([0-9]{1,9})\s*(?:;.*)?", re.I)
 """The header Prefer (RFC 7240): the maximum number of seconds that a client wants to wait."""
+
+
+REFUSED: Mapping[type[Refusal], int] = {
+    InvalidRequest: 400,
+    ClientDisconnected: 400,
+    InvalidToken: 401,
+    RequestTooLarge: 413,
+    TooManyRequests: 429,
+    ShuttingDown: 503,
+}
+"""The HTTP status for each reason of a refusal."""
 
 
 def make_app(statements: Statements, token: str, options: Options, hosts: Collection[str] = ()) -> ASGIApp:
@@ -84,6 +106,7 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
         routes=routes,
         exception_handlers={
             BadRequest: _bad_request,
+            Refusal: _refused,
             HTTPException: _http_error,
             ClientDisconnect: _gone,
             Exception: _broken,
@@ -122,22 +145,22 @@ class Endpoints:
         """POST /v2/statements."""
         lease = self._bodies.lease(request)
         try:
-            asked, form = await self._bodies.submission(request, lease)
-            return await self._run(request, asked, form)
+            asked, attachments = await self._bodies.submission(request, lease)
+            return await self._run(request, asked, attachments)
         finally:
             lease.close()
 
-    async def _run(self, request: Request, asked: StatementRequest, form: Form) -> Response:
+    async def _run(self, request: Request, asked: StatementRequest, attachments: Attachments) -> Response:
         timezone = (asked.parameters.timezone if asked.parameters else None) or ""
         caller = caller_of(request)
         try:
             if asked.statements is not None:
-                batch = await self._statements.submit_batch(asked, caller, form)
+                batch = await self._statements.submit_batch(asked, caller, attachments)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(BATCH_SECONDS):
                         await batch.over.wait()
                 return await self._answers.batch(batch, 0, timezone, request, caller)
-            records = await self._statements.submit(asked, caller, form, lambda: left(request.scope))
+            records = await self._statements.submit(asked, caller, attachments, lambda: left(request.scope))
         except Failure as failure:
             raise BadRequest(failure.message, 500) from failure
         await settle(records[-1], GRACE_SECONDS)
@@ -231,6 +254,11 @@ def _preferred(request: Request) -> list[int]:
 async def _bad_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, BadRequest)
     return message(error.message, error.status)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal)
+    return message(error.message, REFUSED[type(error)])
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -9,10 +9,10 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sqlshell.service.http.answers import message
+from sqlshell.service.catalog import ANONYMOUS, OPERATOR, ROLES, Caller, Catalog, digest
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
-from sqlshell.service.objects.catalog import ANONYMOUS, OPERATOR, ROLES, Caller, Catalog, digest
 from sqlshell.service.wire.connections import peer, refusal
+from sqlshell.service.wire.error_messages import message
 from sqlshell.service.wire.turns import STRANGERS, Turns
 
 OPEN = frozenset({"/openapi.json"})

@@ -9,6 +9,7 @@ from functools import partial
 from starlette.requests import Request
 
 from sqlshell.interface.models import StatementRequest
+from sqlshell.service.catalog import OPERATOR
 from sqlshell.service.http.auth import caller_of
 from sqlshell.service.http.body import (
     BadRequest,
@@ -21,7 +22,7 @@ from sqlshell.service.http.body import (
     read_request,
 )
 from sqlshell.service.http.decoding import Elsewhere
-from sqlshell.service.objects.catalog import OPERATOR
+from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.options import Options
 from sqlshell.service.statements.statements import Statements
 from sqlshell.service.wire.budget import Budget, Lease
@@ -31,7 +32,7 @@ FORM = "multipart/form-data"
 
 
 class Bodies:
-    """Reads the bodies of requests. Every method raises BadRequest."""
+    """Reads the bodies of requests. Every method raises BadRequest, and submission() also Refusal."""
 
     def __init__(self, statements: Statements, options: Options) -> None:
         self._statements = statements
@@ -51,23 +52,23 @@ class Bodies:
         """The share of the memory for request bodies that this request uses."""
         return Lease(self._memory, caller_of(request).organization)
 
-    async def submission(self, request: Request, lease: Lease) -> tuple[StatementRequest, Form]:
+    async def submission(self, request: Request, lease: Lease) -> tuple[StatementRequest, Attachments]:
         """The body of a submission: JSON, or a form with the part "request" and attachments."""
         check_encoding(request.headers.get("content-encoding", ""))
         kind, caller = kind_of(request.headers.get("content-type", ""), (FORM, JSON)), caller_of(request)
         size = request.headers.get("content-length", "0")
-        elsewhere: Elsewhere = partial(self._statements.texts.run, caller.organization or OPERATOR)
+        elsewhere: Elsewhere = partial(self._statements.thread.run, caller.organization or OPERATOR)
         # Checked before the body is read: refusing early is cheaper.
         self._statements.check_room(caller, int(size) if size.isdecimal() else 0)
         if kind == JSON:
-            return await read_request(request.stream(), self.limits, elsewhere, lease), Form()
+            return await read_request(request.stream(), self.limits, elsewhere, lease), Attachments()
         form = await self._read_form(request, ("request",), "attachments", lease)
         try:
             if "request" not in form.fields:
                 raise BadRequest("part 'request' is missing")
-            return await read_request(pieces(form.fields.pop("request")), self.limits, elsewhere), form
+            return await read_request(pieces(form.fields.pop("request")), self.limits, elsewhere), form.attachments
         except BaseException:
-            form.close()
+            form.attachments.close()
             raise
 
     async def form(self, request: Request, fields: Collection[str], files: str, lease: Lease) -> Form:

@@ -17,6 +17,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.bounds import WITHOUT, met
 from sqlshell.service.http.decoding import Elsewhere, TooMuch, decoded
+from sqlshell.service.objects.attachments import Attachment, Attachments
 from sqlshell.service.wire.budget import Lease
 
 ESCAPED = 6
@@ -53,26 +54,11 @@ class BadRequest(Exception):
         self.status = status
 
 
-class Attachment(Struct, frozen=True):
-    """A file that was sent with a request: its base name, and its temporary path."""
-
-    name: str
-    path: Path
-
-
 class Form(Struct):
-    """The fields of a form by name, and its files. close() removes the files and releases their lease."""
+    """The fields of a form by name, and its files."""
 
     fields: dict[str, bytes] = field(default_factory=dict)
-    attachments: list[Attachment] = field(default_factory=list)
-    lease: Lease | None = None
-
-    def close(self) -> None:
-        for item in self.attachments:
-            item.path.unlink(missing_ok=True)
-        self.attachments.clear()
-        if self.lease is not None:
-            self.lease.close()
+    attachments: Attachments = field(default_factory=Attachments)
 
 
 class Limits(Struct, frozen=True):
@@ -115,8 +101,7 @@ async def read_form(
     _, options = parse_options_header(content_type)
     if not options.get(b"boundary"):
         raise BadRequest("Content-Type: multipart/form-data has no boundary")
-    parts = _Parts(limits, fields, files, folder, lease)
-    parts.form.lease = files_lease
+    parts = _Parts(limits, fields, files, folder, lease, files_lease)
     try:
         parser = MultipartParser(options[b"boundary"], parts.callbacks())  # type: ignore[arg-type]
         size = 0
@@ -263,11 +248,22 @@ def base_name(given: bytes) -> str:
 class _Parts:
     """The callbacks of the multipart parser."""
 
-    def __init__(self, limits: Limits, fields: Collection[str], files: str, folder: Path, lease: Lease | None) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        fields: Collection[str],
+        files: str,
+        folder: Path,
+        lease: Lease | None,
+        files_lease: Lease | None,
+    ) -> None:
         self._lease = lease
+        self._files_lease = files_lease
         self._parts = 0
         self._fields = fields
         self.form = Form()
+        if files_lease is not None:
+            self.form.attachments.on_close = files_lease.close
         self.ended = False
         self._limits = limits
         self._files = files
@@ -295,7 +291,7 @@ class _Parts:
     def abort(self) -> None:
         if self._file is not None:
             self._file.close()
-        self.form.close()
+        self.form.attachments.close()
 
     def _begin(self) -> None:
         self._parts += 1
@@ -333,18 +329,18 @@ class _Parts:
         name = base_name(self._filename)
         if name in {"", ".", ".."}:
             raise BadRequest(f"part {self._files!r} has no file name")
-        if len(self.form.attachments) >= self._limits.attachments:
+        if len(self.form.attachments.files) >= self._limits.attachments:
             raise BadRequest(f"{self._files}: more than {self._limits.attachments} files", 413)
         handle, path = tempfile.mkstemp(dir=self._folder)
         self._file = os.fdopen(handle, "wb")
-        self.form.attachments.append(Attachment(name, Path(path)))
+        self.form.attachments.files.append(Attachment(name, Path(path)))
 
     def _data(self, chunk: bytes, start: int, end: int) -> None:
         if self._file is not None:
             self._bytes += end - start
             if self._bytes > self._limits.attachment:
                 raise BadRequest(f"{self._files}: more than {self._limits.attachment} bytes", 413)
-            _grow(self.form.lease, end - start, "uploads_size")
+            _grow(self._files_lease, end - start, "uploads_size")
             self._file.write(chunk[start:end])
             return
         self._texts += end - start

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sqlshell.service.http.answers import message
+from sqlshell.service.wire.error_messages import message
 
 
 class Guard:

@@ -14,16 +14,16 @@ from starlette.responses import Response, StreamingResponse
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Rows, StatementRequest
+from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.engine import Failure
-from sqlshell.service.http.answers import message
 from sqlshell.service.http.auth import caller_of
 from sqlshell.service.http.bodies import Bodies
 from sqlshell.service.http.body import BadRequest, Form, check_names, check_statement
-from sqlshell.service.objects.catalog import Caller
-from sqlshell.service.results.partitions import Pages
+from sqlshell.service.http.partitions import Pages
 from sqlshell.service.statements.artifacts import is_row
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.statements.statements import Statements
+from sqlshell.service.wire.error_messages import message
 
 WAIT_SECONDS = 300.0
 """How long a request waits for its statements. After that, the response is 408, and the statements continue."""
@@ -52,13 +52,13 @@ class Legacy:
             try:
                 asked = self._read(form)
             except BadRequest:
-                form.close()
+                form.attachments.close()
                 raise
         finally:
             lease.close()
         try:
             caller = caller_of(request)
-            records = await self._statements.submit(asked, caller, form)
+            records = await self._statements.submit(asked, caller, form.attachments)
         except Failure as failure:
             raise BadRequest(failure.message, 500) from failure
         try:

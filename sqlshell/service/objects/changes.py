@@ -6,21 +6,20 @@ from collections.abc import Mapping
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.bounds import met
+from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import Alter, CreateFunction, DropFunction, InsertEntity, Test, Truncate, Update
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
 from sqlshell.service.objects import functions
-from sqlshell.service.objects.catalog import missing
+from sqlshell.service.objects.made_rows import table
 from sqlshell.service.objects.names import check_name
 from sqlshell.service.objects.objects import Objects, pool_detail, relation_kind, require, unsupported
+from sqlshell.service.organizations.copies import CopyWaiter
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.pools import DEFAULT, read_size, size_of
 from sqlshell.service.organizations.sessions import Session
-from sqlshell.service.results.made_rows import table
 from sqlshell.service.results.results import Discard
 from sqlshell.service.secrets import registries, secrets
-from sqlshell.service.statements.ledger import Record
 from sqlshell.service.stores import stores
-from sqlshell.service.stores.copies import CopyWaiter
 from sqlshell.service.stores.entities import check_options
 from sqlshell.sql.identifiers import literal, qualified
 
@@ -34,12 +33,12 @@ class Changes:
         self._organizations = organizations
         self._objects = objects
 
-    def run(self, asked: Changing, session: Session, record: Record, options: Options) -> Outcome:
+    def run(self, asked: Changing, session: Session, options: Options, sink: Sink, waiting: CopyWaiter) -> Outcome:
         match asked:
             case Update():
-                return self._update(asked, session, record)
+                return self._update(asked, session, waiting)
             case Test():
-                return self._test(asked, session, record.spool)
+                return self._test(asked, session, sink)
             case InsertEntity():
                 return self._insert(asked, session)
             case Truncate():

@@ -15,17 +15,16 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from sqlshell.service.catalog import ROLES, Object, owning_role
 from sqlshell.service.dialect import bare, names_of
 from sqlshell.service.dialect.names import DOTTED, HEAD
 from sqlshell.service.engines.engine import CatalogQuery, Failure, Rights
-from sqlshell.service.objects.catalog import ROLES, Object, owning_role
+from sqlshell.service.objects.made_rows import Facts
 from sqlshell.service.objects.objects import pool_detail
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.pools import DEFAULT, Size
 from sqlshell.service.organizations.sessions import Session
-from sqlshell.service.results.made_rows import Facts
 from sqlshell.service.secrets import secrets
-from sqlshell.service.statements import artifacts
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.secrets import shown_options
 from sqlshell.sql.identifiers import qualified
@@ -73,7 +72,7 @@ def note(session: Session, sql: str) -> None:
     if found["kind"].lower() == "schema":
         whole = (session.connection.database, *names)[-2:]
     else:
-        whole = artifacts.place(session, names)
+        whole = session.full_name(names)
     organization, key = session.organization, json.dumps(whole)
     with contextlib.suppress(sqlite3.Error):
         if verb == "drop":

@@ -10,17 +10,13 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import Describe, List
 from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
 from sqlshell.service.objects import inventory
-from sqlshell.service.objects.catalog import missing
 from sqlshell.service.objects.inventory import Scope
-from sqlshell.service.objects.names import check_open
-from sqlshell.service.objects.objects import absent, check_visible, unsupported
-from sqlshell.service.organizations.organizations import Organizations
-from sqlshell.service.organizations.sessions import Session
-from sqlshell.service.results.made_rows import (
+from sqlshell.service.objects.made_rows import (
     NUMBER,
     TRUTH,
     Facts,
@@ -31,8 +27,11 @@ from sqlshell.service.results.made_rows import (
     properties,
     table,
 )
-from sqlshell.service.statements import queries
-from sqlshell.service.statements.ledger import Record
+from sqlshell.service.objects.names import check_open
+from sqlshell.service.objects.objects import absent, check_visible, unsupported
+from sqlshell.service.organizations.copies import CopyWaiter
+from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.tokens import tokens
 
@@ -140,17 +139,16 @@ def list_all(
     options: Options,
     sink: Sink,
     organizations: Organizations,
-    latest: Callable[[], Sequence[Record]],
+    queries: Callable[[], Rows],
     typed: str,
 ) -> Outcome:
-    """Run LIST or SHOW. `latest` returns the latest statements; `typed` is this one as it was sent."""
+    """Run LIST or SHOW. `queries` returns the latest statements; `typed` is this one as it was sent."""
     if asked.what == "organizations":
         return _organizations(session, sink, organizations)
     if asked.what == "queries":
-        rows: Rows = queries.SHOWN, (), queries.listed(latest(), session)
+        shown, more, facts = queries()
     else:
-        rows = _listed(asked, session)
-    shown, more, facts = rows
+        shown, more, facts = _listed(asked, session)
     if asked.where:
         return chosen(asked.where, typed, shown, more, facts, session, options, sink)
     return keep(shown, facts, sink)
@@ -234,15 +232,15 @@ def _organizations(session: Session, sink: Sink, organizations: Organizations) -
     return table(sink, ("name", "id"), [(name, key) for key, name in known])
 
 
-def describe(asked: Describe, session: Session, options: Options, record: Record) -> Outcome:
+def describe(asked: Describe, session: Session, options: Options, sink: Sink, waiting: CopyWaiter) -> Outcome:
     """The properties of an object, or the columns of a relation or entity."""
-    organization, name, sink = session.organization, asked.names[-1], record.spool
+    organization, name = session.organization, asked.names[-1]
     here = Scope(organization, session)
     match asked.kind:
         case "relation" | "stream" | "changelog" | "table" | "view" | "materialized_view":
             return _describe_relation(asked, session, options, sink)
         case "entity":
-            return _describe_entity(asked, session, options, record)
+            return _describe_entity(asked, session, options, sink, waiting)
         case "organization":
             wanted = organization.catalog.organization(name)
             if not session.caller.may_see(wanted):
@@ -281,10 +279,10 @@ def _describe_relation(asked: Describe, session: Session, options: Options, sink
     return _described("relation", relation[2], KINDS["relations"], facts, sink)
 
 
-def _describe_entity(asked: Describe, session: Session, options: Options, record: Record) -> Outcome:
+def _describe_entity(asked: Describe, session: Session, options: Options, sink: Sink, waiting: CopyWaiter) -> Outcome:
     organization, names, here = session.organization, asked.names, Scope(session.organization)
     if not asked.store and len(names) <= 3 and session.connection.resolve(names) in organization.streams.known:
-        return _describe_relation(asked, session, options, record.spool)
+        return _describe_relation(asked, session, options, sink)
     store = asked.store or session.store
     if not asked.store and names[0] in organization.store_names and len(names) > 1:
         store, names = names[0], names[1:]
@@ -299,10 +297,10 @@ def _describe_entity(asked: Describe, session: Session, options: Options, record
     if not found:
         raise missing("entity", f"{store}.{dotted}" if store else dotted)
     if not asked.columns:
-        return _described("entity", dotted, KINDS["entities"], found, record.spool)
+        return _described("entity", dotted, KINDS["entities"], found, sink)
     store, entity = str(found[0]["store"]), str(found[0]["path"])
-    stores.mount(organization, store, [entity], record)
-    return _columns(session.connection.columns((store, "main", entity), options), record.spool)
+    stores.mount(organization, store, [entity], waiting)
+    return _columns(session.connection.columns((store, "main", entity), options), sink)
 
 
 def _columns(found: Sequence[ColumnInfo], sink: Sink) -> Outcome:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from sqlshell.service.catalog import DUPLICATES, duplicate
 from sqlshell.service.engines.duckdb.contents import RESERVED
 from sqlshell.service.engines.engine import CatalogQuery, Failure
-from sqlshell.service.objects.catalog import DUPLICATES, duplicate
 from sqlshell.service.organizations.organizations import Organization
 
 UNREADABLE = "58030"

@@ -8,21 +8,21 @@ from collections.abc import Mapping, Sequence
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.bounds import Bounds, met
+from sqlshell.service.catalog import ROLES, duplicate, least_role, missing
 from sqlshell.service.dialect import Create, Drop, Names, StartPool, Use
 from sqlshell.service.dialect.names import WRITES, targets
 from sqlshell.service.engines.duckdb.contents import HIDDEN
 from sqlshell.service.engines.engine import CatalogQuery, Engine, Failure, Options, Outcome, Relation, Rights
-from sqlshell.service.http.body import Attachment
 from sqlshell.service.objects import functions, resources, stream_definitions
-from sqlshell.service.objects.catalog import ROLES, duplicate, least_role, missing
+from sqlshell.service.objects.attachments import Attachment
 from sqlshell.service.objects.names import NameTaken, check_name, check_open, naming
+from sqlshell.service.organizations.copies import CopyWaiter
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.pools import DEFAULT, Size, read_size
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.results.results import Discard
 from sqlshell.service.secrets import registries, secrets
 from sqlshell.service.stores import stores
-from sqlshell.service.stores.copies import CopyWaiter
 from sqlshell.service.stores.entities import Entities
 from sqlshell.sql.identifiers import qualified
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import CanI, Describe, read
 from sqlshell.service.engines.engine import Failure, Outcome, Rights
-from sqlshell.service.objects.catalog import missing
 from sqlshell.service.organizations.sessions import Session
 
 _OBJECTS = (

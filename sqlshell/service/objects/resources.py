@@ -10,9 +10,9 @@ from pathlib import Path
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.bounds import met
+from sqlshell.service.catalog import Object
 from sqlshell.service.engines.engine import Failure
-from sqlshell.service.http.body import Attachment
-from sqlshell.service.objects.catalog import Object
+from sqlshell.service.objects.attachments import Attachment
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.sql.analysis.secrets import shown_options
 

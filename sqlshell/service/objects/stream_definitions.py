@@ -10,12 +10,12 @@ import json
 from collections.abc import Iterator
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.catalog import duplicate
 from sqlshell.service.dialect import Create, CreateAs, Drop
 from sqlshell.service.dialect.columns import first_words, without_key
 from sqlshell.service.engines.duckdb.messages import near
 from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import CONTINUOUS, Failure, Options, Relation
-from sqlshell.service.objects.catalog import duplicate
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.results.results import Discard

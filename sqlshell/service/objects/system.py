@@ -8,10 +8,8 @@ from sqlshell.service.engines.duckdb.contents import SYSTEM
 from sqlshell.service.engines.engine import Listing
 from sqlshell.service.objects import inventory
 from sqlshell.service.objects.inventory import Scope
+from sqlshell.service.objects.made_rows import NUMBER, Facts, ShownColumn, columns, listed
 from sqlshell.service.organizations.sessions import Session
-from sqlshell.service.results.made_rows import NUMBER, Facts, ShownColumn, columns, listed
-from sqlshell.service.statements import queries
-from sqlshell.service.statements.ledger import Record
 
 NAME = SYSTEM
 
@@ -70,11 +68,11 @@ _QUERIES = columns(
 )
 
 
-def publish(session: Session, sql: str, latest: Callable[[], Sequence[Record]]) -> None:
+def publish(session: Session, sql: str, queries: Callable[[], Sequence[Facts]]) -> None:
     """Refresh the system relations that a statement may read. In a thread. Raises Failure.
 
-    `latest` returns the latest statements. Every role may read the relations; the text of a statement is shown only to
-    its own token and to owners, as in LIST QUERIES.
+    `queries` returns the facts about the latest statements. Every role may read the relations, so that they
+    do not contain the texts of statements.
     """
     organization = session.organization
     here = Scope(organization)
@@ -84,9 +82,7 @@ def publish(session: Session, sql: str, latest: Callable[[], Sequence[Record]]) 
     # A statement that names none of them may read them through a list of relations or dynamic SQL.
     for name in named or {*_RELATIONS, "queries"} - {"entities"}:
         if name == "queries":
-            owners = organization.catalog.owners(organization.id)
-            found = [queries.facts(record, owners, "") for record in latest()]
-            tables[name] = listed(_QUERIES, found)
+            tables[name] = listed(_QUERIES, queries())
         else:
             shown, find = _RELATIONS[name]
             tables[name] = listed(shown, find(here))

@@ -15,18 +15,18 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.scratch import scratch
+from sqlshell.service.catalog import Catalog, missing
 from sqlshell.service.engines.duckdb.contents import RESERVED
 from sqlshell.service.engines.engine import Engine, Failure, Limits, Relation
 from sqlshell.service.engines.process.process import Opening
 from sqlshell.service.engines.process.remote import RemoteEngine
-from sqlshell.service.objects.catalog import Catalog, missing
 from sqlshell.service.options import Options
+from sqlshell.service.organizations.copies import Copies
 from sqlshell.service.organizations.memory_shares import Shares
 from sqlshell.service.organizations.pools import DEFAULT, Pool, Size, size_of
 from sqlshell.service.organizations.streams import Streams
 from sqlshell.service.organizations.workers import Workers
 from sqlshell.service.secrets.vault import FILE, Vault
-from sqlshell.service.stores.copies import Copies
 
 DATABASE = "local"
 """The initial database of every organization."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.bounds import Bounds, met
+from sqlshell.service.catalog import ROLES, Caller, missing
 from sqlshell.service.engines.duckdb.contents import HIDDEN
-from sqlshell.service.engines.engine import CatalogQuery, Connection, Failure, Rights
-from sqlshell.service.http.body import BadRequest
-from sqlshell.service.objects.catalog import ROLES, Caller, missing
+from sqlshell.service.engines.engine import CatalogQuery, Connection, Failure, Relation, Rights
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.pools import DEFAULT
+from sqlshell.service.refusals import InvalidRequest, TooManyRequests
 
 FIRST = "main"
 """The schema that exists in every database."""
@@ -86,6 +86,14 @@ class Session(Struct, eq=False):
             transaction=self.connection.transaction or None,
             timezone=self.connection.timezone or None,
         )
+
+    def full_name(self, names: Sequence[str]) -> Relation:
+        """The full name of a relation, without a call to the engine, which may be busy."""
+        organization, connection = self.organization, self.connection
+        if len(names) == 2 and organization.locked:
+            known = {item.name for item in organization.catalog.objects(organization.id, "database")}
+            return (names[0], FIRST, names[1]) if names[0] in known else (connection.database, names[0], names[1])
+        return connection.resolve(names)
 
     def differs(self, request: StatementRequest) -> bool:
         """Whether a request names another context than the session's."""
@@ -212,7 +220,7 @@ class Sessions:
         return found
 
     def admit(self, caller: Caller, name: str, times: int = 1) -> None:
-        """Count one more session until closed() or keep(). Raises BadRequest if there are too many; a session without a
+        """Count one more session until closed() or keep(). Raises Refusal if there are too many; a session without a
         name may exceed the limit of a token by the factor `times`.
         """
         number, together = self._numbers[caller.token_id], self._numbers.total()
@@ -223,7 +231,8 @@ class Sessions:
             said = f"too many sessions: the service has {together} {met('all_sessions')}"
         if said:
             # Unnamed sessions end soon; named ones remain, so a retry would fail again.
-            raise BadRequest(f"{said}; run TERMINATE SESSION 'id' to end one", 400 if name else 429)
+            refusal = InvalidRequest if name else TooManyRequests
+            raise refusal(f"{said}; run TERMINATE SESSION 'id' to end one")
         self._numbers[caller.token_id] += 1
 
     def closed(self, token_id: str) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.catalog import Catalog
 from sqlshell.service.engines.engine import Failure
-from sqlshell.service.objects.catalog import Catalog
 from sqlshell.service.secrets.vault import Vault
 
 KIND: Final = "secret"

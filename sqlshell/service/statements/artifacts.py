@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from sqlshell.interface.models import MADE, ColumnInfo
-from sqlshell.service.dialect.names import BLANK, Names
+from sqlshell.service.dialect.names import BLANK
 from sqlshell.service.dialect.reader import Reading
 from sqlshell.service.dialect.relations import selecting
 from sqlshell.service.engines.engine import Outcome, Relation
@@ -34,7 +34,7 @@ def told(session: Session, record: Record, outcome: Outcome, sql: str = "") -> O
     found = selecting(record.reading if sql == record.sql else Reading(sql))
     if found is None:
         return outcome
-    relation = place(session, found.names)
+    relation = session.full_name(found.names)
     if found.kind == "insert":
         return _with_row(record, outcome, ("query", record.statement_id, "INSERT", outcome.message), relation)
     return made(record, outcome, found.kind, relation)
@@ -48,15 +48,6 @@ def made(record: Record, outcome: Outcome, kind: str, relation: Relation) -> Out
 def is_row(outcome: Outcome) -> bool:
     """Whether the outcome's row describes what was created; a SELECT with the same columns has no message."""
     return bool(outcome.message) and [item.name for item in outcome.columns or ()] == list(MADE)
-
-
-def place(session: Session, names: Names) -> Relation:
-    """The full name of a relation, without a call to the engine, which may be busy."""
-    organization, connection = session.organization, session.connection
-    if len(names) == 2 and organization.locked:
-        known = {item.name for item in organization.catalog.objects(organization.id, "database")}
-        return (names[0], "main", names[1]) if names[0] in known else (connection.database, names[0], names[1])
-    return connection.resolve(names)
 
 
 def _with_row(record: Record, outcome: Outcome, values: Sequence[str], relation: Relation) -> Outcome:

@@ -13,8 +13,8 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.dialect import Own
 from sqlshell.service.engines.engine import Failure, Outcome
-from sqlshell.service.http.body import Form
 from sqlshell.service.objects import inventory
+from sqlshell.service.objects.attachments import Attachment
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.statements import artifacts
@@ -29,7 +29,7 @@ TOLD_SECONDS = 0.05
 TOGETHER = 100
 """The maximum number of statements that are passed to the engine together."""
 
-Work = Callable[[Session, Own | None, StatementRequest, Record, Form], Outcome | Begun]
+Work = Callable[[Session, Own | None, StatementRequest, Record, Sequence[Attachment]], Outcome | Begun]
 
 
 class BatchRunner:
@@ -133,7 +133,7 @@ class BatchRunner:
     ) -> int:
         began = time.perf_counter()
         try:
-            result: Outcome | Begun | Exception = self._work(session, None, request, record, Form())
+            result: Outcome | Begun | Exception = self._work(session, None, request, record, ())
         except Exception as error:
             result = error
         if isinstance(result, tuple):

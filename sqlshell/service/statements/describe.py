@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.catalog import duplicate
 from sqlshell.service.dialect import Create, CreateAs, CreateFunction, InsertEntity, read
 from sqlshell.service.dialect.names import Names
 from sqlshell.service.dialect.relations import TableWrite, writing
@@ -15,12 +16,10 @@ from sqlshell.service.dialect.tokens import WORD, Tokens
 from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Plan, Relation, Rights, Sink
 from sqlshell.service.objects import stream_definitions
-from sqlshell.service.objects.catalog import duplicate
+from sqlshell.service.objects.made_rows import table
 from sqlshell.service.objects.objects import only_operator, require
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session
-from sqlshell.service.results.made_rows import table
-from sqlshell.service.statements.artifacts import place
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.secrets import shown_options
 from sqlshell.sql.identifiers import qualified
@@ -90,7 +89,7 @@ def _engines(sql: str, session: Session, options: Options) -> tuple[str, Mapping
         made = {"type": what, "name": names[-1] if names else ""}
         return _kind("CREATE", what), {"ddl": made, **_plan(session, plan)}
     if found.kind == "insert":
-        relation = place(session, found.names)
+        relation = session.full_name(found.names)
         sink = _relation(session, relation, _type(session, relation), {}, plan.columns)
         return "INSERT_INTO", {"sink": sink, **_plan(session, plan)}
     made = _relation(session, _free(session, found.kind, found), found.kind, {}, plan.columns)
@@ -103,7 +102,7 @@ def _engines(sql: str, session: Session, options: Options) -> tuple[str, Mapping
 
 def _free(session: Session, kind: str, asked: Create | CreateAs | TableWrite) -> Relation:
     """The full name of a relation that can be created. Raises Failure if it already exists."""
-    relation = place(session, asked.names)
+    relation = session.full_name(asked.names)
     if not (asked.replace or asked.if_not_exists) and session.organization.engine.exists(relation):
         raise duplicate(kind, asked.names[-1])
     return relation

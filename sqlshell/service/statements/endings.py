@@ -14,14 +14,14 @@ from msgspec import Struct, field
 from sqlshell.interface import sqlstate
 from sqlshell.service.dialect import DescribeQuery, List, Terminate, TerminateSession
 from sqlshell.service.engines.engine import ENDED_EARLY, Connection, Failure, Outcome, Rights
-from sqlshell.service.http.submissions import Texts
+from sqlshell.service.objects.made_rows import keep
 from sqlshell.service.objects.objects import require
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.results.made_rows import keep
 from sqlshell.service.statements import queries
 from sqlshell.service.statements.ledger import Ledger, Record, settle
+from sqlshell.service.statements.reading_thread import ReadingThread
 from sqlshell.service.statements.undelivered_secrets import UndeliveredSecrets
 
 TERMINATE_SECONDS = 120.0
@@ -65,13 +65,13 @@ class Endings:
     """Finishes and cancels statements. Used from the event loop, except hold() and release()."""
 
     def __init__(
-        self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: Options, texts: Texts
+        self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: Options, thread: ReadingThread
     ) -> None:
         self._organizations = organizations
         self._sessions = sessions
         self._ledger = ledger
         self._options = options
-        self._texts = texts
+        self._thread = thread
         self._interrupting = threading.Lock()
         self.undelivered_secrets = UndeliveredSecrets()
         self._readers: set[_Reader] = set()
@@ -167,7 +167,7 @@ class Endings:
             running = {id(item.connection) for item in self._ledger.running() if item.connection is not None}
             record.outcome = queries.list_sessions(self._sessions.of(organization), running, owners, record.spool)
         else:
-            record.outcome = await self._texts.run(record.owner, partial(self._list_queries, session, record))
+            record.outcome = await self._thread.run(record.owner, partial(self._list_queries, session, record))
             self.finish(record, sqlstate.DONE, record.outcome.message)
             return
         record.spool.finish()

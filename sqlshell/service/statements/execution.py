@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -35,18 +36,19 @@ from sqlshell.service.dialect import (
 )
 from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome
-from sqlshell.service.http.body import Form
 from sqlshell.service.objects import functions, inventory, listings, privileges, stream_definitions, system
+from sqlshell.service.objects.attachments import Attachment
 from sqlshell.service.objects.changes import Changes
+from sqlshell.service.objects.made_rows import Facts
 from sqlshell.service.objects.names import check_named
 from sqlshell.service.objects.objects import Objects, blamed
 from sqlshell.service.objects.required_context import needed
 from sqlshell.service.objects.resources import attached
 from sqlshell.service.options import Options as ServiceOptions
-from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.results.results import PARTITION_BYTES, Discard
-from sqlshell.service.statements import artifacts, describe
+from sqlshell.service.statements import artifacts, describe, queries
 from sqlshell.service.statements.ledger import Ledger, Record
 from sqlshell.service.stores import stores
 from sqlshell.sql.identifiers import qualified
@@ -92,7 +94,12 @@ class Execution:
         self._changes = Changes(organizations, self._objects)
 
     def run(
-        self, session: Session, asked: Own | None, record: Record, form: Form, parameters: Parameters | None
+        self,
+        session: Session,
+        asked: Own | None,
+        record: Record,
+        files: Sequence[Attachment],
+        parameters: Parameters | None,
     ) -> Outcome | Begun:
         """Run a statement in its session; `asked` is the parsed statement if it is one of the interface's own."""
         options = self.options(session, parameters)
@@ -108,7 +115,7 @@ class Execution:
             if asked is None:
                 result = self._run_engine(session, record, options, record.sql)
             else:
-                result = self._run_own(session, asked, record, form, options)
+                result = self._run_own(session, asked, record, files, options)
         except Failure as failure:
             if (told := blamed(session.organization, record.sql, failure)) is not failure:
                 raise told from failure
@@ -173,13 +180,15 @@ class Execution:
             and not session.changes_schemas
         )
 
-    def _run_own(self, session: Session, asked: Own, record: Record, form: Form, options: Options) -> Outcome | Begun:
+    def _run_own(
+        self, session: Session, asked: Own, record: Record, files: Sequence[Attachment], options: Options
+    ) -> Outcome | Begun:
         match asked:
             case Use():
                 return self._objects.use(asked, session)
             case Create(kind="stream" | "changelog"):
                 with placed(record.sql, "", asked.columns):
-                    outcome = self._objects.create(asked, session, form.attachments, record)
+                    outcome = self._objects.create(asked, session, files, record)
                 return artifacts.made(record, outcome, asked.kind, session.connection.resolve(asked.names))
             case CreateAs():
                 return self._create_as(session, asked, record, options)
@@ -190,7 +199,7 @@ class Execution:
                 listings.check_database(asked.names[0], session)
                 return self._run_engine(session, record, options, stream_definitions.schema(asked))
             case Create():
-                return self._objects.create(asked, session, form.attachments, record)
+                return self._objects.create(asked, session, files, record)
             case Drop():
                 return self._objects.drop(asked, session)
             case StartPool():
@@ -198,9 +207,9 @@ class Execution:
             case DropFunction(types=None) if not functions.named(session.organization, asked.name):
                 return self._run_engine(session, record, options, record.sql)
             case Update() | Test() | InsertEntity() | Truncate() | Alter() | CreateFunction() | DropFunction():
-                return self._changes.run(asked, session, record, options)
+                return self._changes.run(asked, session, options, record.spool, record)
             case Load():
-                return self._load(session, asked, record, form, options)
+                return self._load(session, asked, record, files, options)
             case CanI():
                 return privileges.can(session, asked)
             case List() if asked.show and not asked.place and self._is_engines(session, asked.what):
@@ -212,11 +221,11 @@ class Execution:
                     options,
                     record.spool,
                     self._organizations,
-                    lambda: self._latest(session, record),
+                    lambda: (queries.SHOWN, (), queries.listed(self._latest(session, record), session)),
                     record.sql,
                 )
             case Describe():
-                return listings.describe(asked, session, options, record)
+                return listings.describe(asked, session, options, record.spool, record)
             case Print():
                 return self._print(session, asked, record, options)
             case Application():
@@ -242,11 +251,16 @@ class Execution:
         """The latest statements of the session's organization except this one."""
         return [item for item in self._ledger.latest(session.organization.id, 1001) if item is not record]
 
+    def _query_facts(self, organization: Organization) -> list[Facts]:
+        """The facts about the latest statements of an organization, without their texts."""
+        owners = organization.catalog.owners(organization.id)
+        return [queries.facts(record, owners, "") for record in self._ledger.latest(organization.id, 1000)]
+
     def _run_engine(self, session: Session, record: Record, options: Options, sql: str) -> Outcome | Begun:
         organization = session.organization
         low = sql.lower()
         if system.NAME in low:
-            system.publish(session, sql, lambda: self._ledger.latest(organization.id, 1000))
+            system.publish(session, sql, lambda: self._query_facts(organization))
         in_store = session.connection.database in organization.store_names
         reads_store = in_store or any(name.lower() in low for name in organization.store_names)
         broken: dict[tuple[str, str], str] = {}
@@ -313,8 +327,10 @@ class Execution:
         stores.mount(organization, store, [entity], record)
         return session.connection.run(f"SELECT * FROM {qualified(store, 'main', entity)}", options, record.spool)
 
-    def _load(self, session: Session, asked: Load, record: Record, form: Form, options: Options) -> Outcome:
-        organization, found = session.organization, attached(form.attachments, asked.file)
+    def _load(
+        self, session: Session, asked: Load, record: Record, files: Sequence[Attachment], options: Options
+    ) -> Outcome:
+        organization, found = session.organization, attached(files, asked.file)
         if not organization.locked:
             return session.connection.load(asked.names, asked.columns, found.path, options)
         # Its engine sees no file outside of its own folder.

@@ -21,6 +21,7 @@ from sqlshell.service.dialect import Reading
 from sqlshell.service.engines.engine import Connection, Feed, Outcome
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.results.results import Layout, Spool
+from sqlshell.service.statements.redaction import RedactedStatement
 from sqlshell.service.storage import Storage
 
 RECENT = 1000
@@ -50,20 +51,6 @@ def _new_id() -> str:
     digits = os.urandom(16).hex()
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
-
-
-class RedactedStatement(Struct, frozen=True):
-    """A statement without its secrets, and their values.
-
-    `cut` means that it is only the beginning of the statement, and that the values are unknown.
-    """
-
-    text: str
-    values: Sequence[str]
-    cut: bool = False
-
-    def __repr__(self) -> str:
-        return f"RedactedStatement({self.text!r})"
 
 
 class Record(Struct, eq=False, weakref=True):

@@ -17,7 +17,10 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, Parameters, StatementRequest
+from sqlshell.runtime.idle import in_thread
+from sqlshell.runtime.unused_memory import Growth, give_back
 from sqlshell.service.bounds import TOGETHER, met
+from sqlshell.service.catalog import Caller
 from sqlshell.service.dialect import (
     Application,
     CreateAs,
@@ -32,21 +35,21 @@ from sqlshell.service.dialect import (
     is_about_organizations,
 )
 from sqlshell.service.engines.engine import ENDED_EARLY, Failure, Outcome
-from sqlshell.service.http.body import BadRequest, Form
-from sqlshell.service.http.submissions import MAY_HOLD_SECRETS, Texts
-from sqlshell.service.objects.catalog import Caller
+from sqlshell.service.objects.attachments import Attachment, Attachments
+from sqlshell.service.objects.made_rows import table
 from sqlshell.service.options import Options as ServiceOptions
-from sqlshell.service.organizations.idle import in_thread
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.organizations.unused_memory import Growth, give_back
-from sqlshell.service.results.made_rows import table
+from sqlshell.service.refusals import InvalidRequest, InvalidToken, Refusal, ShuttingDown, TooManyRequests
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.batch_runner import BatchRunner, fault
 from sqlshell.service.statements.batches import Batch, Batches
 from sqlshell.service.statements.endings import SESSION_ENDED, Aside, Endings, is_aside
 from sqlshell.service.statements.execution import Begun, Execution
-from sqlshell.service.statements.ledger import Ledger, Record, RedactedStatement, settle
+from sqlshell.service.statements.ledger import Ledger, Record, settle
+from sqlshell.service.statements.reading_thread import ReadingThread
+from sqlshell.service.statements.redaction import MAY_HOLD_SECRETS, RedactedStatement, redacted_statements
+from sqlshell.service.statements.splitting import split
 from sqlshell.service.statements.undelivered_secrets import Secret
 from sqlshell.sql.script.items import BackslashCommand, Statement
 from sqlshell.sql.script.lexical_rules import BLANKS
@@ -92,8 +95,8 @@ class Statements:
         self._pool = ThreadPoolExecutor(OPENERS, thread_name_prefix="opening")
         self._tasks: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
-        self.texts = Texts(options.bounds.statements)
-        self.endings = Endings(organizations, self._sessions, ledger, options, self.texts)
+        self.thread = ReadingThread()
+        self.endings = Endings(organizations, self._sessions, ledger, options, self.thread)
         self.batches = Batches()
         self._stretches = BatchRunner(self.endings, self._execution, self._work, self._begun, self._start)
 
@@ -106,23 +109,24 @@ class Statements:
         self,
         request: StatementRequest,
         caller: Caller,
-        form: Form | None = None,
-        left: Callable[[], bool] = bool,
+        attachments: Attachments | None = None,
+        is_disconnected: Callable[[], bool] = bool,
     ) -> list[Record]:
         """Start the statements of a request; returns their records, in order.
 
-        `form` is closed when they have finished; `left` returns whether the client has disconnected. The records have
-        failed if the caller's organization cannot be opened. Raises BadRequest if there is no statement.
+        `attachments` are closed when they have finished; `is_disconnected` returns whether the client has disconnected.
+        The records have failed if the caller's organization cannot be opened. Raises Refusal.
         """
-        form = form or Form()
-        handed = False
+        attachments = attachments or Attachments()
+        running = False
         try:
             if self.draining:
-                raise BadRequest("the service is shutting down", 503)
-            items = await self.texts.split(request.statement, caller.token_id, left)
+                raise ShuttingDown("the service is shutting down")
+            most = self._options.bounds.statements
+            items = await split(request.statement, caller.token_id, self.thread, most, is_disconnected)
             given = [(item.text, item.ending) for item in items if isinstance(item, Statement)]
             if not items:
-                raise BadRequest("request.statement contains no statement")
+                raise InvalidRequest("request.statement contains no statement")
             # A backslash command is not SQL: the statement fails, but the request is valid.
             given = given or [(request.statement, "")]
             texts = [text for text, _ in given]
@@ -146,21 +150,21 @@ class Statements:
                 self._start(self._run_aside(session, own, request, records[0], aside))
             else:
                 session.waiting += 1
-                self._start(self._run(session, request, records, form))
-                handed = True
+                self._start(self._run(session, request, records, attachments))
+                running = True
             return records
         finally:
-            if not handed:
-                form.close()
+            if not running:
+                attachments.close()
 
-    async def submit_batch(self, request: StatementRequest, caller: Caller, form: Form) -> Batch:
+    async def submit_batch(self, request: StatementRequest, caller: Caller, attachments: Attachments) -> Batch:
         """Start the statements of a batch. Raises like submit()."""
-        attached = bool(form.attachments)
-        form.close()
+        attached = bool(attachments.files)
+        attachments.close()
         if attached:
-            raise BadRequest("a batch cannot have attachments; submit the statement that needs them separately")
+            raise InvalidRequest("a batch cannot have attachments; submit the statement that needs them separately")
         if self.draining:
-            raise BadRequest("the service is shutting down", 503)
+            raise ShuttingDown("the service is shutting down")
         texts = request.statements or []
         self._check_load(caller, len(texts), sum(map(len, texts)), 1)
         given = [_apart(text) for text in texts]
@@ -217,7 +221,7 @@ class Statements:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self.texts.close()
+        self.thread.close()
         self._sessions.close()
         self.organizations.close()
 
@@ -227,7 +231,7 @@ class Statements:
         task.add_done_callback(self._tasks.discard)
 
     async def _sent(self, given: Sequence[tuple[str, str]], caller: Caller) -> list[SubmittedStatement]:
-        secretless = await self.texts.secretless([sql for sql, _ in given], caller.token_id)
+        secretless = await redacted_statements([sql for sql, _ in given], caller.token_id, self.thread)
         return [SubmittedStatement(*item, found) for item, found in zip(given, secretless, strict=True)]
 
     def _refused(
@@ -292,7 +296,7 @@ class Statements:
     ) -> tuple[Session, bool, list[Record]]:
         """The session of a request, whether it is only for this request, and the records of its statements.
 
-        Raises BadRequest, and Failure if no session can be opened.
+        Raises Refusal, and Failure if no session can be opened.
         """
         size = sum(len(text) for text, _ in given)
         self._check_load(caller, len(given), size, times)
@@ -313,11 +317,11 @@ class Statements:
         return session, own, records
 
     def check_room(self, caller: Caller, size: int) -> None:
-        """Raises BadRequest if any request with a body of `size` bytes would be refused."""
+        """Raises TooManyRequests if any request with a body of `size` bytes would be refused."""
         self._check_load(caller, 1, 0, 2 if size <= ASIDE else 1)
 
     def _check_load(self, caller: Caller, number: int, size: int, times: int) -> None:
-        """Raises BadRequest if a token or organization has too many unfinished statements."""
+        """Raises TooManyRequests if a token or organization has too many unfinished statements."""
         bounds = self._options.bounds
         both = (caller.token_id, times, "token"), (caller.organization, times * TOGETHER, "organization")
         for key, factor, who in both:
@@ -328,14 +332,14 @@ class Statements:
             elif load.number and load.size + size > bounds.waiting_size * factor:
                 said = f"this {who} has unfinished statements with {load.size} characters {met('waiting_size')}"
             if said:
-                raise BadRequest(f"{said}; try again later", 429)
+                raise TooManyRequests(f"{said}; try again later")
 
     def _check_token(self, caller: Caller, own: Session | None) -> None:
-        """Raises BadRequest, and closes the `own` session, if the token was dropped since the request began."""
+        """Raises InvalidToken, and closes the `own` session, if the token was dropped since the request began."""
         if caller.token_id in self.organizations.catalog.dropped:
             if own is not None:
                 self._sessions.end(own)
-            raise BadRequest("invalid token", 401)
+            raise InvalidToken("invalid token")
 
     def _settle_in(self, record: Record, session: Session, asked: Own | None) -> None:
         """Assign a record to the organization in which it runs.
@@ -357,7 +361,9 @@ class Statements:
             return asked if is_aside(asked) else None
         return None
 
-    async def _run(self, session: Session, request: StatementRequest, records: Sequence[Record], form: Form) -> None:
+    async def _run(
+        self, session: Session, request: StatementRequest, records: Sequence[Record], attachments: Attachments
+    ) -> None:
         try:
             async with session.turn:
                 failed, adopted = "", False
@@ -369,12 +375,12 @@ class Statements:
                     elif record.running:
                         adopted = adopted or await self._adopted(session, request, record)
                         if adopted:
-                            await self._guarded(record, session, self._one(session, request, record, form))
+                            await self._guarded(record, session, self._one(session, request, record, attachments.files))
                         if sqlstate.failed(record.state):
                             # A client may poll only the last statement, so its message quotes the failure.
                             failed = f"{NOT_RUN}: {record.state}: {record.message}"[:REASON]
         finally:
-            form.close()
+            attachments.close()
             self._sessions.release(session)
 
     async def _run_batch(self, session: Session, request: StatementRequest, batch: Batch) -> None:
@@ -397,11 +403,11 @@ class Statements:
                         continue
                     pool = None
                     waits = record.running and not record.ending
-                    if waits and await self.texts.is_engines(record.reading, record.owner):
+                    if waits and await self.thread.is_engines(record.reading, record.owner):
                         pool = session.organization.pool(session.compute_pool)
                     if pool is not None and not pool.size.timeout:
                         for item in records[at:] if record.organization != session.organization.id else ():
-                            if not await self.texts.is_engines(item.reading, item.owner):
+                            if not await self.thread.is_engines(item.reading, item.owner):
                                 break
                             self._settle_in(item, session, None)
                         workers = session.organization.workers
@@ -413,7 +419,7 @@ class Statements:
                         self._stretches.take(batch, session)
                     else:
                         if record.running:
-                            await self._guarded(record, session, self._one(session, request, record, Form()))
+                            await self._guarded(record, session, self._one(session, request, record, ()))
                         at += 1
         except Failure as failure:
             # The queue of the pool is full.
@@ -474,8 +480,10 @@ class Statements:
             state, message = fault(error, record)
             self.endings.finish(record, state, message, session)
 
-    async def _one(self, session: Session, request: StatementRequest, record: Record, form: Form) -> None:
-        asked = await self.texts.read(record.reading, record.owner)
+    async def _one(
+        self, session: Session, request: StatementRequest, record: Record, files: Sequence[Attachment]
+    ) -> None:
+        asked = await self.thread.parse(record.reading, record.owner)
         if is_aside(asked):
             record.context = session.echo()
             await self.endings.about(session, record, asked)  # type: ignore[arg-type]
@@ -504,7 +512,7 @@ class Statements:
             record.started = True
             self.endings.hold(record, session.connection)
             try:
-                outcome = await thread(self._work, session, asked, request, record, form)
+                outcome = await thread(self._work, session, asked, request, record, files)
             finally:
                 if watch is not None:
                     watch.cancel()
@@ -546,7 +554,7 @@ class Statements:
         )
         try:
             begun = (await self.submit(request, session.caller))[0]
-        except BadRequest as refused:
+        except Refusal as refused:
             raise Failure(sqlstate.LIMIT, str(refused)) from None
         said = f"restarted query {target.statement_id} as {begun.statement_id}"
         record.outcome = replace(table(record.spool, ("id",), [(begun.statement_id,)]), message=said)
@@ -571,12 +579,17 @@ class Statements:
             await session.organization.workers.other(session.adopt, request, self.organizations)
 
     def _work(
-        self, session: Session, asked: Own | None, request: StatementRequest, record: Record, form: Form
+        self,
+        session: Session,
+        asked: Own | None,
+        request: StatementRequest,
+        record: Record,
+        files: Sequence[Attachment],
     ) -> Outcome | Begun:
         """Run the statement, in a thread. Raises Failure."""
         filed: Sequence[tuple[int, int]] | None = None
         try:
-            result = self._execution.run(session, asked, record, form, request.parameters)
+            result = self._execution.run(session, asked, record, files, request.parameters)
             if isinstance(result, Outcome):
                 filed = result.filed
             return result

@@ -16,14 +16,14 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import READS, WRITES, targets, written
 from sqlshell.service.engines.converter.conversion import stamp
 from sqlshell.service.engines.duckdb.datafiles import ENDINGS
 from sqlshell.service.engines.engine import CatalogQuery, Connection, Failure
 from sqlshell.service.engines.sandbox.beneath import folder_of
-from sqlshell.service.objects.catalog import missing
+from sqlshell.service.organizations.copies import CopyWaiter
 from sqlshell.service.organizations.organizations import NOT_GRANTED, Organization, Organizations
-from sqlshell.service.stores.copies import CopyWaiter
 
 MOST = 10_000
 """The maximum number of entities of a store."""

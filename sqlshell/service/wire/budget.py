@@ -8,8 +8,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 
-from sqlshell.service.organizations.idle import IdleTimer, in_thread
-from sqlshell.service.organizations.unused_memory import give_back
+from sqlshell.runtime.idle import IdleTimer, in_thread
+from sqlshell.runtime.unused_memory import give_back
 
 SHARE = 4
 """Each holder may use at most 1/SHARE of a budget."""

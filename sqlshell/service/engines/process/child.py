@@ -24,6 +24,7 @@ from typing import Any, Final, NoReturn
 
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.lean_duckdb import duckdb
+from sqlshell.runtime.unused_memory import Growth, give_back
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.failures import followable
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
@@ -59,7 +60,6 @@ from sqlshell.service.engines.process.frames import (
 )
 from sqlshell.service.engines.process.memory import USED_UP, short_of_memory, used_up
 from sqlshell.service.engines.sandbox import sandbox
-from sqlshell.service.organizations.unused_memory import Growth, give_back
 from sqlshell.service.results.results import Discard, Spool
 
 CLOSING_SECONDS: Final = 5.0

@@ -11,9 +11,9 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import BinaryIO
 
-from sqlshell.service.organizations.idle import IdleTimer, in_thread
+from sqlshell.runtime.idle import IdleTimer, in_thread
+from sqlshell.runtime.unused_memory import give_back
 from sqlshell.service.organizations.organizations import Organizations
-from sqlshell.service.organizations.unused_memory import give_back
 from sqlshell.service.results.results import PARTITION_BYTES, Layout, opened
 from sqlshell.service.results.time_zones import in_zone
 from sqlshell.service.statements.ledger import Record
