@@ -30,9 +30,23 @@ def test_the_call_at_the_cursor(before: str, expected: tuple[str, int] | None) -
     assert call_at(before) == expected
 
 
-def test_the_parameter_that_is_typed() -> None:
-    signature = "(part, timestamp) -> DATE"
-    assert parameters(signature, 0) == ("(", "part", ", timestamp) -> DATE")
-    assert parameters(signature, 1) == ("(part, ", "timestamp", ") -> DATE")
-    assert parameters(signature, 2) == (signature, "", "")
-    assert parameters("variadic", 0) == ("variadic", "", "")
+@pytest.mark.parametrize(
+    ("signature", "argument", "parts"),
+    [
+        ("(part, timestamp) -> DATE", 0, ("(", "part", ", timestamp) -> DATE")),
+        ("(part, timestamp) -> DATE", 1, ("(part, ", "timestamp", ") -> DATE")),
+        ("(part, timestamp) -> DATE", 2, ("(part, timestamp) -> DATE", "", "")),
+        ("(s, start[, n[, m]]) -> T", 1, ("(s, ", "start", "[, n[, m]]) -> T")),
+        ("(s, start[, n[, m]]) -> T", 2, ("(s, start[, ", "n", "[, m]]) -> T")),
+        ("(s, start[, n[, m]]) -> T", 3, ("(s, start[, n[, ", "m", "]]) -> T")),
+        ("([arg]) -> T", 0, ("([", "arg", "]) -> T")),
+        ("(x BIGINT[][, y MAP(K, V)]) -> T", 0, ("(", "x BIGINT[]", "[, y MAP(K, V)]) -> T")),
+        ("(x BIGINT[][, y MAP(K, V)]) -> T", 1, ("(x BIGINT[][, ", "y MAP(K, V)", "]) -> T")),
+        ("(value, ...) -> T", 7, ("(value, ", "...", ") -> T")),
+        ("() -> T", 0, ("(", "", ") -> T")),
+        ("(never closed, ", 1, ("(never closed, ", "", "")),
+        ("variadic", 0, ("variadic", "", "")),
+    ],
+)
+def test_the_parameter_that_is_typed(signature: str, argument: int, parts: tuple[str, str, str]) -> None:
+    assert parameters(signature, argument) == parts

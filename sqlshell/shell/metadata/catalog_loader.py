@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import msgspec
@@ -25,6 +25,7 @@ from sqlshell.result import Rows
 from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.shell.metadata.service_queries import fetch_rows
 from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Column, ForeignKey, Function, Relation, key
+from sqlshell.sql.completion.signatures import KNOWN, Form, signature_of
 from sqlshell.sql.identifiers import qualified
 
 LOADING_SECONDS = 60.0
@@ -50,10 +51,10 @@ _COLUMNS = (
     "SELECT table_catalog, table_schema, table_name, column_name, data_type FROM information_schema.columns "
     "ORDER BY table_catalog, table_schema, table_name, ordinal_position"
 )
-_FUNCTIONS = (
-    "SELECT DISTINCT function_name, "
-    "'(' || array_to_string(parameters, ', ') || ')' || coalesce(' -> ' || return_type, '') FROM duckdb_functions()"
-    " WHERE function_name SIMILAR TO '[a-z][a-z0-9_]*' ORDER BY 1, 2"
+FUNCTIONS = (
+    "SELECT DISTINCT function_name, to_json(parameters)::VARCHAR, to_json(parameter_types)::VARCHAR, return_type, "
+    "varargs IS NOT NULL FROM duckdb_functions()"
+    " WHERE function_name SIMILAR TO '[a-z][a-z0-9_]*' ORDER BY ALL"
 )
 _KEYS = (
     "SELECT constraint_name, database_name, schema_name, table_name, referenced_table, "
@@ -77,6 +78,7 @@ _USER_OBJECTS = (
 """Kinds with the names of user-defined objects."""
 _ECHO_REQUEST = "SELECT 1"
 _DECODE = msgspec.json.Decoder(list[str]).decode
+_DECODE_SOME = msgspec.json.Decoder(list[str | None]).decode
 _RELATIONS = 'SELECT * FROM deltastream.sys."relations"'
 
 
@@ -208,11 +210,7 @@ class CatalogLoader:
         if contents.relations and not contents.columns:
             await self._describe(contents, context)
         contents.keys = await self._keys(context)
-        forms: dict[str, list[str]] = {}
-        for row in await self._rows(_FUNCTIONS, context):
-            if len(row) > 1 and row[0]:
-                forms.setdefault(row[0], []).append(row[1] or "")
-        contents.functions = [Function(name, signature_of(listed)) for name, listed in forms.items()]
+        contents.functions = functions_of(await self._rows(FUNCTIONS, context))
         for kind, plural in LISTED_KINDS.items():
             rows = await self._rows(f"LIST {plural}", context)
             contents.names[kind] = [row[0] for row in rows if row and row[0]]
@@ -299,15 +297,22 @@ class CatalogLoader:
             part.replace(path)
 
 
-def signature_of(forms: Sequence[str]) -> str:
-    """The first form of a function; the number of other types that it returns for these parameters, and of other forms.
-
-    All types would be longer than the line that shows them.
-    """
-    parameters, arrow, returned = forms[0].partition(" -> ")
-    others = [form.partition(" -> ") for form in forms]
-    types = {form[2] for form in others if form[0] == parameters} - {returned}
-    more = len({form[0] for form in others}) - 1
-    by_type = f" | {len(types)} other{'s' * (len(types) > 1)}" if types else ""
-    by_form = f" + {more} form{'s' * (more > 1)}" if more else ""
-    return f"{parameters}{arrow}{returned}{by_type}{by_form}"
+def functions_of(rows: Rows) -> list[Function]:
+    """The functions of rows of FUNCTIONS; a row that is not one of them is left out."""
+    forms: dict[str, list[Form]] = {}
+    for row in rows:
+        if len(row) < 5 or not row[0]:
+            continue
+        with contextlib.suppress(msgspec.DecodeError):
+            names, types = (_DECODE_SOME(text or "[]") for text in row[1:3])
+            # Macros have no types.
+            known = {at: kind or "" for at, kind in enumerate(types)}
+            form = Form(
+                tuple(name or "" for name in names),
+                tuple(known.get(at, "") for at in range(len(names))),
+                row[3] or "",
+                row[4] == "true",
+            )
+            forms.setdefault(row[0], []).append(form)
+    signatures = {name: signature_of(listed) for name, listed in forms.items()} | KNOWN if forms else {}
+    return [Function(*item) for item in signatures.items()]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 
+from sqlshell.sql.completion.signatures import MORE
+
 _NAME = re.compile(r"([A-Za-z_]\w*)\s*\Z", re.ASCII)
 _PAIRS = {")": 1, "]": 1, "}": 1, "(": -1, "[": -1, "{": -1}
+_NAMED = re.compile(r"\[?(.*?(?:\[\])*+)\]*\[?")
+"""A parameter without the brackets of the optional ones, which are beside it."""
 FARTHEST = 2000
 """Characters before the cursor that are looked at."""
 
@@ -38,11 +42,24 @@ def call_at(before: str) -> tuple[str, int] | None:
 
 
 def parameters(signature: str, argument: int) -> tuple[str, str, str]:
-    """A signature such as `(part, timestamp) -> DATE` in three parts, of which the middle one is the parameter."""
-    inside, _, after = signature.partition(")")
-    names = inside.removeprefix("(").split(", ")
-    if not signature.startswith("(") or argument >= len(names):
+    """A signature such as `(string, start[, length]) -> VARCHAR` in three parts, of which the middle one is the
+    parameter of that argument; the last one of `(value, ...)` stands for all further arguments.
+    """
+    if not signature.startswith("("):
         return signature, "", ""
-    before = "".join(f"{name}, " for name in names[:argument])
-    behind = "".join(f", {name}" for name in names[argument + 1 :])
-    return f"({before}", names[argument], f"{behind}){after}"
+    begun, places, depth = 1, list[tuple[int, int]](), 0
+    for at, char in enumerate(signature):
+        depth += (char == "(") - (char == ")")
+        if not depth or (depth == 1 and signature.startswith(", ", at)):
+            places.append((begun, at))
+            begun = at + 2
+            if not depth:
+                break
+    if places and signature[slice(*places[-1])] == MORE:
+        argument = min(argument, len(places) - 1)
+    if argument >= len(places):
+        return signature, "", ""
+    start, end = places[argument]
+    found = _NAMED.fullmatch(signature, start, end)
+    start, end = found.span(1) if found is not None else (start, end)
+    return signature[:start], signature[start:end], signature[end:]
