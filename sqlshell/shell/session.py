@@ -140,6 +140,12 @@ class Running(Struct):
             return self.fetched_rows / self.total
         return None if self.finished else self.share
 
+    def progressed(self, share: float | None, message: str) -> None:
+        """The service reported this. A share goes back only if something else is being done."""
+        if share is not None and self.share is not None and self.share < 1 and message == self.message:
+            share = max(share, self.share)
+        self.share, self.message = share, message
+
     def begin_fetching(self, total: int | None) -> None:
         """The rows of a result are fetched from now on, `total` of them if that is known."""
         self.fetched_rows = self.fetched_bytes = 0

@@ -84,36 +84,80 @@ def test_rows_that_arrive() -> None:
     assert re.search(r"[\d.]+k rows/s  \d\.\d MB/s", text), text
 
 
+def after_changes(left: Remaining, running: Running, now: float) -> str:
+    """The text after the share has changed often enough for an estimate."""
+    share = running.share or 0.0
+    for running.share in (share / 3, share / 2, share):
+        text = left.text(running, now)
+    return text
+
+
 def test_the_time_that_is_left() -> None:
     left, running = Remaining(), Running(share=0.5, began=1000.0)
-    assert left.text(running, 1001.0) == ""
-    assert left.text(running, 1030.0) == "about 30 s left"
+    assert after_changes(left, running, 1001.0) == ""
+    running.share = 0.55
+    # Half of an hour at once is not known to go on like that.
+    assert Remaining().text(running, 1030.0) == ""
+    running.share = 0.6
+    assert left.text(running, 1030.0) == "about 20 s left"
     # It counts down until the share changes, and a change counts for half.
-    assert left.text(running, 1036.0) == "about 25 s left"
+    assert left.text(running, 1036.0) == "about 15 s left"
     running.share = 0.8
-    assert left.text(running, 1040.0) == "about 15 s left"
-    assert left.text(running, 1050.0) == "about 5 s left "
-    assert left.text(running, 1060.0) == "longer than estimated"
+    assert left.text(running, 1040.0) == "about 10 s left"
+    assert left.text(running, 1046.0) == "about 4 s left "
+    # An estimate that is over is not shown.
+    assert left.text(running, 1060.0) == ""
     running.share = 0.9
-    assert left.text(running, 1061.0).rstrip() == "about 7 s left"
+    assert left.text(running, 1061.0) == "about 7 s left"
     running.share = 1.0
     assert left.text(running, 1062.0) == ""
     # The rows of its result are another wait.
     running.begin_fetching(1_000_000)
-    running.received(10_000, 1)
-    running.fetching = 2000.0
-    assert left.text(running, 2060.0) == ""
-    running.received(90_000, 1)
-    assert left.text(running, 2060.0) == "about 9 min left"
+    for rows in (10_000, 40_000, 50_000):
+        running.received(rows, 1)
+        running.fetching = 2000.0
+        text = left.text(running, 2060.0)
+    assert text == "about 9 min left"
     assert left.text(Running(began=0.0), 5000.0) == ""
-    assert Remaining().text(Running(began=0.0, share=0.1), 7200.0) == "about 18 h left"
+    assert after_changes(Remaining(), Running(began=0.0, share=0.1), 7200.0) == "about 18 h left"
+
+
+def test_the_time_that_is_left_never_grows() -> None:
+    left, running = Remaining(), Running(share=0.5, began=1000.0)
+    assert after_changes(left, running, 1010.0) == "about 10 s left"
+    assert left.text(running, 1014.0) == "about 6 s left "
+    running.share = 0.6
+    # By this share, 7.6 s.
+    assert left.text(running, 1014.5) == "about 6 s left "
+    assert left.text(running, 1021.0) == "about 2 s left "
+    running.share = 0.61
+    # An estimate that has more than doubled was wrong.
+    assert left.text(running, 1021.5) == ""
+    running.share = 0.9
+    assert left.text(running, 1024.0) == "about 3 s left"
+    assert left.text(running, 1030.0) == ""
+
+
+def test_a_share_goes_back_only_for_something_else() -> None:
+    running = Running()
+    shares = []
+    for share, message in ((0.2, ""), (0.1, ""), (0.3, ""), (0.1, "restarted"), (1.0, ""), (0.1, ""), (None, "")):
+        running.progressed(share, message)
+        shares.append(running.share)
+    assert shares == [0.2, 0.2, 0.3, 0.1, 1.0, 0.1, None]
+
+
+def test_what_is_running_is_never_complete() -> None:
+    assert "99%" in shown(Running(share=1.0))
+    assert "99%" in shown(Running(share=0.999))
+    assert " 29%" in shown(Running(share=0.29))
 
 
 def test_labels_only_where_there_is_room() -> None:
     running = Running(share=0.5, hint="^C cancels")
     running.began -= 600
     wide, narrow = (shown(running, columns=columns) for columns in (100, 58))
-    assert re.fullmatch(r"⠙ █{16}░{16}   50%  10 min \d\d s elapsed  about 10 min left  \^C cancels", wide)
+    assert re.fullmatch(r"⠙ █{16}░{16}   50%  10 min \d\d s elapsed  \^C cancels", wide)
     assert re.fullmatch(r"⠙ █{10}░{10}   50%  10 min \d\d s  \^C cancels", narrow)
 
 
@@ -244,7 +288,7 @@ def test_the_statement_of_a_script_has_its_own_time_and_share() -> None:
     place = run_up_to(place, text, 2)
     place.began -= 100
     line = shown(Running(share=0.5), columns=110, script=place)
-    assert re.search(r"statement 2 of 4  █{8}░{12}   38%  1 min 40 s elapsed  \(0\.\d s 50%\)", line), line
+    assert re.search(r"statement 2 of 4  █{7}░{13}   37%  1 min 40 s elapsed  \(0\.\d s 50%\)", line), line
     assert re.search(r"25%  1 min 40 s elapsed  \(0\.\d s\)", shown(Running(), columns=100, script=place))
 
 

@@ -34,7 +34,7 @@ def seen(terminal: Terminal, rows: int) -> Iterator[str]:
         text = re.sub("[\u2800-\u28ff]", "⠋", line)
         text = re.sub(r"^[|/\\-](?= \[[#.])", "|", text)
         text = re.sub(r"\d+\.\d s", "N s", text)
-        text = re.sub(r"  (?:about \d+ \w+ left|longer than estimated) *(?=  )", "", text)
+        text = re.sub(r"  about \d+ \w+ left *(?=  )", "", text)
         text = re.sub(r"\d+ ms", "N ms", text)
         if not text:
             continue

@@ -393,7 +393,7 @@ class Foreground:
             self._journal.record_query(running.statement_id, query_id)
 
         def progressed(share: float | None, message: str) -> None:
-            running.share, running.message = share, message
+            running.progressed(share, message)
             self._journal.flush()
 
         def adopt(echo: ContextEcho | None) -> None:

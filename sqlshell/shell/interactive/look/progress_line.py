@@ -147,7 +147,7 @@ class ProgressLine:
         self._drawn, self._drawn_at = True, time.monotonic()
         script = self.script if self.script is not None and not self.script.single else None
         share = script.share_with(running.shown_share) if script is not None else running.shown_share
-        report = "4;3" if share is None else f"4;1;{round(100 * min(1.0, max(0.0, share)))}"
+        report = "4;3" if share is None else f"4;1;{_percent(share)[:-1]}"
         # In one piece, and erased only behind the text: nothing flickers. The cursor returns to the beginning of the
         # line, and stays there if the terminal becomes narrower and wraps it.
         self._write(f"{wrapped}{self._line(running, script, share, self._look)}\x1b[K\r{self._report(report)}")
@@ -171,11 +171,11 @@ class ProgressLine:
             label = printable(script.label)
             parts.append((1, cells(label), label))
         if share is not None:
-            said = f"{share:.0%}".rjust(4)
+            said = _percent(share).rjust(4)
             parts += [(3, 4, said), (2, size if self._unicode else size + 2, bar)]
         if script is not None and (script.number > 1 or running.shown_share is not None):
             own = clock(self._drawn_at - running.began)
-            own += f" {running.shown_share:.0%}" if running.shown_share is not None else ""
+            own += f" {_percent(running.shown_share)}" if running.shown_share is not None else ""
             parts.append((5, cells(own) + 2, f"({own})"))
         # The share of a script is one of statements, which take unequal times.
         if script is None and (left := self._remaining.text(running, self._drawn_at)):
@@ -197,7 +197,7 @@ class ProgressLine:
         return f"{sign} {(' ' * GAP).join(text for _, text in rest)}".rstrip()
 
     def _bar(self, share: float, size: int, look: Look) -> str:
-        done = round(min(1.0, max(0.0, share)) * size)
+        done = int(min(1.0, max(0.0, share)) * size)
         if not self._unicode:
             return f"[{'#' * done}{'.' * (size - done)}]"
         colored = look("", "spinner") != ""
@@ -240,6 +240,11 @@ class ProgressLine:
             self._stream.flush()
         except (OSError, ValueError):
             self._drawn = False
+
+
+def _percent(share: float) -> str:
+    """Rounded down, and at most 99 %: what is still running is not complete."""
+    return f"{min(99, int(100 * max(0.0, share) + 1e-6))}%"
 
 
 def _rates(running: Running, now: float) -> list[str]:
