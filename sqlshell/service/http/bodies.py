@@ -59,7 +59,7 @@ class Bodies:
         size = request.headers.get("content-length", "0")
         elsewhere: Elsewhere = partial(self._statements.thread.run, caller.organization or OPERATOR)
         # Checked before the body is read: refusing early is cheaper.
-        self._statements.check_room(caller, int(size) if size.isdecimal() else 0)
+        self._statements.admission.check_room(caller, int(size) if size.isdecimal() else 0)
         if kind == JSON:
             return await read_request(request.stream(), self.limits, elsewhere, lease), Attachments()
         form = await self._read_form(request, ("request",), "attachments", lease)

@@ -1,4 +1,4 @@
-"""Finishes and cancels statements; runs TERMINATE, LIST QUERIES, LIST SESSIONS and DESCRIBE QUERY."""
+"""Finishes and cancels statements."""
 
 from __future__ import annotations
 
@@ -7,21 +7,15 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.dialect import DescribeQuery, List, Terminate, TerminateSession
-from sqlshell.service.engines.engine import ENDED_EARLY, Connection, Failure, Outcome, Rights
-from sqlshell.service.objects.made_rows import keep
-from sqlshell.service.objects.objects import require
+from sqlshell.service.engines.engine import Connection, Failure
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.statements import queries
 from sqlshell.service.statements.ledger import Ledger, Record, settle
-from sqlshell.service.statements.reading_thread import ReadingThread
 from sqlshell.service.statements.undelivered_secrets import UndeliveredSecrets
 
 TERMINATE_SECONDS = 120.0
@@ -42,16 +36,6 @@ SECRETLESS = 2_000
 
 TOKEN_DROPPED = "the token of the statement, or its organization, was dropped"
 
-Aside = Terminate | TerminateSession | DescribeQuery | List
-"""Statements about statements and sessions. Alone in a submission, they bypass the queues of session and pool."""
-
-
-def is_aside(asked: object) -> bool:
-    if isinstance(asked, List):
-        # The engine evaluates a condition, and SHOW may be about one of its relations.
-        return asked.what in {"queries", "sessions"} and not asked.where and not asked.show
-    return isinstance(asked, Terminate | TerminateSession | DescribeQuery)
-
 
 class _Reader(Struct, eq=False):
     """A reader of a SELECT on a stream."""
@@ -64,14 +48,11 @@ class _Reader(Struct, eq=False):
 class Endings:
     """Finishes and cancels statements. Used from the event loop, except hold() and release()."""
 
-    def __init__(
-        self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: Options, thread: ReadingThread
-    ) -> None:
+    def __init__(self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: Options) -> None:
         self._organizations = organizations
         self._sessions = sessions
         self._ledger = ledger
         self._options = options
-        self._thread = thread
         self._interrupting = threading.Lock()
         self.undelivered_secrets = UndeliveredSecrets()
         self._readers: set[_Reader] = set()
@@ -119,6 +100,12 @@ class Endings:
         finally:
             self._readers.discard(reader)
 
+    def mark_ending(self, record: Record) -> bool:
+        """Note that a statement is being canceled; returns whether it already was."""
+        with self._interrupting:
+            known, record.ending = record.ending, True
+            return known
+
     async def end_dropped(self) -> None:
         """Cancel the statements and readers of dropped tokens and of dropped organizations."""
         catalog = self._organizations.catalog
@@ -138,8 +125,7 @@ class Endings:
         for record in self._ledger.running():
             if not is_gone(record):
                 continue
-            with self._interrupting:
-                known, record.ending = record.ending, True
+            known = self.mark_ending(record)
             if record.feed is not None:
                 await self.end_feed(record, sqlstate.CANCELLED, TOKEN_DROPPED)
             elif not record.started and record.connection is None:
@@ -149,86 +135,6 @@ class Endings:
                 self._ending.add(task)
                 task.add_done_callback(self._ending.discard)
         self._ledger.keep_only(organizations)
-
-    async def about(self, session: Session, record: Record, asked: Aside) -> None:
-        """Run LIST QUERIES or SESSIONS, DESCRIBE QUERY, TERMINATE QUERY or SESSION; they do not change the context."""
-        organization = session.organization.id
-        owners = session.organization.catalog.owners(organization)
-        if isinstance(asked, TerminateSession):
-            await self._terminate_session(session, record, asked)
-            return
-        if isinstance(asked, Terminate):
-            record.started = True
-            record.outcome = Outcome(message=await self._terminate(session, asked.statement_id))
-        elif isinstance(asked, DescribeQuery):
-            target = self.readable(session, asked.statement_id, "DESCRIBE QUERY")
-            record.outcome = queries.describe(target, asked.part, record.spool)
-        elif asked.what == "sessions":
-            running = {id(item.connection) for item in self._ledger.running() if item.connection is not None}
-            record.outcome = queries.list_sessions(self._sessions.of(organization), running, owners, record.spool)
-        else:
-            record.outcome = await self._thread.run(record.owner, partial(self._list_queries, session, record))
-            self.finish(record, sqlstate.DONE, record.outcome.message)
-            return
-        record.spool.finish()
-        self.finish(record, sqlstate.DONE, record.outcome.message)
-
-    def _list_queries(self, session: Session, record: Record) -> Outcome:
-        """LIST QUERIES, in a thread: making a thousand rows takes a while."""
-        found = self._ledger.latest(session.organization.id, 1001)
-        if not session.caller.organization:
-            found = sorted(found + self._ledger.latest("", 1001), key=lambda item: item.created, reverse=True)
-        # LIST QUERIES does not list itself.
-        found = [item for item in found if item is not record]
-        outcome = keep(queries.SHOWN, queries.listed(found, session), record.spool)
-        record.spool.finish()
-        return outcome
-
-    def _target(self, session: Session, statement_id: str) -> Record:
-        target = self._ledger.find(statement_id.lower())
-        if target is None or not session.caller.may_see(target.organization):
-            raise Failure(sqlstate.NO_QUERY, f"query {statement_id!r} does not exist")
-        return target
-
-    def readable(self, session: Session, statement_id: str, what: str) -> Record:
-        """A statement that the session may read. Raises Failure."""
-        target = self._target(session, statement_id)
-        if not queries.may_read(session, target):
-            require(session, Rights.OBJECTS, f"{what} of another token's statement")
-        return target
-
-    async def _terminate(self, session: Session, statement_id: str) -> str:
-        """Cancel a statement; returns a message with its state."""
-        target = self._target(session, statement_id)
-        if target.owner != session.caller.token_id:
-            require(session, Rights.DATA, "TERMINATE QUERY of another token's statement")
-        if target.running:
-            with self._interrupting:
-                target.ending = True
-            if target.feed is not None:
-                await self.end_feed(target, sqlstate.CANCELLED, QUERY_ENDED)
-            elif not target.started and target.connection is None:
-                self.finish(target, sqlstate.CANCELLED, ENDED_EARLY)
-            else:
-                await self.until_ended(target)
-        meaning = "is still running" if target.running else f"has state {target.state}"
-        return f"query {statement_id} {meaning} ({sqlstate.meaning(target.state)})"
-
-    async def _terminate_session(self, session: Session, record: Record, asked: TerminateSession) -> None:
-        """Terminate a session: at once, canceling its statements, or once they have finished."""
-        target = self._sessions.named(asked.name, session)
-        if target.caller.token_id != session.caller.token_id:
-            require(session, Rights.OBJECTS, "TERMINATE SESSION of another token's session")
-        record.started = True
-        if not asked.when_idle:
-            target.ended = True
-            for item in self._ledger.running():
-                if item.connection is target.connection and item is not record:
-                    await self.until_ended(item)
-        record.outcome = Outcome(message="TERMINATE SESSION")
-        record.spool.finish()
-        self.finish(record, sqlstate.DONE, record.outcome.message)
-        self._sessions.forget(target)
 
     async def until_ended(self, target: Record) -> None:
         """Interrupt until the statement has ended: an interrupt between two steps of a statement may be lost."""

@@ -5,21 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-import uuid
-import weakref
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ContextEcho, Parameters, StatementRequest
+from sqlshell.interface.models import Parameters, StatementRequest
 from sqlshell.runtime.idle import in_thread
 from sqlshell.runtime.unused_memory import Growth, give_back
-from sqlshell.service.bounds import TOGETHER, met
+from sqlshell.service.bounds import met
 from sqlshell.service.catalog import Caller
 from sqlshell.service.dialect import (
     Application,
@@ -40,46 +35,30 @@ from sqlshell.service.objects.made_rows import table
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.refusals import InvalidRequest, InvalidToken, Refusal, ShuttingDown, TooManyRequests
-from sqlshell.service.results.results import Spool
+from sqlshell.service.refusals import InvalidRequest, Refusal, ShuttingDown
+from sqlshell.service.statements.admission import AT_ONCE, Admission, SentText
 from sqlshell.service.statements.batch_runner import BatchRunner, fault
 from sqlshell.service.statements.batches import Batch, Batches
-from sqlshell.service.statements.endings import SESSION_ENDED, Aside, Endings, is_aside
+from sqlshell.service.statements.control import Control, ControlStatement, is_control
+from sqlshell.service.statements.endings import SESSION_ENDED, Endings
 from sqlshell.service.statements.execution import Begun, Execution
 from sqlshell.service.statements.ledger import Ledger, Record, settle
 from sqlshell.service.statements.reading_thread import ReadingThread
-from sqlshell.service.statements.redaction import MAY_HOLD_SECRETS, RedactedStatement, redacted_statements
+from sqlshell.service.statements.redaction import MAY_HOLD_SECRETS
 from sqlshell.service.statements.splitting import split
 from sqlshell.service.statements.undelivered_secrets import Secret
 from sqlshell.sql.script.items import BackslashCommand, Statement
 from sqlshell.sql.script.lexical_rules import BLANKS
-
-OPENERS = 16
-"""Threads that open organizations; each organization has threads of its own for everything else."""
 
 CLOSING_SECONDS = 5.0
 TICK_SECONDS = 0.5
 SWEEP_SECONDS = 5.0
 POOL_TIME = "statement canceled: it ran longer than the timeout of its compute pool"
 
-ASIDE = 4 << 10
-"""A request of up to this many bytes may be about statements, and is accepted when others are refused."""
-
-AT_ONCE = 100
-"""Records that are created, written or removed before the event loop gets its turn."""
-
 REASON = 1000
 """The maximum length of a message that quotes another statement's failure, in characters."""
 
 NOT_RUN = "not run: an earlier statement of the same submission failed"
-
-
-class SubmittedStatement(Struct, frozen=True):
-    """A statement as it was sent; `closing` is the semicolon after it."""
-
-    sql: str
-    closing: str
-    secretless: RedactedStatement | None
 
 
 class Statements:
@@ -92,13 +71,14 @@ class Statements:
         self._options = options
         self._sessions = Sessions(organizations, options.bounds)
         self._execution = Execution(organizations, self._sessions, self.ledger, options)
-        self._pool = ThreadPoolExecutor(OPENERS, thread_name_prefix="opening")
         self._tasks: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
         self.thread = ReadingThread()
-        self.endings = Endings(organizations, self._sessions, ledger, options, self.thread)
+        self.admission = Admission(organizations, self._sessions, ledger, options, self.thread)
+        self.endings = Endings(organizations, self._sessions, ledger, options)
+        self._control = Control(self._sessions, ledger, self.endings, self.thread)
         self.batches = Batches()
-        self._stretches = BatchRunner(self.endings, self._execution, self._work, self._begun, self._start)
+        self._batch_runner = BatchRunner(self.endings, self._execution, self._work, self._begun, self._start)
 
     def start(self) -> None:
         """Start the periodic work: timeouts, retention and idle sessions. A second call has no effect."""
@@ -132,22 +112,25 @@ class Statements:
             texts = [text for text, _ in given]
             commands = [item.name for item in items if isinstance(item, BackslashCommand)]
             reading = Reading(texts[0])
-            aside = self._aside(reading) if len(texts) == 1 and not commands else None
+            control = self._control_statement(reading) if len(texts) == 1 and not commands else None
             # Statements about statements have a separate limit, so that others can still be terminated.
             try:
-                session, own, records = await self._admitted(request, caller, given, 1 if aside is None else 2)
+                session, single_use, records = await self.admission.admit(
+                    request, caller, given, 1 if control is None else 2
+                )
             except Failure as failure:
-                return self._refused(request, await self._sent(given, caller), caller, failure)
+                return await self._failed(request, caller, given, failure)
+            self.start()
             records[0].known = reading
             if commands:
                 said = f"{commands[0][:100]!r} is a shell command, not SQL"
                 self.endings.finish(records[0], sqlstate.SYNTAX, said)
                 self._cancel(records[1:])
-                if own:
+                if single_use:
                     self._sessions.end(session)
                 return records
-            if aside is not None:
-                self._start(self._run_aside(session, own, request, records[0], aside))
+            if control is not None:
+                self._start(self._run_control(session, single_use, request, records[0], control))
             else:
                 session.waiting += 1
                 self._start(self._run(session, request, records, attachments))
@@ -166,15 +149,16 @@ class Statements:
         if self.draining:
             raise ShuttingDown("the service is shutting down")
         texts = request.statements or []
-        self._check_load(caller, len(texts), sum(map(len, texts)), 1)
+        self.admission.check_load(caller, len(texts), sum(map(len, texts)), 1)
         given = [_apart(text) for text in texts]
         try:
-            session, _, records = await self._admitted(request, caller, given, 1)
+            session, _, records = await self.admission.admit(request, caller, given, 1)
         except Failure as failure:
-            batch = Batch(self._refused(request, await self._sent(given[:1], caller), caller, failure), True)
+            batch = Batch(await self._failed(request, caller, given[:1], failure), True)
             batch.over.set()
             self.batches.keep(batch)
             return batch
+        self.start()
         batch = Batch(records, request.on_error != "continue", text=sum(map(len, texts)))
         self.batches.keep(batch)
         session.waiting += 1
@@ -220,7 +204,7 @@ class Statements:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.admission.close()
         self.thread.close()
         self._sessions.close()
         self.organizations.close()
@@ -230,116 +214,14 @@ class Statements:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _sent(self, given: Sequence[tuple[str, str]], caller: Caller) -> list[SubmittedStatement]:
-        secretless = await redacted_statements([sql for sql, _ in given], caller.token_id, self.thread)
-        return [SubmittedStatement(*item, found) for item, found in zip(given, secretless, strict=True)]
-
-    def _refused(
-        self, request: StatementRequest, sent: Sequence[SubmittedStatement], caller: Caller, failure: Failure
+    async def _failed(
+        self, request: StatementRequest, caller: Caller, given: Sequence[SentText], failure: Failure
     ) -> list[Record]:
         """The failed records of statements without a session, for example if their organization cannot be opened."""
-        records = []
-        for item in sent:
-            context = _named(request, ContextEcho(caller.organization or None, caller.roles[0]))
-            spool = Spool(lambda: self.organizations.result_file("", "refused"), self._options.partition_rows)
-            record = Record(item.sql, caller.organization, caller.token_id, spool, context)
-            record.closing, record.secretless = item.closing, item.secretless
-            records.append(record)
-        self.ledger.begin(records)
+        records = await self.admission.without_session(request, caller, given)
         self.endings.finish(records[0], failure.sql_state, failure.message)
         self._cancel(records[1:])
         return records
-
-    def _record(self, sent: SubmittedStatement, caller: Caller, session: Session, request: StatementRequest) -> Record:
-        # If the caller may change the organization, the statement's organization is known only when it starts.
-        organization = session.organization.id if self.organizations.alone else caller.organization
-
-        # A weak reference avoids a cycle that would keep a large text until garbage collection.
-        made: weakref.ref[Record]
-
-        def place() -> Path:
-            record = made()
-            assert record is not None
-            return self.organizations.result_file(record.organization, record.statement_id)
-
-        spool = Spool(place, self._options.partition_rows)
-        # The time zone is set when the statement has run.
-        context = _named(request, replace(session.echo(), timezone=None))
-        timezone = (request.parameters.timezone if request.parameters else None) or ""
-        record = Record(sent.sql, organization, caller.token_id, spool, context, timezone=timezone)
-        record.closing, record.secretless = sent.closing, sent.secretless
-        made = weakref.ref(record)
-        return record
-
-    async def _session(self, request: StatementRequest, caller: Caller, times: int) -> tuple[Session, bool]:
-        """The session of a request, and whether it is only for this request; such a session may exceed the limit by the
-        factor `times`.
-        """
-        name = (request.parameters.session_id if request.parameters else None) or ""
-        found = self._sessions.find(caller, name)
-        if found is None:
-            self._sessions.admit(caller, name, times)
-            try:
-                wanted = self.organizations.at_hand(caller.organization or self.organizations.default())
-                if wanted is not None:
-                    made = await wanted.workers.other(self._sessions.connect, caller)
-                else:
-                    made = await asyncio.get_running_loop().run_in_executor(self._pool, self._sessions.connect, caller)
-            except BaseException:
-                self._sessions.closed(caller.token_id)
-                raise
-            found = self._sessions.keep(name, made) if name else made
-        return found, not name
-
-    async def _admitted(
-        self, request: StatementRequest, caller: Caller, given: Sequence[tuple[str, str]], times: int
-    ) -> tuple[Session, bool, list[Record]]:
-        """The session of a request, whether it is only for this request, and the records of its statements.
-
-        Raises Refusal, and Failure if no session can be opened.
-        """
-        size = sum(len(text) for text, _ in given)
-        self._check_load(caller, len(given), size, times)
-        with self.ledger.reserved((caller.token_id, caller.organization), len(given), size) as begin:
-            sent = await self._sent(given, caller)
-            session, own = await self._session(request, caller, times)
-            self.start()
-            records: list[Record] = []
-            for item in sent:
-                records.append(self._record(item, caller, session, request))
-                if not len(records) % AT_ONCE:
-                    await asyncio.sleep(0)
-            self._check_token(caller, session if own else None)
-            for start in range(0, len(records), AT_ONCE):
-                if start:
-                    await asyncio.sleep(0)
-                begin(records[start : start + AT_ONCE])
-        return session, own, records
-
-    def check_room(self, caller: Caller, size: int) -> None:
-        """Raises TooManyRequests if any request with a body of `size` bytes would be refused."""
-        self._check_load(caller, 1, 0, 2 if size <= ASIDE else 1)
-
-    def _check_load(self, caller: Caller, number: int, size: int, times: int) -> None:
-        """Raises TooManyRequests if a token or organization has too many unfinished statements."""
-        bounds = self._options.bounds
-        both = (caller.token_id, times, "token"), (caller.organization, times * TOGETHER, "organization")
-        for key, factor, who in both:
-            load = self.ledger.load(key)
-            said = ""
-            if load.number + number > bounds.waiting * factor:
-                said = f"this {who} has {load.number} unfinished statements {met('waiting')}"
-            elif load.number and load.size + size > bounds.waiting_size * factor:
-                said = f"this {who} has unfinished statements with {load.size} characters {met('waiting_size')}"
-            if said:
-                raise TooManyRequests(f"{said}; try again later")
-
-    def _check_token(self, caller: Caller, own: Session | None) -> None:
-        """Raises InvalidToken, and closes the `own` session, if the token was dropped since the request began."""
-        if caller.token_id in self.organizations.catalog.dropped:
-            if own is not None:
-                self._sessions.end(own)
-            raise InvalidToken("invalid token")
 
     def _settle_in(self, record: Record, session: Session, asked: Own | None) -> None:
         """Assign a record to the organization in which it runs.
@@ -347,18 +229,18 @@ class Statements:
         Statements about organizations, or about statements without an organization, belong to none.
         """
         here = session.organization.id
-        if record.organization != here and not is_aside(asked) and not is_about_organizations(asked):
+        if record.organization != here and not is_control(asked) and not is_about_organizations(asked):
             self.ledger.move(record, here)
             record.context = replace(session.echo(), timezone=None)
 
     @staticmethod
-    def _aside(reading: Reading) -> Any:
-        """The parsed statement, if it is about statements; None for others."""
+    def _control_statement(reading: Reading) -> ControlStatement | None:
+        """The parsed statement, if it is a control statement; None for others."""
         if reading.takes_long:
             return None
         with contextlib.suppress(Failure):
             asked = reading.own()
-            return asked if is_aside(asked) else None
+            return asked if is_control(asked) else None
         return None
 
     async def _run(
@@ -415,8 +297,10 @@ class Statements:
                         name = record.statement_id
                         async with pool.admit(record.owner, name), workers.places.admit(record.owner, name):
                             pools = pool, workers.places
-                            at = await workers.statement(self._stretches.run, loop, session, request, batch, at, pools)
-                        self._stretches.take(batch, session)
+                            at = await workers.statement(
+                                self._batch_runner.run, loop, session, request, batch, at, pools
+                            )
+                        self._batch_runner.take(batch, session)
                     else:
                         if record.running:
                             await self._guarded(record, session, self._one(session, request, record, ()))
@@ -425,7 +309,7 @@ class Statements:
             # The queue of the pool is full.
             self.endings.finish(records[at], failure.sql_state, failure.message, session)
         finally:
-            self._stretches.take(batch, session)
+            self._batch_runner.take(batch, session)
             while at < len(records) and (records[at].started or not records[at].running):
                 self.endings.finish(records[at], sqlstate.CANCELLED, "the service was shut down", session)
                 at += 1
@@ -448,26 +332,32 @@ class Statements:
         finally:
             self.ledger.drop(records[at:])
 
-    async def _run_aside(
-        self, session: Session, own: bool, request: StatementRequest, record: Record, asked: Aside
+    async def _run_control(
+        self,
+        session: Session,
+        single_use: bool,
+        request: StatementRequest,
+        record: Record,
+        asked: ControlStatement,
     ) -> None:
         try:
-            if not own or await self._adopted(session, request, record):
-                await self._guarded(record, session if own else None, self._about(session, own, request, record, asked))
+            if not single_use:
+                await self._guarded(record, None, self._run_beside(session, request, record, asked))
+            elif await self._adopted(session, request, record):
+                record.context = session.echo()
+                await self._guarded(record, session, self._control.run(session, record, asked))
         finally:
-            if own:
+            if single_use:
                 self._sessions.end(session)
 
-    async def _about(
-        self, session: Session, own: bool, request: StatementRequest, record: Record, asked: Aside
+    async def _run_beside(
+        self, session: Session, request: StatementRequest, record: Record, asked: ControlStatement
     ) -> None:
-        if own:
-            record.context = session.echo()
-        elif request.role and request.role != session.role:
-            # A copy, because a statement that is running in the session keeps its role.
+        """Run a control statement beside the statement that is running in its session, which keeps its role."""
+        if request.role and request.role != session.role:
             session = replace(session)
             session.use("role", request.role)
-        await self.endings.about(session, record, asked)
+        await self._control.run(session, record, asked)
 
     async def _guarded(self, record: Record, session: Session | None, work: Coroutine[Any, Any, None]) -> None:
         """Finish the record whatever happens, except for a SELECT on a stream that has started."""
@@ -484,9 +374,9 @@ class Statements:
         self, session: Session, request: StatementRequest, record: Record, files: Sequence[Attachment]
     ) -> None:
         asked = await self.thread.parse(record.reading, record.owner)
-        if is_aside(asked):
+        if is_control(asked):
             record.context = session.echo()
-            await self.endings.about(session, record, asked)  # type: ignore[arg-type]
+            await self._control.run(session, record, asked)
             return
         self._settle_in(record, session, asked)
         if isinstance(asked, Restart):
@@ -535,7 +425,7 @@ class Statements:
 
         Raises Failure.
         """
-        target = self.endings.readable(session, asked.statement_id, "RESTART QUERY")
+        target = self._control.readable(session, asked.statement_id, "RESTART QUERY")
         if target.running:
             raise Failure("55006", f"query {asked.statement_id} is still running; run TERMINATE QUERY first")
         if MAY_HOLD_SECRETS.match(target.sql) and "***" in target.sql:
@@ -637,31 +527,7 @@ class Statements:
                 self._time_out(record, f"statement canceled: it ran longer than {most:g} seconds {met('seconds')}")
 
 
-def _named(request: StatementRequest, echo: ContextEcho) -> ContextEcho:
-    """The context that a request names, for the response to a statement that fails before its session adopts it.
-
-    Clients continue in the context of the response, which must not differ from the one that they named.
-    """
-    moves = bool(request.database) and request.database != echo.database_name
-    return replace(
-        echo,
-        # A name is not an ID; clients keep the value of a field that is left out.
-        organization_id=_id(request.organization) if request.organization else echo.organization_id,
-        role_name=request.role or echo.role_name,
-        database_name=request.database or echo.database_name,
-        schema_name=request.schema or (None if moves else echo.schema_name),
-        store_name=request.store or echo.store_name,
-        compute_pool_name=request.compute_pool or echo.compute_pool_name,
-    )
-
-
-def _id(organization: str) -> str | None:
-    with contextlib.suppress(ValueError):
-        return str(uuid.UUID(organization))
-    return None
-
-
-def _apart(text: str) -> tuple[str, str]:
+def _apart(text: str) -> SentText:
     """A statement of a batch, and the semicolon after it."""
     bare = text.rstrip(BLANKS)
     if not bare.endswith(";"):

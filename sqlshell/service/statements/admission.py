@@ -1,0 +1,199 @@
+"""Admits submissions: checks the limits of their sender, opens their session and creates the records of statements."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sqlshell.interface.models import ContextEcho, StatementRequest
+from sqlshell.service.bounds import TOGETHER, met
+from sqlshell.service.catalog import Caller
+from sqlshell.service.options import Options
+from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.organizations.sessions import Session, Sessions
+from sqlshell.service.refusals import InvalidToken, TooManyRequests
+from sqlshell.service.results.results import Spool
+from sqlshell.service.statements.ledger import Ledger, Record
+from sqlshell.service.statements.reading_thread import ReadingThread
+from sqlshell.service.statements.redaction import RedactedStatement, redacted_statements
+
+OPENERS = 16
+"""Threads that open organizations; each organization has threads of its own for everything else."""
+
+CONTROL_SIZE = 4 << 10
+"""A request of up to this many bytes may be about statements, and is accepted when others are refused."""
+
+AT_ONCE = 100
+"""Records that are created, written or removed before the event loop gets its turn."""
+
+SentText = tuple[str, str]
+"""The text of a statement as it was sent, and the semicolon after it."""
+
+
+class _Sent(Struct, frozen=True):
+    """A statement as it was sent; `closing` is the semicolon after it."""
+
+    sql: str
+    closing: str
+    secretless: RedactedStatement | None
+
+
+class Admission:
+    """Admits submissions. Used from one event loop."""
+
+    def __init__(
+        self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: Options, thread: ReadingThread
+    ) -> None:
+        self._organizations = organizations
+        self._sessions = sessions
+        self._ledger = ledger
+        self._options = options
+        self._thread = thread
+        self._openers = ThreadPoolExecutor(OPENERS, thread_name_prefix="opening")
+
+    def check_room(self, caller: Caller, size: int) -> None:
+        """Raises TooManyRequests if any request with a body of `size` bytes would be refused."""
+        self.check_load(caller, 1, 0, 2 if size <= CONTROL_SIZE else 1)
+
+    def check_load(self, caller: Caller, number: int, size: int, times: int) -> None:
+        """Raises TooManyRequests if a token or organization has too many unfinished statements.
+
+        `number` statements with `size` characters are to be added; the limits are multiplied by `times`.
+        """
+        bounds = self._options.bounds
+        both = (caller.token_id, times, "token"), (caller.organization, times * TOGETHER, "organization")
+        for key, factor, who in both:
+            load = self._ledger.load(key)
+            said = ""
+            if load.number + number > bounds.waiting * factor:
+                said = f"this {who} has {load.number} unfinished statements {met('waiting')}"
+            elif load.number and load.size + size > bounds.waiting_size * factor:
+                said = f"this {who} has unfinished statements with {load.size} characters {met('waiting_size')}"
+            if said:
+                raise TooManyRequests(f"{said}; try again later")
+
+    async def admit(
+        self, request: StatementRequest, caller: Caller, given: Sequence[SentText], times: int
+    ) -> tuple[Session, bool, list[Record]]:
+        """The session of a request, whether it is only for this request, and the records of its statements.
+
+        The limits are multiplied by `times`. Raises Refusal, and Failure if no session can be opened.
+        """
+        size = sum(len(text) for text, _ in given)
+        self.check_load(caller, len(given), size, times)
+        with self._ledger.reserved((caller.token_id, caller.organization), len(given), size) as begin:
+            sent = await self._sent(given, caller)
+            session, single_use = await self._session(request, caller, times)
+            records: list[Record] = []
+            for item in sent:
+                records.append(self._record(item, caller, session, request))
+                if not len(records) % AT_ONCE:
+                    await asyncio.sleep(0)
+            self._check_token(caller, session if single_use else None)
+            for start in range(0, len(records), AT_ONCE):
+                if start:
+                    await asyncio.sleep(0)
+                begin(records[start : start + AT_ONCE])
+        return session, single_use, records
+
+    async def without_session(
+        self, request: StatementRequest, caller: Caller, given: Sequence[SentText]
+    ) -> list[Record]:
+        """The records of statements that cannot run, for example because their organization cannot be opened."""
+        records = []
+        for item in await self._sent(given, caller):
+            context = _named(request, ContextEcho(caller.organization or None, caller.roles[0]))
+            spool = Spool(lambda: self._organizations.result_file("", "refused"), self._options.partition_rows)
+            record = Record(item.sql, caller.organization, caller.token_id, spool, context)
+            record.closing, record.secretless = item.closing, item.secretless
+            records.append(record)
+        self._ledger.begin(records)
+        return records
+
+    def close(self) -> None:
+        self._openers.shutdown(wait=False, cancel_futures=True)
+
+    async def _sent(self, given: Sequence[SentText], caller: Caller) -> list[_Sent]:
+        secretless = await redacted_statements([sql for sql, _ in given], caller.token_id, self._thread)
+        return [_Sent(*item, found) for item, found in zip(given, secretless, strict=True)]
+
+    async def _session(self, request: StatementRequest, caller: Caller, times: int) -> tuple[Session, bool]:
+        """The session of a request, and whether it is only for this request; such a session may exceed the limit by the
+        factor `times`.
+        """
+        name = (request.parameters.session_id if request.parameters else None) or ""
+        found = self._sessions.find(caller, name)
+        if found is None:
+            self._sessions.admit(caller, name, times)
+            try:
+                wanted = self._organizations.at_hand(caller.organization or self._organizations.default())
+                if wanted is not None:
+                    made = await wanted.workers.other(self._sessions.connect, caller)
+                else:
+                    loop = asyncio.get_running_loop()
+                    made = await loop.run_in_executor(self._openers, self._sessions.connect, caller)
+            except BaseException:
+                self._sessions.closed(caller.token_id)
+                raise
+            found = self._sessions.keep(name, made) if name else made
+        return found, not name
+
+    def _record(self, sent: _Sent, caller: Caller, session: Session, request: StatementRequest) -> Record:
+        # If the caller may change the organization, the statement's organization is known only when it starts.
+        organization = session.organization.id if self._organizations.alone else caller.organization
+
+        # A weak reference avoids a cycle that would keep a large text until garbage collection.
+        made: weakref.ref[Record]
+
+        def place() -> Path:
+            record = made()
+            assert record is not None
+            return self._organizations.result_file(record.organization, record.statement_id)
+
+        spool = Spool(place, self._options.partition_rows)
+        # The time zone is set when the statement has run.
+        context = _named(request, replace(session.echo(), timezone=None))
+        timezone = (request.parameters.timezone if request.parameters else None) or ""
+        record = Record(sent.sql, organization, caller.token_id, spool, context, timezone=timezone)
+        record.closing, record.secretless = sent.closing, sent.secretless
+        made = weakref.ref(record)
+        return record
+
+    def _check_token(self, caller: Caller, own: Session | None) -> None:
+        """Raises InvalidToken, and closes the `own` session, if the token was dropped since the request began."""
+        if caller.token_id in self._organizations.catalog.dropped:
+            if own is not None:
+                self._sessions.end(own)
+            raise InvalidToken("invalid token")
+
+
+def _named(request: StatementRequest, echo: ContextEcho) -> ContextEcho:
+    """The context that a request names, for the response to a statement that fails before its session adopts it.
+
+    Clients continue in the context of the response, which must not differ from the one that they named.
+    """
+    moves = bool(request.database) and request.database != echo.database_name
+    return replace(
+        echo,
+        # A name is not an ID; clients keep the value of a field that is left out.
+        organization_id=_id(request.organization) if request.organization else echo.organization_id,
+        role_name=request.role or echo.role_name,
+        database_name=request.database or echo.database_name,
+        schema_name=request.schema or (None if moves else echo.schema_name),
+        store_name=request.store or echo.store_name,
+        compute_pool_name=request.compute_pool or echo.compute_pool_name,
+    )
+
+
+def _id(organization: str) -> str | None:
+    with contextlib.suppress(ValueError):
+        return str(uuid.UUID(organization))
+    return None

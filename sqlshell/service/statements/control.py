@@ -1,0 +1,116 @@
+"""Runs statements about statements and sessions: TERMINATE, LIST QUERIES, LIST SESSIONS and DESCRIBE QUERY."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TypeGuard
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.dialect import DescribeQuery, List, Terminate, TerminateSession
+from sqlshell.service.engines.engine import ENDED_EARLY, Failure, Outcome, Rights
+from sqlshell.service.objects.made_rows import keep
+from sqlshell.service.objects.objects import require
+from sqlshell.service.organizations.sessions import Session, Sessions
+from sqlshell.service.statements import queries
+from sqlshell.service.statements.endings import QUERY_ENDED, Endings
+from sqlshell.service.statements.ledger import Ledger, Record
+from sqlshell.service.statements.reading_thread import ReadingThread
+
+ControlStatement = Terminate | TerminateSession | DescribeQuery | List
+"""Statements about statements and sessions. Alone in a submission, they bypass the queues of session and pool."""
+
+
+def is_control(asked: object) -> TypeGuard[ControlStatement]:
+    if isinstance(asked, List):
+        # The engine evaluates a condition, and SHOW may be about one of its relations.
+        return asked.what in {"queries", "sessions"} and not asked.where and not asked.show
+    return isinstance(asked, Terminate | TerminateSession | DescribeQuery)
+
+
+class Control:
+    """Runs control statements. Used from the event loop."""
+
+    def __init__(self, sessions: Sessions, ledger: Ledger, endings: Endings, thread: ReadingThread) -> None:
+        self._sessions = sessions
+        self._ledger = ledger
+        self._endings = endings
+        self._thread = thread
+
+    async def run(self, session: Session, record: Record, asked: ControlStatement) -> None:
+        """Run a control statement, which does not change the context. Raises Failure."""
+        organization = session.organization.id
+        owners = session.organization.catalog.owners(organization)
+        if isinstance(asked, TerminateSession):
+            await self._terminate_session(session, record, asked)
+            return
+        if isinstance(asked, Terminate):
+            record.started = True
+            record.outcome = Outcome(message=await self._terminate(session, asked.statement_id))
+        elif isinstance(asked, DescribeQuery):
+            target = self.readable(session, asked.statement_id, "DESCRIBE QUERY")
+            record.outcome = queries.describe(target, asked.part, record.spool)
+        elif asked.what == "sessions":
+            running = {id(item.connection) for item in self._ledger.running() if item.connection is not None}
+            record.outcome = queries.list_sessions(self._sessions.of(organization), running, owners, record.spool)
+        else:
+            record.outcome = await self._thread.run(record.owner, partial(self._list_queries, session, record))
+            self._endings.finish(record, sqlstate.DONE, record.outcome.message)
+            return
+        record.spool.finish()
+        self._endings.finish(record, sqlstate.DONE, record.outcome.message)
+
+    def readable(self, session: Session, statement_id: str, what: str) -> Record:
+        """A statement that the session may read. Raises Failure."""
+        target = self._target(session, statement_id)
+        if not queries.may_read(session, target):
+            require(session, Rights.OBJECTS, f"{what} of another token's statement")
+        return target
+
+    def _list_queries(self, session: Session, record: Record) -> Outcome:
+        """LIST QUERIES, in a thread: making a thousand rows takes a while."""
+        found = self._ledger.latest(session.organization.id, 1001)
+        if not session.caller.organization:
+            found = sorted(found + self._ledger.latest("", 1001), key=lambda item: item.created, reverse=True)
+        # LIST QUERIES does not list itself.
+        found = [item for item in found if item is not record]
+        outcome = keep(queries.SHOWN, queries.listed(found, session), record.spool)
+        record.spool.finish()
+        return outcome
+
+    def _target(self, session: Session, statement_id: str) -> Record:
+        target = self._ledger.find(statement_id.lower())
+        if target is None or not session.caller.may_see(target.organization):
+            raise Failure(sqlstate.NO_QUERY, f"query {statement_id!r} does not exist")
+        return target
+
+    async def _terminate(self, session: Session, statement_id: str) -> str:
+        """Cancel a statement; returns a message with its state."""
+        target = self._target(session, statement_id)
+        if target.owner != session.caller.token_id:
+            require(session, Rights.DATA, "TERMINATE QUERY of another token's statement")
+        if target.running:
+            self._endings.mark_ending(target)
+            if target.feed is not None:
+                await self._endings.end_feed(target, sqlstate.CANCELLED, QUERY_ENDED)
+            elif not target.started and target.connection is None:
+                self._endings.finish(target, sqlstate.CANCELLED, ENDED_EARLY)
+            else:
+                await self._endings.until_ended(target)
+        meaning = "is still running" if target.running else f"has state {target.state}"
+        return f"query {statement_id} {meaning} ({sqlstate.meaning(target.state)})"
+
+    async def _terminate_session(self, session: Session, record: Record, asked: TerminateSession) -> None:
+        """Terminate a session: at once, canceling its statements, or once they have finished."""
+        target = self._sessions.named(asked.name, session)
+        if target.caller.token_id != session.caller.token_id:
+            require(session, Rights.OBJECTS, "TERMINATE SESSION of another token's session")
+        record.started = True
+        if not asked.when_idle:
+            target.ended = True
+            for item in self._ledger.running():
+                if item.connection is target.connection and item is not record:
+                    await self._endings.until_ended(item)
+        record.outcome = Outcome(message="TERMINATE SESSION")
+        record.spool.finish()
+        self._endings.finish(record, sqlstate.DONE, record.outcome.message)
+        self._sessions.forget(target)
