@@ -15,12 +15,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
 
 from sqlshell.runtime.event_loops import allow_slow_imports
+from sqlshell.runtime.lean_uvicorn import Config, HttpToolsProtocol, ServerState
 from sqlshell.service.bounds import FREE
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Engine
@@ -79,7 +77,7 @@ class EmbeddedService:
         await self._loop.connect_accepted_socket(protocol, theirs)
 
     def _configure(self, statements: Statements) -> None:
-        self._config = uvicorn.Config(
+        self._config = Config(
             self._quiet(make_app(statements, self.token, self._options)),
             http=HttpToolsProtocol,
             ws="none",

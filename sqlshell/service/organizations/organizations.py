@@ -18,8 +18,6 @@ from sqlshell.runtime.scratch import scratch
 from sqlshell.service.catalog import Catalog, missing
 from sqlshell.service.engines.duckdb.contents import RESERVED
 from sqlshell.service.engines.engine import Engine, Failure, Limits, Relation
-from sqlshell.service.engines.process.process import Opening
-from sqlshell.service.engines.process.remote import RemoteEngine
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.copies import Copies
 from sqlshell.service.organizations.memory_shares import Shares
@@ -330,6 +328,9 @@ class Organizations:
         running = self._options.bounds.running
         if self._single is not None:
             return Organization(organization_id, self._single, self.catalog, folder, vault=self.vault, running=running)
+        from sqlshell.service.engines.process.process import Opening
+        from sqlshell.service.engines.process.remote import RemoteEngine
+
         base = folder()
         folder_of_databases = base / "databases"
         folder_of_databases.mkdir(mode=0o700, exist_ok=True)
