@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from sqlshell.config.settings import GROUPS, OTHER, SCRIPTS, SETTINGS, Setting
+from sqlshell.config.settings import SETTINGS
 from sqlshell.config.values import config_folder, read_config
 from sqlshell.errors import Exit, OutputError, ShellError, UsageError
-from sqlshell.launch.help_option import WithHelp
+from sqlshell.launch.click_commands import Command, GroupedCommand, option_of
 from sqlshell.launch.subcommands import SUBCOMMANDS
 from sqlshell.spelling import did_you_mean
 from sqlshell.version import __version__
@@ -92,74 +92,6 @@ UNUSED: Mapping[str, frozenset[str]] = {
 """The settings by subcommand whose flags would do nothing there, or keep it from running."""
 
 
-class Grouped(WithHelp):
-    """A command whose help lists options by group, and which records the order of -c and -f.
-
-    `own` are the names of the options that only this subcommand has; they come first in its help.
-    """
-
-    def __init__(self, *args: Any, own: frozenset[str] = frozenset(), **keywords: Any) -> None:
-        super().__init__(*args, **keywords)
-        self.own = own
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        title = (self.name or "").split()[-1].capitalize()
-        groups: dict[str, list[tuple[str, str]]] = {name: [] for name in ((title,) if self.own else ()) + GROUPS}
-        places = {setting.name: setting.group for setting in SETTINGS} | {
-            "command": SCRIPTS,
-            "file": SCRIPTS,
-            "output": "Output",
-            "input_format": SCRIPTS,
-            "no_align": "Output",
-            "expanded": "Output",
-        }
-        places.update(dict.fromkeys(self.own, title))
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None and isinstance(parameter, click.Option):
-                groups[places.get(parameter.name or "", OTHER)].append(record)
-        for name, records in groups.items():
-            if records:
-                with formatter.section(name):
-                    formatter.write_dl(records)
-        if self.name != "sqlshell":
-            return
-        with formatter.section("Subcommands"):
-            formatter.write_dl(list(SUBCOMMANDS.items()))
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        parser = self.make_parser(ctx)
-        if self.name == "sqlshell":
-            # Options of a subcommand are unknown here, and must not be reported as the error.
-            parser.ignore_unknown_options = True
-        found, rest, order = parser.parse_args(list(args))
-        if self.name == "sqlshell":
-            targets = found.get("target")
-            words = [*(targets if isinstance(targets, tuple | list) else ()), *rest]
-            if found.get("verbose"):
-                _refuse_variable(words)
-            _refuse_subcommand(words)
-        ctx.meta["scripts"] = [item.name for item in order if item.name in {"command", "file"}]
-        return super().parse_args(ctx, args)
-
-
-def _refuse_subcommand(words: Sequence[str]) -> None:
-    """Raises UsageError if the first word that is not an option is a subcommand."""
-    first = next((word for word in words if word[:1] != "-"), "")
-    if first in SUBCOMMANDS:
-        raise UsageError(
-            f"the subcommand {first} must come first: sqlshell {first} …", f"sqlshell {first} --help lists its options"
-        )
-
-
-def _refuse_variable(words: Sequence[str]) -> None:
-    """Raises UsageError for `-v NAME=VALUE`, which sets a variable in psql."""
-    for word in words:
-        name, equals, _ = word.partition("=")
-        if equals and name.isidentifier():
-            raise UsageError("-v prints more messages and takes no value", f"to set a variable: --set {word}")
-
-
 def shell_command() -> click.Command:
     """The main command, with options from the table of settings."""
     options: list[click.Parameter] = [
@@ -173,7 +105,7 @@ def shell_command() -> click.Command:
             metavar="FILE",
             help="write results to FILE (- for stdout); the extension sets the format",
         ),
-        *(_option(setting) for setting in SETTINGS if setting.flags),
+        *(option_of(setting) for setting in SETTINGS if setting.flags),
         click.Option(
             ["--input-format"],
             type=click.Choice(["csv", "tsv", "json", "jsonl", "parquet"]),
@@ -188,7 +120,7 @@ def shell_command() -> click.Command:
         ),
         click.Option(["--version"], is_flag=True, help="print the version and exit"),
     ]
-    return Grouped(
+    return GroupedCommand(
         "sqlshell",
         params=options,
         callback=_shell,
@@ -207,7 +139,7 @@ def subcommand(name: str) -> click.Command:
 
         return serve_command()
     if name == "config":
-        return WithHelp(
+        return Command(
             "sqlshell config",
             params=[
                 click.Argument(["action"], metavar="list|show|settings|check|init|edit"),
@@ -218,7 +150,7 @@ def subcommand(name: str) -> click.Command:
             help=CONFIG,
         )
     if name == "completion":
-        return WithHelp(
+        return Command(
             "sqlshell completion",
             params=[click.Argument(["shell"], metavar="bash|zsh|fish")],
             callback=_completion,
@@ -228,7 +160,7 @@ def subcommand(name: str) -> click.Command:
             "for fish, sqlshell completion fish | source to config.fish.",
         )
     if name == "man":
-        return WithHelp(
+        return Command(
             "sqlshell man",
             callback=_man,
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -237,7 +169,7 @@ def subcommand(name: str) -> click.Command:
     target = click.Argument(["target"], required=False)
     unused = UNUSED.get(name, frozenset())
     shared: list[click.Parameter] = [
-        _option(setting) for setting in SETTINGS if setting.flags and setting.name not in unused
+        option_of(setting) for setting in SETTINGS if setting.flags and setting.name not in unused
     ]
     output = click.Option(["-o", "--output"], metavar="FILE", help="write to FILE")
     own: list[click.Parameter]
@@ -320,7 +252,7 @@ def subcommand(name: str) -> click.Command:
             text = SUBCOMMANDS[name].capitalize() + "."
             callback = _version
     names = frozenset(option.name or "" for option in own)
-    return Grouped(
+    return GroupedCommand(
         f"sqlshell {name}",
         params=[*own, *(option for option in shared if option.name not in names)],
         own=names,
@@ -374,19 +306,6 @@ def _bug(error: Exception) -> int:
     bug = bug_of(error)
     trace(bug, sys.stderr)
     return _fail(bug)
-
-
-def _option(setting: Setting) -> click.Option:
-    name = [*setting.flags, setting.name]
-    if setting.kind == "flag":
-        return click.Option(name, is_flag=True, default=None, help=setting.help)
-    if setting.kind == "many":
-        return click.Option(name, multiple=True, metavar=setting.metavar, help=setting.help)
-    if setting.kind == "count":
-        return click.Option(name, count=True, default=None, help=setting.help)
-    if setting.kind == "choice":
-        return click.Option(name, type=click.Choice(setting.choices), help=setting.help)
-    return click.Option(name, metavar=setting.metavar, help=setting.help)
 
 
 def _fail(error: ShellError) -> int:
@@ -515,67 +434,19 @@ def _import(
     unknown: str | None,
     **given: Any,
 ) -> int:
-    from pathlib import Path
+    from sqlshell.launch.transfer import import_command
 
-    from sqlshell.shell.loading.request import format_of
-
-    if path != "-" and not path.startswith("~") and not Path(path).exists():
-        # Before TARGET is opened, which may create it.
-        raise UsageError(f"no such file: {path}")
     texts = {"FORMAT": input_format, "MAX_ERRORS": max_errors, "REJECTS": rejects, "UNKNOWN": unknown}
     flags = {"CREATE": create, "DRY_RUN": dry_run, "RESUME": resume, "SNIFF": bool(input_format)}
-    options = [
-        *filter(None, [given.pop("with", None)]),
-        *(name for name, set_ in flags.items() if set_),
-        *(f"{name} {_literal(text)}" for name, text in texts.items() if text is not None),
-    ]
-    if not format_of(path):
-        # A later option of the same name counts.
-        options.insert(0, "FORMAT auto")
-    source = "PSTDIN" if path == "-" else _literal(path)
-    with_ = f" WITH ({', '.join(options)})" if options else ""
-    return _run(target, [("command", f"\\copy {table} FROM {source}{with_}")], "", given, writes=not dry_run)
+    command = import_command(path, table, given.pop("with", None), flags, texts)
+    return _run(target, [("command", command)], "", given, writes=not dry_run)
 
 
 def _export(target: str | None, query: str | None, table: str | None, output: str, resume: bool, **given: Any) -> int:
-    if (query is None) == (table is None):
-        raise UsageError("export requires either --query or --table", "sqlshell export --help lists the options")
-    from sqlshell.shell.running.submitting import require_rows
-    from sqlshell.sql.script.items import Statement
-    from sqlshell.sql.script.splitting import split
+    from sqlshell.launch.transfer import export_script
 
-    if table is not None:
-        _check_name(table)
-    items = split(query if query is not None else f"SELECT * FROM {table}")
-    if len(items) != 1 or not isinstance(items[0], Statement):
-        raise UsageError("export requires exactly one statement", "omit backslash commands and other statements")
-    require_rows(items[0].lexed, "export")
-    # On a line of its own: the statement may end in a comment.
     words = [output, "resume"] if resume else [output]
-    return _run(target, [("command", f"{items[0].text}\n\\export")], "", given, words=words)
-
-
-def _check_name(table: str) -> None:
-    """Raises UsageError for what is no name: the second word of `no such` would be an alias."""
-    from sqlshell.sql.analysis.lexed import lexed
-
-    found = list(lexed(table).tokens)
-    names, dots = found[::2], found[1::2]
-    if (
-        len(found) % 2 == 0
-        or any(each.kind not in {"word", "name"} for each in names)
-        or any(each.text != "." for each in dots)
-    ):
-        raise UsageError(
-            f"--table {table!r} is not the name of a table", "quote a name with spaces: '\"no such\"'; or use --query"
-        )
-
-
-def _literal(text: str) -> str:
-    """A string of SQL. Raises UsageError for a text that does not fit on the line of a command."""
-    if "\n" in text:
-        raise UsageError(f"{text!r} contains a line break", "use another name")
-    return "'" + text.replace("'", "''") + "'"
+    return _run(target, [("command", export_script(query, table))], "", given, words=words)
 
 
 def _replay(transcript: str, target: str | None, output: str | None, **given: Any) -> int:

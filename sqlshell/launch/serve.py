@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from sqlshell.launch.help_option import WithHelp
+from sqlshell.launch.click_commands import Command
 from sqlshell.service.bounds import Bounds, flag
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ SERVE: tuple[OptionSpec, ...] = (
 
 def serve_command() -> click.Command:
     """`sqlshell serve`."""
-    return WithHelp(
+    return Command(
         "sqlshell serve",
         params=[_click_option(option) for option in SERVE],
         callback=_serve,

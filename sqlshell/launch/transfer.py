@@ -1,0 +1,70 @@
+"""`sqlshell import` and `sqlshell export` as backslash commands, which do the work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from sqlshell.errors import UsageError
+from sqlshell.shell.loading.request import format_of
+from sqlshell.shell.running.submitting import require_rows
+from sqlshell.sql.analysis.lexed import lexed
+from sqlshell.sql.script.items import Statement
+from sqlshell.sql.script.splitting import split
+
+
+def import_command(
+    path: str, table: str, with_: str | None, flags: Mapping[str, bool], texts: Mapping[str, str | None]
+) -> str:
+    """The \\copy that loads a file. `with_` are options of \\copy as given, to which `flags` and `texts` are added.
+
+    Raises UsageError if the file does not exist, or a text does not fit into the command.
+    """
+    if path != "-" and not path.startswith("~") and not Path(path).exists():
+        # Before TARGET is opened, which may create it.
+        raise UsageError(f"no such file: {path}")
+    options = [
+        *filter(None, [with_]),
+        *(name for name, is_set in flags.items() if is_set),
+        *(f"{name} {_literal(text)}" for name, text in texts.items() if text is not None),
+    ]
+    if not format_of(path):
+        # A later option of the same name counts.
+        options.insert(0, "FORMAT auto")
+    source = "PSTDIN" if path == "-" else _literal(path)
+    return f"\\copy {table} FROM {source}" + (f" WITH ({', '.join(options)})" if options else "")
+
+
+def export_script(query: str | None, table: str | None) -> str:
+    """A statement, and \\export on the line after it. Raises UsageError unless it is one query."""
+    if (query is None) == (table is None):
+        raise UsageError("export requires either --query or --table", "sqlshell export --help lists the options")
+    if table is not None:
+        _check_name(table)
+    items = split(query if query is not None else f"SELECT * FROM {table}")
+    if len(items) != 1 or not isinstance(items[0], Statement):
+        raise UsageError("export requires exactly one statement", "omit backslash commands and other statements")
+    require_rows(items[0].lexed, "export")
+    # On a line of its own: the statement may end in a comment.
+    return f"{items[0].text}\n\\export"
+
+
+def _check_name(table: str) -> None:
+    """Raises UsageError for what is no name: the second word of `no such` would be an alias."""
+    found = list(lexed(table).tokens)
+    names, dots = found[::2], found[1::2]
+    if (
+        len(found) % 2 == 0
+        or any(each.kind not in {"word", "name"} for each in names)
+        or any(each.text != "." for each in dots)
+    ):
+        raise UsageError(
+            f"--table {table!r} is not the name of a table", "quote a name with spaces: '\"no such\"'; or use --query"
+        )
+
+
+def _literal(text: str) -> str:
+    """A string of SQL. Raises UsageError for a text that does not fit on the line of a command."""
+    if "\n" in text:
+        raise UsageError(f"{text!r} contains a line break", "use another name")
+    return "'" + text.replace("'", "''") + "'"
