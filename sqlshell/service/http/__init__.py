@@ -1,1 +1,1 @@
-"""The endpoints: authorization, request bodies, responses, the data plane, the legacy interface."""
+"""The endpoints: authorization, request bodies, responses, partitions, the data plane, the legacy interface."""

@@ -1,1 +1,1 @@
-"""An organization at run time: sessions, compute pools, streams, threads, memory."""
+"""An organization at run time: sessions, compute pools, streams, threads, memory, copies of store files."""

@@ -1,1 +1,1 @@
-"""Finished results: storing them, serving their partitions."""
+"""Finished results: storing them, moving their instants to another time zone."""

@@ -1,1 +1,1 @@
-"""Stores: directories of data files, their entities, and copies for the engine."""
+"""Stores: directories of data files, and their entities."""
