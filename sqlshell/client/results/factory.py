@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from sqlshell.client.http.network import Dial
+from sqlshell.client.http.network import CheckAddress, Dial
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.partition_fetcher import PartitionFetcher, statement_path
 from sqlshell.client.results.partitions import PartitionReader
 from sqlshell.client.statements.client import Observer, StreamLimits
 from sqlshell.client.statements.protocol import Done, check_count, columns_of, count_rows, merged_head
+from sqlshell.client.target import Target
 from sqlshell.errors import ProtocolError, Where
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import DataplaneRequest
+from sqlshell.interface.models import DataplaneRequest, StatementHead
 from sqlshell.result import Batch, Column, Partitions, Result
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class ResultFactory(Struct):
     limits: Callable[[], StreamLimits] | None = None
     ahead: int = AHEAD
     _planes: list[Transport] = field(default_factory=list)
-    _read: weakref.WeakSet[Partitions] = field(default_factory=weakref.WeakSet)
+    _unfinished: weakref.WeakSet[Partitions] = field(default_factory=weakref.WeakSet)
 
     async def of(self, done: Done, query: Query, again: Again, explain: Explain, observer: Observer) -> Result:
         """The result in a final response.
@@ -75,7 +76,7 @@ class ResultFactory(Struct):
         return await self._paged(done, self._pages(done, query))
 
     async def aclose(self) -> None:
-        for batches in list(self._read):
+        for batches in list(self._unfinished):
             await batches.aclose()
         planes, self._planes = self._planes, []
         for plane in planes:
@@ -102,22 +103,12 @@ class ResultFactory(Struct):
             count = counts[number] if counts and number < len(counts) else None
             return Batch(len(columns), body=await pages.body(number), number=number, count=count)
 
-        head = done.head
         batches = PartitionReader(fetch, first, len(counts) if counts else 1, self.ahead)
-        whole = _whole(done, columns, pages, first, batches)
-        self._read.add(whole or batches)
-        return Result(
-            columns=columns,
-            batches=whole or batches,
-            whole=whole,
-            statement_id=head.statement_id or "",
-            sql_state=head.sql_state or sqlstate.DONE,
-            message=head.message or "",
-            context=head.metadata.context if head.metadata else None,
-            row_counts=counts,
-            partition=fetch,
-            elapsed=head.elapsed,
-        )
+        whole = _whole_reader(done, columns, pages, first, batches)
+        self._unfinished.add(whole or batches)
+        result = _result(done.head, columns, whole or batches)
+        result.whole, result.row_counts, result.partition, result.elapsed = whole, counts, fetch, done.head.elapsed
+        return result
 
     async def _from_plane(self, done: Done, request: DataplaneRequest, query: Query, again: Again) -> Result:
         pages = self._pages(done, query)
@@ -151,18 +142,12 @@ class ResultFactory(Struct):
             raise
 
     async def _opened(self, plane: DataPlane) -> Transport:
-        from sqlshell.client.results.dataplane import address_check
-
-        api, network = self.transport.target, self.transport.network
-        near = plane.same and (self.dial is not None or bool(api.uds))
-        check_address = (
-            None if near else address_check(plane, api, self.transport.peers, allowed=network.private_data_plane)
-        )
+        target, dial, check_address = self._way_to(plane)
         transport = Transport(
-            api.at(plane.target) if near else plane.target,
+            target.at(plane.target),
             plane.token,
-            dial=self.dial if near else None,
-            network=network,
+            dial=dial,
+            network=self.transport.network,
             check_address=check_address,
             trace=self.transport.trace,
             say=self.transport.say,
@@ -176,7 +161,6 @@ class ResultFactory(Struct):
     async def _stream(
         self, done: Done, request: DataplaneRequest, query: Query, again: Again, explain: Explain, observer: Observer
     ) -> Result:
-        from sqlshell.client.results.dataplane import address_check
         from sqlshell.client.results.frames import opened
         from sqlshell.client.results.stream import Stream
 
@@ -196,16 +180,13 @@ class ResultFactory(Struct):
                     raise ProtocolError(f"{api.name} no longer has a stream for this statement")
                 plane = self._plane(found, given)
             fresh = False
-            near = plane.same and (self.dial is not None or bool(api.uds))
-            check_address = (
-                None if near else address_check(plane, api, self.transport.peers, allowed=network.private_data_plane)
-            )
+            target, dial, check_address = self._way_to(plane)
             return opened(
                 plane.websocket,
-                api if near else plane.target,
+                target,
                 network,
                 session_id=session_id,
-                dial=self.dial if near else None,
+                dial=dial,
                 check_address=check_address,
                 secrets=secrets,
             )
@@ -225,19 +206,34 @@ class ResultFactory(Struct):
         )
         observer.query_id(query_id)
         await stream.begin()
-        self._read.add(stream)
-        return Result(
-            columns=stream.columns,
-            batches=stream,
-            statement_id=head.statement_id or "",
-            sql_state=head.sql_state or sqlstate.DONE,
-            message=head.message or "",
-            context=head.metadata.context if head.metadata else None,
-            endless=stream,
-        )
+        self._unfinished.add(stream)
+        result = _result(head, stream.columns, stream)
+        result.endless = stream
+        return result
+
+    def _way_to(self, plane: DataPlane) -> tuple[Target, Dial | None, CheckAddress | None]:
+        """How to connect to a data plane: as to the service itself if both have the same origin."""
+        from sqlshell.client.results.dataplane import address_check
+
+        api = self.transport.target
+        if plane.same and (self.dial is not None or api.uds):
+            return api, self.dial, None
+        allowed = self.transport.network.private_data_plane
+        return plane.target, None, address_check(plane, api, self.transport.peers, allowed=allowed)
 
 
-def _whole(
+def _result(head: StatementHead, columns: list[Column], batches: Partitions) -> Result:
+    return Result(
+        columns=columns,
+        batches=batches,
+        statement_id=head.statement_id or "",
+        sql_state=head.sql_state or sqlstate.DONE,
+        message=head.message or "",
+        context=head.metadata.context if head.metadata else None,
+    )
+
+
+def _whole_reader(
     done: Done,
     columns: list[Column],
     pages: PartitionFetcher,
