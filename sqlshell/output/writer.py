@@ -100,6 +100,15 @@ class Writer(Protocol):
     def end(self, summary: Summary) -> Iterable[bytes]: ...
 
 
+class Unbuffered:
+    """Part of a writer without rows that settle() could return: it writes each at once, or all at the end."""
+
+    buffering = False
+
+    def settle(self) -> Iterable[bytes]:
+        return []
+
+
 class LineWriter(Writer, Protocol):
     """A writer whose rows DuckDB can write, too."""
 

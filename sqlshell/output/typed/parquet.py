@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sqlshell.output.typed.rows import TypedRows, TypedWriter
-from sqlshell.output.writer import Summary
+from sqlshell.output.writer import Summary, Unbuffered
 from sqlshell.result import Batch, StoredColumn
 from sqlshell.sql.identifiers import literal
 
@@ -20,13 +20,11 @@ between batches, which may have 122,880 rows."""
 CHUNK = 1 << 20
 
 
-class ParquetWriter(TypedWriter):
+class ParquetWriter(TypedWriter, Unbuffered):
     """Rows go into files of a few MiB as they come, and these into one at the end, so that memory stays flat.
 
     Raises OutputError for a value that is not of its type.
     """
-
-    buffering = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,9 +40,6 @@ class ParquetWriter(TypedWriter):
         if self._rows.full:
             self._add_piece(self._rows)
         yield from ()
-
-    def settle(self) -> Iterable[bytes]:
-        return []
 
     def end(self, summary: Summary) -> Iterator[bytes]:
         if self._rows is None:

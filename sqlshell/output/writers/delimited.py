@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sqlshell.errors import UsageError
-from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.output.writers.csv_from_json import csv_from_json
 from sqlshell.result import Batch, Column, Rows, StoredColumn
@@ -35,12 +35,10 @@ def encoded(text: str) -> Iterator[bytes]:
         yield encode(text[start : start + PIECE])
 
 
-class CsvWriter:
+class CsvWriter(Unbuffered):
     """RFC 4180 with `\\n` between rows. NULL is an empty field, '' is `""`; a value equal to the text for NULL is
     quoted.
     """
-
-    buffering = False
 
     def __init__(self, options: WriterOptions) -> None:
         self._null = options.null or ""
@@ -78,9 +76,6 @@ class CsvWriter:
             return [encode(plain)]
         columns = [self._column(values) for values in zip(*rows, strict=True)]
         return [encode("\n".join(map(",".join, zip(*columns, strict=True))) + "\n")]
-
-    def settle(self) -> Iterable[bytes]:
-        return []
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         return []
@@ -126,10 +121,8 @@ class CsvWriter:
         return value
 
 
-class CsvRecordWriter:
+class CsvRecordWriter(Unbuffered):
     """CSV with a line for each value, its column's name before it, as psql writes it with `\\x`."""
-
-    buffering = False
 
     def __init__(self, options: WriterOptions) -> None:
         self._csv = CsvWriter(options)
@@ -148,17 +141,12 @@ class CsvRecordWriter:
         )
         return map(encode, lines)
 
-    def settle(self) -> Iterable[bytes]:
-        return []
-
     def end(self, summary: Summary) -> Iterable[bytes]:
         return []
 
 
-class TsvWriter:
+class TsvWriter(Unbuffered):
     """Tab-separated, the text format of PostgreSQL's COPY: `\\t \\n \\r \\\\` for those characters, `\\N` for NULL."""
-
-    buffering = False
 
     def __init__(self, options: WriterOptions, delimiter: str = "\t", escapes: Mapping[str, str] = _ESCAPES) -> None:
         """`escapes` are the escape sequences of characters, that of the backslash first."""
@@ -185,9 +173,6 @@ class TsvWriter:
             return []
         columns = [self._column(values) for values in zip(*batch.rows, strict=True)]
         return [encode("\n".join(map(self._delimiter.join, zip(*columns, strict=True))) + "\n")]
-
-    def settle(self) -> Iterable[bytes]:
-        return []
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         return []

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from sqlshell.output.text.cells import printable
-from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
 from sqlshell.output.writers.delimited import encode
 from sqlshell.output.writers.table import NULL
 from sqlshell.result import Batch, Column
@@ -22,10 +22,8 @@ from sqlshell.result import Batch, Column
 _ESCAPES = {b"<": b"\\u003c", b">": b"\\u003e", b"&": b"\\u0026"}
 
 
-class HtmlWriter:
+class HtmlWriter(Unbuffered):
     """A page per result; nothing is held back, but a browser shows nothing before the end."""
-
-    buffering = False
 
     def __init__(self, options: WriterOptions) -> None:
         self._null = NULL if options.null is None else options.null
@@ -51,9 +49,6 @@ class HtmlWriter:
         if not batch.rows or not batch.width:
             return []
         return [_data([[None if value is None else printable(value, "\n\t") for value in row] for row in batch.rows])]
-
-    def settle(self) -> Iterable[bytes]:
-        return []
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         if not self._columns:

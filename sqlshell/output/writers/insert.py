@@ -9,7 +9,7 @@ import msgspec
 
 from sqlshell.errors import UsageError
 from sqlshell.interface.types import Kind, base, parts_of, size_of
-from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.output.writers.delimited import Values, encode
 from sqlshell.result import Batch, Column
@@ -26,7 +26,7 @@ _TABLE = re.compile(rf"{_PART}(?:\.{_PART})*+")
 _BOOLEANS = {"true": "TRUE", "false": "FALSE"}
 
 
-class InsertWriter:
+class InsertWriter(Unbuffered):
     """`INSERT INTO t (a, b) VALUES …;` for every 500 rows or 1 MiB.
 
     Numbers and booleans are written as such, arrays as ARRAY[…] with a type whose name DuckDB and PostgreSQL share;
@@ -50,10 +50,6 @@ class InsertWriter:
         self._rows = 0
         self._size = 0
 
-    @property
-    def buffering(self) -> bool:
-        return False
-
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
         names = ", ".join(map(quoted, distinct_names(columns)))
         self._head = f"INSERT INTO {self._table} ({names}) VALUES"
@@ -73,9 +69,6 @@ class InsertWriter:
             yield encode(f"{',' if self._rows else self._head}\n  {line}")
             self._rows += 1
             self._size += len(line)
-
-    def settle(self) -> Iterable[bytes]:
-        return []
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         return [b";\n"] if self._rows else []

@@ -13,7 +13,7 @@ from json.encoder import encode_basestring
 import msgspec
 
 from sqlshell.interface.types import Kind
-from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.output.writers.delimited import Values, encode
 from sqlshell.result import Batch, Column, StoredColumn
@@ -33,10 +33,8 @@ BETWEEN = ",\n "
 Convert = Callable[[str], str]
 
 
-class _Objects:
+class _Objects(Unbuffered):
     """Rows as JSON objects, one text per row."""
-
-    buffering = False
 
     def __init__(self, options: WriterOptions) -> None:
         self._template = "{}"
@@ -59,9 +57,6 @@ class _Objects:
         ]
         template = self._template
         return [template % values for values in zip(*turned, strict=True)]
-
-    def settle(self) -> Iterable[bytes]:
-        return []
 
 
 class JsonlWriter(_Objects):

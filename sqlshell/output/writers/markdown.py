@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from sqlshell.output.text.cells import distinct_from_null, printable
-from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
 from sqlshell.output.writers.delimited import Values, encode
 from sqlshell.output.writers.table import NULL
 from sqlshell.result import Batch, Column
@@ -18,11 +18,9 @@ _MARKUP = re.compile(
 _LINE_BREAK = "<br>"
 
 
-class MarkdownWriter:
+class MarkdownWriter(Unbuffered):
     """A row for each row, nothing held back; a line break in a value is `<br>`. Always with column names: without
     them it would not be a table."""
-
-    buffering = False
 
     def __init__(self, options: WriterOptions) -> None:
         self._null = NULL if options.null is None else options.null
@@ -41,9 +39,6 @@ class MarkdownWriter:
             return []
         columns = [self._column(values) for values in zip(*batch.rows, strict=True)]
         return [encode("".join(f"| {' | '.join(row)} |\n" for row in zip(*columns, strict=True)))]
-
-    def settle(self) -> Iterable[bytes]:
-        return []
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         # A table ends at a blank line: without it the next result would be its rows.

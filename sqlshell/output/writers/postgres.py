@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.output.writers.delimited import COPY_END, TsvWriter, Values, encode
 from sqlshell.result import Batch, Column
@@ -19,12 +19,10 @@ def text_writer(options: WriterOptions, delimiter: str) -> TsvWriter:
     return TsvWriter(options, delimiter, _ESCAPES if delimiter == "\t" else {**_ESCAPES, delimiter: f"\\{delimiter}"})
 
 
-class CopyCsvWriter:
+class CopyCsvWriter(Unbuffered):
     """CSV with any delimiter, quote and escape character. `force_quote` are names of columns whose values are always
     quoted; None is all columns.
     """
-
-    buffering = False
 
     def __init__(
         self, options: WriterOptions, delimiter: str, quote: str, escape: str, force_quote: frozenset[str] | None
@@ -51,9 +49,6 @@ class CopyCsvWriter:
             return []
         columns = map(self._column, zip(*batch.rows, strict=True), self._forced)
         return [encode("\n".join(map(self._delimiter.join, zip(*columns, strict=True))) + "\n")]
-
-    def settle(self) -> Iterable[bytes]:
-        return []
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         return []

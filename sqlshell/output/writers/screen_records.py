@@ -7,17 +7,15 @@ from collections.abc import Iterable, Sequence
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.output.text.nesting import is_nested, over_lines
 from sqlshell.output.text.value_colors import ValueColors, role_of
-from sqlshell.output.writer import Role, Screen, Summary, WriterOptions
+from sqlshell.output.writer import Role, Screen, Summary, Unbuffered, WriterOptions
 from sqlshell.output.writers.column_text import column_text
 from sqlshell.output.writers.delimited import Values
 from sqlshell.output.writers.table import NULL
 from sqlshell.result import Batch, Column
 
 
-class ScreenRecordWriter:
+class ScreenRecordWriter(Unbuffered):
     """Holds no rows back. Without `header`, blank lines separate records."""
-
-    buffering = False
 
     def __init__(self, options: WriterOptions, screen: Screen) -> None:
         self._null = NULL if options.null is None else printable(options.null)
@@ -65,9 +63,6 @@ class ScreenRecordWriter:
         else:
             text = ("\n" if first > 1 else "") + "\n\n".join(map("\n".join, zip(*drawn, strict=True)))
         yield self._colors.encoded(text + "\n")
-
-    def settle(self) -> Iterable[bytes]:
-        return []
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         return []

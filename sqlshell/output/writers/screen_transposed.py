@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlshell.output.text.cells import cells, lines_of, printable
 from sqlshell.output.text.type_names import fitting_type, short_type
 from sqlshell.output.text.value_colors import BAR, ValueColors, role_of
-from sqlshell.output.writer import Screen, Summary, WriterOptions
+from sqlshell.output.writer import Screen, Summary, Unbuffered, WriterOptions
 from sqlshell.output.writers.column_text import column_text, justify
 from sqlshell.output.writers.screen_table import ASCII, ROUNDED
 from sqlshell.output.writers.table import NULL
@@ -18,10 +18,8 @@ WIDEST_TYPE = 32
 """Cells of a type next to its column, if there is room."""
 
 
-class TransposedWriter:
+class TransposedWriter(Unbuffered):
     """Draws all rows of one batch."""
-
-    buffering = False
 
     def __init__(self, options: WriterOptions, screen: Screen, columns: Sequence[Column], rows: Rows) -> None:
         self._frame = ROUNDED if screen.unicode else ASCII
@@ -66,9 +64,6 @@ class TransposedWriter:
         for number in range(len(self._columns)):
             for line in self._line(number):
                 yield self._encoded(line)
-
-    def settle(self) -> Iterable[bytes]:
-        return []
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         return [self._rule(self._frame.bottom)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
 from sqlshell.output.writers.delimited import Values, encode
 from sqlshell.result import Batch, Column
 
@@ -25,11 +25,9 @@ def shown_separator(text: str) -> str:
     return text
 
 
-class UnalignedWriter:
+class UnalignedWriter(Unbuffered):
     """Column names, rows, and psql's footer `(2 rows)`. The last record ends with a line break whatever separates
     records, or with a zero byte where that separates them."""
-
-    buffering = False
 
     def __init__(self, options: WriterOptions) -> None:
         self._null = options.null or ""
@@ -58,9 +56,6 @@ class UnalignedWriter:
         before = between_rows if self._begun else ""
         self._begun = True
         return [encode(before + between_rows.join(rows))]
-
-    def settle(self) -> Iterable[bytes]:
-        return []
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         if not self._columns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sqlshell.output.text.cells import cells, printable
-from sqlshell.output.writer import Role, Summary, WriterOptions
+from sqlshell.output.writer import Role, Summary, Unbuffered, WriterOptions
 from sqlshell.output.writers.column_text import column_text
 from sqlshell.output.writers.delimited import Values, encode
 from sqlshell.output.writers.table import NULL
@@ -15,12 +15,10 @@ RULE = "+" + "-" * 10
 """The end of the line above a record."""
 
 
-class VerticalWriter:
+class VerticalWriter(Unbuffered):
     """Holds no rows back: the width of the names is known from the columns. Without `header`, blank lines separate
     records.
     """
-
-    buffering = False
 
     def __init__(self, options: WriterOptions) -> None:
         self._null = NULL if options.null is None else printable(options.null)
@@ -49,9 +47,6 @@ class VerticalWriter:
             return [encode(("\n" if first > 1 else "") + records + "\n")]
         heads = (f"-[ RECORD {number} ]".ljust(self._width + 1, "-") + RULE for number in range(first, self._count + 1))
         return [encode("\n".join(map("\n".join, zip(heads, *columns, strict=True))) + "\n")]
-
-    def settle(self) -> Iterable[bytes]:
-        return []
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         return []

@@ -13,7 +13,7 @@ from typing import Any
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.interface.types import Kind
 from sqlshell.output.text.cells import printable
-from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
 from sqlshell.result import Batch, Column
 from sqlshell.runtime.scratch import scratch
 
@@ -32,14 +32,12 @@ _EARLIEST = datetime.datetime(1900, 3, 1)
 """Excel counts a 29 February 1900, so that the days before this one are not those of the calendar."""
 
 
-class XlsxWriter:
+class XlsxWriter(Unbuffered):
     """Rows go into a temporary file as they come, so that memory stays flat; the workbook follows at the end.
 
     No cell is a formula or a link. Raises UsageError where XlsxWriter is not installed, and OutputError for more than
     a sheet holds.
     """
-
-    buffering = False
 
     def __init__(self, options: WriterOptions) -> None:
         try:
@@ -97,9 +95,6 @@ class XlsxWriter:
             for number, (value, kind) in enumerate(zip(row, self._kinds, strict=True)):
                 self._cell(number, value, kind)
             self._row += 1
-        return []
-
-    def settle(self) -> Iterable[bytes]:
         return []
 
     def end(self, summary: Summary) -> Iterator[bytes]:
