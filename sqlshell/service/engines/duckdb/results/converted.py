@@ -13,6 +13,7 @@ import duckdb
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.interface.strings import ZONED, string_of
 from sqlshell.service.engines.duckdb.results.filed import WIDE, to_file
+from sqlshell.service.engines.duckdb.results.separate_instance import separate_instance
 from sqlshell.sql.identifiers import literal
 from sqlshell.sql.typed_values import typed, typed_value
 
@@ -46,7 +47,12 @@ def convert(
     folder = target.with_name(f"{target.name}.parts")
     folder.mkdir(mode=0o700)
     try:
-        with _opened(folder, threads) as root:
+        settings = {
+            "memory_limit": f"'{MEMORY}'",
+            "temp_directory": literal(str(folder / "spilled")),
+            "TimeZone": "'UTC'",
+        }
+        with contextlib.closing(separate_instance(threads, settings)) as root:
             pieces = list(_pieces(root, source, ends, len(columns), folder))
             rows = f"read_parquet([{', '.join(literal(str(piece)) for piece in pieces)}])"
             values = _values(root, rows, columns)
@@ -98,23 +104,3 @@ def _values(root: duckdb.DuckDBPyConnection, rows: str, columns: Sequence[Column
             if not unchanged:
                 values[number] = f"c{number}"
     return values
-
-
-@contextlib.contextmanager
-def _opened(folder: Path, threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
-    root = duckdb.connect(":memory:")
-    try:
-        for setting in (
-            f"memory_limit = '{MEMORY}'",
-            f"temp_directory = {literal(str(folder / 'spilled'))}",
-            "TimeZone = 'UTC'",
-            "enable_progress_bar = false",
-            "enable_external_file_cache = false",
-            "autoinstall_known_extensions = false",
-        ):
-            root.execute(f"SET {setting}")
-        if threads:
-            root.execute(f"SET threads = {threads}")
-        yield root
-    finally:
-        root.close()

@@ -15,6 +15,7 @@ import msgspec
 from sqlshell.interface.arrow import ArrowError, stretches
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
 from sqlshell.service.engines.duckdb.results.render import PLAIN, finished_bytes, instants, row, stored, type_id
+from sqlshell.service.engines.duckdb.results.separate_instance import separate_instance
 from sqlshell.service.engines.engine import Options
 from sqlshell.sql.identifiers import always_quoted, literal
 
@@ -208,7 +209,8 @@ class Reader:
     def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
         with self._lock:
             if self._root is None:
-                self._root = _opened(self.threads)
+                settings = {"temp_directory": "''", "arrow_large_buffer_size": "true"}
+                self._root = separate_instance(self.threads, settings)
             cursor = self._root.cursor()
             self._active += 1
         try:
@@ -217,18 +219,3 @@ class Reader:
             cursor.close()
             with self._lock:
                 self._active -= 1
-
-
-def _opened(threads: int) -> duckdb.DuckDBPyConnection:
-    root = duckdb.connect(":memory:")
-    for setting in (
-        "temp_directory = ''",
-        "arrow_large_buffer_size = true",
-        "enable_progress_bar = false",
-        "enable_external_file_cache = false",
-        "autoinstall_known_extensions = false",
-    ):
-        root.execute(f"SET {setting}")
-    if threads:
-        root.execute(f"SET threads = {threads}")
-    return root
