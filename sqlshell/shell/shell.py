@@ -15,6 +15,7 @@ from sqlshell.errors import CannotResume, Exit, Interrupted, ShellError, Stateme
 from sqlshell.origin import EMPTY, Own
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Branch
+from sqlshell.shell.results.humanize import counted
 from sqlshell.shell.running.connection_manager import ConnectionManager
 from sqlshell.shell.running.dumps import Dumps
 from sqlshell.shell.running.failures import AlreadyReported, Failures
@@ -273,7 +274,7 @@ class Shell:
         """The end of the prompt. Statements that would end with this shell are waited for, until Ctrl-C."""
         jobs = self._connections.ending_jobs
         if jobs and wait:
-            many = "1 background statement" if len(jobs) == 1 else f"{len(jobs):,} background statements"
+            many = counted(len(jobs), "background statement")
             self.diagnostics.say(f"waiting for {many} of the embedded service; Ctrl-C cancels")
             with contextlib.suppress(Interrupted):
                 await self.interruption.interruptible(self._connections.wait_for_ending_jobs(), "q")
@@ -303,7 +304,7 @@ class Shell:
         left = self._submitter.discard_block(len(self._position.scripts))
         if left < 0:
             return
-        many = f"its {left:,} statement{' was' if left == 1 else 's were'} not run"
+        many = f"its {counted(left, 'statement')} {'was' if left == 1 else 'were'} not run"
         if at_end:
             self.failures.report(UsageError(f"the script ends inside \\parallel; {many}", "add \\end"))
         elif left:

@@ -18,11 +18,16 @@ def duration(seconds: float) -> str:
 def amount(size: int) -> str:
     """A number of bytes for people: `512 bytes`, `1.2 kB`, `3.4 MB`."""
     if size < 1000:
-        return f"{size} byte{'' if size == 1 else 's'}"
+        return counted(size, "byte")
     for unit, bytes_ in (("GB", 10**9), ("MB", 10**6)):
         if size >= bytes_:
             return f"{size / bytes_:.1f} {unit}"
     return f"{size / 1000:.1f} kB"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 row`, `2,000 rows`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def one_line(text: str, most: int) -> str:

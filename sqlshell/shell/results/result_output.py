@@ -29,6 +29,7 @@ from sqlshell.output.writers.styles import AUTO
 from sqlshell.result import Batch, Column, Result, Rows
 from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.front_end import FrontEnd
+from sqlshell.shell.results.humanize import counted
 from sqlshell.shell.session import Options, Running, Session
 
 if TYPE_CHECKING:
@@ -432,8 +433,10 @@ class ResultOutput:
 
     def _report_shortened(self, count: int) -> None:
         if count:
-            what, them = ("1 value", "it") if count == 1 else (f"{count:,} values", "them")
-            self._diagnostics.note(f"{what} truncated; use \\pset maxwidth 0 to show {them} in full", always=True)
+            them = "it" if count == 1 else "them"
+            self._diagnostics.note(
+                f"{counted(count, 'value')} truncated; use \\pset maxwidth 0 to show {them} in full", always=True
+            )
 
     def _writer_options(
         self, paint: Callable[[str, Role], str] | None, expanded: bool = False, *, terminal: bool = False

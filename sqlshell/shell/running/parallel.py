@@ -12,6 +12,7 @@ from sqlshell.client.statements.concurrent import ConcurrentBatch
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.errors import Interrupted, ShellError, Unread, UsageError
 from sqlshell.shell.components import ShellComponents
+from sqlshell.shell.results.humanize import counted
 from sqlshell.shell.running.failures import AlreadyReported, Failures
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.submission import LexedSubmission
@@ -139,7 +140,7 @@ class ParallelRunner:
             await self._close(batch)
         left = len(items) - done
         if failed:
-            many = f"{failed:,} statement{'' if failed == 1 else 's'} failed"
+            many = f"{counted(failed, 'statement')} failed"
             rest = f", {left:,} {'was' if left == 1 else 'were'} not run" if left else ""
             raise AlreadyReported(self._failures.exit, f"\\parallel: {many}{rest}")
 
@@ -152,8 +153,7 @@ class ParallelRunner:
             journal.record_end(item.statement_id, item.sql_state, item.message)
         journal.flush()
         if unread:
-            many = "1 statement" if len(unread) == 1 else f"{len(unread):,} statements"
             self._components.diagnostics.warn(
-                f"\\parallel: {many} had also been sent; the service was asked to cancel "
+                f"\\parallel: {counted(len(unread), 'statement')} had also been sent; the service was asked to cancel "
                 f"{'it' if len(unread) == 1 else 'them'}; \\jobs lists the outcomes"
             )

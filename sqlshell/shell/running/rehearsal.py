@@ -17,6 +17,7 @@ from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.commands.command import Command
 from sqlshell.shell.components import ShellComponents
+from sqlshell.shell.results.humanize import counted
 from sqlshell.shell.results.rows import table_of
 from sqlshell.shell.scripts.position import source_name
 from sqlshell.sql.analysis.effects import effects
@@ -173,7 +174,7 @@ class PrintedScript:
             self._print(f"-- {self._place} {shown} (not run)\n")
 
     def data(self, lines: int) -> None:
-        self._print(f"-- {self._place} {lines:,} line{'' if lines == 1 else 's'} of data (not sent)\n")
+        self._print(f"-- {self._place} {counted(lines, 'line')} of data (not sent)\n")
 
     async def finish(self) -> None:
         return None

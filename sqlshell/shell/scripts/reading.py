@@ -15,6 +15,7 @@ from typing import BinaryIO, TextIO
 
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import Own
+from sqlshell.shell.results.humanize import counted
 from sqlshell.sql.script.scanner import CopyLines, Item, Scanner, Statement
 
 CHUNK = 1 << 16
@@ -138,7 +139,7 @@ def skipped_message(scanner: Scanner, items: Sequence[Item], arriving: Iterable[
     left = [item for item in left if not isinstance(item, CopyLines)]
     statements = sum(isinstance(item, Statement) for item in left)
     counts = [
-        f"{count:,} {what}{'' if count == 1 else 's'}"
+        counted(count, what)
         for count, what in ((statements, "statement"), (len(left) - statements, "command"))
         if count
     ]
