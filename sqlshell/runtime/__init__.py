@@ -1,1 +1,1 @@
-"""This process: its event loop, its temporary files, its memory, its descriptors, its shutdown, reports of bugs, its DuckDBs."""
+"""This process: event loop, temporary files, memory, descriptors, shutdown, reports of bugs, DuckDB instances."""

@@ -1,1 +1,1 @@
-"""The local service: the interface, implemented on DuckDB; its options, its storage, and the catalog of named objects."""
+"""The local service: the interface on DuckDB, its options, its storage, and the catalog of named objects."""
