@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import gzip
 import json
 import signal
@@ -219,6 +220,85 @@ def test_bad_records_are_named(where: Where, tmp_path: Path, ending: str) -> Non
     )
     where.load(f"a.{ending}", "--max-errors", "1")
     assert where.run("select * from t order by a").out == "a,b\n1,x\n3,\n"
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "csv.zst", "tsv", "jsonl"])
+def test_bad_values_of_nested_columns_are_named_and_skipped(where: Where, tmp_path: Path, ending: str) -> None:
+    values = {1: "[1, 2]", 2: '[1, "x"]', 3: "nope", 4: "[1.5]", 5: "[1.0]"}
+    with duckdb.connect() as made:
+        made.execute("create table t (a varchar, l varchar)")
+        made.executemany("insert into t values (?, ?)", [(str(number), text) for number, text in values.items()])
+        made.execute("insert into t values ('y', '[]'), ('6', null)")
+        if ending == "jsonl":
+            lists = "if(json_valid(l), l, to_json(l))::json"
+            made.execute(f"copy (select a, {lists} as l from t) to '{tmp_path}/a.jsonl' (format json)")
+        else:
+            form = "delimiter '\t', quote '', escape '', nullstr '\\N', header" if ending == "tsv" else "header"
+            made.execute(f"copy t to '{tmp_path}/a.{ending}' (format csv, {form})")
+    where.run("create or replace table t (a int, l int[])")
+    one, lines = ("record", [2, 3, 4, 6]) if ending == "jsonl" else ("line", [3, 4, 5, 7])
+    done = where.load(f"a.{ending}", "--max-errors", "3", code=1)
+    for line, text in zip(lines, [*values.values()][1:4], strict=False):
+        shown = text.replace(" ", "") if ending == "jsonl" else text
+        assert f"a.{ending}, {one} {line}, column l: cannot convert {shown!r} to ARRAY<INTEGER>" in done.err
+    assert f"a.{ending}, {one} {lines[3]}, column a: " in done.err
+    assert where.run("select count(*) as n from t").out == "n\n0\n"
+    done = where.load(f"a.{ending}", "--max-errors", "4", "--rejects", "bad.csv")
+    assert "3 rows loaded into t" in done.err
+    with (tmp_path / "bad.csv").open() as file:
+        assert [row["line"] for row in csv.DictReader(file)] == [str(line) for line in lines]
+    assert where.run("select * from t order by a").out == 'a,l\n1,"[1,2]"\n5,[1]\n6,\n'
+
+
+def test_bad_bytes_and_deeper_values_are_named(where: Where, tmp_path: Path) -> None:
+    where.run("create or replace table t (d blob, s struct(a int, b blob), m map(varchar, decimal(20,2)))")
+    good = '\\x61,"{""a"": 1, ""b"": ""YWI=""}","{""k"": 123456789012345678.10}"'
+    (tmp_path / "a.csv").write_text(
+        "d,s,m\n"
+        f"{good}\n"
+        "\\xZ,,\n"
+        '\\x,"{""a"": 1.5, ""b"": null}",\n'
+        '\\x,,"{""k"": ""x\ny""}"\n'
+        '\\x,"{""a"": 1, ""b"": ""?""}",null\n'
+        "\\x,,null\n"
+    )
+    done = where.load("a.csv", "--max-errors", "4")
+    assert [line.split(":")[0].strip() for line in done.err.splitlines()[1:5]] == [
+        "a.csv, line 3, column d",
+        "a.csv, line 4, column s",
+        "a.csv, line 5, column m",
+        "a.csv, line 7, column s",
+    ], done.err
+    rows = 'd,s,m\n\\x61,"{""a"":1,""b"":""YWI=""}","{""k"":""123456789012345678.10""}"\n\\x,,\n'
+    assert where.run("from t order by d desc").out == rows
+
+
+def test_texts_of_arrays_as_postgresql_writes_them(where: Where, tmp_path: Path) -> None:
+    where.run(
+        "create or replace table t (id int, l varchar[], n int[][], d decimal(20,2)[], b blob[], z timestamptz[], "
+        "f boolean[], x double[], v varchar, s varchar)"
+    )
+    rows = (
+        '1\t{"a b",NULL,"q\\\\"x"}\t{{1,2},{3,4}}\t{1.10,NULL,123456789012345678.12}\t{"\\\\\\\\x6162"}\t'
+        '{"2024-01-02 03:04:05+01",infinity}\t{t,f}\t{NaN,-Infinity,1e+300}\t{1,2}\t{"a"}\n'
+        '2\t{a,"","NULL",null,",","{","\\\\\\\\",é}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n'
+    )
+    (tmp_path / "a.txt").write_text(rows)
+    where.run("\\copy t from 'a.txt'")
+    assert where.run("select * from t order by id").out == (
+        "id,l,n,d,b,z,f,x,v,s\n"
+        '1,"[""a b"",null,""q\\""x""]","[[1,2],[3,4]]","[""1.10"",null,""123456789012345678.12""]","[""YWI=""]",'
+        '"[""2024-01-02 02:04:05Z"",""infinity""]","[true,false]","[""NaN"",""-Infinity"",1e300]","{1,2}","{""a""}"\n'
+        '2,"[""a"","""",""NULL"",null,"","",""{"",""\\\\"",""é""]",[],[],[],[],[],[],{},{}\n'
+    )
+    bad = ["{a", "{a,,b}", "{a}b", "[0:0]={a}", '{"a" "b"}', "{a}{b}", '{a"b"}', "a}"]
+    (tmp_path / "a.txt").write_text("".join(f"{at}\t{text}\n" for at, text in enumerate(bad)))
+    done = where.run("\\copy t (id, l) from 'a.txt' with (rejects 'bad.csv')", code=1)
+    assert "8 rows of a.txt cannot be loaded" in done.err
+    (tmp_path / "a.txt").write_text("1\t{1.5}\n2\t{1}\n3\t{{1,2}}\n")
+    done = where.run("\\copy t (id, n) from 'a.txt' with (max_errors 9)", "select n from t where id = 3")
+    assert "a.txt, line 1, column n" in done.err and "a.txt, line 2, column n" in done.err
+    assert done.out == 'n\n"[[1,2]]"\n'
 
 
 @pytest.mark.parametrize(

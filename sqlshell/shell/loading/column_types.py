@@ -8,13 +8,14 @@ from typing import Any, Final
 from msgspec import Struct
 
 from sqlshell.interface.types import Kind, base, field_of, kind, parts_of
+from sqlshell.shell.loading.nested_text import nested_from_text
 from sqlshell.sql.duckdb_types import BYTES, TEXT, duckdb_type, is_nested
 from sqlshell.sql.identifiers import always_quoted
 
-_PRECISION: Final = re.compile(r"\w+\((\d+)\)")
+_PRECISE: Final = re.compile(r'("(?:[^"]|"")*")|\bTIME(?:STAMP(?:_L?TZ)?)?\((?:[7-9]|\d{2,})\)')
+"""The names of fields, and times with more digits than DuckDB's types of the same name keep."""
 _LOSSY: Final = re.compile(r"HUGEINT|BIGNUM|TUPLE\(")
 """Types that a Parquet file does not keep."""
-MICROSECONDS: Final = 6
 _PLAIN_TYPE: Final = re.compile(r"[A-Za-z_][\w ]*(?:\(\d+(?:,\s*\d+)?\))?(?: WITH(?:OUT)? (?:LOCAL )?TIME ZONE)?")
 """A type that can be written behind AS in a CAST."""
 _LTZ: Final = frozenset({"TIMESTAMP_LTZ", "TIMESTAMP_TZ"})
@@ -29,10 +30,7 @@ class TargetColumn(Struct, frozen=True):
     @property
     def converted(self) -> str:
         """DuckDB's type that values are converted to here; text for what only the service can convert."""
-        found = duckdb_type(self.type)
-        precision = _PRECISION.match(self.type)
-        exact = kind(self.type) in {Kind.TIME, Kind.TIMESTAMP} and precision and int(precision[1]) > MICROSECONDS
-        return TEXT if exact or _LOSSY.search(found) or found == "JSON" else found
+        return _converted(self.type)
 
     @property
     def loose(self) -> bool:
@@ -52,7 +50,7 @@ class TargetColumn(Struct, frozen=True):
                 f"ELSE {text}::BLOB END"
             )
         if is_nested(self.converted):
-            return f"CAST({text}::JSON AS {self.converted})"
+            return nested_from_text(text, self.type, self.converted)
         return f"CAST({text} AS {self.converted})"
 
     def literal(self, value: str) -> str:
@@ -60,11 +58,16 @@ class TargetColumn(Struct, frozen=True):
         return f"CASE WHEN {value} IS NULL THEN 'NULL' ELSE {_literal(self.type, self.converted, value, 0)} END"
 
 
+def _converted(declared: str) -> str:
+    found = duckdb_type(_PRECISE.sub(lambda part: part[1] or TEXT, declared))
+    return TEXT if _LOSSY.search(found) or found == "JSON" else found
+
+
 def _literal(declared: str, converted: str, value: str, depth: int) -> str:
     """As TargetColumn.literal(), for a value that is not NULL."""
     what = kind(declared)
     text = f"'''' || replace(({value})::VARCHAR, '''', '''''') || ''''"
-    if what is Kind.NESTED:
+    if what is Kind.NESTED and converted != TEXT:
         return _nested(declared, value, depth)
     if what in {Kind.INTEGER, Kind.DECIMAL} and converted != TEXT:
         return f"({value})::VARCHAR"
@@ -76,7 +79,8 @@ def _literal(declared: str, converted: str, value: str, depth: int) -> str:
     if what is Kind.BYTES:
         return f"'FROM_BASE64(''' || to_base64({value}) || ''')'"
     if base(declared) in _LTZ and converted != TEXT:
-        text = f"'''' || strftime(({value}) AT TIME ZONE 'UTC', '%Y-%m-%d %H:%M:%S.%f') || '+00'''"
+        utc = f"(({value}) AT TIME ZONE 'UTC')::VARCHAR"
+        text = f"'''' || {utc} || CASE WHEN isfinite({value}) THEN '+00' ELSE '' END || ''''"
     if what is Kind.TEXT or not _PLAIN_TYPE.fullmatch(declared):
         return text
     return f"'CAST(' || {text} || ' AS {declared})'"
@@ -86,7 +90,7 @@ def _nested(declared: str, value: str, depth: int) -> str:
     name, parts, item = base(declared), parts_of(declared), f"x{depth}"
 
     def inner(kind_: str, expression: str) -> str:
-        made = _literal(kind_, duckdb_type(kind_), expression, depth + 1)
+        made = _literal(kind_, _converted(kind_), expression, depth + 1)
         return f"CASE WHEN {expression} IS NULL THEN 'NULL' ELSE {made} END"
 
     if name == "ARRAY":

@@ -298,7 +298,8 @@ def _count(rows: int) -> str:
 
 def _told(request: LoadRequest, item: Reject) -> str:
     column = f", column {item.column}" if item.column else ""
-    return f"  {request.name}, {request.one} {item.line:,}{column}: {item.error}"
+    line = f", {request.one} {item.line:,}" if item.line else ""
+    return f"  {request.name}{line}{column}: {item.error}"
 
 
 def _plan(request: LoadRequest, looked: FileLayout, found: ColumnMatch) -> list[str]:

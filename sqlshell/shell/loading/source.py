@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import csv
 import gzip
+import itertools
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +29,16 @@ from sqlshell.shell.loading.end_of_data import cut_at_end
 from sqlshell.shell.loading.exactness import has_fraction, inexact, overflows
 from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
 from sqlshell.shell.loading.request import LoadRequest
-from sqlshell.shell.loading.text_checks import ISO_DATE, LONGEST_LINE, TextChecks, abbreviated, as_texts, lines_at
+from sqlshell.shell.loading.text_checks import (
+    ISO_DATE,
+    LONGEST_LINE,
+    Record,
+    TextChecks,
+    abbreviated,
+    as_texts,
+    lines_at,
+    records,
+)
 from sqlshell.sql.duckdb_types import TEXT, is_nested
 from sqlshell.sql.identifiers import always_quoted, literal
 
@@ -173,7 +183,7 @@ class DataFile:
         path = self._folder / "rows.parquet"
         with self._told():
             if self._text:
-                return self._stage_text(looked, pairs, path)
+                return self._stage_text(looked, pairs, path, most)
             return self._stage_rows(looked, pairs, path, most)
 
     def batch(self, staged: ConvertedRows, start: int, stop: int) -> Path:
@@ -345,41 +355,112 @@ class DataFile:
         return f"read_{self._request.format}({literal(self._path)}{columns})"
 
     def _stage_text(
-        self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path
+        self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path, most: int
     ) -> ConvertedRows:
-        wanted = {source.name: target for source, target in pairs}
-        columns, chosen = [], []
-        for source in looked.columns:
-            target = wanted.get(source.name)
-            # Unread columns are not converted, and so cannot be wrong.
-            type_ = TEXT if target is None or target.loose else target.converted
-            columns.append(f"{literal(source.name)}: {literal(type_)}")
+        texts, values = [], []
         for number, (source, target) in enumerate(pairs):
-            value = always_quoted(source.name)
+            text = always_quoted(source.name)
             if self._request.format == "text" and (target.loose or target.converted == TEXT):
-                value = _unescaped(value)
-            value = target.from_text(value, self._request.binary) if target.loose else value
-            chosen.append(f"{value} AS c{number}")
-        arguments = dict(looked.reader) | {
-            "auto_detect": "false",
-            "allow_quoted_nulls": "false",
-            "max_line_size": str(LONGEST_LINE),
-            "store_rejects": "true",
-            "rejects_limit": str(max(REJECTS, self._request.max_errors + 1)),
-            "columns": f"{{{', '.join(columns)}}}",
-        }
-        given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
-        rows = self._copy(f"SELECT {', '.join(chosen)} FROM read_csv({literal(self._path)}, {given})", path)
-        TextChecks(self._connection, self._path, self._request.name, looked, pairs).check(path, rows)
-        rejects = self._rejects({} if looked.named else {source.name: target.name for source, target in pairs})
-        return ConvertedRows(path, rows, rejects, len(rejects))
+                text = _unescaped(text)
+            texts.append(f"{text} AS t{number}, {always_quoted(source.name)} AS raw{number}")
+            values.append(target.from_text(f"t{number}", self._request.binary) if target.loose else f"t{number}")
+        # Unread columns and those that are converted later are texts to the reader, and so cannot be wrong.
+        types = {source.name: target.converted for source, target in pairs if not target.loose}
+        limit = max(REJECTS, most + 1)
+        names = {source.name: source.name if looked.named else target.name for source, target in pairs}
+        chosen = ", ".join(f"{value} AS c{number}" for number, value in enumerate(values))
 
-    def _rejects(self, names: Mapping[str, str]) -> tuple[Reject, ...]:
+        def rows(types: Mapping[str, str], rejects: str) -> str:
+            """The texts of the rows that the reader can convert; the table of the others exists when all were read."""
+            columns = ", ".join(
+                f"{literal(each.name)}: {literal(types.get(each.name, TEXT))}" for each in looked.columns
+            )
+            arguments = dict(looked.reader) | {
+                "auto_detect": "false",
+                "allow_quoted_nulls": "false",
+                "max_line_size": str(LONGEST_LINE),
+                "store_rejects": "true",
+                "rejects_limit": str(limit),
+                "rejects_table": literal(rejects),
+                "rejects_scan": literal(f"{rejects}_scan"),
+                "columns": f"{{{columns}}}",
+            }
+            given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
+            return f"(SELECT {', '.join(texts)} FROM read_csv({literal(self._path)}, {given}))"
+
+        try:
+            count = self._copy(f"SELECT {chosen} FROM {rows(types, 'rejects')}", path)
+            rejects = self._rejects("rejects", names)
+        except (duckdb.ConversionException, duckdb.InvalidInputException):
+            loose = [number for number, (_, target) in enumerate(pairs) if target.loose]
+            if not loose:
+                raise
+            # It says which value is wrong, and not where.
+            tests = " ".join(f"WHEN TRY(({values[number]}) IS NULL) IS NULL THEN {number}" for number in loose)
+            which = f"CASE {tests} END"
+            shown = " ".join(f"WHEN {number} THEN [raw{number}, t{number}]" for number in loose)
+            wrong = self._connection.execute(
+                f"SELECT which, CASE which {shown} END FROM (SELECT *, {which} AS which FROM {rows({}, 'scanned')}) "
+                f"WHERE which IS NOT NULL LIMIT {limit}"
+            ).fetchall()
+            if not wrong:
+                raise
+            count = self._copy(f"SELECT {chosen} FROM {rows(types, 'rejects_of_reader')} WHERE {which} IS NULL", path)
+            rejects = self._rejects("rejects_of_reader", names)
+            found = [(pairs[number], *told) for number, told in wrong]
+            more = self._with_wrong_values(rejects, looked, found)
+            rejects = tuple(sorted([*rejects, *more], key=lambda item: item.line))
+        TextChecks(self._connection, self._path, self._request.name, looked, pairs).check(path, count + len(rejects))
+        return ConvertedRows(path, count, rejects, len(rejects))
+
+    def _with_wrong_values(
+        self,
+        known: Sequence[Reject],
+        looked: FileLayout,
+        wrong: Iterable[tuple[tuple[SourceColumn, TargetColumn], str, str]],
+    ) -> Iterator[Reject]:
+        """The rows with wrong values, which are given in the order of the file: each with its column, its text in the
+        file and the text that it stands for. Those that are `known` are left out."""
+        records = self._records(looked)
+        # The lines of compressed rows that DuckDB rejects are not known.
+        lines = set[int]() if self._path.lower().endswith(".zst") else {item.line for item in known}
+        rows = {item.row for item in known}
+        for (source, target), raw, text in wrong:
+            at, column = looked.columns.index(source), source.name if looked.named else target.name
+            record = next((each for each in records if each.fields[at] == raw), Record(0, raw, ()))
+            if record.line not in lines and record.text not in rows:
+                yield Reject(record.line, column, f"cannot convert {abbreviated(text)} to {target.type}", record.text)
+
+    def _records(self, looked: FileLayout) -> Iterator[Record]:
+        """The records behind the header with the right number of fields, up to one that Python cannot read."""
+        reader, width = dict(looked.reader), len(looked.columns)
+        skipped, headed = int(reader["skip"]), reader["header"] == "true"
+        with contextlib.suppress(csv.Error, OSError, ValueError):
+            behind = (each for each in records(self._unpacked_text(), reader) if each.line > skipped)
+            for each in itertools.islice(behind, headed, None):
+                if len(each.fields) == width or (len(each.fields) == width + 1 and not each.fields[-1]):
+                    yield each
+
+    def _unpacked_text(self) -> str:
+        """A path with the text of the file, which Python can read."""
+        if not self._path.lower().endswith(".zst"):
+            return self._path
+        path, end = self._folder / "unpacked.txt", literal("\x01")
+        cursor = self._connection.execute(
+            f"SELECT line FROM read_csv({literal(self._path)}, columns = {{line: 'VARCHAR'}}, auto_detect = false, "
+            f"header = false, delim = {end}, quote = '', escape = '', {_LINE}, ignore_errors = true)"
+        )
+        with path.open("w", encoding="utf-8", newline="") as file:
+            while rows := cursor.fetchmany(FETCHED):
+                file.writelines(f"{row[0] or ''}\n" for row in rows)
+        return str(path)
+
+    def _rejects(self, table: str, names: Mapping[str, str]) -> tuple[Reject, ...]:
         """The bad rows, each once, with the lines that they begin in; `names` are those that columns go by."""
         found = self._connection.execute(
             "SELECT line_byte_position, min(line), arg_min(column_name, column_idx), "
             "arg_min(error_message, column_idx), any_value(csv_line), bool_or(error_type = 'INVALID ENCODING') "
-            "FROM reject_errors "
+            f"FROM {table} "
             "GROUP BY line_byte_position ORDER BY line_byte_position"
         ).fetchall()
         lines = lines_at(self._path, [int(row[0]) for row in found])
@@ -402,7 +483,8 @@ class DataFile:
             name = always_quoted(source.name)
             text = f"({name} ->> '$')" if json else name
             if mark and is_nested(target.converted):
-                name = f"replace({name}::VARCHAR, {literal(mark)}, '')"
+                name = unmarked(f"{name}::VARCHAR", mark)
+                text = unmarked(text, mark)
             elif mark:
                 text = unmarked(text, mark)
             texts.append(text)
@@ -428,7 +510,7 @@ class DataFile:
         except (duckdb.ConversionException, duckdb.InvalidInputException):
             # It says which value is wrong, and not where.
             pass
-        wrong = [f"{text} IS NOT NULL AND TRY({value}) IS NULL" for value, text in zip(values, texts, strict=True)]
+        wrong = [f"TRY(({value}) IS NULL) IS NULL" for value in values]
         numbered = f"(SELECT *, row_number() OVER () AS __row FROM {self._rows(read)})"
         which = "CASE " + " ".join(f"WHEN {test} THEN {number}" for number, test in enumerate(wrong)) + " END"
         shown = ", ".join(f"({text})::VARCHAR" for text in texts)

@@ -11,11 +11,12 @@ import csv
 import gzip
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import duckdb
+from msgspec import Struct
 
 from sqlshell.errors import StatementError, UsageError
 from sqlshell.interface.types import Kind, kind
@@ -139,26 +140,10 @@ class TextChecks:
         """The file, the line and the column of the first row with a text; the line only if it is found."""
         named, (source, target) = dict(self._layout.reader), pair
         at, name = self._layout.columns.index(source), source.name if self._layout.named else target.name
-        quote, escape = named["quote"][1:-1].replace("''", "'"), named["escape"][1:-1].replace("''", "'")
-        opened = gzip.open if self._path.endswith(".gz") else open
-        encoding = named.get("encoding", "'utf-8'")[1:-1]
-        with (
-            contextlib.suppress(csv.Error, OSError, ValueError),
-            opened(self._path, "rt", encoding=encoding, errors="replace", newline="") as file,
-        ):
-            reader = csv.reader(
-                file,
-                delimiter=named["delim"][1:-1],
-                quotechar=quote or None,
-                quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
-                doublequote=escape in {"", quote},
-                escapechar=None if escape in {"", quote} else escape,
-            )
-            begins = 1
-            for row in reader:
-                if len(row) > at and row[at] == value:
-                    return f"{self._name}, line {begins}, column {name}"
-                begins = reader.line_num + 1
+        with contextlib.suppress(csv.Error, OSError, ValueError):
+            for record in records(self._path, named):
+                if len(record.fields) > at and record.fields[at] == value:
+                    return f"{self._name}, line {record.line}, column {name}"
         return f"{self._name}, column {name}"
 
     def _check_dates(self, converted: Path) -> None:
@@ -213,6 +198,52 @@ def _csv(path: str, arguments: Mapping[str, str]) -> str:
     """A call of DuckDB's reader without its closing parenthesis."""
     given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
     return f"read_csv({literal(path)}, {given}"
+
+
+class Record(Struct, frozen=True):
+    """A record of a file, its text, and the line that it begins in, from 1."""
+
+    line: int
+    text: str
+    fields: Sequence[str]
+
+
+def records(path: str, reader: Mapping[str, str]) -> Iterator[Record]:
+    """The records of a text file, which is read with these arguments of DuckDB's reader, as SQL.
+
+    Raises csv.Error, OSError and ValueError.
+    """
+    delimiter, quote, escape, comment, encoding = (
+        reader.get(name, "''")[1:-1].replace("''", "'") for name in ("delim", "quote", "escape", "comment", "encoding")
+    )
+    opened = gzip.open if path.lower().endswith(".gz") else open
+    begins, read = 1, list[str]()
+
+    def lines(file: Iterable[str]) -> Iterator[str]:
+        nonlocal begins
+        for line in file:
+            if comment and not read and line.startswith(comment):
+                begins += 1
+                continue
+            read.append(line)
+            yield line
+
+    limit = csv.field_size_limit(LONGEST_LINE)
+    try:
+        with opened(path, "rt", encoding=encoding or "utf-8-sig", errors="replace", newline="") as file:
+            for fields in csv.reader(
+                lines(file),
+                delimiter=delimiter,
+                quotechar=quote or None,
+                quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
+                doublequote=escape in {"", quote},
+                escapechar=None if escape in {"", quote} else escape,
+            ):
+                yield Record(begins, "".join(read).rstrip("\r\n"), fields)
+                begins += len(read)
+                read.clear()
+    finally:
+        csv.field_size_limit(limit)
 
 
 def lines_at(path: str, positions: Sequence[int]) -> list[int]:

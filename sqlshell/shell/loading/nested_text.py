@@ -1,0 +1,99 @@
+"""SQL that reads arrays, maps and structs from a text: JSON, and for arrays also what PostgreSQL writes, `{1,2}`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from sqlshell.interface.types import Kind, base, field_of, is_named, kind, parts_of
+from sqlshell.sql.identifiers import always_quoted, literal
+
+_INTEGERS: Final = re.compile(r'("(?:[^"]|"")*")|\bU?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?\b')
+"""The names of fields, and the types of integers."""
+_FRACTION: Final = "'[.eE]'"
+"""What the text of a number with a fraction contains."""
+_PARTS: Final = r'(?s)"(?:[^"\\]|\\.)*"|[{},]|[^{},"]+'
+"""The parts of PostgreSQL's text of an array."""
+_NO_JSON: Final = "'>'"
+_DEEPEST: Final = 20
+
+
+def nested_from_text(text: str, declared: str, converted: str) -> str:
+    """SQL for the value of a text, which is an expression: `converted` is DuckDB's type for the type `declared`.
+
+    Evaluating it raises a ConversionException for a text that is no such value.
+    """
+    json = text
+    if base(declared) == "ARRAY":
+        json = f"CASE WHEN starts_with(ltrim({text}), '{{') THEN {_array_as_json(text, declared)} ELSE {text} END"
+    value = f"CAST(({json})::JSON AS {converted})"
+    # DuckDB would round a number with a fraction.
+    wide = _INTEGERS.sub(lambda found: found[1] or "DOUBLE", converted)
+    if wide != converted:
+        rounded = f"CAST(({json})::JSON AS {wide}) IS DISTINCT FROM CAST({value} AS {wide})"
+        refused = f"CAST(({_NO_JSON} || {text})::JSON AS {converted})"
+        value = f"CASE WHEN regexp_matches({text}, {_FRACTION}) AND {rounded} THEN {refused} ELSE {value} END"
+    return _with_bytes(declared, value, 0)
+
+
+def _array_as_json(text: str, declared: str) -> str:
+    """SQL for PostgreSQL's text of an array as JSON, whose items are strings; no JSON if it is none."""
+    item = declared
+    while base(item) == "ARRAY" and parts_of(item):
+        item = parts_of(item)[0]
+    parts = f"regexp_extract_all({text}, {literal(_PARTS)})"
+    bare = "trim(x, E' \\t\\r\\n\\v\\f')"
+    made = (
+        "CASE x WHEN '{' THEN '[' WHEN '}' THEN ']' WHEN ',' THEN ',' ELSE CASE "
+        f"WHEN starts_with(x, '\"') THEN {_item_as_json(_unescaped('x[2:-2]'), item)} "
+        f"WHEN {bare} = '' THEN '' WHEN upper({bare}) = 'NULL' THEN 'null' "
+        f"ELSE {_item_as_json(_unescaped(bare), item)} END END"
+    )
+    joined = "list_aggregate({}, 'string_agg', '')"
+    whole = f"{joined.format(parts)} = {text}"
+    return f"CASE WHEN {whole} THEN {joined.format(f'list_transform({parts}, lambda x: {made})')} ELSE {_NO_JSON} END"
+
+
+def _unescaped(text: str) -> str:
+    return f"regexp_replace({text}, '(?s)\\\\(.)', '\\1', 'g')"
+
+
+def _item_as_json(text: str, declared: str) -> str:
+    if kind(declared) is Kind.BYTES:
+        is_hex = f"regexp_full_match({text}, '\\\\x([0-9A-Fa-f]{{2}})*')"
+        return f"CASE WHEN {is_hex} THEN to_json(to_base64(unhex(substr({text}, 3))))::VARCHAR ELSE {_NO_JSON} END"
+    if kind(declared) is Kind.NESTED or base(declared) in {"JSON", "VARIANT"}:
+        return text
+    return f"to_json({text})::VARCHAR"
+
+
+def _with_bytes(declared: str, value: str, depth: int) -> str:
+    """SQL for a value with bytes in place of their base64."""
+    if kind(declared) is Kind.BYTES:
+        return f"from_base64({value})"
+    if not _has_bytes(declared) or depth > _DEEPEST:
+        return value
+    name, parts, item = base(declared), parts_of(declared), f"y{depth}"
+    if name == "ARRAY":
+        return f"list_transform({value}, lambda {item}: {_with_bytes(parts[0], item, depth + 1)})"
+    if name == "MAP":
+        # A key is a text in JSON, too.
+        made = [_with_bytes(part, f"{item}.{at}", depth + 1) for part, at in zip(parts, ("key", "value"), strict=True)]
+        entry = f"{{'key': {made[0]}, 'value': {made[1]}}}"
+        return f"map_from_entries(list_transform(map_entries({value}), lambda {item}: {entry}))"
+    fields = [
+        f"{literal(field)}: {_with_bytes(part, f'{item}.{always_quoted(field)}', depth + 1)}"
+        for field, part in map(field_of, parts)
+    ]
+    # The value is evaluated once.
+    made_struct = f"CASE WHEN {item} IS NOT NULL THEN {{{', '.join(fields)}}} END"
+    return f"list_transform([{value}], lambda {item}: {made_struct})[1]"
+
+
+def _has_bytes(declared: str) -> bool:
+    if kind(declared) is not Kind.NESTED:
+        return kind(declared) is Kind.BYTES
+    parts = parts_of(declared)
+    if base(declared) in {"STRUCT", "ROW"}:
+        parts = [field_of(part)[1] for part in parts if is_named(part)]
+    return any(map(_has_bytes, parts))
