@@ -26,6 +26,10 @@ INSTANTS_KEY = "instants"
 """The key of the numbers of the columns whose values are or contain instants: a JSON array, counted from 0."""
 
 
+MINIMAL = "return=minimal"
+"""The preference (RFC 7240) of a client that reads a large result from its file: responses to submissions and lookups
+may leave out its first rows."""
+
 ENGINE_TYPES = "engine-types"
 """The preference (header Prefer) of a client that wants the engine's types of columns too."""
 

@@ -73,6 +73,27 @@ def test_the_file_has_the_rows_and_the_columns_of_the_result(client: Client, tmp
         ]
 
 
+def test_first_rows_are_left_out_for_a_client_that_reads_the_file(client: Client) -> None:
+    minimal = {"Prefer": "wait=0, return=minimal"}
+
+    def submit(sql: str) -> Any:
+        got = client.http.post("/v2/statements", json={"statement": sql}, headers=minimal)
+        while got.status_code == 202:
+            got = client.http.get(path_of(got.json()), headers=minimal)
+        return got
+
+    usual = client.run(SELECT)
+    got = submit(SELECT)
+    answer = got.json()
+    assert got.headers["Preference-Applied"] == "return=minimal"
+    assert "data" not in answer
+    assert answer["metadata"]["partitionInfo"] == usual["metadata"]["partitionInfo"]
+    assert answer["metadata"]["columns"] == usual["metadata"]["columns"]
+    got = submit("select 1 as x")
+    assert "Preference-Applied" not in got.headers
+    assert got.json()["metadata"].get("dataplaneRequest") or got.json()["data"] == [["1"]]
+
+
 def whole(client: Client) -> tuple[str, bytes, dict[str, str]]:
     """The path of a result, its file, and headers that ask for it."""
     answer = client.run(SELECT)

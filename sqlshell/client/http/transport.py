@@ -150,14 +150,18 @@ class Transport:
         content_type: str = "",
         idempotent: bool | None = None,
         rows: int | None = None,
+        preference: str = "",
     ) -> Parsed:
         """Return what `read` makes of the response. If `read` raises ProtocolError, an idempotent request is sent once
         more.
 
-        `rows` is the announced number of rows.
+        `rows` is the announced number of rows, `preference` another one than those of all requests.
         """
+        headers = {"Content-Type": content_type} if content_type else {}
+        if preference:
+            headers["Prefer"] = f"{self._headers['Prefer']}, {preference}"
         with self._secrets.redacting():
-            return await self._tried(method, path, read, params, content, content_type, idempotent, rows)
+            return await self._tried(method, path, read, params, content, headers, idempotent, rows)
 
     async def _tried(
         self,
@@ -166,7 +170,7 @@ class Transport:
         read: Callable[[Response], Parsed],
         params: Params | None,
         content: bytes | Upload | None,
-        content_type: str,
+        headers: Mapping[str, str],
         idempotent: bool | None,
         rows: int | None,
     ) -> Parsed:
@@ -180,7 +184,7 @@ class Transport:
                     renewed = True
                     await self._take_new(self._renew, "")
                 used = self._token
-                answer = await self._once(method, path, params, content, content_type, rows)
+                answer = await self._once(method, path, params, content, headers, rows)
                 self._known = True
                 if answer.status == 401 and self._refused is not None and not renewed:
                     renewed = True
@@ -257,13 +261,13 @@ class Transport:
         path: str,
         params: Params | None,
         content: bytes | Upload | None,
-        content_type: str,
+        given_headers: Mapping[str, str],
         rows: int | None,
     ) -> Response:
         traced: Request | None = None
         try:
             async with self._translated():
-                headers = self._with({"Content-Type": content_type} if content_type else {})
+                headers = self._with(given_headers)
                 given: bytes | AsyncIterator[bytes] | None
                 if isinstance(content, Upload):
                     headers["Content-Length"] = str(content.size)

@@ -32,6 +32,10 @@ LARGE = 16 << 20
 """The size of a result, as bytes of JSON, from which its rows are read from its file: fetching it and importing DuckDB
 have to be worth it."""
 
+UNKNOWN = 1 << 62
+"""The size of a result whose first rows were left out: only the embedded service is asked to, and only large results
+have none."""
+
 WIDEST = 100
 """With more columns DuckDB takes longer to plan a query than to run it, so that partitions are faster."""
 
@@ -73,7 +77,10 @@ class ResultFactory(Struct):
             if request.request_type == STREAMING:
                 return await self._stream(done, request, query, again, explain, observer)
             return await self._from_plane(done, request, query, again)
-        return await self._paged(done, self._pages(done, query))
+        pages = self._pages(done, query)
+        if done.minimal and pages.counts and done.head.statement_id:
+            return self._made(done, columns_of(done.head, 0), pages, None)
+        return await self._paged(done, pages)
 
     async def aclose(self) -> None:
         for batches in list(self._unfinished):
@@ -96,7 +103,8 @@ class ResultFactory(Struct):
             raise ProtocolError(f"{self.transport.target.name} announced more partitions but sent no statementID")
         return PartitionFetcher(self.transport, statement_path(statement_id), query, statement_id, counts)
 
-    def _made(self, done: Done, columns: list[Column], pages: PartitionFetcher, first: Batch) -> Result:
+    def _made(self, done: Done, columns: list[Column], pages: PartitionFetcher, first: Batch | None) -> Result:
+        """The result with its `first` partition, None if it has to be fetched."""
         counts = pages.counts
 
         async def fetch(number: int) -> Batch:
@@ -237,7 +245,7 @@ def _whole_reader(
     done: Done,
     columns: list[Column],
     pages: PartitionFetcher,
-    first: Batch,
+    first: Batch | None,
     batches: PartitionReader,
 ) -> WholeReader | None:
     """A reader that can use the file of the result, if the service announces files and there are more partitions."""
@@ -250,13 +258,13 @@ def _whole_reader(
         or EXTENSION not in pages.transport.extensions
     ):
         return None
-    size = first.size * sum(counts) // counts[0]
+    size = first.size * sum(counts) // counts[0] if first is not None else UNKNOWN
     from sqlshell.client.results.whole import ResultFile, WholeReader
 
     context = done.head.metadata.context if done.head.metadata is not None else None
     zone = str(pages.query.get("timezone") or (context.timezone if context is not None else "") or "")
     file = ResultFile(lambda: pages.transport, pages.path, pages.statement_id, columns, sum(counts), size, zone)
-    return WholeReader(batches, file, counts[0], large=size >= LARGE)
+    return WholeReader(batches, file, counts[0] if first is not None else 0, large=size >= LARGE)
 
 
 def _counts(done: Done) -> list[int] | None:

@@ -21,16 +21,16 @@ class PartitionReader:
     For large partitions there are fewer, so that about AHEAD_BYTES are in flight.
 
     An iterator object and not a generator: if a fetch fails, the reader gets the error, and the next step requests the
-    same partition again. `first` is partition `start`, which came with the response; `count` is the total number.
+    same partition again. `first` is partition `start`, if it came with the response; `count` is the total number.
     """
 
-    def __init__(self, fetch: FetchPartition, first: Batch, count: int, ahead: int, *, start: int = 0) -> None:
+    def __init__(self, fetch: FetchPartition, first: Batch | None, count: int, ahead: int, *, start: int = 0) -> None:
         self._fetch = fetch
-        self._first: Batch | None = first
+        self._first = first
         self._count = max(count, 1)
         self._ahead = ahead
         self._next = start
-        self._largest = first.size
+        self._largest = first.size if first is not None else None
         self._flying: deque[asyncio.Future[Batch]] = deque()
 
     def __aiter__(self) -> PartitionReader:
@@ -58,7 +58,7 @@ class PartitionReader:
             raise
         self._flying.popleft()
         self._next += 1
-        self._largest = max(self._largest, batch.size)
+        self._largest = max(self._largest or 0, batch.size)
         self._launch()
         return batch
 
@@ -68,7 +68,9 @@ class PartitionReader:
         await self._land()
 
     def _launch(self) -> None:
-        most = max(1, min(self._ahead, AHEAD_BYTES // max(self._largest, 1)))
+        # Nothing is known of the size before the first partition has arrived.
+        largest = AHEAD_BYTES if self._largest is None else self._largest
+        most = max(1, min(self._ahead, AHEAD_BYTES // max(largest, 1)))
         while len(self._flying) < most and self._next + len(self._flying) < self._count:
             task = asyncio.ensure_future(self._fetch(self._next + len(self._flying)))
             # The reader may be dropped without aclose(): asyncio would report the exception as never retrieved.

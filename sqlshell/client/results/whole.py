@@ -468,7 +468,7 @@ class WholeReader:
 
     async def __anext__(self) -> Batch:
         self._given += 1
-        if self._given == 1 and self._of is not None:
+        if self._given == 1 and self._of is not None and self._first:
             return self._partitions.take_first()
         if self._of is not None and self._reader is None:
             try:

@@ -32,6 +32,7 @@ from sqlshell.errors import (
 )
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import (
+    MINIMAL,
     BatchResponse,
     ContextEcho,
     ErrorBody,
@@ -76,9 +77,12 @@ class Poll(Struct, frozen=True):
 
 
 class Done(Struct, frozen=True):
+    """`minimal` says that the service left out the first rows, as it was asked."""
+
     head: StatementHead
     body: Body
     timing: Timing | None = None
+    minimal: bool = False
 
 
 class Follow(Struct, frozen=True):
@@ -181,7 +185,7 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
         )
     if wrong := _wrong_metadata(head):
         return Fail(ProtocolError(f"{base} {wrong}", where=Where(statement_id=known)))
-    return Done(head, body, timing_of(headers))
+    return Done(head, body, timing_of(headers), headers.get("preference-applied", "") == MINIMAL)
 
 
 def read_batch(status: int, headers: Mapping[str, str], body: Body, base: str, most: int) -> BatchStatus | Fail:

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import (
     ENGINE_TYPES,
+    MINIMAL,
     PARQUET,
     ColumnInfo,
     ContextEcho,
@@ -64,6 +65,8 @@ class Answers:
         if record.began:
             queued = max(0.0, record.finished - record.created - record.seconds)
             response.headers["Server-Timing"] = f"queue;dur={queued * 1e3:.3f}, run;dur={record.seconds * 1e3:.3f}"
+        if _minimal(record, request) and head.metadata is not None and head.metadata.partition_info:
+            response.headers["Preference-Applied"] = MINIMAL
         if body is not None:
             # Lets a client check that it got the partition that it requested.
             path = request.url.path.rstrip("/") if request.method == "GET" else f"/v2/statements/{record.statement_id}"
@@ -194,7 +197,7 @@ class Answers:
         if outcome.columns and not by_plane and self._plane.wants(record):
             metadata.dataplane_request = self._plane.result_set(record, request, caller)
             return None
-        if not rows:
+        if not rows or _minimal(record, request):
             return None
         try:
             if record.spool.layout.form != "record":
@@ -243,6 +246,11 @@ class RowsResponse(Response):
             await send({"type": "http.response.body", "body": self._behind})
         finally:
             self._rows.close()
+
+
+def _minimal(record: Record, request: Request) -> bool:
+    """Whether the response leaves out the rows, which the client reads from the result's file."""
+    return record.spool.layout.typed and has_preference(request, MINIMAL)
 
 
 def columns_for(request: Request, columns: list[ColumnInfo]) -> list[ColumnInfo]:
