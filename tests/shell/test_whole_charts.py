@@ -25,6 +25,8 @@ from tests.shell.test_whole_rows import with_result
         "line code score big",
         "line at score",
         "scatter score code at name",
+        "line name score",
+        "scatter name score code",
         "hist code",
         "hist score",
         "hist big",
@@ -60,12 +62,13 @@ def points_of(figure: Chart) -> int:
     return sum(not math.isnan(y) for item in figure.series for y in item.ys)
 
 
-@pytest.mark.parametrize("words", ["line name score", "scatter bytes score"])
-def test_points_above_texts_are_those_of_the_rows_in_memory(served: Served, words: str) -> None:
+def test_more_texts_than_an_axis_has_places(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlshell.shell.charts.whole_chart.MOST_TEXTS", 1)
+
     async def work(pages: Pages, rows: Rows) -> None:
         table = await pages.table()
         assert table is not None
-        assert await whole_chart(table, pages.columns, words.split()) is None
+        assert await whole_chart(table, pages.columns, ["line", "name", "score"]) is None
 
     with_result(served, work)
 
@@ -86,6 +89,15 @@ def test_what_cannot_be_drawn(served: Served, words: str, said: str) -> None:
             await whole_chart(table, pages.columns, words.split())
 
     with_result(served, work)
+
+
+def test_points_above_texts_of_a_large_result(program: Program) -> None:
+    rows = results.MOST_ROWS + 50_000
+    texts = "case when i % 3 = 2 then repeat('x', 40) || (i // 3 % 2) else 'text ' || i % 3 end"
+    sql = f"select {texts} as t, i // {rows - 1} as last from range({rows}) s(i)"
+    ran = program("-c", f"{sql} \\chart scatter t last")
+    assert (ran.code, "only the first" in ran.err) == (0, False), ran.err
+    assert "text 1" in ran.out
 
 
 def test_a_large_result_is_drawn_whole(program: Program, tmp_path: Path) -> None:

@@ -28,13 +28,16 @@ from sqlshell.shell.charts.charts import (
 AXIS = 4 * MOST_CELLS
 """Values of an axis of a heat map that are read: several long ones may have the same label."""
 
+MOST_TEXTS = 200_000
+"""The maximum number of different texts on the axis of points, each of which has a place."""
+
 _YEARS = "BETWEEN -62135596800 AND 253402300799"
 """Seconds since 1970 of the years 1 to 9999: no others can be on an axis."""
 
 
 async def whole_chart(table: Table, columns: Sequence[Column], words: Sequence[str]) -> Chart | None:
-    """The chart of all rows of a result, as chart() makes it of rows in memory. None for points above texts, of which
-    every one has a place.
+    """The chart of all rows of a result, as chart() makes it of rows in memory. None for points above more than
+    MOST_TEXTS texts.
 
     Raises UsageError and OutputError.
     """
@@ -51,16 +54,21 @@ async def whole_chart(table: Table, columns: Sequence[Column], words: Sequence[s
         return bars(columns, first, count, places)
     if kind == "heat":
         return await _heat(table, *stored)
-    where = _position(stored[0])
+    labels: list[str] = []
+    source, where = table.source, _position(stored[0])
     if where is None:
-        return None
+        texts = await _texts(table, stored[0])
+        if len(texts) > MOST_TEXTS:
+            return None
+        labels = list(dict.fromkeys(texts))
+        source, where = _above_texts(table, stored[0], texts, labels)
     found: list[list[Point]] = []
     dropped = 0
     for y in stored[1 : MOST_SERIES + 1]:
-        drawn, points = await _points(table, where, number(y), sort=kind == "line")
+        drawn, points = await _points(table, source, where, number(y), sort=kind == "line")
         dropped += count - drawn
         found.append(points)
-    return lines(kind, columns, places, found, dropped)
+    return lines(kind, columns, places, found, dropped, labels)
 
 
 async def binned(table: Table, source: str) -> tuple[list[float], list[int]]:
@@ -105,13 +113,38 @@ def _position(column: StoredColumn) -> str | None:
     return f"CASE WHEN {seconds} {_YEARS} THEN {seconds} END"
 
 
-async def _points(table: Table, x: str, y: str, *, sort: bool) -> tuple[int, list[Point]]:
+async def _texts(table: Table, column: StoredColumn) -> list[str]:
+    """The labels of the different values of a column in the order of their first rows; MOST_TEXTS + 1 if there are
+    more. Two values may have the same label."""
+    found = await table.texts(f"SELECT [s] FROM {_ranked(table, column)} ORDER BY rank LIMIT {MOST_TEXTS + 1}")
+    return [label(text) for (text,) in found]
+
+
+def _ranked(table: Table, column: StoredColumn) -> str:
+    """SQL for the different strings s of a column, numbered by their first rows."""
+    return (
+        "(SELECT s, row_number() OVER (ORDER BY first_row) - 1 AS rank FROM "
+        f"(SELECT {column.string} AS s, min(file_row_number) AS first_row FROM {table.source} GROUP BY 1))"
+    )
+
+
+def _above_texts(table: Table, column: StoredColumn, texts: Sequence[str], labels: Sequence[str]) -> tuple[str, str]:
+    """SQL for the rows with the rank of a column's string, and for its place among the labels."""
+    same = f"{column.string} IS NOT DISTINCT FROM s"
+    source = f"(SELECT t.*, rank FROM {table.source} t JOIN {_ranked(table, column)} ON {same})"
+    if len(texts) == len(labels):
+        return source, "rank"
+    places = {text: place for place, text in enumerate(labels)}
+    return source, f"[{', '.join(str(places[text]) for text in texts)}][rank + 1]"
+
+
+async def _points(table: Table, source: str, x: str, y: str, *, sort: bool) -> tuple[int, list[Point]]:
     """How many points there are, and the lowest and the highest of each section of them."""
     order = "x, n" if sort else "n"
     sections = MOST_POINTS // 2
     found = await table.query(
         f"WITH points AS MATERIALIZED (SELECT x, y, row_number() OVER (ORDER BY {order}) - 1 AS i FROM "
-        f"(SELECT {x} AS x, {y} AS y, file_row_number AS n FROM {table.source}) "
+        f"(SELECT {x} AS x, {y} AS y, file_row_number AS n FROM {source}) "
         f"WHERE abs(x) <= {LARGEST} AND abs(y) <= {LARGEST}), "
         "total AS (SELECT count(*) AS number FROM points), "
         "ends AS (SELECT min(i) AS i, any_value(number) AS number, "
