@@ -53,7 +53,9 @@ class Client:
         return answer
 
     def run(self, sql: str, files: Sequence[tuple[str, bytes]] = (), **fields: Any) -> Answer:
-        return self.wait(self.submit(sql, files, **fields))
+        """Submit a statement and wait for it; lookups name the time zone of the submission, if it has one."""
+        zone = fields.get("parameters", {}).get("timezone")
+        return self.wait(self.submit(sql, files, **fields), **({"timezone": zone} if zone else {}))
 
     def rows(self, sql: str, files: Sequence[tuple[str, bytes]] = (), **fields: Any) -> list[list[str | None]]:
         answer = self.run(sql, files, **fields)

@@ -170,8 +170,10 @@ def test_ways_out_of_hidden_input(tmp_path: Path, served: Served, key: str) -> N
     terminal.close()
 
 
-def test_the_end_of_input_discards_what_is_unfinished(terminal: Terminal) -> None:
-    terminal.type("\x0cdelete from t\r")
+def test_the_end_of_input_discards_what_is_unfinished(tmp_path: Path, served: Served) -> None:
+    terminal = Terminal(tmp_path, "-q", served.url, env={"SQLSHELL_TOKEN": served.token})
+    terminal.prompt()
+    terminal.type("delete from t\r")
     terminal.wait("->")
     terminal.type(END)
     assert terminal.end() == 0
