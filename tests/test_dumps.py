@@ -213,3 +213,59 @@ def test_a_restriction_is_not_replaced_by_another(program: Program) -> None:
     done = program("--on-error", "continue", stdin=script)
     assert done.out == "yes\n"
     assert done.err.count("disabled by \\restrict") == 2 and "not the key" in done.err
+
+
+ARRAYS = """SELECT pg_catalog.set_config('search_path', '', false);
+CREATE TABLE public.t (
+    id integer,
+    l integer[],
+    v text[],
+    plain text,
+    b bytea,
+    ba bytea[],
+    j jsonb DEFAULT '{"jsonb": 1}'::jsonb,
+    n numeric
+);
+"""
+COPIED = (
+    "COPY public.t (id, l, v, plain, b, ba, j, n) FROM stdin;\n"
+    '1\t{1,NULL}\t{"a b","q\\\\"x","NULL"}\t{1,2}\t\\\\x6162\t{"\\\\\\\\x6162"}\t{"a": 2.50}\t1.5\n'
+    "2\t{}\t\\N\t\\\\x6162\t\\\\x\t{}\t{}\t\\N\n\\.\n"
+)
+INSERTED = (
+    """INSERT INTO public.t VALUES (1, '{1,NULL}', '{"a b","q\\"x","NULL"}', '{1,2}', '\\x6162', '{"\\\\x6162"}', """
+    """'{"a": 2.50}', 1.5);\n"""
+    """INSERT INTO public.t (id, l, v, plain, b, ba, j) VALUES (2, '{}', NULL, '\\x6162', '\\x', '{}', '{}');\n"""
+)
+TAKEN = (
+    "id,l,v,plain,b,ba,j,n\n"
+    '1,"[1,null]","[""a b"",""q\\""x"",""NULL""]","{1,2}",\\x6162,"[""YWI=""]","{""a"": 2.50}",1.500\n'
+    "2,[],,\\x6162,\\x,[],{},\n"
+)
+
+
+@pytest.mark.parametrize("rows", [COPIED, INSERTED], ids=["copied", "inserted"])
+def test_the_arrays_and_bytes_of_a_dump(program: Program, served: Served, tmp_path: Path, rows: str) -> None:
+    (tmp_path / "dump.sql").write_text(ARRAYS + rows)
+    for env in ({}, {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}):
+        shown = ("-c", "select * from public.t order by id", "-c", "drop table public.t")
+        done = program("-q", "--format", "csv", "-f", "dump.sql", *shown, env=env)
+        assert (done.code, done.out) == (0, TAKEN), done
+        assert "dump.sql:2: warning: numeric without a precision" in done.err
+
+
+def test_values_that_cannot_be_taken_are_refused(program: Program, tmp_path: Path) -> None:
+    script = ARRAYS + "".join(
+        f"INSERT INTO public.t (l) VALUES ('{text}');\n" for text in ("{1.5}", "{a", "{{1,2}}", "[0:0]={1}", "{1}")
+    )
+    (tmp_path / "dump.sql").write_text(script)
+    shown = ("-c", "select l from public.t")
+    done = program("-q", "--format", "csv", "--on-error", "continue", "-f", "dump.sql", *shown)
+    assert (done.code, done.out) == (1, "l\n[1]\n"), done
+    assert [line for line in range(12, 17) if f"dump.sql:{line}:" in done.err] == [12, 13, 14, 15]
+
+
+def test_only_dumps_have_the_bytes_of_postgresql(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "s.sql").write_text("create table t (b blob);\ninsert into t values ('\\x6162');\n")
+    done = program("-q", "--format", "csv", "-f", "s.sql", "-c", "from t")
+    assert (done.code, done.out) == (0, "b\n\\x613632\n"), done

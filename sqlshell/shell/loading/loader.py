@@ -31,7 +31,7 @@ from sqlshell.shell.loading.progress import (
 from sqlshell.shell.loading.request import LoadRequest
 from sqlshell.shell.loading.sending import EXTENSION, AttachmentSender, InsertSender, Sender, SentBatch, blocking
 from sqlshell.shell.loading.source import ConvertedRows, DataFile, Reject, write_rejects
-from sqlshell.shell.metadata.service_queries import fetch_rows
+from sqlshell.shell.metadata.table_columns import table_columns
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submission import submission_of
 from sqlshell.shell.running.submitting import SubmitRequest, Submitter
@@ -110,27 +110,8 @@ class Loader:
         if request.create:
             looked = await blocking(source, lambda: source.look(()))
             return looked, made(looked)
-        columns = await self._columns(request.table)
+        columns = [TargetColumn(*each) for each in await table_columns(self._session, request.table)]
         return await blocking(source, lambda: source.look([column.name for column in columns])), columns
-
-    async def _columns(self, table: str) -> Sequence[TargetColumn]:
-        """The columns of a table, as the service describes it. Raises StatementError."""
-        session = self._session
-        client = session.connection.client
-        sql = f"DESCRIBE RELATION COLUMNS {table}"
-        try:
-            with session.protecting_context(sql):
-                _, rows = await fetch_rows(client, sql, session.context, session.adopt)
-        except StatementError as error:
-            # Temporary tables, and services without that form of DESCRIBE.
-            sql = f"SELECT * FROM {table} LIMIT 0"
-            try:
-                with session.protecting_context(sql):
-                    columns, _ = await fetch_rows(client, sql, session.context, session.adopt)
-            except StatementError:
-                raise error from None
-            return [TargetColumn(column.name, column.type) for column in columns]
-        return [TargetColumn(row[0] or "", row[1] or "") for row in rows]
 
     def _check_rejects(self, request: LoadRequest, staged: ConvertedRows) -> None:
         """Report bad rows. Raises StatementError if there are more than may be skipped."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from sqlshell.client.statements.polling import SESSIONS
+from sqlshell.errors import StatementError
 from sqlshell.shell.components import ShellComponents
-from sqlshell.sql.analysis.dump_statements import translated_dump
+from sqlshell.shell.metadata.table_columns import table_columns
+from sqlshell.sql.analysis.dump_statements import begins_dump, rounds_numbers, translated_dump
+from sqlshell.sql.analysis.dump_values import DumpValues, dump_values, translated_values
 from sqlshell.sql.script.items import Statement
 
 
@@ -15,22 +20,55 @@ class Dumps:
 
     def __init__(self, components: ShellComponents) -> None:
         self._components = components
-        self._noted = False
+        self._noted = self._in_dump = False
+        self._types: dict[str, Sequence[tuple[str, str]]] = {}
+        """The columns of the tables that rows are inserted into, by name, until a statement may change them."""
 
     async def translated(self, item: Statement) -> Statement:
         """A statement of a script as the local service has it; without text if it means nothing there."""
         connection = self._components.session.connection
         if not self._components.position.in_file or item.foreign:
             return item
-        translated = translated_dump(item.text, embedded=connection.embedded)
-        if translated is None or connection.offline is not None:
+        self._in_dump = self._in_dump or begins_dump(item.text)
+        if self._in_dump and rounds_numbers(item.text):
+            self._components.diagnostics.warn_here(
+                "numeric without a precision is DECIMAL(18,3) here, which rounds further digits; "
+                "write a precision, such as numeric(38,10), to keep them"
+            )
+        values = dump_values(item.lexed)
+        if values is None and item.text[:6].lower() != "insert":
+            self._types.clear()
+        translated = None if values else translated_dump(item.text, embedded=connection.embedded)
+        if (values is None and translated is None) or connection.offline is not None:
             return item
-        if not connection.embedded and self._components.modes.rehearsal == "dry-run":
+        rehearsal = self._components.modes.rehearsal
+        if not connection.embedded and rehearsal == "dry-run":
             # Which service it is would have to be asked.
             return item
         if not connection.embedded and SESSIONS not in await connection.service.extensions():
             return item
+        if values is not None:
+            return item if rehearsal else await self._with_values(item, values)
         if not translated and not self._noted:
             self._noted = True
             self._components.diagnostics.note("settings, owners and extensions of PostgreSQL are skipped")
-        return replace(item, text=translated)
+        return replace(item, text=translated or "")
+
+    async def _with_values(self, item: Statement, values: DumpValues) -> Statement:
+        """An INSERT with the values that PostgreSQL's texts of arrays and bytes stand for."""
+        if values.table not in self._types:
+            try:
+                self._types[values.table] = await table_columns(self._components.session, values.table)
+            except StatementError:
+                # The INSERT fails with the reason.
+                return item
+        known = self._types[values.table]
+        by_name = {name.lower(): type_ for name, type_ in known}
+        types = [by_name.get(name.lower(), "") for name in values.columns] or [type_ for _, type_ in known]
+
+        def type_of(column: int) -> str:
+            return types[column] if column < len(types) else ""
+
+        # Elsewhere than in a dump, the texts of bytes are the engine's.
+        made = translated_values(item.lexed, values, type_of, with_bytes=self._in_dump)
+        return item if made == item.text else replace(item, text=made, column=0)

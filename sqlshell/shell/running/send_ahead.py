@@ -19,6 +19,7 @@ from sqlshell.shell.running.submission import LexedSubmission, submission_of
 from sqlshell.shell.scripts.variables import Variables
 from sqlshell.sql.analysis.copy_statements import returns_rows
 from sqlshell.sql.analysis.dump_statements import translated_dump
+from sqlshell.sql.analysis.dump_values import dump_values
 from sqlshell.sql.analysis.kinds import reads_only
 from sqlshell.sql.analysis.policy import Policy
 from sqlshell.sql.script.items import Item, Statement
@@ -91,7 +92,7 @@ async def plan(
         item = items[number]
         if not isinstance(item, Statement) or not _can_be_batched(item, variables):
             break
-        if translated_dump(item.text, embedded=embedded) is not None:
+        if translated_dump(item.text, embedded=embedded) is not None or dump_values(item.lexed) is not None:
             break
         size += len(item.text)
         if size > MAX_CHARACTERS:

@@ -16,11 +16,16 @@ _OWNER: Final = re.compile(r"\sowner\s++to\s++(?:\"[^\"]++\"|[\w$]++)\s*+\Z", re
 _SEARCH_PATH: Final = re.compile(r"select\s++pg_catalog\.set_config\('search_path', '', false\)\s*+", re.I)
 _ONLY: Final = re.compile(r"alter\s++table\s++(only\s)", re.I)
 _FILL_FACTOR: Final = re.compile(r"\)(\s*+with\s*+\(fillfactor\s*+=\s*+'?\d++'?\)\s*+)\Z", re.I)
+_TABLE: Final = re.compile(r"create\s++table\s", re.I)
 _SEQUENCE: Final = re.compile(r"create\s++sequence\s", re.I)
 _OF_SEQUENCE: Final = re.compile(r"\s++(?:as\s++(?:smallint|integer|bigint)|cache\s++\d++)(?![\w$])", re.I)
 _OWNED: Final = re.compile(r"alter\s++sequence\s[^;']*\sowned\s++by\s[^;']*\Z", re.I)
 _DEFAULT: Final = re.compile(r"\sset\s++default\s++nextval\('[^']++'(::regclass)\)\s*+\Z", re.I)
 _SETVAL: Final = re.compile(r"select\s++(pg_catalog\.)setval\('[^']++',\s*+\d++,\s*+(?:true|false)\)\s*+\Z", re.I)
+
+_JSONB: Final = re.compile(r"('(?:[^']|'')*+'|\"(?:[^\"]|\"\")*+\")|(?<![\w$])jsonb(?![\w$])")
+"""Strings and names, and the type that DuckDB does not have."""
+_NUMERIC: Final = re.compile(r"[\w\"] numeric(?![\w$(\"])", re.I)
 
 _TAIL: Final = 200
 """Characters at the end of a statement in which its owner or fill factor stands."""
@@ -28,12 +33,22 @@ _TAIL: Final = 200
 PUBLIC: Final = "CREATE SCHEMA IF NOT EXISTS public"
 
 
+def begins_dump(statement: str) -> bool:
+    """Whether a statement is the one that only pg_dump writes: it empties the search path."""
+    return _SEARCH_PATH.fullmatch(statement) is not None
+
+
+def rounds_numbers(statement: str) -> bool:
+    """Whether a table has a column of NUMERIC without a precision, which keeps any number in PostgreSQL only."""
+    return _TABLE.match(statement) is not None and _NUMERIC.search(statement) is not None
+
+
 def translated_dump(statement: str, *, embedded: bool) -> str | None:
     """What a statement that pg_dump writes means for the local service: "" for nothing; None for other statements.
 
     Settings, owners and extensions mean nothing. Emptying the search path means that names are qualified, with the
     schema `public`: databases of PostgreSQL have it, but those of the `embedded` service do not. Tables have neither
-    children (ONLY) nor a fill factor, and sequences no type, cache and owner.
+    children (ONLY) nor a fill factor, sequences have no type, cache and owner, and JSONB is JSON.
     """
     verb = statement[:6].lower()
     if verb[:3] == "set":
@@ -59,5 +74,8 @@ def translated_dump(statement: str, *, embedded: bool) -> str | None:
             made = _OF_SEQUENCE.sub("", statement)
             return made if made != statement else None
         found = _FILL_FACTOR.search(statement, max(0, len(statement) - _TAIL))
-        return statement[: found.start(1)] if found is not None and verb == "create" else None
+        made = statement[: found.start(1)] if found is not None and verb == "create" else statement
+        if _TABLE.match(made) and "jsonb" in made:
+            made = _JSONB.sub(lambda part: part[1] or "json", made)
+        return made if made != statement else None
     return None
