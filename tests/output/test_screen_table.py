@@ -82,6 +82,23 @@ def test_the_colors(theme: str, colors: int) -> None:
     compare(f"colors {theme} {colors}", text)
 
 
+@pytest.mark.parametrize(
+    ("name", "grouped"),
+    [
+        *((name, False) for name in ("id", "ID", "customer_id", "customerId", "year", "zip", "zip_code", "barcode")),
+        *((name, False) for name in ("order_no", "account.key", "birth year", "orderNo", "port", "item_uuid")),
+        *((name, True) for name in ("total", "paid", "valid", "humid", "monkey", "casino", "report", "keys", "years")),
+    ],
+)
+def test_the_digits_of_identifiers_are_not_grouped(name: str, grouped: bool) -> None:
+    options = WriterOptions(paint=PAINT)
+    columns, rows = [Column(name, "BIGINT")], [["1234567"], ["-7654321"]]
+    for writer in (ScreenTableWriter(options, Screen(80)), ScreenRecordWriter(options, Screen(80))):
+        text = drawn(writer, columns, rows)
+        assert ("1234567" in text, "7654321" in text) == (not grouped, not grouped)
+        assert "7654321" in SGR.sub("", text)
+
+
 VALUES = st.one_of(
     st.none(),
     st.text(st.sampled_from("ab 1漢é😀\x1b\x01\x0e\x1f\n\u202e'NUL%s"), max_size=12),

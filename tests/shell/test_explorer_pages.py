@@ -118,3 +118,19 @@ def test_a_table_has_the_characters_of_the_locale(monkeypatch: pytest.MonkeyPatc
         return "".join(text for line in Grid(made).lines(7, 60) for _, text in line)
 
     assert asyncio.run(look()).isascii() == (locale == "C")
+
+
+def test_nested_values_in_a_cell_are_those_of_a_table() -> None:
+    columns = [Column("s", "STRUCT<a INTEGER, b VARCHAR>"), Column("m", "MAP<INTEGER, VARCHAR>"), Column("t")]
+    row: list[str | None] = ['{"a":1,"b":"x\x1b"}', '{"1":"y"}', '{"a":1}']
+
+    async def look() -> str:
+        batches = PartitionReader(_nothing, Batch(3, rows=[row]), 1, 1)
+        made = Pages(Result(columns, batches, row_counts=[1], partition=_nothing))
+        await made.open()
+        return "".join(text for _, text in Grid(made).lines(80, 2)[1])
+
+    async def _nothing(number: int) -> Batch:
+        raise AssertionError(f"partition {number} is here already")
+
+    assert asyncio.run(look()).split("│")[:3] == ['1 {"a": 1, "b": "x\\x1b"}', '{1="y"}', '{"a":1}']

@@ -80,3 +80,39 @@ def test_types_a_style_and_the_explorer_at_the_prompt(tmp_path: Path) -> None:
     terminal.enter("select 'two' as columns, 2 as n;")
     terminal.wait("| two")
     terminal.close()
+
+
+def test_a_note_has_its_label_at_a_terminal_only(tmp_path: Path, program: Program) -> None:
+    said = "settings, owners and extensions of PostgreSQL are skipped"
+    (tmp_path / "dump.sql").write_text("SET statement_timeout = 0;\n")
+    terminal = Terminal(tmp_path, "-f", "dump.sql", env={"TERM": "xterm-256color", "COLORTERM": "truecolor"})
+    shown = terminal.wait(f"note: {said}")
+    row = shown.split("\n").index(f"note: {said}")
+    label, text = (terminal.cells(row)[column].fg for column in (0, 6))
+    assert label != text == "default"
+    assert terminal.end() == 0
+    assert program("-f", "dump.sql").err == f"{said}\n"
+
+
+def test_a_description_is_wrapped_on_a_narrow_screen(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q", env={"TERM": "xterm-256color"}, columns=44)
+    terminal.prompt()
+    terminal.enter(
+        "create table prices(id integer primary key, net decimal(9, 2), gross decimal(9, 2),"
+        " check(gross >= net and gross < net * 2 and net > 0));"
+    )
+    terminal.prompt()
+    terminal.clear()
+    terminal.enter("\\d prices")
+    shown = terminal.wait("Check constraints:")
+    terminal.prompt()
+    lines = terminal.screen().split("\n")
+    assert max(map(len, lines)) <= 44
+    start = lines.index("Check constraints:") + 1
+    below = [line for line in lines[start:] if line.startswith("    ")]
+    assert len(below) > 1, shown
+    # Whole words, below the first one.
+    assert all(line[4] != " " for line in below)
+    words = " ".join(line.strip() for line in below).split()
+    assert {"gross", "net", "CHECK"} <= set(re.findall(r"\w+", " ".join(words)))
+    terminal.close()

@@ -104,7 +104,7 @@ class DisplayWriter:
         if shape.indent and nested:
             steps.append(indented)
         if shape.screen and nested:
-            steps.append(spaced)
+            steps.append(lambda value: spaced(value, column.type))
             if shape.width:
                 steps.append(lambda value: over_lines(value, shape.width))
         if shape.width and not column.kind.numeric and column.display_hint != "nowrap":

@@ -18,6 +18,12 @@ _ROLES: tuple[Role, ...] = ("header", "null", "changed", "border", "dim", "digit
 UNGROUPED = 4
 """Numbers of up to this many digits are not grouped: years, small ids."""
 
+_IDENTIFIER = re.compile(
+    r"(?:.*[\W_])?(?:id|ids|pid|oid|key|pk|fk|no|nr|year|zip|plz|phone|fax|isbn|ean|sku|port|version|hash|seed)"
+    r"|\w*(?:code|uuid)|.*[a-z](?:Id|ID|Key|No|Nr|Year|Zip|Code)"
+)
+"""Names of columns whose numbers are not quantities: nobody reads them by thousands."""
+
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _WHOLE = re.compile(r"( *[+-]?)(\d+)(.*)", re.DOTALL)
 _STRING = re.compile(r'("(?:[^"\\]|\\.)*+")(:)?')
@@ -120,7 +126,7 @@ class ValueColors:
         if value is None:
             return self.painted(text, "null")
         if column.kind.numeric:
-            return self.number(text, grouped=whole_digits(text) > UNGROUPED)
+            return self.number(text, grouped=whole_digits(text) > UNGROUPED and is_quantity(column))
         if role == "boolean" and value.lower() in {"false", "f", "0"}:
             role = "dim"
         if role is None and is_nested(column):
@@ -139,6 +145,12 @@ def role_of(column: Column, values: Sequence[str | None]) -> Role | None:
             known = [value for value in values[:_SAMPLED] if value is not None]
             return "id" if known and all(len(value) == 36 and _UUID.fullmatch(value) for value in known) else None
     return None
+
+
+def is_quantity(column: Column) -> bool:
+    """Whether the digits of its numbers are read in groups."""
+    name = column.name
+    return not (_IDENTIFIER.fullmatch(name.lower()) or _IDENTIFIER.fullmatch(name))
 
 
 def whole_digits(text: str) -> int:

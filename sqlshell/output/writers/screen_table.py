@@ -12,7 +12,7 @@ from sqlshell.output.text.cells import cells, lines_of, printable
 from sqlshell.output.text.nesting import TALLEST, is_nested, over_lines
 from sqlshell.output.text.shortening import Shortened, cut, first_lines
 from sqlshell.output.text.type_names import line_widths, short_type, type_lines, whole_types
-from sqlshell.output.text.value_colors import BAR, RESET, UNGROUPED, ValueColors, role_of, whole_digits
+from sqlshell.output.text.value_colors import BAR, RESET, UNGROUPED, ValueColors, is_quantity, role_of, whole_digits
 from sqlshell.output.writer import Role, Screen, Summary, WriterOptions
 from sqlshell.output.writers.column_text import Align, ColumnText, column_text, justify
 from sqlshell.output.writers.delimited import Values
@@ -38,7 +38,10 @@ ASCII = Frame("-", "|", ("+", "+", "+"), ("|", "+", "|"), ("+", "+", "+"))
 
 
 class _Layout(Struct):
-    """How a column is drawn. `fraction` are the cells from the decimal point to the end, `digits` those before it."""
+    """How a column is drawn.
+
+    `fraction` are the cells from the decimal point to the end, `digits` those before it, 0 if they are not grouped.
+    """
 
     align: Align
     role: Role | None
@@ -125,7 +128,7 @@ class ScreenTableWriter(SampledTable):
             if numeric:
                 known = [text for text, value in zip(text.texts, values, strict=True) if value is not None]
                 layout.fraction = max(map(_fraction, known), default=0) if column.kind is not Kind.INTEGER else 0
-                layout.digits = max(map(whole_digits, known), default=0)
+                layout.digits = max(map(whole_digits, known), default=0) if is_quantity(column) else 0
                 whole = max((len(text) - _fraction(text) for text in known), default=0)
                 layout.width = max(layout.width, whole + layout.fraction)
             if self._header:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from sqlshell.output.text.cells import cells, printable
+from sqlshell.output.text.nesting import is_nested, spaced
 from sqlshell.result import Column
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.explorer.pages import Pages, Row
@@ -239,7 +241,7 @@ class Grid:
         if value is None:
             return [(f"{base} class:null", self._fitted("NULL", shown.width, right=shown.column.kind.numeric))]
         hit = self.found is not None and not chosen and self.found.search(value) is not None
-        text = self._fitted(printable(value), shown.width, right=shown.column.kind.numeric)
+        text = self._fitted(_shown(value, shown.column), shown.width, right=shown.column.kind.numeric)
         return [(f"{base} class:search" if hit else base, text)]
 
     def _fit(self, rows: Sequence[Row]) -> None:
@@ -247,7 +249,7 @@ class Grid:
         for shown in self.columns:
             if shown.chosen or shown.hidden or shown.width >= WIDEST:
                 continue
-            texts = [printable(shown.column.name), *(printable((row[shown.at] or "NULL")[:WIDEST]) for row in rows)]
+            texts = [printable(shown.column.name), *(_first(row[shown.at] or "NULL", shown.column) for row in rows)]
             shown.width = max(shown.width, NARROWEST, min(WIDEST, max(map(cells, texts))))
 
     def _fitted(self, text: str, width: int, *, right: bool = False) -> str:
@@ -276,3 +278,19 @@ class Grid:
             found.append((look, text))
             left -= size
         return [*found, (style, " " * left)] if left > 0 else found
+
+
+def _first(value: str, column: Column) -> str:
+    """As much of a value as the widest column has room for."""
+    return printable(value[:WIDEST]) if len(value) >= WIDEST else _shown(value, column)
+
+
+def _shown(value: str, column: Column) -> str:
+    """A value in a cell; nested ones as in a table."""
+    return _nested(value, column.type) if is_nested(column) else printable(value)
+
+
+@functools.lru_cache(maxsize=512)
+def _nested(value: str, type_name: str) -> str:
+    # Each key draws the same cells again.
+    return printable(spaced(value, type_name))

@@ -148,6 +148,18 @@ def test_a_warning_has_the_color_of_its_role() -> None:
     assert stream.getvalue() == "s.sql:3: <warning>warning:</> odd\\x1b\n"
 
 
+@pytest.mark.parametrize(("quiet", "always"), [(False, False), (True, False), (True, True)])
+def test_a_note_has_its_label_at_a_terminal_only(quiet: bool, always: bool) -> None:
+    said = []
+    for stream in (TerminalText(), io.StringIO()):
+        diagnostics = Diagnostics(stream, quiet=lambda: quiet)
+        diagnostics.find_paint = lambda: lambda text, role: f"<{role}>{text}</>"
+        diagnostics.note("stopped\x1b", always=always)
+        said.append(stream.getvalue())
+    shown = not quiet or always
+    assert said == (["<help>note:</> stopped\\x1b\n", "stopped\\x1b\n"] if shown else ["", ""])
+
+
 FULL = (
     'error[42703]: Table "o" does not have a column named "totl"\n 2 |   o.totl\n   |   ^^^^^^\n'
     'help: did you mean "total"?\nnote: 42703 is undefined column, statement id1\nnote: the service\'s message:\n'

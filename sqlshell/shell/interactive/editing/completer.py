@@ -66,7 +66,9 @@ class ShellCompleter(Completer):
             # A name with a line break would begin a new line, which could be a command.
             if item.text == typed or is_unsafe(item.text):
                 continue
-            detail = printable(f"{item.kind} {item.detail}".strip())
+            # A signature says by itself what it is of.
+            kind = "" if item.kind == "function" and item.detail else item.kind
+            detail = printable(f"{kind} {item.detail}".strip())
             if len(detail) > LONGEST_DETAIL:
                 detail = f"{detail[: LONGEST_DETAIL - 3]}..."
             yield Completion(

@@ -82,6 +82,10 @@ class Theme(Struct, frozen=True):
             rules["matching-bracket.other"] = self.ui["match"]
         if "menu" in self.ui:
             rules["completion-menu"] = self.ui["menu"]
+            # That of prompt_toolkit is made for dark terminals.
+            text, _, ground = self.ui["menu"].partition(" bg:")
+            rules["scrollbar.background"] = f"bg:{ground}"
+            rules["scrollbar.button"] = f"bg:{text}"
         if "menu_current" in self.ui:
             # The style of prompt_toolkit swaps its colors, and the background would be that of the terminal.
             rules["completion-menu.completion.current"] = f"noreverse {self.ui['menu_current']}"
