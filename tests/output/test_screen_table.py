@@ -92,7 +92,8 @@ def test_the_colors(theme: str, colors: int) -> None:
 )
 def test_the_digits_of_identifiers_are_not_grouped(name: str, grouped: bool) -> None:
     options = WriterOptions(paint=PAINT)
-    columns, rows = [Column(name, "BIGINT")], [["1234567"], ["-7654321"]]
+    columns = [Column(name, "BIGINT")]
+    rows: Rows = [["1234567"], ["-7654321"]]
     for writer in (ScreenTableWriter(options, Screen(80)), ScreenRecordWriter(options, Screen(80))):
         text = drawn(writer, columns, rows)
         assert ("1234567" in text, "7654321" in text) == (not grouped, not grouped)
