@@ -14,6 +14,7 @@ from sqlshell.errors import ProtocolError
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, Rows, StatementData
 from sqlshell.interface.types import Kind, kind
+from sqlshell.runtime.download_file import DownloadFile
 
 __all__ = ["Batch", "Body", "Column", "Partitions", "Result", "Rows"]
 
@@ -162,6 +163,13 @@ class Whole(Protocol):
         """Write the file to `place`, which must not exist, and check it; returns its columns. None if it cannot be had.
 
         What there is of the file stays. Raises ProtocolError for a file that is not that of the result.
+        """
+
+    async def keep(self, opened: Callable[[], DownloadFile]) -> bool:
+        """Download the file, or the rest of it, to the one that `opened` opens; then all reads are of this file. False
+        if it is small or cannot be had.
+
+        Raises what `opened` raises, OSError and the errors of the connection.
         """
 
     async def table(self) -> Table | None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from tests.conftest import Done, Program, Served, serve, stop
@@ -86,6 +90,87 @@ def test_an_export_by_a_data_plane_continues(
     assert f"{breaks_at} of 5 partitions have already been fetched" in done.err
     assert exports.file.read_text() == EXPECTED
     assert not exports.parts.exists()
+
+
+class Cut(Plain):
+    """A connection that is cut after some bytes of a result's file."""
+
+    def __init__(self, served: Served) -> None:
+        self.after: int | None = None
+        self.asked: list[bytes] = []
+        """The ranges that were requested."""
+        super().__init__(served)
+
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        sent = 0
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                self.asked += re.findall(rb"[Rr]ange: (bytes=[0-9]+-)", data)
+                sent += len(data) if sent or b"content-type: application/vnd.apache.parquet" in data else 0
+                if self.after is not None and sent > self.after:
+                    break
+                target.sendall(data.replace(f":{self.url.rpartition(':')[2]}\r\n".encode(), b":%d\r\n" % self._port))
+        for each in (source, target):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_broken_download_of_a_whole_result_continues(
+    program: Program, served: Served, tmp_path: Path, form: str
+) -> None:
+    between = Cut(served)
+    rows = 400_000
+    query = f"select i, md5(i::varchar) as s from range({rows}) r(i)"
+    env = {"SQLSHELL_URL": between.url, "SQLSHELL_TOKEN": served.token}
+    file, parts = f"o.{form}", tmp_path / f"o.{form}.parts"
+
+    def run(*options: str) -> Done:
+        return program("export", "--query", query, "-o", file, "--retries", "0", *options, env=env)
+
+    try:
+        between.after = 6_000_000
+        done = run()
+        assert (done.code, done.out) == (3, ""), done.err
+        assert f"MiB are kept in {parts.name}; continue with --resume" in done.err
+        assert not (tmp_path / file).exists()
+        had = (parts / "result.parquet").stat().st_size
+        assert 5_000_000 < had <= 6_000_000
+        assert not between.asked
+        between.after = None
+        done = run("--resume")
+        assert (done.code, done.out) == (0, ""), done.err
+        assert f"{had / (1 << 20):,.1f} MiB have already been fetched" in done.err
+        assert between.asked == [b"bytes=%d-" % had]
+        assert f"{rows:,} rows written to {file}" in done.err
+    finally:
+        between.close()
+    counted = f"select count(*), count(distinct i), bool_and(s = md5(i::varchar)) from '{tmp_path / file}'"
+    assert duckdb.execute(counted).fetchall() == [(rows, rows, True)]
+    assert not parts.exists()
+
+
+def test_a_damaged_beginning_of_a_whole_result_is_not_used(program: Program, served: Served, tmp_path: Path) -> None:
+    between = Cut(served)
+    query = "select i, md5(i::varchar) as s from range(400000) r(i)"
+    env = {"SQLSHELL_URL": between.url, "SQLSHELL_TOKEN": served.token}
+    try:
+        between.after = 1_000_000
+        assert program("export", "--query", query, "-o", "o.csv", "--retries", "0", env=env).code == 3
+        between.after = None
+        with (tmp_path / "o.csv.parts" / "result.parquet").open("r+b") as file:
+            file.seek(1000)
+            file.write(b"no")
+        done = program("export", "--query", query, "-o", "o.csv", "--resume", env=env)
+        assert (done.code, "result.parquet is damaged" in done.err, "start again without --resume" in done.err) == (
+            1,
+            True,
+            True,
+        )
+        assert program("export", "--query", query, "-o", "o.csv", env=env).code == 0
+    finally:
+        between.close()
+    assert not (tmp_path / "o.csv.parts").exists()
 
 
 def test_what_cannot_continue_says_why(exports: Exports) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from sqlshell.output.copy import copy
 from sqlshell.output.sinks.sink import OutputClosed, StreamSink
 from sqlshell.output.writer import Summary
 from sqlshell.result import Batch, Column, HeldBatches, LineSql, Result, StoredColumn, Table
+from sqlshell.runtime.download_file import DownloadFile
 
 COLUMNS = [Column("a")]
 
@@ -89,6 +90,9 @@ class File:
     async def fetch(self, place: Path) -> list[StoredColumn] | None:
         place.write_bytes(b"12345")  # noqa: ASYNC240
         return [] if self._available else None
+
+    async def keep(self, opened: Callable[[], DownloadFile]) -> bool:
+        raise AssertionError
 
     async def table(self) -> Table | None:
         raise AssertionError

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from sqlshell.errors import ConnectionBroken, ProtocolError, ShellError, Where
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, PARQUET, ColumnInfo
 from sqlshell.interface.strings import NATIVE, ZONED, literal, string_of
 from sqlshell.result import Batch, Column, LineSql, Rows, StoredColumn
+from sqlshell.runtime.download_file import DownloadFile
 from sqlshell.runtime.scratch import scratch
 
 READERS = 2
@@ -96,43 +96,60 @@ class ResultFile(Struct):
     rows: int
     size: int
     zone: str
-    tag: str = ""
-    """The ETag of a file of which only the beginning has been received."""
+    kept: Path | None = None
+    """Where the file has been downloaded to."""
 
     async def fetch(self, place: Path) -> None:
         """Download the file to `place`. Raises Unavailable."""
-        tries = Retries(self.transport().network, idempotent=True, known=True)
-        descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        with FileIO(descriptor, "w") as file:
-            while True:
-                try:
-                    return await self._attempt(file)
-                except ShellError as error:
-                    wait = tries.after_error(error)
-                    if wait is None:
-                        raise Unavailable from error
-                    await asyncio.sleep(wait)
-                except OSError as error:
-                    raise Unavailable from error
+        if self.kept is not None:
+            await asyncio.to_thread(_linked, self.kept, place)
+            return
+        with DownloadFile(place) as file:
+            try:
+                await self._download(file)
+            except (ShellError, OSError) as error:
+                raise Unavailable from error
 
-    async def _attempt(self, file: FileIO) -> None:
+    async def keep(self, file: DownloadFile) -> None:
+        """Download the file, or the rest of it, so that fetch() finds it there.
+
+        Raises Unavailable, OSError and what the transport raises.
+        """
+        await self._download(file)
+        self.kept = file.place
+
+    async def _download(self, file: DownloadFile) -> None:
+        tries = Retries(self.transport().network, idempotent=True, known=True)
+        while True:
+            try:
+                return await self._attempt(file)
+            except ShellError as error:
+                wait = tries.after_error(error)
+                if wait is None:
+                    raise
+                await asyncio.sleep(wait)
+
+    async def _attempt(self, file: DownloadFile) -> None:
         """Download the file, or the rest of it. Raises Unavailable, OSError and what the transport raises."""
         transport = self.transport()
-        had = file.tell() if self.tag else 0
+        had = file.tell() if file.tag else 0
         headers = {"Accept": f"{PARQUET}, application/json;q=0.5", "Accept-Encoding": "identity"}
         if had:
-            headers |= {"Range": f"bytes={had}-", "If-Range": self.tag}
+            headers |= {"Range": f"bytes={had}-", "If-Range": file.tag}
         async with transport.opened(self.path, headers) as response:
             if response.status_code in {408, 429, 500, 502, 503, 504}:
                 raise ConnectionBroken(f"{transport.target.name} responded with {response.status_code}")
             told = response.headers
+            if had and response.status_code == 416 and told.get("content-range", "") == f"bytes */{had}":
+                # Nothing is missing.
+                return
             if response.status_code not in {200, 206} or told.get("content-type", "") != PARQUET:
                 raise Unavailable
             begun = _RANGE.fullmatch(told.get("content-range", "")) if response.status_code == 206 else None
             if response.status_code == 200:
                 had = 0
-                file.seek(0)
-                file.truncate()
+                tag = told.get("etag", "")
+                file.restart(tag if tag.startswith('"') else "")
             elif begun is None or int(begun[1]) != had:
                 raise Unavailable
             length = told.get("content-length", "")
@@ -142,8 +159,6 @@ class ResultFile(Struct):
             disk = os.fstatvfs(file.fileno())
             if had + left > self.size * 2 + SLACK or left > disk.f_bavail * disk.f_frsize:
                 raise Unavailable
-            tag = told.get("etag", "")
-            self.tag = tag if tag.startswith('"') else ""
             async for piece in response.aiter_raw():
                 left -= len(piece)
                 if left < 0:
@@ -426,6 +441,16 @@ class WholeReader:
         except (Unavailable, OSError):
             return None
 
+    async def keep(self, opened: Callable[[], DownloadFile]) -> bool:
+        if not self._large:
+            return False
+        with opened() as file:
+            try:
+                await self._file.keep(file)
+            except Unavailable:
+                return False
+        return True
+
     async def table(self) -> ResultTable | None:
         folder: Path | None = None
         table: ResultTable | None = None
@@ -569,6 +594,14 @@ def _value(column: StoredColumn) -> str:
         # The DOUBLE with the digits of its text.
         return f"{column.name}::VARCHAR::DOUBLE"
     return column.name if column.type_id in _FORMATS else column.string
+
+
+def _linked(kept: Path, place: Path) -> None:
+    try:
+        place.hardlink_to(kept)
+    except OSError:
+        # Another file system.
+        shutil.copyfile(kept, place)
 
 
 def _is_pattern(place: Path) -> bool:

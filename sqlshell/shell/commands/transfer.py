@@ -30,9 +30,9 @@ async def copy(shell: ShellView, args: Args) -> Copy:
 
 @command("export", "FILE [resume]", sends=True)
 async def export(shell: ShellView, args: Args) -> Export:
-    """Write the result of a statement to a file, and keep its finished partitions until the file is complete.
+    """Write the result of a statement to a file, and keep what has arrived until the file is complete.
 
-    After an interruption, \\export FILE resume after the same statement fetches only the other partitions, as long
+    After an interruption, \\export FILE resume after the same statement fetches only what is missing, as long
     as the service has the result. sqlshell export does the same."""
     if not args or (len(args) > 1 and args[1:] != ["resume"]):
         raise UsageError("\\export requires a file", "usage: \\export FILE [resume]")

@@ -1,7 +1,8 @@
-"""Partitions of a result that are kept beside a file while it is exported, so that an interrupted export can continue.
+"""What is kept of a result beside a file while it is exported, so that an interrupted export can continue.
 
 The folder `FILE.parts` has one file for each partition, as the service sent it, and `manifest.jsonl`: a line about the
-statement, then one for each partition, which is written when its file is complete.
+statement, then one for each partition, which is written when its file is complete. Or it has the result's own file, as
+far as it has arrived, and lines with its ETag, its bytes and their SHA-256; the last one counts.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from sqlshell.client.results.partitions import PartitionReader
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import Own
 from sqlshell.result import Batch, Partitions, Result
+from sqlshell.shell.results.kept_file import KeptBytes, KeptFile
 
 MANIFEST: Final = "manifest.jsonl"
+FILE: Final = "result.parquet"
 
 
 class ExportedResult(Struct, frozen=True):
@@ -49,14 +52,16 @@ class PartitionStore:
     def __init__(self, file: Own) -> None:
         self._folder = Path(f"{Path(file).expanduser()}.parts")
         self.kept: list[KeptPartition] = []
+        self.kept_file: KeptBytes | None = None
 
     @property
     def name(self) -> str:
         return str(self._folder)
 
     def read(self) -> ExportedResult | None:
-        """What an earlier export kept, None if there is nothing; `kept` are its partitions."""
-        self.kept = []
+        """What an earlier export kept, None if there is nothing; `kept` are its partitions, `kept_file` is what there
+        is of the result's file."""
+        self.kept, self.kept_file = [], None
         try:
             lines = (self._folder / MANIFEST).read_bytes().split(b"\n")
         except FileNotFoundError:
@@ -72,6 +77,8 @@ class PartitionStore:
                 found = msgspec.json.decode(line, type=KeptPartition)
                 if found.partition == len(self.kept):
                     self.kept.append(found)
+            with contextlib.suppress(msgspec.DecodeError):
+                self.kept_file = msgspec.json.decode(line, type=KeptBytes)
         return exported
 
     def begin(self, exported: ExportedResult) -> None:
@@ -105,6 +112,13 @@ class PartitionStore:
             raise self._failed(error) from error
         self.kept.append(kept)
 
+    def file(self, arrived: Callable[[int], None]) -> KeptFile:
+        """The result's file, with what is kept of it; `arrived` is called with the bytes that have arrived."""
+        try:
+            return KeptFile(self._folder / FILE, self.kept_file, self._note, arrived)
+        except OSError as error:
+            raise self._failed(error) from error
+
     def discard(self) -> None:
         """Remove the folder, but nothing that is not of an export."""
         try:
@@ -113,7 +127,7 @@ class PartitionStore:
             return
         except OSError as error:
             raise self._failed(error) from error
-        if other := next((name for name in names if name != MANIFEST and not name.isdecimal()), ""):
+        if other := next((name for name in names if name not in {MANIFEST, FILE} and not name.isdecimal()), ""):
             raise OutputError(
                 f"{self._folder} contains {other}, which does not belong to an export",
                 "move that file, or rename the directory",
@@ -124,6 +138,10 @@ class PartitionStore:
             self._folder.rmdir()
         except OSError as error:
             raise self._failed(error) from error
+
+    def _note(self, kept: KeptBytes) -> None:
+        self._append(msgspec.json.encode(kept))
+        self.kept_file = kept
 
     def _append(self, line: bytes) -> None:
         _write(self._folder / MANIFEST, line + b"\n", os.O_APPEND)

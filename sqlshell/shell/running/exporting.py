@@ -50,9 +50,8 @@ class Exporter:
                         )
                     return await self._write(result)
 
-                components.diagnostics.note(
-                    f"{len(self._store.kept):,} of {len(found.counts):,} partitions have already been fetched"
-                )
+                self._count = len(found.counts)
+                components.diagnostics.note(f"{self._held} have already been fetched")
                 await self._foreground.fetch(found.statement_id, state.context, continue_)
             else:
 
@@ -70,7 +69,7 @@ class Exporter:
             raise
         except ShellError as error:
             if self._count:
-                kept = f"{len(self._store.kept):,} of {self._count:,} partitions are kept in {self._store.name}"
+                kept = f"{self._held} are kept in {self._store.name}"
                 error.hint = "\n".join(filter(None, [error.hint, f"{kept}; continue with --resume"]))
             raise
         if self._rows is None:
@@ -79,6 +78,13 @@ class Exporter:
             return
         text = f"{counted(self._rows, 'row')} written to {self._path}"
         components.diagnostics.report(text, file=str(self._path))
+
+    @property
+    def _held(self) -> str:
+        """What is kept of the result."""
+        if self._store.kept_file is not None:
+            return f"{self._store.kept_file.bytes / (1 << 20):,.1f} MiB"
+        return f"{len(self._store.kept):,} of {self._count:,} partitions"
 
     @property
     def _target(self) -> str:
@@ -102,7 +108,7 @@ class Exporter:
             )
 
     async def _write(self, result: Result) -> Summary:
-        """Write a result of several partitions, and keep them until the file is complete."""
+        """Write a result of several partitions, and keep them, or the result's file, until the file is complete."""
         running, progress = self._components.session.running, self._components.front_end.progress
         self._count = count = len(result.row_counts or ())
 
@@ -112,13 +118,30 @@ class Exporter:
 
         if running is not None:
             progress.show(running)
-        summary = await self._written(replace(result, batches=KeptBatches(result, self._store, report), whole=None))
+        if not await self._fetched_whole(result):
+            result = replace(result, batches=KeptBatches(result, self._store, report), whole=None)
+        summary = await self._written(result)
         self._count = 0
         try:
             self._store.discard()
         except OutputError as error:
             self._components.diagnostics.warn(error.message)
         return summary
+
+    async def _fetched_whole(self, result: Result) -> bool:
+        """Whether the rows can be read from the result's file, which is kept."""
+        running = self._components.session.running
+        if result.whole is None or self._store.kept or not self._components.result_output.reads_files(self._path):
+            return False
+
+        def report(size: int) -> None:
+            if running is not None:
+                running.message = f"{size >> 20:,} MiB have arrived"
+
+        try:
+            return await result.whole.keep(lambda: self._store.file(report))
+        except OSError as error:
+            raise OutputError(f"cannot keep the result in {self._store.name}: {error.strerror or error}") from error
 
     async def _written(self, result: Result) -> Summary:
         summary = await self._components.result_output.show(result, output=self._path)
