@@ -575,9 +575,10 @@ class WholeReader:
             for future in coming:
                 future.cancelled() or future.exception()
         if threads is not None:
-            if reader is not None:
-                threads.submit(reader.close)
-            threads.shutdown(wait=True, cancel_futures=False)
+            threads.shutdown()
+        if reader is not None:
+            # Not in a thread: none can be started any more while the interpreter ends.
+            reader.close()
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
 
