@@ -34,18 +34,19 @@ FIXED = ("PYTHON", "LC_", "LANG")
 """The interpreter reads variables that begin with these when it starts."""
 
 IMPORTED = (
-    *("anyio._backends._asyncio", "platformdirs.unix", "uvicorn.lifespan.off"),
+    *("anyio._backends._asyncio", "encodings.idna", "platformdirs.unix", "uvicorn.lifespan.off"),
+    "difflib",  # click imports it for each short option
     *("sqlshell.launch.cli", "sqlshell.launch.embedded", "sqlshell.launch.invocation", "sqlshell.launch.serve"),
-    *(
-        "sqlshell.service.server",
-        "sqlshell.shell.actions",
-        "sqlshell.shell.commands",
-        "sqlshell.shell.interactive.loop",
-    ),
+    *("sqlshell.launch.configure", "sqlshell.launch.transfer", "sqlshell.launch.validation"),
+    *("sqlshell.service.server", "sqlshell.shell.interactive.loop"),
+    *("sqlshell.shell.actions.dispatcher", "sqlshell.shell.commands", "sqlshell.shell.commands.lexing"),
+    *("sqlshell.shell.loading.loader", "sqlshell.shell.running.excerpt", "sqlshell.shell.running.send_ahead"),
+    *("sqlshell.output.text.binary", "sqlshell.sql.analysis.effects"),
     *("sqlshell.output.writers.delimited", "sqlshell.output.writers.csv_from_json"),
     *("sqlshell.output.writers.styles", "sqlshell.output.writers.table"),
     *forked.IMPORTED,
 )
+"""What most runs of the program import, and what takes them longest."""
 
 CHECKED = Path(__file__).with_name("checked.py")
 """The program that is `sqlshell`, and checks the answers of its service."""
