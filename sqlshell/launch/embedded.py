@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.runtime.lean_uvicorn import Config, HttpToolsProtocol, ServerState
-from sqlshell.service.bounds import FREE
+from sqlshell.service.bounds import EMBEDDED_BOUNDS
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Engine
 from sqlshell.service.http.app import make_app
@@ -175,5 +175,5 @@ def start_embedded(
         return DuckdbEngine(database, views, read_only=read_only, installs=installs)
 
     return EmbeddedService(
-        open_engine, Options(partition_rows=partition_rows, row_limits=True, records=RECORDS, bounds=FREE)
+        open_engine, Options(partition_rows=partition_rows, row_limits=True, records=RECORDS, bounds=EMBEDDED_BOUNDS)
     )

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import click
 
 from sqlshell.launch.click_commands import Command
-from sqlshell.service.bounds import Bounds, flag
+from sqlshell.service.bounds import Bounds, limit_option
 
 if TYPE_CHECKING:
     from sqlshell.diagnostics import Diagnostics
@@ -159,7 +159,7 @@ SERVE: tuple[OptionSpec, ...] = (
     ("--max-attachments", click.IntRange(0), 1024, "maximum MiB of all attachments of a request"),
     ("--attachments", click.IntRange(0), 20, "maximum number of attachments of a request"),
     *(
-        (flag(name), kind, getattr(Bounds(), name) // unit if unit else getattr(Bounds(), name), text)
+        (limit_option(name), kind, getattr(Bounds(), name) // unit if unit else getattr(Bounds(), name), text)
         for name, kind, unit, text in BOUNDED
     ),
     (

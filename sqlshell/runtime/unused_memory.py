@@ -10,7 +10,7 @@ MORE = 12 << 20
 """Bytes that a process may hold above its start before it is worth looking for unused memory."""
 
 
-def give_back() -> None:
+def return_unused_memory() -> None:
     """Free garbage, and call malloc_trim() of glibc, which otherwise keeps memory that threads freed."""
     # An exception and its traceback form a cycle that refers to the text of a statement.
     gc.collect()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-WITHOUT = 1 << 62
+UNLIMITED = 1 << 62
 """No limit."""
 
-TOGETHER = 5
+ORGANIZATION_FACTOR = 5
 """All tokens of an organization together may use this many times the limit of one token."""
 
 
@@ -54,33 +54,33 @@ class Bounds(Struct, frozen=True):
     unread_size: int = 256 << 20
 
 
-FREE = Bounds(
-    statements=WITHOUT,
-    name=WITHOUT,
-    option=WITHOUT,
-    sessions=WITHOUT,
-    all_sessions=WITHOUT,
-    waiting=WITHOUT,
-    waiting_size=WITHOUT,
-    objects=WITHOUT,
-    resources_size=WITHOUT,
+EMBEDDED_BOUNDS = Bounds(
+    statements=UNLIMITED,
+    name=UNLIMITED,
+    option=UNLIMITED,
+    sessions=UNLIMITED,
+    all_sessions=UNLIMITED,
+    waiting=UNLIMITED,
+    waiting_size=UNLIMITED,
+    objects=UNLIMITED,
+    resources_size=UNLIMITED,
     running=64,
-    columns=WITHOUT,
-    columns_size=WITHOUT,
+    columns=UNLIMITED,
+    columns_size=UNLIMITED,
     seconds=0.0,
     spill_size=0,
-    bodies_size=WITHOUT,
-    uploads_size=WITHOUT,
-    unread_size=WITHOUT,
+    bodies_size=UNLIMITED,
+    uploads_size=UNLIMITED,
+    unread_size=UNLIMITED,
 )
 """The limits of the embedded service, which has one user."""
 
 
-def flag(name: str) -> str:
+def limit_option(name: str) -> str:
     """The option of `sqlshell serve` that sets a limit."""
     return "--max-" + name.replace("_", "-")
 
 
-def met(name: str) -> str:
+def limit_note(name: str) -> str:
     """The end of an error message that names the option of the limit that was reached."""
-    return f"(limit set by sqlshell serve {flag(name)})"
+    return f"(limit set by sqlshell serve {limit_option(name)})"

@@ -35,7 +35,7 @@ from sqlshell.service.http.guard import loopback
 from sqlshell.service.options import Options
 from sqlshell.service.setup import STORAGE, locked, make_statements, open_storage
 from sqlshell.service.statements.statements import Statements
-from sqlshell.service.wire.connections import Connections, descriptors, fitting
+from sqlshell.service.wire.connections import Connections, fitting_connections, raise_descriptor_limit
 from sqlshell.service.wire.protocol import BoundedProtocol
 
 SWITCH_SECONDS = 0.001
@@ -80,7 +80,9 @@ def serve(
     os.umask(0o077)
     sys.setswitchinterval(SWITCH_SECONDS)
     bounds = options.bounds
-    options = replace(options, bounds=replace(bounds, connections=fitting(bounds.connections, descriptors())))
+    options = replace(
+        options, bounds=replace(bounds, connections=fitting_connections(bounds.connections, raise_descriptor_limit()))
+    )
     with contextlib.closing(open_storage(data)) as storage, locked(data):
         listener = _unix(address.uds) if address.uds else _tcp(address.host, address.port)
         try:

@@ -93,5 +93,5 @@ def make_statements(
         return Spool(lambda: organizations.result_file(organization, statement_id), options.partition_rows)
 
     ledger = Ledger(storage, place)
-    organizations.tidy(ledger.known)
+    organizations.remove_leftovers(ledger.known)
     return Statements(organizations, ledger, options)

@@ -22,7 +22,7 @@ from sqlshell.service.http.body import (
     Limits,
     base_name,
     check_encoding,
-    kind_of,
+    media_type,
     pieces,
     read_form,
     read_request,
@@ -305,8 +305,8 @@ def test_encodings_and_types() -> None:
         415,
         "Content-Encoding: 'gzip' is not supported; send the body uncompressed",
     )
-    assert kind_of("Application/JSON; charset=utf-8", ("application/json", "text/x")) == "application/json"
-    assert refused(lambda: kind_of("text/plain", ("application/json", "text/x"))) == (
+    assert media_type("Application/JSON; charset=utf-8", ("application/json", "text/x")) == "application/json"
+    assert refused(lambda: media_type("text/plain", ("application/json", "text/x"))) == (
         415,
         "Content-Type: expected application/json or text/x",
     )

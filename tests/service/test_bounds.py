@@ -212,7 +212,7 @@ def test_the_next_stretch_is_rendered_ahead_for_a_reader_in_order(monkeypatch: p
 
     async def run(*numbers: int) -> list[bytes]:
         read.clear()
-        pages = partitions.Pages(organizations, Budget(100))
+        pages = partitions.Partitions(organizations, Budget(100))
         found = []
         for number in numbers:
             found.append(await pages.partition(record, number, "UTC"))

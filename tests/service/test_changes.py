@@ -408,13 +408,13 @@ def test_writing_needs_a_root_that_was_named(storage: Storage, tmp_path: Path) -
     asked = {"uri": str(tmp_path / "in")}
     for roots, refused in (((), True), ((tmp_path / "other",), True), ((tmp_path,), False)):
         organizations = Organizations(Catalog(storage), Options(store_roots=roots), tmp_path / "data")
-        assert organizations.grants_writing(tmp_path / "in") != refused
+        assert organizations.allows_writing(tmp_path / "in") != refused
         if refused:
             with pytest.raises(Failure) as caught:
                 read_options({**asked, "writable": "TRUE"}, organizations)
             assert caught.value.sql_state == "42501"
     # What was granted once is asked again at each change.
-    assert not Organizations(Catalog(storage), Options(store_roots=(tmp_path,)), tmp_path).grants_writing(tmp_path)
+    assert not Organizations(Catalog(storage), Options(store_roots=(tmp_path,)), tmp_path).allows_writing(tmp_path)
 
 
 def test_where_the_service_is_embedded(tmp_path: Path) -> None:

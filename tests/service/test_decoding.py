@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from sqlshell.interface.models import StatementRequest
-from sqlshell.service.http.decoding import LARGE, StatementDecoder, TooMuch, decoded
+from sqlshell.service.http.decoding import LARGE, StatementDecoder, TooManyStrings, decoded
 
 ODD = 'é😀"\\ \n\x01/'
 REQUESTS = [
@@ -46,8 +46,8 @@ def test_pieces_make_the_whole(request_: dict[str, object], ascii_: bool) -> Non
         (b'{"statement":"line\nline"}', msgspec.DecodeError),
         (b'{"statement":"x"', msgspec.DecodeError),
         (b'{"statement":1}', msgspec.DecodeError),
-        (b'{"x":[' + b'"",' * 1001 + b'""]}', TooMuch),
-        (b'{"x":' + b"1" * (3 << 20) + b"}", TooMuch),
+        (b'{"x":[' + b'"",' * 1001 + b'""]}', TooManyStrings),
+        (b'{"x":' + b"1" * (3 << 20) + b"}", TooManyStrings),
         (b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", RecursionError),
     ],
 )

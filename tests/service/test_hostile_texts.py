@@ -62,7 +62,7 @@ def test_a_text_is_read_in_linear_time(text: str) -> None:
     without_key(text)
     for verbs in (dialect.WRITES, dialect.READS):
         dialect.targets(text, verbs)
-    dialect.bare(text)
+    dialect.without_literals(text)
     statement_traits.first_word(text)
     assert copied_out(text, paths=True) is None
     Setting(text)
@@ -84,7 +84,7 @@ def test_a_text_is_not_read_on_for_a_client_that_left() -> None:
 
 
 def test_comments_and_blanks_are_no_part_of_a_statement() -> None:
-    assert dialect.bare("""a /* ' */ 'b''c' --d""") == "a   ''''"
+    assert dialect.without_literals("""a /* ' */ 'b''c' --d""") == "a   ''''"
     assert dialect.read("/**//**/ use -- x\n database /* y */ d") == dialect.Use("database", ("d",))
     application = "begin application a create table t (i int); insert into t values (1); end application"
     found = dialect.read(f"/* one */ {application}  ")

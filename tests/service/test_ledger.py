@@ -9,7 +9,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, ContextEcho
 from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.results.results import Spool
-from sqlshell.service.statements.ledger import MESSAGE, PAGE, RECENT, RECENT_SIZE, Ledger, Record, settle
+from sqlshell.service.statements.ledger import MESSAGE, PAGE, RECENT, RECENT_SIZE, Ledger, Record, wait_for_response
 from sqlshell.service.storage import Storage
 
 
@@ -118,7 +118,7 @@ def test_an_answer_is_there_when_a_record_has_ended(tmp_path: Path, storage: Sto
         record = made(tmp_path)
         ledger.begin([record])
         asyncio.get_running_loop().call_soon(ledger.finish, (record, "22000", "x" * 100_000))
-        await settle(record, 10)
+        await wait_for_response(record, 10)
         return record.done.is_set() and len(record.message) < MESSAGE + 100
 
     assert asyncio.run(run())

@@ -15,7 +15,7 @@ import pytest
 from websockets.sync.client import connect
 
 from sqlshell.launch.serve import SERVE
-from sqlshell.service.bounds import FREE, Bounds, flag
+from sqlshell.service.bounds import EMBEDDED_BOUNDS, Bounds, limit_option
 from sqlshell.service.engines.duckdb.feeds import evaluated, make_feed
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.statements.ledger import MESSAGE
@@ -60,8 +60,8 @@ def refused(client: Client, **request: object) -> tuple[int, str]:
 
 def test_each_bound_is_an_option() -> None:
     flags = {option[0] for option in SERVE}
-    assert [name for name in Bounds.__struct_fields__ if flag(name) not in flags] == []
-    assert FREE.statements > 10**9
+    assert [name for name in Bounds.__struct_fields__ if limit_option(name) not in flags] == []
+    assert EMBEDDED_BOUNDS.statements > 10**9
 
 
 @pytest.mark.parametrize(

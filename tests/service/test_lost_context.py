@@ -228,9 +228,8 @@ def test_the_shell_drops_what_is_gone(own: Served, program: Program, tmp_path: P
 def test_what_is_refused_echoes_what_was_asked_for(
     client: Client, sql: str, named: dict[str, str], session: bool
 ) -> None:
-    if not session:
-        for making in ("database refusing", "compute_pool refusing_pool"):
-            client.run(f"create {making}")
+    for making in ("database refusing", "compute_pool refusing_pool"):
+        client.run(f"create {making}")
     asked: dict[str, Any] = {
         "database": "refusing",
         "schema": "public",

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from sqlshell.interface import sqlstate
-from sqlshell.runtime.unused_memory import MORE, Growth, give_back
+from sqlshell.runtime.unused_memory import MORE, Growth, return_unused_memory
 from sqlshell.service.engines.duckdb import connection as connection_module
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
@@ -478,7 +478,7 @@ def test_garbage_is_found_when_memory_is_returned() -> None:
     cycle.append(cycle)
     assert growth.large or sys.platform != "linux"
     del cycle
-    give_back()
+    return_unused_memory()
     assert not growth.large
 
 

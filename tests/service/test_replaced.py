@@ -185,7 +185,7 @@ def test_a_statement_that_does_not_end_in_its_time_costs_its_process(
             record = (await statements.submit(request, caller))[0]
             if sql == LONG:
                 await asyncio.to_thread(until, lambda: record.connection)
-                engine = statements.organizations.first().engine
+                engine = statements.organizations.first_usable().engine
                 assert isinstance(engine, RemoteEngine)
                 child = engine.process()._child
                 assert child is not None

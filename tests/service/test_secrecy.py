@@ -469,7 +469,7 @@ def test_batches_of_one_token_push_out_none_of_anothers(tmp_path: Path) -> None:
     def kept(owner: str, number: int) -> str:
         spool = Spool(lambda: tmp_path / "unused", 10)
         batch = Batch([Record("select 1", "", owner, spool, ContextEcho()) for _ in range(number)], stops=True)
-        batch.over.set()
+        batch.finished.set()
         batches.keep(batch)
         return batch.records[0].statement_id
 

@@ -25,7 +25,7 @@ import pytest
 from sqlshell.service.bounds import Bounds
 from sqlshell.service.wire import refused
 from sqlshell.service.wire.budget import Budget
-from sqlshell.service.wire.connections import Backlog, Connection, Connections, fitting, peer
+from sqlshell.service.wire.connections import Backlog, Connection, Connections, fitting_connections, peer
 from sqlshell.service.wire.error_messages import message
 from sqlshell.service.wire.turns import EACH, SLICE_SECONDS, STRANGERS, UNPARSED, Arrivals, Turns
 from sqlshell.service.wire.websocket import FRAMES
@@ -220,7 +220,7 @@ def test_what_is_read_of_a_body_that_is_refused_is_bounded(
         sent.append(sending)
 
     scope = {"type": "http", "method": "POST", "headers": [(b"transfer-encoding", b"chunked")]}
-    asyncio.run(refused.ReadFirst(message("no", 401), idle)(scope, receive, send))
+    asyncio.run(refused.ReadBodyFirst(message("no", 401), idle)(scope, receive, send))
     assert (sent[0]["status"], sent[1]["body"]) == (401, b'{"message":"no"}')
     assert read[0] <= most
 
@@ -512,9 +512,9 @@ def test_connections_make_room_by_whose_they_are() -> None:
         made = Connection(address, lambda: ended.append(name))
         refused = connections.enter(made)
         if refused is None and token:
-            connections.work(made, busy=True)
-            assert connections.known(made, token) == ""
-            connections.work(made, busy=busy)
+            connections.note_busy(made, busy=True)
+            assert connections.note_token(made, token) == ""
+            connections.note_busy(made, busy=busy)
         return refused
 
     assert enter("a", "one", "t") is None
@@ -538,7 +538,7 @@ def test_connections_make_room_by_whose_they_are() -> None:
     assert enter("k", "two", "v", busy=True) is None
     late = Connection("two", lambda: None)
     assert connections.enter(late) is None
-    assert "of this token: 3" in connections.known(late, "v")
+    assert "of this token: 3" in connections.note_token(late, "v")
     connections.leave(late)
     connections.leave(late)
     assert enter("l", "three", "t", busy=True) is None
@@ -563,7 +563,11 @@ def test_what_a_connection_counts_for(address: object, found: str) -> None:
 
 
 def test_few_descriptors_are_enough(tmp_path: Path) -> None:
-    assert (fitting(4000, 1 << 20), fitting(4000, 1000), fitting(4000, 64)) == (4000, 800, 1)
+    assert (fitting_connections(4000, 1 << 20), fitting_connections(4000, 1000), fitting_connections(4000, 64)) == (
+        4000,
+        800,
+        1,
+    )
     token = tmp_path / "token"
     token.write_text("test-token-0123456789")
     token.chmod(0o600)

@@ -13,8 +13,8 @@ from sqlshell.service.dialect.alterations import (
 )
 from sqlshell.service.dialect.definitions import Create, CreateAs, Drop, StartPool, Use
 from sqlshell.service.dialect.inspection import CanI, Describe, DescribeStatement, List, Print
-from sqlshell.service.dialect.names import READS, WRITES, Names, bare, names_of, targets, written
-from sqlshell.service.dialect.reader import Own, Reading, is_about_organizations, read
+from sqlshell.service.dialect.names import READS, WRITES, Names, dotted, names_of, targets, without_literals
+from sqlshell.service.dialect.reader import DialectStatement, Reading, is_about_organizations, read
 from sqlshell.service.dialect.running_queries import Application, DescribeQuery, Terminate, TerminateSession
 
 __all__ = [
@@ -29,13 +29,13 @@ __all__ = [
     "Describe",
     "DescribeQuery",
     "DescribeStatement",
+    "DialectStatement",
     "Drop",
     "DropFunction",
     "InsertEntity",
     "List",
     "Load",
     "Names",
-    "Own",
     "Print",
     "Reading",
     "Restart",
@@ -46,10 +46,10 @@ __all__ = [
     "Truncate",
     "Update",
     "Use",
-    "bare",
+    "dotted",
     "is_about_organizations",
     "names_of",
     "read",
     "targets",
-    "written",
+    "without_literals",
 ]

@@ -36,7 +36,7 @@ class FormMatch:
         """Whether the statement must have this form, and whether all of it was read."""
         self.farthest, self.wanted = 0, ""
 
-    def miss(self, at: int, wanted: str) -> int:
+    def note_mismatch(self, at: int, wanted: str) -> int:
         """Record that token `at` is not the expected `wanted`; returns -1."""
         if at >= self.farthest:
             self.farthest, self.wanted = at, wanted
@@ -73,7 +73,7 @@ class Form(Generic[T_co]):
             while tokens.is_sign(at, ";"):
                 at += 1
             if tokens[at].kind != END:
-                at = found.miss(at, "the end of the statement")
+                at = found.note_mismatch(at, "the end of the statement")
         if at >= 0:
             return self._make(**found.values, **self._more)
         if found.committed:
@@ -170,7 +170,7 @@ def _keyword(field: str, choices: Sequence[str]) -> Item:
                 if field:
                     found.values[field] = choice.lower()
                 return behind
-        return found.miss(at, expected)
+        return found.note_mismatch(at, expected)
 
     return keyword
 
@@ -187,7 +187,7 @@ def _value(field: str, read: Callable[[FormMatch, int], tuple[Any, int]], expect
     def value(found: FormMatch, at: int) -> int:
         result, behind = read(found, at)
         if behind < 0:
-            return found.miss(at, expected)
+            return found.note_mismatch(at, expected)
         found.values[field] = result
         return behind
 
@@ -197,7 +197,7 @@ def _value(field: str, read: Callable[[FormMatch, int], tuple[Any, int]], expect
 def _dotted(most: int) -> Callable[[FormMatch, int], tuple[Any, int]]:
     def dotted(found: FormMatch, at: int) -> tuple[Any, int]:
         names, behind = found.tokens.dotted(at, most)
-        return (names, behind) if names else ((), found.miss(behind, "a name"))
+        return (names, behind) if names else ((), found.note_mismatch(behind, "a name"))
 
     return dotted
 
@@ -224,7 +224,7 @@ def _parentheses(found: FormMatch, at: int) -> tuple[str, int]:
         return "", -1
     end = tokens.closing(at)
     if tokens[end].kind == END:
-        return "", found.miss(end, "a closing parenthesis")
+        return "", found.note_mismatch(end, "a closing parenthesis")
     return tokens.text[tokens[at].start : tokens[end].end], end + 1
 
 
@@ -236,12 +236,12 @@ def _columns(found: FormMatch, at: int) -> tuple[tuple[str, ...], int]:
     while True:
         name, behind = _one(found, at + 1)
         if behind < 0:
-            return (), found.miss(at + 1, "a name")
+            return (), found.note_mismatch(at + 1, "a name")
         names.append(name)
         if tokens.is_sign(behind, ")"):
             return tuple(names), behind + 1
         if not tokens.is_sign(behind, ","):
-            return (), found.miss(behind, "a comma or a closing parenthesis")
+            return (), found.note_mismatch(behind, "a comma or a closing parenthesis")
         at = behind
 
 
@@ -267,11 +267,11 @@ def _texts(found: FormMatch, at: int) -> tuple[tuple[str, ...], int]:
     while tokens.is_sign(at, "("):
         while tokens.is_sign(at, ",") or tokens.is_sign(at, "("):
             if tokens[at + 1].kind != TEXT:
-                return (), found.miss(at + 1, "a string in single quotes")
+                return (), found.note_mismatch(at + 1, "a string in single quotes")
             given.append(tokens[at + 1].value)
             at += 2
         if not tokens.is_sign(at, ")"):
-            return (), found.miss(at, "a comma or a closing parenthesis")
+            return (), found.note_mismatch(at, "a comma or a closing parenthesis")
         at += 1
         if not (tokens.is_sign(at, ",") and tokens.is_sign(at + 1, "(")):
             return tuple(given), at
@@ -318,7 +318,7 @@ def _listed(found: FormMatch, at: int, *, flags: bool) -> tuple[dict[str, str], 
         if at < 0 or tokens.is_sign(at, ")"):
             return given, at + 1 if at >= 0 else at
         if not tokens.is_sign(at, ","):
-            return given, found.miss(at, "a comma or a closing parenthesis")
+            return given, found.note_mismatch(at, "a comma or a closing parenthesis")
 
 
 def _settings(found: FormMatch, at: int) -> tuple[dict[str, str], int]:
@@ -337,15 +337,15 @@ def _setting(found: FormMatch, at: int, given: dict[str, str], *, flags: bool) -
     if tokens[at].kind == TEXT and tokens[at].value:
         names, behind = (tokens[at].value,), at + 1
     if not names:
-        return found.miss(behind, "an option name")
+        return found.note_mismatch(behind, "an option name")
     value = "true"
     if tokens.is_sign(behind, "="):
         value, at = _bare(tokens, behind + 1)
         if at < 0:
-            return found.miss(behind + 1, "a value")
+            return found.note_mismatch(behind + 1, "a value")
         behind = at
     elif not flags:
-        return found.miss(behind, "= and a value")
+        return found.note_mismatch(behind, "= and a value")
     given[".".join(names).lower()] = value
     return behind
 

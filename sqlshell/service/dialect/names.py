@@ -49,21 +49,21 @@ def names_of(text: str) -> Names:
     return tuple(part[1:-1].replace(part[0] * 2, part[0]) if part[0] in {'"', "`"} else part.lower() for part in found)
 
 
-def written(names: Names) -> str:
+def dotted(names: Names) -> str:
     """The inverse of names_of(): a dotted name, quoted where necessary."""
     return ".".join(
         part if re.fullmatch(r"[a-z_][\w$-]*", part) and part.islower() else always_quoted(part) for part in names
     )
 
 
-def bare(sql: str) -> str:
+def without_literals(sql: str) -> str:
     """A statement with empty strings, and with comments and white space replaced by single blanks."""
     return "".join(
         "''" if (found[1] or "").startswith("'") else " " if found[2] else found[0] for found in _PARTS.finditer(sql)
     ).strip()
 
 
-def plain(sql: str) -> str:
+def without_comments(sql: str) -> str:
     """A statement with each comment replaced by a blank."""
     return "".join(
         " " if (found[2] or "").startswith(("--", "/*")) else found[0] for found in _PARTS.finditer(sql)
@@ -72,7 +72,7 @@ def plain(sql: str) -> str:
 
 def targets(sql: str, verbs: str) -> list[Names]:
     """The names that follow one of `verbs`, a regular expression, in a statement."""
-    text = bare(sql)
+    text = without_literals(sql)
     wanted = re.compile(rf"(?<!\w)(?:{verbs})\s+({DOTTED})", re.I)
     names = []
     for start in range(0, len(text), _WINDOW):

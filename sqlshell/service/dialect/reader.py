@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 from sqlshell.service.dialect import alterations, definitions, inspection, running_queries, unsupported
 from sqlshell.service.dialect.forms import Form, first_of
-from sqlshell.service.dialect.names import HEAD, plain
+from sqlshell.service.dialect.names import HEAD, without_comments
 from sqlshell.service.dialect.tokens import Tokens
 from sqlshell.service.engines.engine import Failure
 
 READ_LENGTH = 1 << 20
 """Statements longer than this many characters are for the engine."""
 
-Own = (
+DialectStatement = (
     running_queries.QueryStatement
     | running_queries.Application
     | inspection.Inspection
@@ -22,7 +22,7 @@ Own = (
     | definitions.Definition
 )
 
-_FAMILIES: tuple[Mapping[str, tuple[Form[Own], ...]], ...] = (
+_FAMILIES: tuple[Mapping[str, tuple[Form[DialectStatement], ...]], ...] = (
     unsupported.FORMS,
     running_queries.FORMS,
     inspection.FORMS,
@@ -54,7 +54,7 @@ class Reading:
     def __init__(self, sql: str) -> None:
         self.sql = sql
         self._tokens: Tokens | None = None
-        self._own: Own | None = None
+        self._own: DialectStatement | None = None
         self._parsed = False
 
     @property
@@ -66,10 +66,10 @@ class Reading:
 
     @property
     def takes_long(self) -> bool:
-        """Whether own() may block the event loop for too long."""
-        return len(self.sql) > HEAD and _FIRST.match(plain(self.sql[:HEAD])) is not None
+        """Whether statement() may block the event loop for too long."""
+        return len(self.sql) > HEAD and _FIRST.match(without_comments(self.sql[:HEAD])) is not None
 
-    def own(self) -> Own | None:
+    def statement(self) -> DialectStatement | None:
         """The statement parsed; None for one that is for the engine.
 
         Raises Failure for a syntax error in a statement of the dialect.
@@ -81,18 +81,18 @@ class Reading:
             self._own, self._parsed = found, True
         return found
 
-    def is_engines(self) -> bool:
+    def is_for_engine(self) -> bool:
         """Whether the statement is for the engine, rather than about objects of the service."""
         try:
-            return self.own() is None
+            return self.statement() is None
         except Failure:
             return False
 
-    def _read(self) -> Own | None:
+    def _read(self) -> DialectStatement | None:
         sql = self.sql
         start = sql[:HEAD].lstrip()
         if not start[:1].isalpha():
-            start = plain(start)
+            start = without_comments(start)
         first = _FIRST.match(start)
         if not first or len(sql) > READ_LENGTH:
             return None
@@ -102,12 +102,12 @@ class Reading:
         return first_of(_FORMS[word], self.tokens)
 
 
-def read(sql: str) -> Own | None:
-    """Parse a statement of the dialect, as Reading.own() does."""
-    return Reading(sql).own()
+def read(sql: str) -> DialectStatement | None:
+    """Parse a statement of the dialect, as Reading.statement() does."""
+    return Reading(sql).statement()
 
 
-def is_about_organizations(asked: Own | None) -> bool:
+def is_about_organizations(asked: DialectStatement | None) -> bool:
     """Whether a statement creates, drops, describes or lists organizations, or switches to one."""
     if isinstance(asked, inspection.List):
         return asked.what == "organizations"

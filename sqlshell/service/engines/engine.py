@@ -14,10 +14,10 @@ from sqlshell.interface.models import ColumnInfo
 TOGETHER_SECONDS = 0.05
 """How long statements that were passed to an engine together run before the service decides again."""
 
-CONTINUOUS = "DuckDB does not support continuous queries"
+NO_CONTINUOUS_QUERIES = "DuckDB does not support continuous queries"
 """The reason why queries that run continuously over a stream are not supported."""
 
-ENDED_EARLY = "the statement was canceled before it started"
+CANCELED_BEFORE_START = "the statement was canceled before it started"
 
 
 class Failure(Exception):
@@ -31,7 +31,7 @@ class Failure(Exception):
         self.message = message
         self.missing = missing
 
-    def about(self, message: str) -> Failure:
+    def with_message(self, message: str) -> Failure:
         """The same failure with another message."""
         return Failure(self.sql_state, message, self.missing)
 

@@ -26,11 +26,11 @@ from sqlshell.service.engines.engine import Failure
 from sqlshell.service.http.body import BadRequest
 from sqlshell.service.http.dataplane import DataPlane
 from sqlshell.service.http.files import ConditionalResponse, accepts, conditional_response, has_preference
-from sqlshell.service.http.partitions import Pages, Rows
+from sqlshell.service.http.partitions import Partitions, Rows
 from sqlshell.service.statements.batches import Batch
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.statements.undelivered_secrets import Secret, UndeliveredSecrets
-from sqlshell.service.wire.connections import left
+from sqlshell.service.wire.connections import is_disconnected
 from sqlshell.service.wire.error_messages import EXTENSIONS, JSON, message
 
 BATCH_BYTES = 1 << 20
@@ -39,10 +39,10 @@ BATCH_BYTES = 1 << 20
 CLOSED = b"]}"
 
 
-class Answers:
+class Responses:
     """Makes responses from records."""
 
-    def __init__(self, pages: Pages, plane: DataPlane, undelivered_secrets: UndeliveredSecrets) -> None:
+    def __init__(self, pages: Partitions, plane: DataPlane, undelivered_secrets: UndeliveredSecrets) -> None:
         self._pages = pages
         self._plane = plane
         self._undelivered = undelivered_secrets
@@ -83,12 +83,12 @@ class Answers:
         outcome = record.outcome
         if record.running or outcome is None or not outcome.columns or sqlstate.failed(record.state):
             return None
-        if not by_plane and self._plane.wants(record):
+        if not by_plane and self._plane.sends_rows_of(record):
             return None
         if not record.spool.layout.typed and accepts(request, JSON):
             return None
         try:
-            rows = await self._pages.whole(record, lambda: left(request.scope))
+            rows = await self._pages.whole(record, lambda: is_disconnected(request.scope))
         except OSError as error:
             raise _unreadable(error) from error
         except Failure as error:
@@ -123,7 +123,7 @@ class Answers:
             context = record.context
             if record.running and record.feed is None:
                 break
-        whole = batch.over.is_set() and len(parts) == len(records)
+        whole = batch.finished.is_set() and len(parts) == len(records)
         first = batch.records[0]
         head = StatementResponse(
             sql_state=(failed or sqlstate.DONE) if whole else sqlstate.RUNNING,
@@ -194,14 +194,16 @@ class Answers:
             return (
                 msgspec.json.encode(head)[:-1] + b',"data":' + msgspec.json.encode([[secret.name, secret.value]]) + b"}"
             )
-        if outcome.columns and not by_plane and self._plane.wants(record):
+        if outcome.columns and not by_plane and self._plane.sends_rows_of(record):
             metadata.dataplane_request = self._plane.result_set(record, request, caller)
             return None
         if not rows or _minimal(record, request):
             return None
         try:
             if record.spool.layout.form != "record":
-                return await self._pages.rows(record, partition, record.zone(timezone), lambda: left(request.scope))
+                return await self._pages.rows(
+                    record, partition, record.zone(timezone), lambda: is_disconnected(request.scope)
+                )
             text = await self._pages.partition(record, partition, record.zone(timezone))
         except OSError as error:
             raise _unreadable(error) from error
@@ -240,7 +242,7 @@ class RowsResponse(Response):
             if scope["method"] != "HEAD":
                 await send({"type": "http.response.body", "body": self._before, "more_body": True})
                 async for piece in self._rows.pieces():
-                    if left(scope):
+                    if is_disconnected(scope):
                         return
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": self._behind})
@@ -288,7 +290,7 @@ def _opened(head: StatementResponse) -> bytes:
     return _encoded(head)[:-1] + b',"data":['
 
 
-def several(records: list[Record]) -> Response:
+def combined_response(records: list[Record]) -> Response:
     """The response to several statements: their IDs and their common state.
 
     `statementID` is that of the first statement that failed, otherwise of the last one. A client that polls it learns

@@ -20,14 +20,14 @@ from starlette.websockets import WebSocket
 
 from sqlshell.interface.models import PARQUET, StatementRequest, Version
 from sqlshell.service.engines.engine import Failure
-from sqlshell.service.http.answers import Answers, json_response, several, without_bytes
+from sqlshell.service.http.answers import Responses, combined_response, json_response, without_bytes
 from sqlshell.service.http.auth import BY_PLANE, BearerAuth, caller_of
 from sqlshell.service.http.bodies import Bodies
 from sqlshell.service.http.body import BadRequest, check_timezone
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane, stream
 from sqlshell.service.http.files import chunks, conditional_response, prefers
 from sqlshell.service.http.guard import Guard
-from sqlshell.service.http.partitions import Pages
+from sqlshell.service.http.partitions import Partitions
 from sqlshell.service.objects import resources
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.options import Options
@@ -40,12 +40,12 @@ from sqlshell.service.refusals import (
     ShuttingDown,
     TooManyRequests,
 )
-from sqlshell.service.statements.ledger import settle
+from sqlshell.service.statements.ledger import wait_for_response
 from sqlshell.service.statements.statements import Statements
 from sqlshell.service.wire.budget import Budget
-from sqlshell.service.wire.connections import left
+from sqlshell.service.wire.connections import is_disconnected
 from sqlshell.service.wire.error_messages import JSON, message
-from sqlshell.service.wire.refused import ReadFirst
+from sqlshell.service.wire.refused import ReadBodyFirst
 from sqlshell.service.wire.turns import Turns
 from sqlshell.version import __version__
 
@@ -81,8 +81,8 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
     catalog = statements.organizations.catalog
     plane = DataPlane(catalog, options.data_plane, options.public_url, options.stream_scheme)
     unread = Budget(options.bounds.unread_size)
-    pages = Pages(statements.organizations, unread)
-    answers = Answers(pages, plane, statements.endings.undelivered_secrets)
+    pages = Partitions(statements.organizations, unread)
+    answers = Responses(pages, plane, statements.endings.undelivered_secrets)
     bodies = Bodies(statements, options)
     api = Endpoints(statements, bodies, answers, plane, options, unread)
     routes = [
@@ -113,7 +113,7 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
         },
     )
     app = BearerAuth(app, catalog, plane, token, Turns(), anonymous=options.legacy and options.legacy_anonymous)
-    return ReadFirst(Guard(app, hosts) if hosts else app, options.bounds.body_seconds)
+    return ReadBodyFirst(Guard(app, hosts) if hosts else app, options.bounds.body_seconds)
 
 
 async def version(request: Request) -> Response:
@@ -128,7 +128,7 @@ class Endpoints:
         self,
         statements: Statements,
         bodies: Bodies,
-        answers: Answers,
+        answers: Responses,
         plane: DataPlane,
         options: Options,
         unread: Budget,
@@ -158,14 +158,14 @@ class Endpoints:
                 batch = await self._statements.submit_batch(asked, caller, attachments)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(BATCH_SECONDS):
-                        await batch.over.wait()
+                        await batch.finished.wait()
                 return await self._answers.batch(batch, 0, timezone, request, caller)
-            records = await self._statements.submit(asked, caller, attachments, lambda: left(request.scope))
+            records = await self._statements.submit(asked, caller, attachments, lambda: is_disconnected(request.scope))
         except Failure as failure:
             raise BadRequest(failure.message, 500) from failure
-        await settle(records[-1], GRACE_SECONDS)
+        await wait_for_response(records[-1], GRACE_SECONDS)
         if len(records) > 1:
-            return several(records)
+            return combined_response(records)
         return await self._answers.one(records[0], 0, timezone, request, caller)
 
     async def look_up(self, request: Request) -> Response:
@@ -183,7 +183,7 @@ class Endpoints:
                 raise BadRequest(f"batch: expected the number of a statement in the batch, not {start[:100]!r}")
             return await self._answers.batch(batch, int(start), timezone, request, caller)
         if record.running and request.method == "GET" and "partitionID" in request.query_params:
-            await settle(record, min([LOOK_SECONDS, *_preferred(request)]))
+            await wait_for_response(record, min([LOOK_SECONDS, *_preferred(request)]))
         if "partitionID" not in request.query_params and prefers(request, PARQUET, JSON):
             whole = await self._answers.whole(record, request, by_plane=by_plane)
             if whole is not None:

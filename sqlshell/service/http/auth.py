@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR, ROLES, Caller, Catalog, digest
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
-from sqlshell.service.wire.connections import peer, refusal
+from sqlshell.service.wire.connections import note_token, peer
 from sqlshell.service.wire.error_messages import message
 from sqlshell.service.wire.turns import STRANGERS, Turns
 
@@ -68,7 +68,7 @@ class BearerAuth:
                 headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
                 await message("a bearer token is required", 401, headers)(scope, receive, send)
                 return
-            said = refusal(scope, caller.token_id)
+            said = note_token(scope, caller.token_id)
             if said:
                 await message(said, 429, {"Connection": "close"})(scope, receive, send)
                 return

@@ -16,12 +16,12 @@ from sqlshell.service.http.body import (
     Form,
     Limits,
     check_encoding,
-    kind_of,
+    media_type,
     pieces,
     read_form,
     read_request,
 )
-from sqlshell.service.http.decoding import Elsewhere
+from sqlshell.service.http.decoding import RunInThread
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.options import Options
 from sqlshell.service.statements.statements import Statements
@@ -55,9 +55,9 @@ class Bodies:
     async def submission(self, request: Request, lease: Lease) -> tuple[StatementRequest, Attachments]:
         """The body of a submission: JSON, or a form with the part "request" and attachments."""
         check_encoding(request.headers.get("content-encoding", ""))
-        kind, caller = kind_of(request.headers.get("content-type", ""), (FORM, JSON)), caller_of(request)
+        kind, caller = media_type(request.headers.get("content-type", ""), (FORM, JSON)), caller_of(request)
         size = request.headers.get("content-length", "0")
-        elsewhere: Elsewhere = partial(self._statements.thread.run, caller.organization or OPERATOR)
+        elsewhere: RunInThread = partial(self._statements.thread.run, caller.organization or OPERATOR)
         # Checked before the body is read: refusing early is cheaper.
         self._statements.admission.check_room(caller, int(size) if size.isdecimal() else 0)
         if kind == JSON:
@@ -73,7 +73,7 @@ class Bodies:
 
     async def form(self, request: Request, fields: Collection[str], files: str, lease: Lease) -> Form:
         """A form with these text fields, and files in the parts named `files`."""
-        kind_of(request.headers.get("content-type", ""), (FORM,))
+        media_type(request.headers.get("content-type", ""), (FORM,))
         check_encoding(request.headers.get("content-encoding", ""))
         return await self._read_form(request, fields, files, lease)
 

@@ -15,8 +15,8 @@ from msgspec import Struct, field
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from sqlshell.interface.models import StatementRequest
-from sqlshell.service.bounds import WITHOUT, met
-from sqlshell.service.http.decoding import Elsewhere, TooMuch, decoded
+from sqlshell.service.bounds import UNLIMITED, limit_note
+from sqlshell.service.http.decoding import RunInThread, TooManyStrings, decoded
 from sqlshell.service.objects.attachments import Attachment, Attachments
 from sqlshell.service.wire.budget import Lease
 
@@ -74,7 +74,7 @@ class Limits(Struct, frozen=True):
     attachments: int
     name: int = 255
     statements: int = BATCH
-    bodies: int = WITHOUT
+    bodies: int = UNLIMITED
 
     @property
     def text(self) -> int:
@@ -125,7 +125,7 @@ async def read_form(
 
 def _grow(lease: Lease | None, size: int, bound: str = "bodies_size") -> None:
     if lease is not None and not lease.grow(size):
-        raise BadRequest(f"too much data is being uploaded at once {met(bound)}; try again later", 503)
+        raise BadRequest(f"too much data is being uploaded at once {limit_note(bound)}; try again later", 503)
 
 
 def check_encoding(encoding: str) -> None:
@@ -135,7 +135,7 @@ def check_encoding(encoding: str) -> None:
 
 
 async def read_request(
-    stream: AsyncIterator[bytes], limits: Limits, elsewhere: Elsewhere, lease: Lease | None = None
+    stream: AsyncIterator[bytes], limits: Limits, elsewhere: RunInThread, lease: Lease | None = None
 ) -> StatementRequest:
     """Decode a statement request; long steps are run by `elsewhere`. Raises BadRequest that names the field."""
     try:
@@ -147,7 +147,7 @@ async def read_request(
         raise BadRequest(f"request: {said}") from None
     except RecursionError:
         raise BadRequest("request: the JSON is nested too deeply") from None
-    except TooMuch as error:
+    except TooManyStrings as error:
         raise BadRequest(f"request: {error}", 413) from None
     _check_request(request, limits)
     return request
@@ -159,7 +159,7 @@ async def _bounded(stream: AsyncIterator[bytes], limits: Limits, lease: Lease | 
         _grow(lease, len(chunk))
         size += len(chunk)
         if size > limits.text:
-            raise BadRequest(f"the body is larger than {limits.text} bytes {met('bodies_size')}", 413)
+            raise BadRequest(f"the body is larger than {limits.text} bytes {limit_note('bodies_size')}", 413)
         yield chunk
 
 
@@ -189,7 +189,7 @@ def _check_batch(request: StatementRequest, limits: Limits) -> None:
     most = min(BATCH, limits.statements)
     if not 0 < len(statements) <= most:
         said = f"request.statements has {len(statements)} statements; 1 to {most} are allowed"
-        raise BadRequest(f"{said} {met('statements')}" if statements and most < BATCH else said)
+        raise BadRequest(f"{said} {limit_note('statements')}" if statements and most < BATCH else said)
     if not all(map(str.strip, statements)):
         number = next(number for number, text in enumerate(statements) if not text.strip())
         raise BadRequest(f"request.statements[{number}] is empty")
@@ -214,7 +214,7 @@ def check_names(request: StatementRequest, most: int) -> None:
     }
     for name, text in given.items():
         if text is not None and len(text) > most:
-            raise BadRequest(f"request.{name} is longer than {most} characters {met('name')}")
+            raise BadRequest(f"request.{name} is longer than {most} characters {limit_note('name')}")
 
 
 def check_statement(text: str, place: str, limits: Limits) -> None:
@@ -345,7 +345,7 @@ class _Parts:
             return
         self._texts += end - start
         if self._texts > self._limits.text:
-            raise BadRequest(f"{self._name}: more than {self._limits.text} bytes {met('bodies_size')}", 413)
+            raise BadRequest(f"{self._name}: more than {self._limits.text} bytes {limit_note('bodies_size')}", 413)
         if self._name in self._fields:
             _grow(self._lease, end - start)
             self._text += chunk[start:end]
@@ -361,7 +361,7 @@ class _Parts:
         self.ended = True
 
 
-def kind_of(content_type: str, known: Collection[str]) -> str:
+def media_type(content_type: str, known: Collection[str]) -> str:
     """The media type of a body. Raises BadRequest (415) if it is not one of `known`."""
     kind = parse_options_header(content_type)[0].decode("latin-1").lower()
     if kind not in known:

@@ -25,7 +25,7 @@ from sqlshell.service.organizations.streams import Query
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.statements.statements import Statements
 from sqlshell.service.wire.budget import Budget
-from sqlshell.service.wire.connections import refusal
+from sqlshell.service.wire.connections import note_token
 
 STATEMENTS, STREAMS = "/v2/statements/", "/v2/streams/"
 """Path prefixes of results and of streams; the statement's ID follows."""
@@ -56,7 +56,7 @@ class DataPlane:
         self._public_url = public_url.rstrip("/")
         self._key = secrets.token_bytes(32)
 
-    def wants(self, record: Record) -> bool:
+    def sends_rows_of(self, record: Record) -> bool:
         """Whether the rows of a finished result are sent by the data plane."""
         return self._mode == "always" or (self._mode == "large" and record.spool.size >= LARGE)
 
@@ -130,7 +130,7 @@ async def stream(socket: WebSocket, statements: Statements, plane: DataPlane, un
         await _error(socket, said or "the query has finished", state)
         return
     organization, query = found
-    said = refusal(socket.scope, caller.token_id)
+    said = note_token(socket.scope, caller.token_id)
     if said:
         await socket.close(TRY_LATER, said)
         return
@@ -165,7 +165,7 @@ async def _send(
                 try:
                     news = await organization.streams.next(query, position)
                 except Failure as failure:
-                    await statements.endings.fail_feed(query.query_id, failure)
+                    await statements.endings.fail_stream_query(query.query_id, failure)
                     news = None
                 if news is None:
                     break

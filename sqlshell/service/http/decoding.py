@@ -42,18 +42,18 @@ _request = msgspec.json.Decoder(StatementRequest).decode
 _string = msgspec.json.Decoder(str).decode
 
 
-Elsewhere = Callable[[Callable[[], None]], Awaitable[None]]
+RunInThread = Callable[[Callable[[], None]], Awaitable[None]]
 """Runs a function in another thread."""
 
 
-class TooMuch(Exception):
+class TooManyStrings(Exception):
     """A request has more strings, or more bytes beside its long strings, than any valid request."""
 
 
-async def decoded(stream: AsyncIterator[bytes], strings: int, elsewhere: Elsewhere) -> StatementRequest:
+async def decoded(stream: AsyncIterator[bytes], strings: int, elsewhere: RunInThread) -> StatementRequest:
     """Decode a statement request that arrives in chunks; `strings` is the maximum number of strings, keys included.
 
-    Raises TooMuch; msgspec.DecodeError and UnicodeDecodeError if it is not JSON or not a request; RecursionError.
+    Raises TooManyStrings, RecursionError, and msgspec.DecodeError or UnicodeDecodeError if it is not a request in JSON.
     """
     piece = bytearray()
     decoding: StatementDecoder | None = None
@@ -68,7 +68,7 @@ async def decoded(stream: AsyncIterator[bytes], strings: int, elsewhere: Elsewhe
         return decoding.request()
     # Counts unescaped quotes, of which each string has two.
     if piece.count(b'"') - piece.count(b'\\"') > 2 * strings:
-        raise TooMuch(f"the body has more than {strings} strings")
+        raise TooManyStrings(f"the body has more than {strings} strings")
     return _request(piece)
 
 
@@ -87,16 +87,16 @@ class StatementDecoder:
         self._slices: list[str] = []
 
     def feed(self, piece: bytes | bytearray) -> None:
-        """Read the next piece. Raises TooMuch, and msgspec.DecodeError for invalid JSON."""
+        """Read the next piece. Raises TooManyStrings, and msgspec.DecodeError for invalid JSON."""
         body, at = self._before + piece, 0
         while at < len(body):
             before, at = at, self._in_string(body, at) if self._inside else self._outside(body, at)
             if at == before:
                 break
             if len(self._rest) > REST:
-                raise TooMuch(f"the body has more than {REST} bytes in addition to its statements")
+                raise TooManyStrings(f"the body has more than {REST} bytes in addition to its statements")
             if self._left < 0:
-                raise TooMuch(f"the body has more than {self._most} strings")
+                raise TooManyStrings(f"the body has more than {self._most} strings")
         self._before = body[at:]
 
     def request(self) -> StatementRequest:

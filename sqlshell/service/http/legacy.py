@@ -19,8 +19,8 @@ from sqlshell.service.engines.engine import Failure
 from sqlshell.service.http.auth import caller_of
 from sqlshell.service.http.bodies import Bodies
 from sqlshell.service.http.body import BadRequest, Form, check_names, check_statement
-from sqlshell.service.http.partitions import Pages
-from sqlshell.service.statements.artifacts import is_row
+from sqlshell.service.http.partitions import Partitions
+from sqlshell.service.statements.artifacts import is_creation_row
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.statements.statements import Statements
 from sqlshell.service.wire.error_messages import message
@@ -39,7 +39,7 @@ _WORDS = re.compile(r"\s*(\w+)(?:\s+(?:or\s+replace\s+|temp(?:orary)?\s+)*(\w+))
 class Legacy:
     """Serves the legacy endpoints."""
 
-    def __init__(self, statements: Statements, bodies: Bodies, pages: Pages) -> None:
+    def __init__(self, statements: Statements, bodies: Bodies, pages: Partitions) -> None:
         self._statements = statements
         self._bodies = bodies
         self._pages = pages
@@ -111,7 +111,7 @@ class Legacy:
                 head["secret"] = secret.value
             yield (b"," if number else b"[") + json.dumps(head).encode()[:-1] + b', "data": ['
             # The row of a statement that created something is omitted: `action` and `target` describe it.
-            if outcome is not None and outcome.columns and not is_row(outcome):
+            if outcome is not None and outcome.columns and not is_creation_row(outcome):
                 names = _distinct([column.name or "" for column in outcome.columns])
                 for partition in range(len(record.spool.layout.counts)):
                     async with self._pages.held(record, partition):

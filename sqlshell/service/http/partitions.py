@@ -12,7 +12,7 @@ from functools import partial
 from typing import BinaryIO
 
 from sqlshell.runtime.idle import IdleTimer, in_thread
-from sqlshell.runtime.unused_memory import give_back
+from sqlshell.runtime.unused_memory import return_unused_memory
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.results import PARTITION_BYTES, Layout, opened
 from sqlshell.service.results.time_zones import in_zone
@@ -77,7 +77,7 @@ class Rows:
             self.on_close = None
 
 
-class Pages:
+class Partitions:
     """Reads partitions of records. Used from one event loop. `unread` is the budget for rows that are not sent yet."""
 
     def __init__(self, organizations: Organizations, unread: Budget) -> None:
@@ -249,7 +249,7 @@ class Pages:
         def rest() -> None:
             for engine in engines:
                 engine.rest()
-            give_back()
+            return_unused_memory()
 
         in_thread(rest)
 

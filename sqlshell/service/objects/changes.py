@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.bounds import met
+from sqlshell.service.bounds import limit_note
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import Alter, CreateFunction, DropFunction, InsertEntity, Test, Truncate, Update
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
@@ -139,7 +139,9 @@ class Changes:
         check_name(asked.name)
         name = functions.key(asked.name, tuple(kind for _, kind in asked.arguments))
         if len(name) > self._objects.bounds.name:
-            raise Failure("42622", f"the name is longer than {self._objects.bounds.name} characters {met('name')}")
+            raise Failure(
+                "42622", f"the name is longer than {self._objects.bounds.name} characters {limit_note('name')}"
+            )
         try:
             functions.create(organization, asked)
         except Failure as failure:

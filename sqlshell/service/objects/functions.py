@@ -49,7 +49,7 @@ def create(organization: Organization, asked: CreateFunction) -> None:
 def drop(organization: Organization, asked: DropFunction) -> None:
     """Remove a function. Raises Failure."""
     if asked.types is None:
-        found = named(organization, asked.name)
+        found = keys_of(organization, asked.name)
         if len(found) > 1:
             said = f"function name {asked.name!r} is not unique; specify the types: DROP FUNCTION {' or '.join(found)}"
             raise Failure("42725", said)
@@ -62,7 +62,7 @@ def drop(organization: Organization, asked: DropFunction) -> None:
         raise missing(KIND, wanted) from None
 
 
-def named(organization: Organization, name: str) -> list[str]:
+def keys_of(organization: Organization, name: str) -> list[str]:
     """The keys of all functions with this name."""
     return [item.name for item in organization.catalog.objects(organization.id, KIND) if item.detail["name"] == name]
 

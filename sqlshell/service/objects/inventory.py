@@ -16,7 +16,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from sqlshell.service.catalog import ROLES, Object, owning_role
-from sqlshell.service.dialect import bare, names_of
+from sqlshell.service.dialect import names_of, without_literals
 from sqlshell.service.dialect.names import DOTTED, HEAD
 from sqlshell.service.engines.engine import CatalogQuery, Failure, Rights
 from sqlshell.service.objects.made_rows import Facts
@@ -65,7 +65,7 @@ def note(session: Session, sql: str) -> None:
     head = sql[:HEAD].lstrip()
     if head[:1].isalpha() and head.split(None, 1)[0].lower() not in {"create", "alter", "drop"}:
         return
-    found = _CHANGES.match(" ".join(bare(head).split()))
+    found = _CHANGES.match(" ".join(without_literals(head).split()))
     if found is None:
         return
     names, verb = names_of(found["name"]), found["verb"].lower()

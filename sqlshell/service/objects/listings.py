@@ -17,8 +17,8 @@ from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, S
 from sqlshell.service.objects import inventory
 from sqlshell.service.objects.inventory import Scope
 from sqlshell.service.objects.made_rows import (
+    BOOLEAN,
     NUMBER,
-    TRUTH,
     Facts,
     ShownColumn,
     columns,
@@ -28,7 +28,7 @@ from sqlshell.service.objects.made_rows import (
     table,
 )
 from sqlshell.service.objects.names import check_open
-from sqlshell.service.objects.objects import absent, check_visible, unsupported
+from sqlshell.service.objects.objects import check_visible, missing_relation, unsupported
 from sqlshell.service.organizations.copies import CopyWaiter
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session
@@ -97,7 +97,7 @@ KINDS: Mapping[str, Kind] = {
     "secrets": Kind(
         columns("Name", "Type", "Description", "State", "Owner", *_TIMES, "Message"), inventory.recorded("secret")
     ),
-    "roles": Kind(columns("Name", "Rights", "Granted", granted=TRUTH), inventory.roles),
+    "roles": Kind(columns("Name", "Rights", "Granted", granted=BOOLEAN), inventory.roles),
     "api_tokens": Kind(columns("Name", "Roles"), inventory.tokens),
     "users": Kind(columns("Name", "Email"), lambda here: []),
     "invitations": Kind(columns("Name", "Email"), lambda here: []),
@@ -150,11 +150,11 @@ def list_all(
     else:
         shown, more, facts = _listed(asked, session)
     if asked.where:
-        return chosen(asked.where, typed, shown, more, facts, session, options, sink)
+        return filtered(asked.where, typed, shown, more, facts, session, options, sink)
     return keep(shown, facts, sink)
 
 
-def chosen(
+def filtered(
     where: str,
     typed: str,
     shown: Sequence[ShownColumn],
@@ -272,7 +272,7 @@ def _describe_relation(asked: Describe, session: Session, options: Options, sink
     streams = {tuple(part.lower() for part in known) for known in organization.streams.known}
     is_one = tuple(part.lower() for part in relation) in streams
     if (is_stream and not is_one) or not organization.engine.exists(relation):
-        raise absent(organization, "stream" if is_stream else "relation", relation)
+        raise missing_relation(organization, "stream" if is_stream else "relation", relation)
     if asked.columns or asked.kind in {"table", "view"}:
         return _columns(session.connection.columns(relation, options), sink)
     facts = inventory.relations(Scope(organization, session), relation[0], relation[1], name=relation[2])

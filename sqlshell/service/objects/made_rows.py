@@ -11,7 +11,7 @@ from msgspec import Struct
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import Listing, Outcome, Sink
 
-TEXT, TRUTH, NUMBER = "VARCHAR", "BOOLEAN", "INTEGER"
+TEXT, BOOLEAN, NUMBER = "VARCHAR", "BOOLEAN", "INTEGER"
 INSTANT = "TIMESTAMP_LTZ(6)"
 
 _json = json.JSONEncoder(ensure_ascii=False).encode
@@ -39,7 +39,7 @@ def columns(*names: str, **types: str) -> tuple[ShownColumn, ...]:
     return tuple(made)
 
 
-TYPES = {"default": TRUTH, "leaf": TRUTH, "created": INSTANT, "updated": INSTANT, "modified": INSTANT}
+TYPES = {"default": BOOLEAN, "leaf": BOOLEAN, "created": INSTANT, "updated": INSTANT, "modified": INSTANT}
 """The types of facts that are not strings."""
 
 

@@ -25,7 +25,7 @@ class NameTaken(Failure):
 
 
 @contextmanager
-def naming(organization: Organization, kind: str, name: str) -> Iterator[None]:
+def reserved_name(organization: Organization, kind: str, name: str) -> Iterator[None]:
     """Hold the lock while a database or store is created. Raises Failure if the name is not free."""
     with organization.changing:
         low = name.lower()

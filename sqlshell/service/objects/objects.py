@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.bounds import Bounds, met
+from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import ROLES, duplicate, least_role, missing
 from sqlshell.service.dialect import Create, Drop, Names, StartPool, Use
 from sqlshell.service.dialect.names import WRITES, targets
@@ -15,7 +15,7 @@ from sqlshell.service.engines.duckdb.contents import HIDDEN
 from sqlshell.service.engines.engine import CatalogQuery, Engine, Failure, Options, Outcome, Relation, Rights
 from sqlshell.service.objects import functions, resources, stream_definitions
 from sqlshell.service.objects.attachments import Attachment
-from sqlshell.service.objects.names import NameTaken, check_name, check_open, naming
+from sqlshell.service.objects.names import NameTaken, check_name, check_open, reserved_name
 from sqlshell.service.organizations.copies import CopyWaiter
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.pools import DEFAULT, Size, read_size
@@ -43,16 +43,16 @@ class Objects:
                 check_open(session.organization, "database", names[0])
                 check_visible(names[0], session.organization)
                 session.connection.use(names[0], names[1] if len(names) > 1 else "")
-                session.placed = True
+                session.database_chosen = True
             case "schema":
-                session.placed = session.placed or len(names) > 1
+                session.database_chosen = session.database_chosen or len(names) > 1
                 session.connection.use(names[0] if len(names) > 1 else "", names[-1])
             case "organization":
                 session.use_organization(names[-1], self._organizations)
             case _:
                 session.use(asked.kind, names[-1])
         for part in (asked.kind, "schema") if asked.kind == "database" or len(names) > 1 else (asked.kind,):
-            session.lost.pop(part, None)
+            session.context_failures.pop(part, None)
         return Outcome(message=f"using {asked.kind.replace('_', ' ')} {names[-1]}")
 
     def create(self, asked: Create, session: Session, attachments: Sequence[Attachment], record: CopyWaiter) -> Outcome:
@@ -65,13 +65,13 @@ class Objects:
         try:
             match asked.kind:
                 case "database":
-                    with naming(organization, "database", name):
+                    with reserved_name(organization, "database", name):
                         _create_database(organization, name)
                 case "stream" | "changelog":
                     stream_definitions.create(asked, session)
                 case "store":
                     detail = stores.read_options(asked.options, self._organizations)
-                    with naming(organization, "store", name):
+                    with reserved_name(organization, "store", name):
                         stores.add(organization, name, detail, record)
                 case "entity":
                     store, entity = self.entity(asked.names, asked.store, session)
@@ -125,17 +125,17 @@ class Objects:
                     catalog.get(organization.id, "store", name)
                     self.check_unused(session, "store", name)
                     stores.drop(organization, name)
-                    self._sessions.lose(organization.id, "store", name)
+                    self._sessions.leave_dropped_object(organization.id, "store", name)
                 case "compute_pool":
                     if name == DEFAULT:
                         raise Failure(sqlstate.DEPENDENTS, f"cannot drop compute pool {name!r}: it is predefined")
                     catalog.drop(organization.id, "compute_pool", name)
-                    self._sessions.lose(organization.id, "compute_pool", name)
+                    self._sessions.leave_dropped_object(organization.id, "compute_pool", name)
                 case "entity":
                     store, entity = self.entity(asked.names, asked.store, session)
                     self.entities.drop(organization, store, entity)
                 case "secret":
-                    if self._organizations.alone and catalog.find(organization.id, "secret", name) is None:
+                    if self._organizations.is_embedded and catalog.find(organization.id, "secret", name) is None:
                         # It may be a secret of the engine.
                         exists = "IF EXISTS " if asked.if_exists else ""
                         session.connection.run(f"DROP SECRET {exists}{qualified(name)}", Options(), Discard())
@@ -156,7 +156,7 @@ class Objects:
                     self._organizations.check_not_last()
                     if wanted == organization.id:
                         raise Failure(sqlstate.DEPENDENTS, f"organization {name!r} is in use by this session")
-                    self._sessions.leave(wanted)
+                    self._sessions.close_organization(wanted)
                     self._organizations.drop(wanted)
                 case "api_token":
                     if not catalog.drop_token(organization.id, name):
@@ -175,7 +175,7 @@ class Objects:
     def _check(self, asked: Create, organization: Organization) -> None:
         """Raises Failure if a name or value is invalid or too long, or if there are too many objects of this kind."""
         if any(len(name) > self.bounds.name for name in asked.names):
-            raise Failure("42622", f"the name is longer than {self.bounds.name} characters {met('name')}")
+            raise Failure("42622", f"the name is longer than {self.bounds.name} characters {limit_note('name')}")
         for name in asked.names:
             check_name(name)
         self.check_options(asked.options)
@@ -186,7 +186,7 @@ class Objects:
         bounds = self.bounds
         for name, value in options.items():
             if len(name) > bounds.name or len(value) > bounds.option:
-                said = f"the value of {name[:40]!r} is longer than {bounds.option} characters {met('option')}"
+                said = f"the value of {name[:40]!r} is longer than {bounds.option} characters {limit_note('option')}"
                 raise Failure(sqlstate.LIMIT, said)
 
     def check_number(self, organization: Organization, kind: str) -> None:
@@ -203,7 +203,8 @@ class Objects:
             where = "service" if kind == "organization" else "organization"
             kind = kind.replace("_", " ")
             raise Failure(
-                sqlstate.LIMIT, f"too many objects of kind {kind}: the {where} already has {number} {met('objects')}"
+                sqlstate.LIMIT,
+                f"too many objects of kind {kind}: the {where} already has {number} {limit_note('objects')}",
             )
 
     @staticmethod
@@ -311,7 +312,7 @@ def check_visible(database: str, organization: Organization) -> None:
         raise missing("database", database)
 
 
-def absent(organization: Organization, kind: str, relation: Relation) -> Failure:
+def missing_relation(organization: Organization, kind: str, relation: Relation) -> Failure:
     """The Failure for a missing relation: the database, its schema, or the relation does not exist."""
     database, schema, name = relation
     listed = organization.engine.read_listing(organization.engine.listing(CatalogQuery("schemas")))
@@ -324,7 +325,7 @@ def absent(organization: Organization, kind: str, relation: Relation) -> Failure
 _MAKES = rf"{WRITES}|create\s+(?:or\s+replace\s+)?(?:stream|changelog|materialized\s+view)(?:\s+if\s+not\s+exists)?"
 
 
-def blamed(organization: Organization, sql: str, failure: Failure) -> Failure:
+def with_missing_database(organization: Organization, sql: str, failure: Failure) -> Failure:
     """The engine's failure with the sqlState of a missing database, for which DuckDB reports a missing schema."""
     if failure.sql_state != sqlstate.NO_SCHEMA or not failure.missing:
         return failure
@@ -354,7 +355,7 @@ def pool_detail(size: Size) -> dict[str, object]:
 
 
 def _create_database(organization: Organization, name: str) -> None:
-    if not organization.locked:
+    if not organization.is_confined:
         organization.engine.attach(name, None)
         return
     file = f"{uuid.uuid4()}.data"
@@ -389,7 +390,7 @@ def relation_kind(names: Names, session: Session) -> tuple[Relation, str]:
     # Names are case-insensitive in the engine.
     named = next((name for name in kinds if name.lower() == relation[2].lower()), "")
     if not named:
-        raise absent(session.organization, "relation", relation)
+        raise missing_relation(session.organization, "relation", relation)
     found = (*relation[:2], relation[2] if relation[2] in kinds else named)
     return found, kinds[found[2]]
 

@@ -11,12 +11,12 @@ from sqlshell.service.dialect import (
     CreateAs,
     Describe,
     DescribeStatement,
+    DialectStatement,
     Drop,
     InsertEntity,
     List,
     Load,
     Names,
-    Own,
     Print,
     Truncate,
     Update,
@@ -28,7 +28,7 @@ RELATIONS = frozenset({"relation", "table", "view", "stream", "changelog", "mate
 _SCHEMAS = re.compile(r"\s*+(?:create|drop)\s++schema(?!\w)", re.I)
 
 
-def needed(asked: Own | None, sql: str) -> tuple[str, ...]:
+def required_parts(asked: DialectStatement | None, sql: str) -> tuple[str, ...]:
     """The parts of PARTS that a statement needs: all for the engine's statements, few for statements about objects.
 
     With each request, clients send names in the context that their first statements have yet to create.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.bounds import met
+from sqlshell.service.bounds import limit_note
 from sqlshell.service.catalog import Object
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.objects.attachments import Attachment
@@ -47,7 +47,7 @@ def add(
     catalog = organization.catalog
     kept = sum(item.detail["size"] for each in KINDS for item in catalog.objects(organization.id, each))
     if kept + found.path.stat().st_size > most:
-        said = f"the sources of the organization would exceed {most / (1 << 30):g} GiB {met('resources_size')}"
+        said = f"the sources of the organization would exceed {most / (1 << 30):g} GiB {limit_note('resources_size')}"
         raise Failure(sqlstate.LIMIT, said)
     folder = organization.folder("resources")
     digest = hashlib.sha256()

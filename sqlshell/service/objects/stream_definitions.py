@@ -15,7 +15,7 @@ from sqlshell.service.dialect import Create, CreateAs, Drop
 from sqlshell.service.dialect.columns import first_words, without_key
 from sqlshell.service.engines.duckdb.messages import near
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import CONTINUOUS, Failure, Options, Relation
+from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Failure, Options, Relation
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.results.results import Discard
@@ -35,7 +35,7 @@ def create(asked: Create, session: Session) -> Relation:
             raise duplicate(asked.kind, asked.names[-1])
         verb = "CREATE OR REPLACE"
     columns, key = columns_of(asked)
-    with told(columns, before := f"{verb} TABLE {qualified(*relation)} "):
+    with explained_columns(columns, before := f"{verb} TABLE {qualified(*relation)} "):
         connection.run(before + columns, Options(), Discard())
     organization.check_streams()
     organization.add_stream(relation, {"kind": asked.kind, "options": shown_options(asked.options), "primary_key": key})
@@ -43,7 +43,7 @@ def create(asked: Create, session: Session) -> Relation:
 
 
 @contextlib.contextmanager
-def told(columns: str, before: str) -> Iterator[None]:
+def explained_columns(columns: str, before: str) -> Iterator[None]:
     """Rewrite errors about `columns` that run after our own text `before`, so that they are about the columns alone."""
     try:
         with placed(columns, before, columns):
@@ -53,7 +53,7 @@ def told(columns: str, before: str) -> Iterator[None]:
         if not said or word.lower() not in first_words(columns):
             raise
         advised = f'{said}: a column of this name must be quoted, "{word}"'
-        raise error.about(error.message.replace(said, advised, 1)) from error.__cause__
+        raise error.with_message(error.message.replace(said, advised, 1)) from error.__cause__
 
 
 def columns_of(asked: Create) -> tuple[str, list[str]]:
@@ -62,13 +62,13 @@ def columns_of(asked: Create) -> tuple[str, list[str]]:
     return asked.columns if asked.kind == "stream" else columns, key
 
 
-def engines(asked: CreateAs) -> tuple[str, str]:
+def engine_sql(asked: CreateAs) -> tuple[str, str]:
     """CREATE TABLE or CREATE MATERIALIZED VIEW in SQL of the engine: our own text, and the user's text after it.
 
     Raises Failure for a query that would never end.
     """
     if asked.kind in {"stream", "changelog"}:
-        said = f"CREATE {asked.kind.upper()} … AS SELECT is not supported: {CONTINUOUS}"
+        said = f"CREATE {asked.kind.upper()} … AS SELECT is not supported: {NO_CONTINUOUS_QUERIES}"
         raise Failure(sqlstate.UNSUPPORTED, said)
     verb = "CREATE OR REPLACE" if asked.replace else "CREATE"
     # A view shows the current rows of its sources; a table would show those at its creation.
@@ -79,7 +79,7 @@ def engines(asked: CreateAs) -> tuple[str, str]:
     return (f"{head}{asked.columns} AS\n", asked.select) if asked.select else (head, asked.columns)
 
 
-def schema(asked: Create | Drop) -> str:
+def schema_sql(asked: Create | Drop) -> str:
     """CREATE or DROP SCHEMA … IN DATABASE in SQL of the engine."""
     name = qualified(*asked.names)
     if isinstance(asked, Drop):

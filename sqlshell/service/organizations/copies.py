@@ -49,9 +49,9 @@ WAIT_SECONDS: Final = 0.1
 
 
 class CopyWaiter(Protocol):
-    """A statement that waits for a copy. `helper` cancels the copy; any thread may call it, any number of times."""
+    """A statement that waits for a copy. `cancel_copy` cancels it; any thread may call it, any number of times."""
 
-    helper: Callable[[], None] | None
+    cancel_copy: Callable[[], None] | None
 
 
 class _Copy(Struct):
@@ -199,12 +199,12 @@ class Copies:
         timer = threading.Timer(SECONDS, end, (late,))
         timer.start()
         if waiting is not None:
-            waiting.helper = end
+            waiting.cancel_copy = end
         try:
             output, _ = process.communicate(msgspec.json.encode(order))
         finally:
             if waiting is not None:
-                waiting.helper = None
+                waiting.cancel_copy = None
             timer.cancel()
             process.kill()
             process.wait()
@@ -242,14 +242,14 @@ def _turn(lock: threading.Lock, waiting: CopyWaiter | None) -> Iterator[None]:
     """Hold a lock; a statement that waits for it can be canceled."""
     ended = threading.Event()
     if waiting is not None:
-        waiting.helper = ended.set
+        waiting.cancel_copy = ended.set
     until = time.monotonic() + 2 * SECONDS
     while not lock.acquire(timeout=WAIT_SECONDS):
         if ended.is_set() or time.monotonic() > until:
             raise Failure(sqlstate.CANCELLED, "the statement was canceled while it waited for the copy of a store")
     try:
         if waiting is not None:
-            waiting.helper = None
+            waiting.cancel_copy = None
         yield
     finally:
         lock.release()

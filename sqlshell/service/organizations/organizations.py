@@ -65,13 +65,13 @@ class Organization:
         self._folder = folder
         self._pools: dict[str, Pool] = {}
         self.streams = Streams(engine, self._known_streams(), self.workers)
-        self.look_at_tables()
+        self.read_table_ids()
 
     @property
     def name(self) -> str:
         return self.catalog.organization_name(self.id)
 
-    def check_first(self) -> None:
+    def check_initial_database(self) -> None:
         """Raises Failure if the oldest database, which is the initial one of sessions, cannot be opened."""
         if not self.broken:
             return
@@ -82,7 +82,7 @@ class Organization:
             raise Failure("58030", f"{said}; select another with USE DATABASE (LIST DATABASES shows all)")
 
     @property
-    def locked(self) -> bool:
+    def is_confined(self) -> bool:
         """Whether its engine can access only its own folder."""
         return self.copies is not None
 
@@ -121,7 +121,7 @@ class Organization:
                 with contextlib.suppress(Failure):
                     self.catalog.drop(self.id, "stream", json.dumps(relation))
 
-    def look_at_tables(self) -> None:
+    def read_table_ids(self) -> None:
         """Read the table IDs of all streams again, because they change when the engine is opened."""
         self._tables = {relation: self.engine.identity(relation) for relation in self.streams.known}
 
@@ -154,7 +154,7 @@ class Organizations:
         self._opening: dict[str, threading.Lock] = {}
 
     @property
-    def alone(self) -> bool:
+    def is_embedded(self) -> bool:
         """Whether there is exactly one organization, as in the embedded service."""
         return self._single is not None
 
@@ -184,11 +184,11 @@ class Organizations:
                 self.broken.pop(organization_id, None)
             return self._open[organization_id]
 
-    def at_hand(self, organization_id: str) -> Organization | None:
+    def find_open(self, organization_id: str) -> Organization | None:
         """The organization if it is already open."""
         return self._open.get(organization_id)
 
-    def first(self) -> Organization:
+    def first_usable(self) -> Organization:
         """The oldest organization that can be opened. Raises Failure if none can."""
         failures = []
         for organization_id, _ in self.catalog.organizations():
@@ -252,7 +252,7 @@ class Organizations:
         folder.mkdir(mode=0o700, exist_ok=True)
         return folder
 
-    def tidy(self, known: Callable[[str], set[str]]) -> None:
+    def remove_leftovers(self, known: Callable[[str], set[str]]) -> None:
         """Remove what a killed service left behind: uploads, and results of statements that are not `known`."""
         if self._data is None:
             return
@@ -267,12 +267,12 @@ class Organizations:
                     if file.name not in ids:
                         file.unlink(missing_ok=True)
 
-    def grants(self, folder: Path) -> bool:
+    def allows_store(self, folder: Path) -> bool:
         """Whether a folder, a path without links, may be a store.
 
         It must not overlap with the service's own folder. The embedded service allows any folder.
         """
-        if self.alone:
+        if self.is_embedded:
             return True
         own = (self._data or self._temporary or Path("/nowhere/at/all")).resolve()
         if folder == own or own in folder.parents or folder in own.parents:
@@ -280,18 +280,18 @@ class Organizations:
         return not self._options.store_roots or self._beneath_root(folder)
 
     @property
-    def has_roots(self) -> bool:
+    def restricts_stores(self) -> bool:
         """Whether the operator restricted the folders for stores."""
         return bool(self._options.store_roots)
 
     @property
     def registry_hosts(self) -> Collection[str] | None:
         """The hosts where schema registries may be, besides loopback; None allows all, as in the embedded service."""
-        return None if self.alone else self._options.registry_hosts
+        return None if self.is_embedded else self._options.registry_hosts
 
-    def grants_writing(self, folder: Path) -> bool:
+    def allows_writing(self, folder: Path) -> bool:
         """Whether a store in this folder may be writable: in a --store-root, or anywhere in the embedded service."""
-        return self.alone or (self.grants(folder) and self._beneath_root(folder))
+        return self.is_embedded or (self.allows_store(folder) and self._beneath_root(folder))
 
     def _beneath_root(self, folder: Path) -> bool:
         return any(root == folder or root in folder.parents for root in self._options.store_roots)
@@ -357,7 +357,7 @@ class Organizations:
             copies.mount_again()
             if made is not None:
                 made.broken = broken_now()
-                made.look_at_tables()
+                made.read_table_ids()
 
         engine = RemoteEngine(opening, renewed)
         copies = Copies(engine, base / "copies", self._options.engine, self._options.quota)
@@ -393,7 +393,7 @@ class Organizations:
                     reason = "" if found[item.name].stat().st_size else "its file is empty"
                 if not found[item.name].exists():
                     reason = "its file does not exist"
-            if item.kind == "store" and not reason and not self.grants(Path(item.detail["uri"])):
+            if item.kind == "store" and not reason and not self.allows_store(Path(item.detail["uri"])):
                 reason = NOT_GRANTED
             if reason:
                 found.pop(item.name, None)

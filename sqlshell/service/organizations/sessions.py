@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, StatementRequest
-from sqlshell.service.bounds import Bounds, met
+from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import ROLES, Caller, missing
 from sqlshell.service.engines.duckdb.contents import HIDDEN
 from sqlshell.service.engines.engine import CatalogQuery, Connection, Failure, Relation, Rights
@@ -19,7 +19,7 @@ from sqlshell.service.organizations.organizations import Organization, Organizat
 from sqlshell.service.organizations.pools import DEFAULT
 from sqlshell.service.refusals import InvalidRequest, TooManyRequests
 
-FIRST = "main"
+INITIAL_SCHEMA = "main"
 """The schema that exists in every database."""
 
 IDLE_SECONDS = 1800.0
@@ -45,22 +45,22 @@ class Session(Struct, eq=False):
     closed: bool = False
     changes_schemas: bool = False
     """Whether its transaction may have created or dropped a schema."""
-    adrift: bool = False
+    schema_dropped: bool = False
     """Whether its current schema was dropped: it goes to the initial schema before its next statement."""
-    placed: bool = False
+    database_chosen: bool = False
     """Whether its database was chosen explicitly, rather than being the initial one."""
-    lost: dict[str, Failure] = field(default_factory=dict)
+    context_failures: dict[str, Failure] = field(default_factory=dict)
     """The failures for parts of the latest request's context. A statement that needs such a part fails with it."""
-    dropped: dict[str, str] = field(default_factory=dict)
+    dropped_parts: dict[str, str] = field(default_factory=dict)
     """The names, by kind, of objects that the session dropped while it used them. Its client may still send them."""
 
     @property
-    def elsewhere(self) -> bool:
+    def lacks_database(self) -> bool:
         """Whether its connection is not in the initial database, because that cannot be opened."""
-        if self.placed or not self.organization.broken:
+        if self.database_chosen or not self.organization.broken:
             return False
         try:
-            self.organization.check_first()
+            self.organization.check_initial_database()
         except Failure:
             return True
         return False
@@ -74,12 +74,14 @@ class Session(Struct, eq=False):
 
         A client must not continue in a context that it did not request.
         """
-        lost, elsewhere = self.lost, self.elsewhere or "database" in self.lost
+        lost = self.context_failures
+        elsewhere = self.lacks_database or "database" in lost
+        schema = "" if self.schema_dropped else self.connection.schema
         return ContextEcho(
             organization_id=self.organization.id,
             role_name=self.role,
             database_name=None if elsewhere else self.connection.database,
-            schema_name=None if elsewhere or "schema" in lost else "" if self.adrift else self.connection.schema,
+            schema_name=None if elsewhere or "schema" in lost else schema,
             # Sent even if empty, because clients keep the value of a field that is left out.
             store_name=None if "store" in lost else self.store,
             compute_pool_name=None if "compute_pool" in lost else self.compute_pool,
@@ -90,12 +92,14 @@ class Session(Struct, eq=False):
     def full_name(self, names: Sequence[str]) -> Relation:
         """The full name of a relation, without a call to the engine, which may be busy."""
         organization, connection = self.organization, self.connection
-        if len(names) == 2 and organization.locked:
+        if len(names) == 2 and organization.is_confined:
             known = {item.name for item in organization.catalog.objects(organization.id, "database")}
-            return (names[0], FIRST, names[1]) if names[0] in known else (connection.database, names[0], names[1])
+            return (
+                (names[0], INITIAL_SCHEMA, names[1]) if names[0] in known else (connection.database, names[0], names[1])
+            )
         return connection.resolve(names)
 
-    def differs(self, request: StatementRequest) -> bool:
+    def differs_from(self, request: StatementRequest) -> bool:
         """Whether a request names another context than the session's."""
         has = self.echo()
         named = (
@@ -106,14 +110,15 @@ class Session(Struct, eq=False):
             (request.store, has.store_name),
             (request.compute_pool, has.compute_pool_name),
         )
-        return self.adrift or any(name and name != old for name, old in named)
+        return self.schema_dropped or any(name and name != old for name, old in named)
 
     def adopt(self, request: StatementRequest, organizations: Organizations) -> None:
-        """Adopt the context of a request. Raises Failure for organization and role; other failures go into `lost`."""
-        self.lost = {}
-        if self.adrift and self.connection.transaction != "failed":
+        """Adopt the context of a request. Raises Failure for organization and role; other failures go into
+        `context_failures`."""
+        self.context_failures = {}
+        if self.schema_dropped and self.connection.transaction != "failed":
             self.connection.use(self.connection.database, "")
-            self.adrift = False
+            self.schema_dropped = False
         if request.organization:
             self.use_organization(request.organization, organizations)
         if request.role and request.role != self.role:
@@ -125,7 +130,9 @@ class Session(Struct, eq=False):
                 except Failure as failure:
                     self._lose(kind, name, failure)
         self._place(request.database or "", request.schema or "")
-        self.placed = self.placed or (bool(request.database) and "database" not in self.lost)
+        self.database_chosen = self.database_chosen or (
+            bool(request.database) and "database" not in self.context_failures
+        )
 
     def _place(self, database: str, schema: str) -> None:
         """Change the database and schema, as far as they exist."""
@@ -148,22 +155,22 @@ class Session(Struct, eq=False):
                 raise
 
     def _lose(self, kind: str, name: str, failure: Failure) -> None:
-        if self.dropped.get(kind) != name:
-            self.lost[kind] = failure
+        if self.dropped_parts.get(kind) != name:
+            self.context_failures[kind] = failure
 
     def _check_database(self, database: str) -> None:
         """Raises Failure if a database could not be opened."""
         if database and (reason := self.organization.broken.get(("database", database))):
             raise Failure("58030", f"cannot open database {database!r}: {reason}")
 
-    def lacks(self, state: str) -> bool:
+    def failed_by_context(self, state: str) -> bool:
         """Whether a statement failed with this sqlState because of a missing part of its context.
 
         A batch ends there, so that its sender can remove the name from the next request.
         """
-        return any(failure.sql_state == state for failure in self.lost.values())
+        return any(failure.sql_state == state for failure in self.context_failures.values())
 
-    def parts(self) -> dict[str, str]:
+    def droppable_parts(self) -> dict[str, str]:
         """The parts of its context that a session may drop while it uses them."""
         return {"schema": self.connection.schema, "store": self.store, "compute_pool": self.compute_pool}
 
@@ -196,7 +203,7 @@ class Session(Struct, eq=False):
         connection = organization.engine.connect()
         self.connection.close()
         self.organization, self.connection = organization, connection
-        self.store, self.compute_pool, self.placed = "", DEFAULT, False
+        self.store, self.compute_pool, self.database_chosen = "", DEFAULT, False
 
 
 class Sessions:
@@ -219,23 +226,23 @@ class Sessions:
             found.used = time.monotonic()
         return found
 
-    def admit(self, caller: Caller, name: str, times: int = 1) -> None:
+    def count(self, caller: Caller, name: str, times: int = 1) -> None:
         """Count one more session until closed() or keep(). Raises Refusal if there are too many; a session without a
         name may exceed the limit of a token by the factor `times`.
         """
         number, together = self._numbers[caller.token_id], self._numbers.total()
         said = ""
         if number >= self._bounds.sessions * (1 if name else times):
-            said = f"too many sessions: this token has {number} {met('sessions')}"
+            said = f"too many sessions: this token has {number} {limit_note('sessions')}"
         elif together >= self._bounds.all_sessions:
-            said = f"too many sessions: the service has {together} {met('all_sessions')}"
+            said = f"too many sessions: the service has {together} {limit_note('all_sessions')}"
         if said:
             # Unnamed sessions end soon; named ones remain, so a retry would fail again.
             refusal = InvalidRequest if name else TooManyRequests
             raise refusal(f"{said}; run TERMINATE SESSION 'id' to end one")
         self._numbers[caller.token_id] += 1
 
-    def closed(self, token_id: str) -> None:
+    def uncount(self, token_id: str) -> None:
         """Uncount a session of admit()."""
         self._numbers[token_id] -= 1
         if self._numbers[token_id] <= 0:
@@ -246,13 +253,13 @@ class Sessions:
         if not session.closed:
             session.closed = True
             self._opened.discard(session)
-            self.closed(session.caller.token_id)
+            self.uncount(session.caller.token_id)
             session.connection.close()
 
     def connect(self, caller: Caller) -> Session:
         """Create a session. In a thread, because it may open a database. Raises Failure."""
         own = caller.organization
-        organization = self._organizations.get(own) if own else self._organizations.first()
+        organization = self._organizations.get(own) if own else self._organizations.first_usable()
         made = Session(caller, organization, organization.engine.connect(), caller.roles[0])
         self._opened.add(made)
         return made
@@ -265,31 +272,33 @@ class Sessions:
             self.end(made)
         return found
 
-    def of(self, organization_id: str) -> list[Session]:
+    def of_organization(self, organization_id: str) -> list[Session]:
         """The sessions of an organization, the oldest first."""
         found = [item for item in self._sessions.values() if item.organization.id == organization_id]
         return sorted(found, key=lambda item: item.created)
 
-    def held_by(self, token_ids: Collection[str]) -> list[Session]:
+    def of_tokens(self, token_ids: Collection[str]) -> list[Session]:
         """The sessions of these tokens."""
         return [item for key, item in list(self._sessions.items()) if key[0] in token_ids]
 
     def using(self, organization_id: str, database: str) -> Session | None:
         """A session whose current database is `database`, or None."""
         leaving = [item for item in list(self._leaving) if item.organization.id == organization_id]
-        found = (*self.of(organization_id), *leaving)
+        found = (*self.of_organization(organization_id), *leaving)
         return next((item for item in found if item.connection.database == database), None)
 
-    def lose(self, organization_id: str, kind: str, name: str) -> None:
+    def leave_dropped_object(self, organization_id: str, kind: str, name: str) -> None:
         """Remove a dropped store or compute pool from the contexts of all sessions."""
         for session in list(self._opened):
             if session.organization.id == organization_id and getattr(session, kind) == name:
                 setattr(session, kind, DEFAULT if kind == "compute_pool" else "")
 
-    def lose_schemas(self, organization: Organization) -> None:
-        """Mark the sessions whose schema was dropped as adrift, except those in a transaction."""
+    def mark_dropped_schemas(self, organization: Organization) -> None:
+        """Note for each session whether its schema was dropped, except those in a transaction."""
         found = [item for item in list(self._opened) if item.organization is organization and not item.closed]
-        placed = [item for item in found if item.connection.schema != FIRST and not item.connection.in_transaction]
+        placed = [
+            item for item in found if item.connection.schema != INITIAL_SCHEMA and not item.connection.in_transaction
+        ]
         if not placed:
             return
         hidden = set(organization.store_names)
@@ -297,11 +306,11 @@ class Sessions:
         there = {(row[1], row[0]) for row in known}
         for item in placed:
             place = item.connection.database, item.connection.schema
-            item.adrift = place not in there and place[0] not in hidden
+            item.schema_dropped = place not in there and place[0] not in hidden
 
     def named(self, name: str, asking: Session) -> Session:
         """The session of this name; the caller's own has precedence over those of other tokens. Raises Failure."""
-        found = [item for item in self.of(asking.organization.id) if item.name == name]
+        found = [item for item in self.of_organization(asking.organization.id) if item.name == name]
         own = [item for item in found if item.caller.token_id == asking.caller.token_id]
         if not found or (len(found) > 1 and not own):
             raise Failure(
@@ -334,7 +343,7 @@ class Sessions:
                 del self._sessions[key]
                 self.end(session)
 
-    def leave(self, organization_id: str) -> None:
+    def close_organization(self, organization_id: str) -> None:
         """Close the sessions of an organization that is to be dropped. Raises Failure while its statements run."""
         found = [item for item in list(self._opened) if item.organization.id == organization_id]
         if any(item.waiting for item in found):

@@ -165,7 +165,7 @@ class Streams:
         key = stream, table
         version, head, looking = self._heads.get(key, (-1, 0, None))
         if looking is None or version != self._version:
-            looking = asyncio.ensure_future(self._workers.other(self._engine.head, stream, head))
+            looking = asyncio.ensure_future(self._workers.run_other(self._engine.head, stream, head))
             self._heads[key] = (self._version, head, looking)
         found = await asyncio.shield(looking)
         version, head, now = self._heads[key]

@@ -36,7 +36,7 @@ class Workers:
         """Run a statement of the engine; the caller holds a slot of `places`."""
         return await _run(self._statements, work, *given)
 
-    async def other(self, work: Callable[..., Any], *given: Any) -> Any:
+    async def run_other(self, work: Callable[..., Any], *given: Any) -> Any:
         return await _run(self._others, work, *given)
 
     async def reader(self, work: Callable[..., Any], *given: Any) -> Any:

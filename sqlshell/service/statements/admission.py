@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.interface.models import ContextEcho, StatementRequest
-from sqlshell.service.bounds import TOGETHER, met
+from sqlshell.service.bounds import ORGANIZATION_FACTOR, limit_note
 from sqlshell.service.catalog import Caller
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
@@ -39,11 +39,11 @@ SentText = tuple[str, str]
 
 
 class _Sent(Struct, frozen=True):
-    """A statement as it was sent; `closing` is the semicolon after it."""
+    """A statement as it was sent, and the semicolon after it, with the blanks between them."""
 
     sql: str
-    closing: str
-    secretless: RedactedStatement | None
+    semicolon: str
+    redacted: RedactedStatement | None
 
 
 class Admission:
@@ -69,14 +69,14 @@ class Admission:
         `number` statements with `size` characters are to be added; the limits are multiplied by `times`.
         """
         bounds = self._options.bounds
-        both = (caller.token_id, times, "token"), (caller.organization, times * TOGETHER, "organization")
+        both = (caller.token_id, times, "token"), (caller.organization, times * ORGANIZATION_FACTOR, "organization")
         for key, factor, who in both:
             load = self._ledger.load(key)
             said = ""
             if load.number + number > bounds.waiting * factor:
-                said = f"this {who} has {load.number} unfinished statements {met('waiting')}"
+                said = f"this {who} has {load.number} unfinished statements {limit_note('waiting')}"
             elif load.number and load.size + size > bounds.waiting_size * factor:
-                said = f"this {who} has unfinished statements with {load.size} characters {met('waiting_size')}"
+                said = f"this {who} has unfinished statements with {load.size} characters {limit_note('waiting_size')}"
             if said:
                 raise TooManyRequests(f"{said}; try again later")
 
@@ -113,7 +113,7 @@ class Admission:
             context = _named(request, ContextEcho(caller.organization or None, caller.roles[0]))
             spool = Spool(lambda: self._organizations.result_file("", "refused"), self._options.partition_rows)
             record = Record(item.sql, caller.organization, caller.token_id, spool, context)
-            record.closing, record.secretless = item.closing, item.secretless
+            record.semicolon, record.redacted = item.semicolon, item.redacted
             records.append(record)
         self._ledger.begin(records)
         return records
@@ -122,8 +122,8 @@ class Admission:
         self._openers.shutdown(wait=False, cancel_futures=True)
 
     async def _sent(self, given: Sequence[SentText], caller: Caller) -> list[_Sent]:
-        secretless = await redacted_statements([sql for sql, _ in given], caller.token_id, self._thread)
-        return [_Sent(*item, found) for item, found in zip(given, secretless, strict=True)]
+        redacted = await redacted_statements([sql for sql, _ in given], caller.token_id, self._thread)
+        return [_Sent(*item, found) for item, found in zip(given, redacted, strict=True)]
 
     async def _session(self, request: StatementRequest, caller: Caller, times: int) -> tuple[Session, bool]:
         """The session of a request, and whether it is only for this request; such a session may exceed the limit by the
@@ -132,23 +132,23 @@ class Admission:
         name = (request.parameters.session_id if request.parameters else None) or ""
         found = self._sessions.find(caller, name)
         if found is None:
-            self._sessions.admit(caller, name, times)
+            self._sessions.count(caller, name, times)
             try:
-                wanted = self._organizations.at_hand(caller.organization or self._organizations.default())
+                wanted = self._organizations.find_open(caller.organization or self._organizations.default())
                 if wanted is not None:
-                    made = await wanted.workers.other(self._sessions.connect, caller)
+                    made = await wanted.workers.run_other(self._sessions.connect, caller)
                 else:
                     loop = asyncio.get_running_loop()
                     made = await loop.run_in_executor(self._openers, self._sessions.connect, caller)
             except BaseException:
-                self._sessions.closed(caller.token_id)
+                self._sessions.uncount(caller.token_id)
                 raise
             found = self._sessions.keep(name, made) if name else made
         return found, not name
 
     def _record(self, sent: _Sent, caller: Caller, session: Session, request: StatementRequest) -> Record:
         # If the caller may change the organization, the statement's organization is known only when it starts.
-        organization = session.organization.id if self._organizations.alone else caller.organization
+        organization = session.organization.id if self._organizations.is_embedded else caller.organization
 
         # A weak reference avoids a cycle that would keep a large text until garbage collection.
         made: weakref.ref[Record]
@@ -163,7 +163,7 @@ class Admission:
         context = _named(request, replace(session.echo(), timezone=None))
         timezone = (request.parameters.timezone if request.parameters else None) or ""
         record = Record(sent.sql, organization, caller.token_id, spool, context, timezone=timezone)
-        record.closing, record.secretless = sent.closing, sent.secretless
+        record.semicolon, record.redacted = sent.semicolon, sent.redacted
         made = weakref.ref(record)
         return record
 

@@ -20,7 +20,7 @@ from sqlshell.service.statements.ledger import Record
 _MAY_MAKE = re.compile(r"(?:insert|create)\b", re.I)
 
 
-def told(session: Session, record: Record, outcome: Outcome, sql: str = "") -> Outcome:
+def with_created_row(session: Session, record: Record, outcome: Outcome, sql: str = "") -> Outcome:
     """Add the row that describes what was created to the outcome of an engine's statement, if it has one.
 
     CREATE TABLE … AS SELECT and INSERT INTO … SELECT have one; a query is named by its ID.
@@ -37,15 +37,15 @@ def told(session: Session, record: Record, outcome: Outcome, sql: str = "") -> O
     relation = session.full_name(found.names)
     if found.kind == "insert":
         return _with_row(record, outcome, ("query", record.statement_id, "INSERT", outcome.message), relation)
-    return made(record, outcome, found.kind, relation)
+    return creation_outcome(record, outcome, found.kind, relation)
 
 
-def made(record: Record, outcome: Outcome, kind: str, relation: Relation) -> Outcome:
+def creation_outcome(record: Record, outcome: Outcome, kind: str, relation: Relation) -> Outcome:
     """The outcome of a CREATE of a relation, with the row that describes it."""
     return _with_row(record, outcome, (kind, relation[2], "CREATE", outcome.message), relation)
 
 
-def is_row(outcome: Outcome) -> bool:
+def is_creation_row(outcome: Outcome) -> bool:
     """Whether the outcome's row describes what was created; a SELECT with the same columns has no message."""
     return bool(outcome.message) and [item.name for item in outcome.columns or ()] == list(MADE)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementRequest
-from sqlshell.service.dialect import Own
+from sqlshell.service.dialect import DialectStatement
 from sqlshell.service.engines.engine import Failure, Outcome
 from sqlshell.service.objects import inventory
 from sqlshell.service.objects.attachments import Attachment
@@ -20,16 +20,18 @@ from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.statements import artifacts
 from sqlshell.service.statements.batches import Batch, EndedStatement
 from sqlshell.service.statements.endings import Endings
-from sqlshell.service.statements.execution import Begun, Execution
+from sqlshell.service.statements.execution import Execution, StartedFeed
 from sqlshell.service.statements.ledger import Record
 
-TOLD_SECONDS = 0.05
+REPORT_SECONDS = 0.05
 """How long the outcomes of a batch's statements are collected before they are recorded together."""
 
-TOGETHER = 100
+MOST_TOGETHER = 100
 """The maximum number of statements that are passed to the engine together."""
 
-Work = Callable[[Session, Own | None, StatementRequest, Record, Sequence[Attachment]], Outcome | Begun]
+Work = Callable[
+    [Session, DialectStatement | None, StatementRequest, Record, Sequence[Attachment]], Outcome | StartedFeed
+]
 
 
 class BatchRunner:
@@ -43,7 +45,7 @@ class BatchRunner:
         endings: Endings,
         execution: Execution,
         work: Work,
-        begun: Callable[[Session, Record, Begun], None],
+        begun: Callable[[Session, Record, StartedFeed], None],
         start: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self._endings = endings
@@ -65,15 +67,15 @@ class BatchRunner:
 
         It stops at a statement that is not for the engine, or when another statement waits for the slot.
         """
-        most = TOGETHER
-        while at < len(batch.records) and batch.records[at].reading.is_engines() and not session.ended:
+        most = MOST_TOGETHER
+        while at < len(batch.records) and batch.records[at].reading.is_for_engine() and not session.ended:
             before, at = at, self._together(loop, session, request, batch, at, most)
             if at == before:
                 break
             # Statements that did not run are passed to the engine again.
-            most = min(TOGETHER, 2 * (at - before))
+            most = min(MOST_TOGETHER, 2 * (at - before))
             waited = any(pool.waiting for pool in pools)
-            over = session.lacks(batch.state) or batch.ends_with(batch.records[at - 1], batch.state)
+            over = session.failed_by_context(batch.state) or batch.ends_with(batch.records[at - 1], batch.state)
             if batch.state == sqlstate.RUNNING or waited or over:
                 break
         return at
@@ -89,7 +91,7 @@ class BatchRunner:
     ) -> int:
         """Run at most `most` statements in one call of the engine; returns the number of the next one."""
         records = batch.records[at : at + self._plain(session, batch, at, most)]
-        records = records[: self._endings.take(records, session.connection)]
+        records = records[: self._endings.assign(records, session.connection)]
         if len(records) < 2:
             return at + sum(self._alone(loop, session, request, batch, record) for record in records)
         told = 0
@@ -98,11 +100,11 @@ class BatchRunner:
             nonlocal told
             told += 1
             if isinstance(result, Exception):
-                result = self._execution.explained(session, records[number].sql, result)
+                result = self._execution.better_explained(session, records[number].sql, result)
             else:
                 try:
                     inventory.note(session, records[number].sql)
-                    result = artifacts.told(session, records[number], result)
+                    result = artifacts.with_created_row(session, records[number], result)
                 except Exception as error:
                     # The error belongs to this statement, not to the next one.
                     result = error
@@ -116,14 +118,14 @@ class BatchRunner:
             # The statements could not be started.
             ended(told, error, 0.0)
         finally:
-            self._endings.hand_back(records[told:])
+            self._endings.unassign(records[told:])
         return at + told
 
     def _plain(self, session: Session, batch: Batch, at: int, most: int) -> int:
         """The number of statements from `at` on that the engine can run without the service; at least 1."""
         number = 0
         for record in batch.records[at : at + most]:
-            if not (self._execution.is_plain(session, record.sql) and record.reading.is_engines()):
+            if not (self._execution.is_plain(session, record.sql) and record.reading.is_for_engine()):
                 break
             number += 1
         return max(1, number)
@@ -133,7 +135,7 @@ class BatchRunner:
     ) -> int:
         began = time.perf_counter()
         try:
-            result: Outcome | Begun | Exception = self._work(session, None, request, record, ())
+            result: Outcome | StartedFeed | Exception = self._work(session, None, request, record, ())
         except Exception as error:
             result = error
         if isinstance(result, tuple):
@@ -154,23 +156,25 @@ class BatchRunner:
     ) -> None:
         """Report the outcome of a statement to the event loop, with a short delay."""
         outcome = None if isinstance(result, Exception) else result
-        state, message = fault(result, record) if isinstance(result, Exception) else (result.sql_state, result.message)
+        state, message = (
+            state_and_message(result, record) if isinstance(result, Exception) else (result.sql_state, result.message)
+        )
         record.seconds = seconds
         batch.size += record.spool.size
         batch.state = state
-        batch.ended.append(
+        batch.outcomes.append(
             EndedStatement(record, state, message, outcome, session.echo(), not session.connection.in_transaction)
         )
-        if not batch.told:
-            batch.told = True
-            loop.call_soon_threadsafe(loop.call_later, TOLD_SECONDS, self.take, batch, session)
+        if not batch.notified:
+            batch.notified = True
+            loop.call_soon_threadsafe(loop.call_later, REPORT_SECONDS, self.take, batch, session)
 
     def take(self, batch: Batch, session: Session) -> None:
         """Record the outcomes that the thread of a batch has reported."""
-        batch.told = False
+        batch.notified = False
         endings, committed = [], False
-        while batch.ended:
-            item = batch.ended.popleft()
+        while batch.outcomes:
+            item = batch.outcomes.popleft()
             item.record.outcome, item.record.context = item.outcome, item.context
             endings.append((item.record, item.state, item.message))
             committed = committed or item.committed
@@ -180,7 +184,7 @@ class BatchRunner:
             self._start(session.organization.streams.changed())
 
 
-def fault(error: Exception, record: Record) -> tuple[str, str]:
+def state_and_message(error: Exception, record: Record) -> tuple[str, str]:
     """The sqlState and message for an error that ended a statement."""
     if isinstance(error, Failure):
         if record.timed_out and error.sql_state == sqlstate.CANCELLED:

@@ -40,20 +40,20 @@ class EndedStatement(Struct, frozen=True):
 class Batch(Struct, eq=False):
     """`records` are all statements until the batch has ended, and then those that were started.
 
-    `stops` says whether a failure ends the batch; `over` is set when no more statements of it will run. `ended` is the
-    queue of outcomes from the thread, and `told` says whether the event loop was woken for it. `size` is the size of
-    all results in bytes.
+    `stops` says whether a failure ends the batch; `finished` is set when no more statements of it will run. `outcomes`
+    is the queue of outcomes from the thread, and `notified` says whether the event loop was woken for it. `size` is the
+    size of all results in bytes.
     """
 
     records: list[Record]
     stops: bool
-    over: asyncio.Event = field(default_factory=asyncio.Event)
-    ended: deque[EndedStatement] = field(default_factory=deque)
-    told: bool = False
+    finished: asyncio.Event = field(default_factory=asyncio.Event)
+    outcomes: deque[EndedStatement] = field(default_factory=deque)
+    notified: bool = False
     size: int = 0
     state: str = sqlstate.DONE
     """The sqlState of the latest statement that a thread ran; 03000 for a SELECT on a stream."""
-    text: int = 0
+    text_size: int = 0
     """Characters of its statements."""
 
     def ends_with(self, record: Record, state: str) -> bool:
@@ -86,7 +86,7 @@ class Batches:
         shares: Counter[str] = Counter()
         for item in self._known.values():
             shares[_owner(item)] += len(item.records) * KEPT_SIZE // KEPT + _weight(item)
-        over = [(key, item) for key, item in self._known.items() if item.over.is_set()]
+        over = [(key, item) for key, item in self._known.items() if item.finished.is_set()]
         # Removes a few more than necessary, so that the next batches find room.
         for key, item in sorted(over, key=lambda found: -shares[_owner(found[1])]):
             if number <= 0.9 * KEPT and size <= 0.9 * KEPT_SIZE:
@@ -104,4 +104,4 @@ def _owner(batch: Batch) -> str:
 
 
 def _weight(batch: Batch) -> int:
-    return batch.text + batch.size
+    return batch.text_size + batch.size

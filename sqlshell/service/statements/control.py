@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.dialect import DescribeQuery, List, Terminate, TerminateSession
-from sqlshell.service.engines.engine import ENDED_EARLY, Failure, Outcome, Rights
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Failure, Outcome, Rights
 from sqlshell.service.objects.made_rows import keep
 from sqlshell.service.objects.objects import require
 from sqlshell.service.organizations.sessions import Session, Sessions
@@ -51,7 +51,9 @@ class Control:
             record.outcome = queries.describe(target, asked.part, record.spool)
         elif asked.what == "sessions":
             running = {id(item.connection) for item in self._ledger.running() if item.connection is not None}
-            record.outcome = queries.list_sessions(self._sessions.of(organization), running, owners, record.spool)
+            record.outcome = queries.list_sessions(
+                self._sessions.of_organization(organization), running, owners, record.spool
+            )
         else:
             record.outcome = await self._thread.run(record.owner, partial(self._list_queries, session, record))
             self._endings.finish(record, sqlstate.DONE, record.outcome.message)
@@ -91,9 +93,9 @@ class Control:
         if target.running:
             self._endings.mark_ending(target)
             if target.feed is not None:
-                await self._endings.end_feed(target, sqlstate.CANCELLED, QUERY_ENDED)
+                await self._endings.end_stream_query(target, sqlstate.CANCELLED, QUERY_ENDED)
             elif not target.started and target.connection is None:
-                self._endings.finish(target, sqlstate.CANCELLED, ENDED_EARLY)
+                self._endings.finish(target, sqlstate.CANCELLED, CANCELED_BEFORE_START)
             else:
                 await self._endings.until_ended(target)
         meaning = "is still running" if target.running else f"has state {target.state}"

@@ -47,13 +47,13 @@ def _described(
             relation = _free(session, asked.kind, asked)
             with (
                 placed(sql, "", asked.columns),
-                stream_definitions.told(columns, before := f"CREATE TABLE {qualified(*relation)} "),
+                stream_definitions.explained_columns(columns, before := f"CREATE TABLE {qualified(*relation)} "),
             ):
                 plan = session.connection.plan(before + columns, options)
             made = _relation(session, relation, asked.kind, asked.options, plan.columns) | {"primary_key": key}
             return _kind("CREATE", asked.kind), {"ddl": made}
         case CreateAs():
-            before, part = stream_definitions.engines(asked)
+            before, part = stream_definitions.engine_sql(asked)
             relation = _free(session, asked.kind, asked)
             with placed(sql, before, part):
                 plan = session.connection.plan(before + part, options)

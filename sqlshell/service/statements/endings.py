@@ -15,7 +15,7 @@ from sqlshell.service.engines.engine import Connection, Failure
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.statements.ledger import Ledger, Record, settle
+from sqlshell.service.statements.ledger import Ledger, Record, wait_for_response
 from sqlshell.service.statements.undelivered_secrets import UndeliveredSecrets
 
 TERMINATE_SECONDS = 120.0
@@ -42,11 +42,11 @@ class _Reader(Struct, eq=False):
 
     record: Record
     token_id: str
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    dropped: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Endings:
-    """Finishes and cancels statements. Used from the event loop, except hold() and release()."""
+    """Finishes and cancels statements. Used from the event loop, and by the threads that run statements."""
 
     def __init__(self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: Options) -> None:
         self._organizations = organizations
@@ -58,13 +58,13 @@ class Endings:
         self._readers: set[_Reader] = set()
         self._ending: set[asyncio.Task[None]] = set()
 
-    def hold(self, record: Record, connection: Connection) -> None:
+    def start_on(self, record: Record, connection: Connection) -> None:
         """Note that the record's statement runs on this connection from now on."""
         with self._interrupting:
             record.began = time.monotonic()
             record.connection = connection
 
-    def take(self, records: Sequence[Record], connection: Connection) -> int:
+    def assign(self, records: Sequence[Record], connection: Connection) -> int:
         """Assign statements to a connection that runs them one after another.
 
         Returns their number: those before the first that was already canceled.
@@ -84,7 +84,7 @@ class Endings:
             if then is not None:
                 then.started, then.began = True, time.monotonic()
 
-    def hand_back(self, records: Sequence[Record]) -> None:
+    def unassign(self, records: Sequence[Record]) -> None:
         """Note that these records were assigned to a connection but did not start."""
         with self._interrupting:
             for record in records:
@@ -96,7 +96,7 @@ class Endings:
         reader = _Reader(record, token_id)
         self._readers.add(reader)
         try:
-            yield reader.gone
+            yield reader.dropped
         finally:
             self._readers.discard(reader)
 
@@ -114,20 +114,20 @@ class Endings:
         def is_gone(record: Record) -> bool:
             return record.owner in tokens or bool(record.organization and record.organization not in organizations)
 
-        for session in self._sessions.held_by(tokens):
+        for session in self._sessions.of_tokens(tokens):
             session.ended = True
             self._sessions.forget(session)
         for token_id in tokens:
             self.undelivered_secrets.forget(token_id)
         for reader in list(self._readers):
             if reader.token_id in tokens or is_gone(reader.record):
-                reader.gone.set()
+                reader.dropped.set()
         for record in self._ledger.running():
             if not is_gone(record):
                 continue
             known = self.mark_ending(record)
             if record.feed is not None:
-                await self.end_feed(record, sqlstate.CANCELLED, TOKEN_DROPPED)
+                await self.end_stream_query(record, sqlstate.CANCELLED, TOKEN_DROPPED)
             elif not record.started and record.connection is None:
                 self.finish(record, sqlstate.CANCELLED, TOKEN_DROPPED)
             elif not known:
@@ -143,24 +143,24 @@ class Endings:
         while target.running and time.monotonic() < began + TERMINATE_SECONDS:
             if target.feed is not None:
                 # The SELECT on a stream has started meanwhile and has its response: there is nothing to interrupt.
-                await self.end_feed(target, sqlstate.CANCELLED, QUERY_ENDED)
+                await self.end_stream_query(target, sqlstate.CANCELLED, QUERY_ENDED)
                 return
             if time.monotonic() > began + ABANDON_SECONDS and not abandoned:
                 connection = target.connection
                 abandoned = connection is not None and connection.abandon()
             self.interrupt(target)
-            await settle(target, AGAIN_SECONDS)
+            await wait_for_response(target, AGAIN_SECONDS)
 
-    async def end_feed(self, record: Record, state: str, message: str) -> None:
+    async def end_stream_query(self, record: Record, state: str, message: str) -> None:
         self.finish(record, state, message)
         for organization in self._organizations.opened():
             await organization.streams.end(record.statement_id, state, message)
 
-    async def fail_feed(self, query_id: str, failure: Failure) -> None:
+    async def fail_stream_query(self, query_id: str, failure: Failure) -> None:
         """Finish a SELECT on a stream that can no longer be read."""
         record = self._ledger.find(query_id)
         if record is not None and record.running:
-            await self.end_feed(record, failure.sql_state, failure.message)
+            await self.end_stream_query(record, failure.sql_state, failure.message)
 
     def interrupt(self, *records: Record) -> None:
         """Interrupt these records. Under the lock, so that the next statement of a session is never hit."""
@@ -168,7 +168,7 @@ class Endings:
             for record in records:
                 if record.connection is not None:
                     record.connection.interrupt(record.number)
-                if (helper := record.helper) is not None:
+                if (helper := record.cancel_copy) is not None:
                     helper()
 
     def finish(self, record: Record, state: str, message: str, session: Session | None = None) -> None:
@@ -195,16 +195,18 @@ class Endings:
             for query in organization.streams.queries():
                 record = self._ledger.find(query.query_id)
                 if record is not None and not query.readers and query.idle_since < oldest:
-                    await self.end_feed(record, sqlstate.CANCELLED, "canceled because no client was reading its result")
+                    await self.end_stream_query(
+                        record, sqlstate.CANCELLED, "canceled because no client was reading its result"
+                    )
 
 
 def _told(record: Record, message: str) -> str:
     """A message without the secrets of its statement."""
-    if record.secretless is None or not message:
+    if record.redacted is None or not message:
         return message
     from sqlshell.sql.analysis.secrets import UNTOLD, without_values
 
-    if record.secretless.cut:
+    if record.redacted.cut:
         return UNTOLD
 
-    return without_values(message[:SECRETLESS], record.secretless.values)
+    return without_values(message[:SECRETLESS], record.redacted.values)

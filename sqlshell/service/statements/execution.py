@@ -19,20 +19,20 @@ from sqlshell.service.dialect import (
     CreateFunction,
     Describe,
     DescribeStatement,
+    DialectStatement,
     Drop,
     DropFunction,
     InsertEntity,
     List,
     Load,
-    Own,
     Print,
     StartPool,
     Test,
     Truncate,
     Update,
     Use,
-    bare,
     read,
+    without_literals,
 )
 from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome
@@ -41,8 +41,8 @@ from sqlshell.service.objects.attachments import Attachment
 from sqlshell.service.objects.changes import Changes
 from sqlshell.service.objects.made_rows import Facts
 from sqlshell.service.objects.names import check_named
-from sqlshell.service.objects.objects import Objects, blamed
-from sqlshell.service.objects.required_context import needed
+from sqlshell.service.objects.objects import Objects, with_missing_database
+from sqlshell.service.objects.required_context import required_parts
 from sqlshell.service.objects.resources import attached
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organization, Organizations
@@ -76,7 +76,7 @@ UNBOUND = NOT_FOUND - {"58030"}
 """The sqlStates of NOT_FOUND that occur before the statement has had any effect."""
 
 
-Begun = tuple[Feed, int]
+StartedFeed = tuple[Feed, int]
 """A SELECT on a stream, and the position in the stream at which it starts."""
 
 
@@ -96,44 +96,44 @@ class Execution:
     def run(
         self,
         session: Session,
-        asked: Own | None,
+        asked: DialectStatement | None,
         record: Record,
         files: Sequence[Attachment],
         parameters: Parameters | None,
-    ) -> Outcome | Begun:
+    ) -> Outcome | StartedFeed:
         """Run a statement in its session; `asked` is the parsed statement if it is one of the interface's own."""
         options = self.options(session, parameters)
-        for part in needed(asked, record.sql) if session.lost else ():
+        for part in required_parts(asked, record.sql) if session.context_failures else ():
             # SQL names stores explicitly, and a client without a session cannot leave a dropped store.
-            if part in session.lost and (part != "store" or asked is not None or session.name):
-                raise session.lost[part]
-        if not session.placed and _needs_database(asked):
+            if part in session.context_failures and (part != "store" or asked is not None or session.name):
+                raise session.context_failures[part]
+        if not session.database_chosen and _needs_database(asked):
             # Never fall back to another database than the intended one.
-            session.organization.check_first()
-        before = session.parts()
+            session.organization.check_initial_database()
+        before = session.droppable_parts()
         try:
             if asked is None:
                 result = self._run_engine(session, record, options, record.sql)
             else:
                 result = self._run_own(session, asked, record, files, options)
         except Failure as failure:
-            if (told := blamed(session.organization, record.sql, failure)) is not failure:
+            if (told := with_missing_database(session.organization, record.sql, failure)) is not failure:
                 raise told from failure
             raise
         finally:
             self._look_at_schemas(session, asked, record.sql)
-        if session.parts() != before and (isinstance(asked, Drop) or DROPS.match(record.sql)):
-            after = session.parts()
-            session.dropped |= {part: name for part, name in before.items() if after[part] != name}
+        if session.droppable_parts() != before and (isinstance(asked, Drop) or DROPS.match(record.sql)):
+            after = session.droppable_parts()
+            session.dropped_parts |= {part: name for part, name in before.items() if after[part] != name}
         return result
 
-    def _look_at_schemas(self, session: Session, asked: Own | None, sql: str) -> None:
+    def _look_at_schemas(self, session: Session, asked: DialectStatement | None, sql: str) -> None:
         """Move sessions out of dropped schemas, after the transaction that may have dropped one."""
         changed = isinstance(asked, Application) or (SCHEMA in sql[:4000].lower() and CHANGES.match(sql) is not None)
         session.changes_schemas = session.changes_schemas or changed
         if session.changes_schemas and not session.connection.in_transaction:
             session.changes_schemas = False
-            self._sessions.lose_schemas(session.organization)
+            self._sessions.mark_dropped_schemas(session.organization)
 
     def options(self, session: Session, parameters: Parameters | None) -> Options:
         limit = parameters.row_limit if parameters and self._options.row_limits else None
@@ -152,14 +152,14 @@ class Execution:
         )
 
     @staticmethod
-    def explained(session: Session, sql: str, error: Exception) -> Exception:
+    def better_explained(session: Session, sql: str, error: Exception) -> Exception:
         """The error of a plain statement, or a better explanation of it."""
         try:
             if isinstance(error, Failure) and error.sql_state in NOT_FOUND:
                 check_named(session.organization, sql)
             if isinstance(error, Failure):
                 functions.check_called(session.organization, sql, error)
-                return blamed(session.organization, sql, error)
+                return with_missing_database(session.organization, sql, error)
         except Failure as reason:
             return reason
         return error
@@ -170,8 +170,8 @@ class Execution:
         organization, low = session.organization, sql.lower()
         return (
             PLAIN.match(low) is not None
-            and not session.elsewhere
-            and not session.lost
+            and not session.lacks_database
+            and not session.context_failures
             and system.NAME not in low
             and session.connection.database not in organization.store_names
             and not any(name.lower() in low for name in organization.store_names)
@@ -181,15 +181,15 @@ class Execution:
         )
 
     def _run_own(
-        self, session: Session, asked: Own, record: Record, files: Sequence[Attachment], options: Options
-    ) -> Outcome | Begun:
+        self, session: Session, asked: DialectStatement, record: Record, files: Sequence[Attachment], options: Options
+    ) -> Outcome | StartedFeed:
         match asked:
             case Use():
                 return self._objects.use(asked, session)
             case Create(kind="stream" | "changelog"):
                 with placed(record.sql, "", asked.columns):
                     outcome = self._objects.create(asked, session, files, record)
-                return artifacts.made(record, outcome, asked.kind, session.connection.resolve(asked.names))
+                return artifacts.creation_outcome(record, outcome, asked.kind, session.connection.resolve(asked.names))
             case CreateAs():
                 return self._create_as(session, asked, record, options)
             case DescribeStatement():
@@ -197,14 +197,14 @@ class Execution:
                     return describe.describe(asked.sql, session, options, record.spool, self._organizations)
             case Create(kind="schema") | Drop(kind="schema"):
                 listings.check_database(asked.names[0], session)
-                return self._run_engine(session, record, options, stream_definitions.schema(asked))
+                return self._run_engine(session, record, options, stream_definitions.schema_sql(asked))
             case Create():
                 return self._objects.create(asked, session, files, record)
             case Drop():
                 return self._objects.drop(asked, session)
             case StartPool():
                 return self._objects.start_pool(asked, session)
-            case DropFunction(types=None) if not functions.named(session.organization, asked.name):
+            case DropFunction(types=None) if not functions.keys_of(session.organization, asked.name):
                 return self._run_engine(session, record, options, record.sql)
             case Update() | Test() | InsertEntity() | Truncate() | Alter() | CreateFunction() | DropFunction():
                 return self._changes.run(asked, session, options, record.spool, record)
@@ -232,14 +232,14 @@ class Execution:
                 return self._application(session, asked, options)
         raise Failure(sqlstate.UNSUPPORTED, f"this form of {record.sql.split(maxsplit=1)[0].upper()} is not supported")
 
-    def _create_as(self, session: Session, asked: CreateAs, record: Record, options: Options) -> Outcome | Begun:
-        before, part = stream_definitions.engines(asked)
+    def _create_as(self, session: Session, asked: CreateAs, record: Record, options: Options) -> Outcome | StartedFeed:
+        before, part = stream_definitions.engine_sql(asked)
         with placed(record.sql, before, part):
             outcome = self._run_engine(session, record, options, before + part)
         if isinstance(outcome, tuple):
             return outcome
         outcome = replace(outcome, message=f"CREATE {asked.kind.replace('_', ' ').upper()}")
-        return artifacts.made(record, outcome, asked.kind, session.connection.resolve(asked.names))
+        return artifacts.creation_outcome(record, outcome, asked.kind, session.connection.resolve(asked.names))
 
     @staticmethod
     def _is_engines(session: Session, shown: str) -> bool:
@@ -256,7 +256,7 @@ class Execution:
         owners = organization.catalog.owners(organization.id)
         return [queries.facts(record, owners, "") for record in self._ledger.latest(organization.id, 1000)]
 
-    def _run_engine(self, session: Session, record: Record, options: Options, sql: str) -> Outcome | Begun:
+    def _run_engine(self, session: Session, record: Record, options: Options, sql: str) -> Outcome | StartedFeed:
         organization = session.organization
         low = sql.lower()
         if system.NAME in low:
@@ -272,9 +272,9 @@ class Execution:
             feed = session.connection.feed(sql, named, options) if named else None
             if feed is not None:
                 return feed
-            if reads_store and not organization.locked and session.connection.transaction != "failed":
+            if reads_store and not organization.is_confined and session.connection.transaction != "failed":
                 # DuckDB has no plan for statements that read files, so the target and other sources are unknown.
-                if CREATES.match(bare(sql[:4000])):
+                if CREATES.match(without_literals(sql[:4000])):
                     stores.check_read_only(organization, session.connection, sql)
                 if named and (in_store or stores.named_stores(organization, sql)):
                     stores.check_streams(organization, session.connection, sql)
@@ -299,9 +299,9 @@ class Execution:
         if isinstance(outcome, Feed):
             return outcome, 0 if outcome.from_earliest else organization.engine.head(outcome.stream)
         inventory.note(session, sql)
-        if organization.streams.known and re.match(MAY_DROP, bare(sql[:4000]), re.I):
+        if organization.streams.known and re.match(MAY_DROP, without_literals(sql[:4000]), re.I):
             organization.check_streams()
-        return artifacts.told(session, record, outcome, sql)
+        return artifacts.with_created_row(session, record, outcome, sql)
 
     @staticmethod
     def _mounted_behind(session: Session, record: Record, sql: str, message: str) -> bool:
@@ -316,7 +316,7 @@ class Execution:
         stores.mount_named(organization, message, record, "")
         return True
 
-    def _print(self, session: Session, asked: Print, record: Record, options: Options) -> Outcome | Begun:
+    def _print(self, session: Session, asked: Print, record: Record, options: Options) -> Outcome | StartedFeed:
         organization = session.organization
         relation = session.connection.resolve(asked.names)
         if not asked.store and relation in organization.streams.known:
@@ -331,7 +331,7 @@ class Execution:
         self, session: Session, asked: Load, record: Record, files: Sequence[Attachment], options: Options
     ) -> Outcome:
         organization, found = session.organization, attached(files, asked.file)
-        if not organization.locked:
+        if not organization.is_confined:
             return session.connection.load(asked.names, asked.columns, found.path, options)
         # Its engine sees no file outside of its own folder.
         place = organization.folder("temporary") / str(uuid.uuid4())
@@ -359,7 +359,7 @@ class Execution:
         return Outcome(message=f"APPLICATION {asked.name}: {len(asked.statements)} statements")
 
 
-def _needs_database(asked: Own | None) -> bool:
+def _needs_database(asked: DialectStatement | None) -> bool:
     """Whether a statement uses the session's database."""
     if isinstance(asked, Create | Drop):
         return asked.kind in {"stream", "changelog", "materialized_view", "relation"}

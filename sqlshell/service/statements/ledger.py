@@ -59,7 +59,7 @@ class Record(Struct, eq=False, weakref=True):
     `feed` is set while a SELECT on a stream runs: its sender sees it as finished, but its state is 03000 until the
     query ends. `organization` is where it ran, "" before that is known and for statements that belong to none.
     `timezone` is the request's, "" if it is no longer known; the context has the time zone in which the statement ran.
-    `closing` is the semicolon after the statement.
+    `semicolon` is the one after the statement, with the blanks between them.
     """
 
     sql: str
@@ -77,7 +77,7 @@ class Record(Struct, eq=False, weakref=True):
     """The pools in which it waits for a slot, or has one."""
     number: int = 0
     """Its number among the statements that were passed to its connection together."""
-    helper: Callable[[], None] | None = None
+    cancel_copy: Callable[[], None] | None = None
     """Cancels work for the statement outside of its connection; for any thread."""
     feed: Feed | None = None
     ending: bool = False
@@ -90,10 +90,10 @@ class Record(Struct, eq=False, weakref=True):
     seconds: float = 0.0
     """How long it ran; 0 if it never started, or is not known to have started."""
     timezone: str = ""
-    closing: str = ""
-    secretless: RedactedStatement | None = None
+    semicolon: str = ""
+    redacted: RedactedStatement | None = None
     """Set if the statement contains secrets, until it has finished."""
-    known: Reading | None = None
+    cached_reading: Reading | None = None
     """The statement as the dialect reads it, once that was asked, until it has finished."""
     weight: int = 0
     """Its size in memory once it has finished, in characters and bytes."""
@@ -104,33 +104,33 @@ class Record(Struct, eq=False, weakref=True):
     @property
     def reading(self) -> Reading:
         """The statement as the dialect reads it."""
-        if self.known is None:
-            self.known = Reading(self.sql)
-        return self.known
+        if self.cached_reading is None:
+            self.cached_reading = Reading(self.sql)
+        return self.cached_reading
 
     @property
     def text(self) -> str:
         """The statement as it was sent, without its secrets: what is stored and shown."""
-        return self._bare + self.closing
+        return self._bare + self.semicolon
 
     @property
     def length(self) -> int:
         """The number of characters of `text`."""
-        return len(self._bare) + len(self.closing)
+        return len(self._bare) + len(self.semicolon)
 
     @property
     def stored(self) -> int:
         """The number of bytes of `text`."""
-        return bytes_of(self._bare) + len(self.closing)
+        return bytes_of(self._bare) + len(self.semicolon)
 
     @property
     def head(self) -> str:
         """The first LISTED characters of `text`, without a copy of the rest."""
-        return (self._bare[:LISTED] + self.closing)[:LISTED]
+        return (self._bare[:LISTED] + self.semicolon)[:LISTED]
 
     @property
     def _bare(self) -> str:
-        return self.secretless.text if self.secretless is not None else self.sql
+        return self.redacted.text if self.redacted is not None else self.sql
 
     @property
     def running(self) -> bool:
@@ -436,9 +436,9 @@ class Ledger:
             self._count(key, number, number * len(record.sql))
 
     def _keep(self, record: Record, size: int) -> None:
-        record.known = None
-        if record.secretless is not None:
-            record.sql, record.secretless = record.secretless.text, None
+        record.cached_reading = None
+        if record.redacted is not None:
+            record.sql, record.redacted = record.redacted.text, None
         record.weight = record.length + size + len(record.spool.body)
         self._recent[record.statement_id] = record
         self._recent_size += record.weight
@@ -497,7 +497,7 @@ _ENDED = (
 _INSERT = f"INSERT INTO statements ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-async def settle(record: Record, seconds: float) -> None:
+async def wait_for_response(record: Record, seconds: float) -> None:
     """Wait for a record's response, for at most `seconds`."""
     if not record.ready.is_set():
         with contextlib.suppress(TimeoutError):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from sqlshell.service.dialect import Own, Reading
+from sqlshell.service.dialect import DialectStatement, Reading
 from sqlshell.service.organizations.pools import Pool, Size
 
 T = TypeVar("T")
@@ -31,13 +31,13 @@ class ReadingThread:
         async with self._turns.admit(owner):
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    async def parse(self, reading: Reading, owner: str) -> Own | None:
-        """The result of reading.own(), in the thread if it takes long. Raises Failure."""
-        return await self.run(owner, reading.own) if reading.takes_long else reading.own()
+    async def parse(self, reading: Reading, owner: str) -> DialectStatement | None:
+        """The result of reading.statement(), in the thread if it takes long. Raises Failure."""
+        return await self.run(owner, reading.statement) if reading.takes_long else reading.statement()
 
-    async def is_engines(self, reading: Reading, owner: str) -> bool:
-        """The result of reading.is_engines(), in the thread if it takes long."""
-        return await self.run(owner, reading.is_engines) if reading.takes_long else reading.is_engines()
+    async def is_for_engine(self, reading: Reading, owner: str) -> bool:
+        """The result of reading.is_for_engine(), in the thread if it takes long."""
+        return await self.run(owner, reading.is_for_engine) if reading.takes_long else reading.is_for_engine()
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from sqlshell.service.bounds import met
+from sqlshell.service.bounds import limit_note
 from sqlshell.service.refusals import ClientDisconnected, RequestTooLarge
 from sqlshell.service.statements.reading_thread import PIECE, SHORT, ReadingThread
 from sqlshell.sql.script.items import Item, Statement
@@ -41,5 +41,5 @@ def _items(scanner: Scanner, piece: str) -> list[Item]:
 
 def _check(found: list[Item], most: int) -> None:
     if len(found) > most and sum(isinstance(item, Statement) for item in found) > most:
-        said = f"request.statement has more than {most} statements {met('statements')}"
+        said = f"request.statement has more than {most} statements {limit_note('statements')}"
         raise RequestTooLarge(f"{said}; split it into several requests")

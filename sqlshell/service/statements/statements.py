@@ -13,23 +13,23 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Parameters, StatementRequest
 from sqlshell.runtime.idle import in_thread
-from sqlshell.runtime.unused_memory import Growth, give_back
-from sqlshell.service.bounds import met
+from sqlshell.runtime.unused_memory import Growth, return_unused_memory
+from sqlshell.service.bounds import limit_note
 from sqlshell.service.catalog import Caller
 from sqlshell.service.dialect import (
     Application,
     CreateAs,
     DescribeStatement,
+    DialectStatement,
     Drop,
     List,
     Load,
-    Own,
     Print,
     Reading,
     Restart,
     is_about_organizations,
 )
-from sqlshell.service.engines.engine import ENDED_EARLY, Failure, Outcome
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Failure, Outcome
 from sqlshell.service.objects.attachments import Attachment, Attachments
 from sqlshell.service.objects.made_rows import table
 from sqlshell.service.options import Options as ServiceOptions
@@ -37,12 +37,12 @@ from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.refusals import InvalidRequest, Refusal, ShuttingDown
 from sqlshell.service.statements.admission import AT_ONCE, Admission, SentText
-from sqlshell.service.statements.batch_runner import BatchRunner, fault
+from sqlshell.service.statements.batch_runner import BatchRunner, state_and_message
 from sqlshell.service.statements.batches import Batch, Batches
 from sqlshell.service.statements.control import Control, ControlStatement, is_control
 from sqlshell.service.statements.endings import SESSION_ENDED, Endings
-from sqlshell.service.statements.execution import Begun, Execution
-from sqlshell.service.statements.ledger import Ledger, Record, settle
+from sqlshell.service.statements.execution import Execution, StartedFeed
+from sqlshell.service.statements.ledger import Ledger, Record, wait_for_response
 from sqlshell.service.statements.reading_thread import ReadingThread
 from sqlshell.service.statements.redaction import MAY_HOLD_SECRETS
 from sqlshell.service.statements.splitting import split
@@ -121,7 +121,7 @@ class Statements:
             except Failure as failure:
                 return await self._failed(request, caller, given, failure)
             self.start()
-            records[0].known = reading
+            records[0].cached_reading = reading
             if commands:
                 said = f"{commands[0][:100]!r} is a shell command, not SQL"
                 self.endings.finish(records[0], sqlstate.SYNTAX, said)
@@ -155,11 +155,11 @@ class Statements:
             session, _, records = await self.admission.admit(request, caller, given, 1)
         except Failure as failure:
             batch = Batch(await self._failed(request, caller, given[:1], failure), True)
-            batch.over.set()
+            batch.finished.set()
             self.batches.keep(batch)
             return batch
         self.start()
-        batch = Batch(records, request.on_error != "continue", text=sum(map(len, texts)))
+        batch = Batch(records, request.on_error != "continue", text_size=sum(map(len, texts)))
         self.batches.keep(batch)
         session.waiting += 1
         self._start(self._run_batch(session, request, batch))
@@ -186,7 +186,7 @@ class Statements:
         until = time.monotonic() + grace
         for record in self.ledger.running():
             if record.feed is None:
-                await settle(record, until - time.monotonic())
+                await wait_for_response(record, until - time.monotonic())
 
     async def close(self) -> None:
         """Cancel running statements, and close all sessions and engines."""
@@ -197,7 +197,7 @@ class Statements:
         for record in self.ledger.running():
             record.ending = True
             if record.feed is not None:
-                await self.endings.end_feed(record, sqlstate.CANCELLED, "the service was shut down")
+                await self.endings.end_stream_query(record, sqlstate.CANCELLED, "the service was shut down")
         while any(record.connection for record in self.ledger.running()) and time.monotonic() < until:
             self.endings.interrupt(*(record for record in self.ledger.running() if record.connection))
             await asyncio.sleep(0.01)
@@ -223,7 +223,7 @@ class Statements:
         self._cancel(records[1:])
         return records
 
-    def _settle_in(self, record: Record, session: Session, asked: Own | None) -> None:
+    def _settle_in(self, record: Record, session: Session, asked: DialectStatement | None) -> None:
         """Assign a record to the organization in which it runs.
 
         Statements about organizations, or about statements without an organization, belong to none.
@@ -239,7 +239,7 @@ class Statements:
         if reading.takes_long:
             return None
         with contextlib.suppress(Failure):
-            asked = reading.own()
+            asked = reading.statement()
             return asked if is_control(asked) else None
         return None
 
@@ -272,12 +272,10 @@ class Statements:
             async with session.turn:
                 if not await self._adopted(session, request, records[0]):
                     return
-                while at < len(records) and not (
-                    at
-                    and (
-                        session.lacks(records[at - 1].state) or batch.ends_with(records[at - 1], records[at - 1].state)
-                    )
-                ):
+                while at < len(records):
+                    before = records[at - 1] if at else None
+                    if before and (session.failed_by_context(before.state) or batch.ends_with(before, before.state)):
+                        break
                     record = records[at]
                     if session.ended:
                         self.endings.finish(record, sqlstate.CANCELLED, SESSION_ENDED)
@@ -285,11 +283,11 @@ class Statements:
                         continue
                     pool = None
                     waits = record.running and not record.ending
-                    if waits and await self.thread.is_engines(record.reading, record.owner):
+                    if waits and await self.thread.is_for_engine(record.reading, record.owner):
                         pool = session.organization.pool(session.compute_pool)
                     if pool is not None and not pool.size.timeout:
                         for item in records[at:] if record.organization != session.organization.id else ():
-                            if not await self.thread.is_engines(item.reading, item.owner):
+                            if not await self.thread.is_for_engine(item.reading, item.owner):
                                 break
                             self._settle_in(item, session, None)
                         workers = session.organization.workers
@@ -318,7 +316,7 @@ class Statements:
             try:
                 await self._drop(unused)
             finally:
-                batch.over.set()
+                batch.finished.set()
                 self._sessions.release(session)
 
     async def _drop(self, records: Sequence[Record]) -> None:
@@ -367,7 +365,7 @@ class Statements:
             self.endings.finish(record, sqlstate.CANCELLED, "the service was shut down", session)
             raise
         except Exception as error:
-            state, message = fault(error, record)
+            state, message = state_and_message(error, record)
             self.endings.finish(record, state, message, session)
 
     async def _one(
@@ -385,7 +383,7 @@ class Statements:
         async with contextlib.AsyncExitStack() as stack:
             watch: asyncio.TimerHandle | None = None
             workers = session.organization.workers
-            thread = workers.other
+            thread = workers.run_other
             if _takes_place(asked):
                 pool = session.organization.pool(session.compute_pool)
                 record.pools = pool, workers.places
@@ -398,9 +396,9 @@ class Statements:
             if not record.running:
                 return
             if record.ending:
-                raise Failure(sqlstate.CANCELLED, ENDED_EARLY)
+                raise Failure(sqlstate.CANCELLED, CANCELED_BEFORE_START)
             record.started = True
-            self.endings.hold(record, session.connection)
+            self.endings.start_on(record, session.connection)
             try:
                 outcome = await thread(self._work, session, asked, request, record, files)
             finally:
@@ -451,7 +449,7 @@ class Statements:
         record.spool.finish()
         self.endings.finish(record, sqlstate.DONE, said, session)
 
-    def _begun(self, session: Session, record: Record, begun: Begun) -> None:
+    def _begun(self, session: Session, record: Record, begun: StartedFeed) -> None:
         """Register a SELECT on a stream that has started."""
         record.feed, start = begun
         record.context = session.echo()
@@ -464,18 +462,18 @@ class Statements:
         return record.running
 
     async def _adopt(self, session: Session, request: StatementRequest) -> None:
-        session.lost = {}
-        if session.differs(request):
-            await session.organization.workers.other(session.adopt, request, self.organizations)
+        session.context_failures = {}
+        if session.differs_from(request):
+            await session.organization.workers.run_other(session.adopt, request, self.organizations)
 
     def _work(
         self,
         session: Session,
-        asked: Own | None,
+        asked: DialectStatement | None,
         request: StatementRequest,
         record: Record,
         files: Sequence[Attachment],
-    ) -> Outcome | Begun:
+    ) -> Outcome | StartedFeed:
         """Run the statement, in a thread. Raises Failure."""
         filed: Sequence[tuple[int, int]] | None = None
         try:
@@ -508,7 +506,7 @@ class Statements:
                 organization.engine.give_back()
             # The responses to the last statements may have held memory until now.
             if self.ledger.finished != last and growth.large:
-                in_thread(give_back)
+                in_thread(return_unused_memory)
             finished, last = self.ledger.finished, finished
             self._sessions.expire()
             await self.endings.end_dropped()
@@ -524,7 +522,9 @@ class Statements:
         oldest = time.monotonic() - most
         for record in self.ledger.running():
             if record.connection is not None and record.began < oldest and not record.timed_out:
-                self._time_out(record, f"statement canceled: it ran longer than {most:g} seconds {met('seconds')}")
+                self._time_out(
+                    record, f"statement canceled: it ran longer than {most:g} seconds {limit_note('seconds')}"
+                )
 
 
 def _apart(text: str) -> SentText:
@@ -536,7 +536,7 @@ def _apart(text: str) -> SentText:
     return bare, text[len(bare) :]
 
 
-def _takes_place(asked: Own | None) -> bool:
+def _takes_place(asked: DialectStatement | None) -> bool:
     """Whether a statement needs a slot in its compute pool, because the engine runs it."""
     if isinstance(asked, List):
         return bool(asked.where)

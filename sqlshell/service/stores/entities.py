@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.bounds import Bounds, met
+from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import missing
 from sqlshell.service.engines.duckdb.datafiles import ENDINGS
 from sqlshell.service.engines.engine import Failure
@@ -70,7 +70,9 @@ class Entities:
                 raise Failure(sqlstate.LIMIT, f"store {store!r} already has the maximum of {len(known)} entities")
             recorded = not name.lower().endswith(stores.WRITABLE)
             if recorded and len(place.made) >= self._bounds.objects:
-                said = f"store {store!r} has {len(place.made)} entities without a file extension {met('objects')}"
+                said = (
+                    f"store {store!r} has {len(place.made)} entities without a file extension {limit_note('objects')}"
+                )
                 raise Failure(sqlstate.LIMIT, said)
             if recorded:
                 # Recorded before its file is created, because a record without a file has no effect.
@@ -192,7 +194,7 @@ def _check_name(name: str, bounds: Bounds) -> None:
         raise Failure(sqlstate.INVALID_PARAMETER, "the name of the entity is not valid Unicode") from None
     if len(name) > bounds.name or longest > 255:
         raise Failure(
-            "42622", f"the name of the entity is longer than {min(bounds.name, 255)} characters {met('name')}"
+            "42622", f"the name of the entity is longer than {min(bounds.name, 255)} characters {limit_note('name')}"
         )
     why = ""
     if any(not part or part.startswith(".") for part in parts):

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
-from sqlshell.service.dialect import READS, WRITES, targets, written
+from sqlshell.service.dialect import READS, WRITES, dotted, targets
 from sqlshell.service.engines.converter.conversion import stamp
 from sqlshell.service.engines.duckdb.datafiles import ENDINGS
 from sqlshell.service.engines.engine import CatalogQuery, Connection, Failure
@@ -90,7 +90,7 @@ def read_options(
 
 def check_writable_place(uri: str, organizations: Organizations) -> None:
     """Raises Failure if writable stores are not allowed in a folder."""
-    if not organizations.grants_writing(Path(uri)):
+    if not organizations.allows_writing(Path(uri)):
         said = f"'writable': changing files in {uri!r} is not allowed (sqlshell serve --store-root)"
         raise Failure(sqlstate.PRIVILEGE, said)
 
@@ -105,12 +105,14 @@ def _folder(uri: str, organizations: Organizations) -> str:
     folder = Path(os.path.realpath(text))
     if not folder.is_dir():
         raise Failure("22023", f"'uri': directory {uri!r} does not exist")
-    if not organizations.grants(folder):
+    if not organizations.allows_store(folder):
         why = (
-            "sqlshell serve --store-root" if organizations.has_roots else "it overlaps with the service's own directory"
+            "sqlshell serve --store-root"
+            if organizations.restricts_stores
+            else "it overlaps with the service's own directory"
         )
         raise Failure(sqlstate.PRIVILEGE, f"'uri': directory {uri!r} is not allowed ({why})")
-    if not organizations.alone and str(folder) != os.path.normpath("/" + text.lstrip("/")):
+    if not organizations.is_embedded and str(folder) != os.path.normpath("/" + text.lstrip("/")):
         # Such as one of /proc, which leads elsewhere in another process.
         said = f"'uri': the path {uri!r} contains a link; use the path without links"
         raise Failure(sqlstate.PRIVILEGE, said)
@@ -385,13 +387,13 @@ def check_entities(
                 raise Failure(sqlstate.STORE_NOT_READY, broken[wanted, ""])
             if (wanted, entity) in broken:
                 raise unreadable(wanted, entity, broken[wanted, entity])
-            known, dotted = entities(organization, wanted), ".".join(names[1:])
-            if entity not in known and dotted in known:
+            known, joined = entities(organization, wanted), ".".join(names[1:])
+            if entity not in known and joined in known:
                 raise Failure(
-                    sqlstate.NO_RELATION, f"the name of the entity must be quoted: {written((wanted, dotted))}"
+                    sqlstate.NO_RELATION, f"the name of the entity must be quoted: {dotted((wanted, joined))}"
                 )
             if entity not in known:
-                said = f"entity '{wanted}.{entity}' does not exist; run LIST ENTITIES IN STORE {written((wanted,))}"
+                said = f"entity '{wanted}.{entity}' does not exist; run LIST ENTITIES IN STORE {dotted((wanted,))}"
                 raise Failure(sqlstate.NO_RELATION, said)
 
 

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 
 from sqlshell.runtime.idle import IdleTimer, in_thread
-from sqlshell.runtime.unused_memory import give_back
+from sqlshell.runtime.unused_memory import return_unused_memory
 
 SHARE = 4
 """Each holder may use at most 1/SHARE of a budget."""
@@ -35,7 +35,7 @@ class Budget:
         self._all = 0
         self._held: dict[str, int] = {}
         self._waiting: OrderedDict[asyncio.Future[None], tuple[str, int]] = OrderedDict()
-        self._idle = IdleTimer(REST_SECONDS, lambda: in_thread(give_back))
+        self._idle = IdleTimer(REST_SECONDS, lambda: in_thread(return_unused_memory))
 
     def take(self, holder: str, size: int) -> bool:
         """Reserve bytes until give(); returns whether there is room."""

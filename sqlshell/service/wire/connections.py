@@ -12,7 +12,7 @@ from functools import lru_cache
 from msgspec import Struct
 from starlette.types import Scope
 
-from sqlshell.service.bounds import Bounds, met
+from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.wire.budget import SHARE
 from sqlshell.service.wire.turns import Arrivals
 
@@ -38,7 +38,7 @@ class Connection(Struct, eq=False):
     token: str = ""
     busy: bool = False
     gone: bool = False
-    noted: str = ""
+    backlog_token: str = ""
     """The token to which its backlog is counted."""
 
 
@@ -64,10 +64,10 @@ class Connections:
         address = connection.address
         bound = self._bounds.address_connections
         if address and self._addresses.get(address, 0) >= bound and not self._make_room(address):
-            return 429, f"too many connections from this address: {bound} {met('address_connections')}"
+            return 429, f"too many connections from this address: {bound} {limit_note('address_connections')}"
         bound = self._bounds.connections
         if self._all >= bound and not self._make_room(self._most_strangers()):
-            return 503, f"too many connections: {bound} {met('connections')}"
+            return 503, f"too many connections: {bound} {limit_note('connections')}"
         self._all += 1
         self._addresses[address] = self._addresses.get(address, 0) + 1
         self._strangers.setdefault(address, OrderedDict())[connection] = None
@@ -87,13 +87,13 @@ class Connections:
         self._all -= 1
         self._count(self._addresses, connection.address, -1)
 
-    def known(self, connection: Connection, token: str) -> str:
+    def note_token(self, connection: Connection, token: str) -> str:
         """Note that a request has a valid token; returns "", or the message of a refusal."""
         if connection.gone or connection.token == token:
             return ""
         bound = self._bounds.token_connections
         if self._tokens.get(token, 0) >= bound:
-            return f"too many connections of this token: {bound} {met('token_connections')}"
+            return f"too many connections of this token: {bound} {limit_note('token_connections')}"
         if connection.token:
             self._count(self._tokens, connection.token, -1)
         else:
@@ -104,7 +104,7 @@ class Connections:
             self._rest(connection)
         return ""
 
-    def work(self, connection: Connection, *, busy: bool) -> None:
+    def note_busy(self, connection: Connection, *, busy: bool) -> None:
         """Note whether a request is being handled."""
         if connection.gone or connection.busy == busy:
             return
@@ -166,15 +166,15 @@ class Backlog:
 
     def note(self, connection: Connection, size: int) -> None:
         """Set the number of unsent bytes of a connection."""
-        if connection.noted != connection.token or not size:
-            kept = self._kept.get(connection.noted)
+        if connection.backlog_token != connection.token or not size:
+            kept = self._kept.get(connection.backlog_token)
             if kept is not None and connection in kept:
                 del kept[connection]
                 if not kept:
-                    del self._kept[connection.noted]
+                    del self._kept[connection.backlog_token]
         if not size:
             return
-        connection.noted = connection.token
+        connection.backlog_token = connection.token
         now = time.monotonic()
         kept = self._kept.setdefault(connection.token, OrderedDict())
         kept[connection] = size, kept[connection][1] if connection in kept else now
@@ -192,22 +192,22 @@ class RequestConnection:
         self._connections = connections
         self._connection = connection
 
-    def shows(self, token: str) -> str:
+    def note_token(self, token: str) -> str:
         """Note that a request has a valid token; returns "", or the message of a refusal."""
-        return self._connections.known(self._connection, token)
+        return self._connections.note_token(self._connection, token)
 
     @property
     def gone(self) -> bool:
         return self._connection.gone
 
 
-def refusal(scope: Scope, token: str) -> str:
+def note_token(scope: Scope, token: str) -> str:
     """Note the valid token of a request for its connection; returns "", or the message of a refusal."""
     known = scope.get(KEY)
-    return known.shows(token) if isinstance(known, RequestConnection) else ""
+    return known.note_token(token) if isinstance(known, RequestConnection) else ""
 
 
-def left(scope: Scope) -> bool:
+def is_disconnected(scope: Scope) -> bool:
     """Whether the client of a request has disconnected."""
     known = scope.get(KEY)
     return isinstance(known, RequestConnection) and known.gone
@@ -232,7 +232,7 @@ def _counted(host: str) -> str:
     return str(found)
 
 
-def descriptors() -> int:
+def raise_descriptor_limit() -> int:
     """Raise the limit of open files as far as the system allows; returns the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # macOS accepts at most 10240 if the hard limit is unlimited.
@@ -248,6 +248,6 @@ def descriptors() -> int:
     return soft if soft != resource.RLIM_INFINITY else 1 << 30
 
 
-def fitting(connections: int, files: int) -> int:
+def fitting_connections(connections: int, files: int) -> int:
     """The number of connections that fit into a limit of open files."""
     return max(1, min(connections, files - max(FILES, int(files * PART))))

@@ -14,7 +14,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from sqlshell.service.bounds import Bounds, met
+from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.wire.connections import KEY, Connection, Connections, RequestConnection, peer
 from sqlshell.service.wire.error_messages import message
 from sqlshell.service.wire.transport import DRAIN_BODY, DRAIN_HEAD, LingeringTransport
@@ -148,7 +148,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
         if len(self.url) > self._bounds.url_size:
-            self._fail(414, f"the URL is longer than {self._bounds.url_size} bytes {met('url_size')}")
+            self._fail(414, f"the URL is longer than {self._bounds.url_size} bytes {limit_note('url_size')}")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_body:
@@ -171,7 +171,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._body_until = self.loop.time() + BODY_SECONDS
         self._wait(self._bounds.body_seconds)
         if self._connection is not None:
-            self._connections.work(self._connection, busy=True)
+            self._connections.note_busy(self._connection, busy=True)
             cast(dict[str, Any], self.scope)[KEY] = cast(LingeringTransport, self.transport).known
         before = self.cycle
         super().on_headers_complete()
@@ -201,7 +201,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if not self.pipeline and self.cycle.response_complete:
             if self._connection is not None and not self._in_body:
-                self._connections.work(self._connection, busy=False)
+                self._connections.note_busy(self._connection, busy=False)
             if self._last_words:
                 self.transport.write(self._last_words)
                 self.transport.close()
@@ -212,7 +212,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def _too_long(self) -> str:
-        return f"the request's headers are longer than {self._bounds.header_size} bytes {met('header_size')}"
+        return f"the request's headers are longer than {self._bounds.header_size} bytes {limit_note('header_size')}"
 
     def _fail(self, status: int, said: str) -> None:
         """Stop the parser from one of its callbacks."""
@@ -281,7 +281,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._wait(self._bounds.body_seconds)
             return
         name = "body_seconds" if self._in_body else "header_seconds"
-        self._refuse(408, f"timed out while receiving the request {met(name)}")
+        self._refuse(408, f"timed out while receiving the request {limit_note(name)}")
 
 
 async def _too_many(scope: Scope, receive: Receive, send: Send) -> None:

@@ -17,7 +17,7 @@ TOGETHER = 256
 """The maximum number of such bodies that are read at once; other requests are refused immediately."""
 
 
-class ReadFirst:
+class ReadBodyFirst:
     """Delays an error until the body of its request has been read, within limits.
 
     Many clients read no response before they have sent the whole body, and report a broken connection otherwise.

@@ -33,7 +33,7 @@ from sqlshell.service.engines.duckdb.statement_traits import first_word, returns
 from sqlshell.service.engines.duckdb.translation.errors import explained
 from sqlshell.service.engines.duckdb.translation.statement import Translation, translated
 from sqlshell.service.engines.engine import (
-    ENDED_EARLY,
+    CANCELED_BEFORE_START,
     TOGETHER_SECONDS,
     Ended,
     Failure,
@@ -90,7 +90,7 @@ class DuckdbConnection:
         self._brief: int | None = None
         self._asked = self._first = self.timezone = ""
         self.transaction = ""
-        self.leaves = False
+        self.leaves_state = False
         """Whether a statement may have created temporary state of this session."""
         self._ends = False
         """Whether the running statement ends a transaction."""
@@ -171,7 +171,7 @@ class DuckdbConnection:
                 with self._cancellation.statement(number) as wanted:
                     try:
                         if not wanted:
-                            raise Failure(sqlstate.CANCELLED, ENDED_EARLY)
+                            raise Failure(sqlstate.CANCELLED, CANCELED_BEFORE_START)
                         outcome: Outcome | Exception = self.run(sql, options, sink)
                         assert isinstance(outcome, Outcome)
                         sink.finish(outcome.filed)
@@ -210,7 +210,7 @@ class DuckdbConnection:
                 told = error if isinstance(error, Failure) else failure(error)
                 # The lines that it quotes are none of the user's statement, and name the file.
                 said = told.message.partition("\n\nLINE ")[0].replace(str(path), "the attachment")
-                raise told.about(said) from error
+                raise told.with_message(said) from error
         return Outcome(message=f"COPY {found[0][0]}")
 
     def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
@@ -483,7 +483,7 @@ class DuckdbConnection:
     def _carry_out(self, verdict: Verdict, options: Options, sink: CountingSink) -> Outcome:
         kind, parsed, sql = verdict.kind, verdict.parsed, verdict.sql
         self._cancellation.check()
-        self.leaves = self.leaves or verdict.leaves
+        self.leaves_state = self.leaves_state or verdict.leaves_state
         if kind != "TRANSACTION":
             # Setting these fails in an aborted transaction: COMMIT and ROLLBACK do not need them.
             self._prepare(sql, options)
@@ -492,7 +492,7 @@ class DuckdbConnection:
             outcome = selected_constants(self._connection, parsed, options, sink)
             if outcome is not None:
                 return outcome
-        if kind == "SELECT" and verdict.least is Rights.READ and not writes_inside(sql):
+        if kind == "SELECT" and verdict.required_rights is Rights.READ and not writes_inside(sql):
             try:
                 return selected(self._connection, sql, options, sink, self._reaches_files)
             except duckdb.Error as error:

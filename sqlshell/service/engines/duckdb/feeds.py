@@ -15,12 +15,12 @@ import duckdb
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.bounds import met
+from sqlshell.service.bounds import limit_note
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.fetch import fetched
 from sqlshell.service.engines.duckdb.results.render import finished, row, type_name
 from sqlshell.service.engines.duckdb.translation.text import without_place
-from sqlshell.service.engines.engine import CONTINUOUS, Failure, Feed, Relation
+from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Failure, Feed, Relation
 from sqlshell.sql.identifiers import always_quoted, qualified
 
 MOST = 16 << 20
@@ -29,7 +29,7 @@ MOST = 16 << 20
 AGAIN_SECONDS = 0.05
 """How often an evaluation that takes too long is interrupted."""
 
-NOT_HERE = f"a SELECT on a stream supports only filters and projections: {CONTINUOUS}"
+NOT_HERE = f"a SELECT on a stream supports only filters and projections: {NO_CONTINUOUS_QUERIES}"
 
 
 def make_feed(
@@ -110,11 +110,11 @@ def evaluated(
         if unwanted.is_set():
             raise Failure(sqlstate.CANCELLED, "canceled: no client is reading the rows") from error
         if late:
-            said = f"evaluating {end - start} rows of the stream took longer than {seconds:g} seconds {met('seconds')}"
-            raise Failure(sqlstate.TIMEOUT, said) from error
+            said = f"evaluating {end - start} rows of the stream took longer than {seconds:g} seconds"
+            raise Failure(sqlstate.TIMEOUT, f"{said} {limit_note('seconds')}") from error
         # The statement is not the user's text.
         failed = failure(error)
-        raise failed.about(without_place(failed.message)) from error
+        raise failed.with_message(without_place(failed.message)) from error
     finally:
         over.set()
         unwanted.set()

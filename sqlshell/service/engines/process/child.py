@@ -24,12 +24,12 @@ from typing import Any, Final, NoReturn
 
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.lean_duckdb import duckdb
-from sqlshell.runtime.unused_memory import Growth, give_back
+from sqlshell.runtime.unused_memory import Growth, return_unused_memory
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.failures import followable
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.messages import is_locked
-from sqlshell.service.engines.engine import ENDED_EARLY, Failure, Outcome, Sink
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Failure, Outcome, Sink
 from sqlshell.service.engines.process.frames import (
     READ,
     Answer,
@@ -107,7 +107,7 @@ class ChildConnection:
         with self._lock:
             unwanted = {number for number in self._unwanted if number >= first}
             if first in unwanted or self._closed:
-                raise Failure(sqlstate.CANCELLED, ENDED_EARLY)
+                raise Failure(sqlstate.CANCELLED, CANCELED_BEFORE_START)
             self._first, self._behind = first, first + count
             self._unwanted = {number for number in unwanted if number >= self._behind}
             for number in unwanted - self._unwanted:
@@ -149,7 +149,7 @@ class ChildConnection:
         found = self._connection
         if found is None:
             return None
-        return found.database, found.schema, found.transaction, found.timezone, found.leaves
+        return found.database, found.schema, found.transaction, found.timezone, found.leaves_state
 
 
 class Host:
@@ -203,7 +203,7 @@ class Host:
             case Rest():
                 self._closing.put(self._rest)
             case GiveBack() if self._growth.large:
-                self._closing.put(give_back)
+                self._closing.put(return_unused_memory)
 
     def close(self) -> None:
         """Stop running statements and close the databases, which writes them to disk."""
@@ -225,7 +225,7 @@ class Host:
 
     def _rest(self) -> None:
         self.engine.rest()
-        give_back()
+        return_unused_memory()
 
     def _held(self, number: int) -> ChildConnection:
         with self._connecting:
@@ -275,7 +275,7 @@ class Host:
             self._pressed.clear()
             looks = calm = 0
             while used_up():
-                give_back()
+                return_unused_memory()
                 time.sleep(RELIEF_SECONDS / LOOKS)
                 looks += 1
                 calm = 0 if any(item.runs for item in list(self._connections.values())) else calm + 1

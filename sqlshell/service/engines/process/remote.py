@@ -396,7 +396,7 @@ class RemoteConnection:
             return error
         if self.transaction == "failed":
             return Failure("40000", told)
-        return error.about(f"{error.message}\n{told}")
+        return error.with_message(f"{error.message}\n{told}")
 
     def _lost(self, process: Process, end: ProcessEnded) -> Failure:
         self._answered = self._answered or end.begun or self._abandoned

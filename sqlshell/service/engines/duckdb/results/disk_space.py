@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.bounds import WITHOUT
+from sqlshell.service.bounds import UNLIMITED
 from sqlshell.service.engines.engine import Failure, Sink
 
 WATCH_SECONDS = 0.02
@@ -19,7 +19,7 @@ WATCH_SECONDS = 0.02
 class DiskSpace:
     """The disk space for all results that an engine is writing. Thread-safe."""
 
-    def __init__(self, size: int = WITHOUT) -> None:
+    def __init__(self, size: int = UNLIMITED) -> None:
         self.size = size
         self._taken = 0
         self._lock = threading.Lock()
@@ -52,7 +52,7 @@ class DiskSpace:
 
         In that case raises Failure, and removes the file.
         """
-        if self.size >= WITHOUT:
+        if self.size >= UNLIMITED:
             yield
             return
         watch = _Watch(self, path, interrupt)

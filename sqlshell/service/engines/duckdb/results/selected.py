@@ -13,7 +13,7 @@ import msgspec
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.bounds import met
+from sqlshell.service.bounds import limit_note
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
 from sqlshell.service.engines.duckdb.results.fetch import fetched
 from sqlshell.service.engines.duckdb.results.filed import LARGE, write
@@ -84,7 +84,9 @@ def selected_constants(
 def check_columns(number: int, options: Options) -> None:
     """Raises Failure (54011) if a result has too many columns."""
     if number > options.columns:
-        raise Failure("54011", f"the result has {number} columns; the maximum is {options.columns} {met('columns')}")
+        raise Failure(
+            "54011", f"the result has {number} columns; the maximum is {options.columns} {limit_note('columns')}"
+        )
 
 
 def bounded(columns: Iterable[ColumnInfo], options: Options) -> list[ColumnInfo]:
@@ -97,7 +99,7 @@ def bounded(columns: Iterable[ColumnInfo], options: Options) -> list[ColumnInfo]
         size += len(msgspec.json.encode(item))
         if size > options.columns_size:
             said = f"the names and types of the result's columns have more than {options.columns_size} bytes"
-            raise Failure("54011", f"{said} {met('columns_size')}")
+            raise Failure("54011", f"{said} {limit_note('columns_size')}")
         found.append(item)
     return found
 

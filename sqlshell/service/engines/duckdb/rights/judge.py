@@ -27,7 +27,7 @@ from sqlshell.service.engines.duckdb.rights import decomposition
 from sqlshell.service.engines.duckdb.rights.functions import SEQUENCES
 from sqlshell.service.engines.duckdb.rights.insert_shapes import InsertShape, plain_insert
 from sqlshell.service.engines.duckdb.rights.walk import EngineState, Path, StatementEffects, is_constant, refused, walk
-from sqlshell.service.engines.engine import CONTINUOUS, Failure, Options, Rights
+from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Failure, Options, Rights
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
 PLANNED: Final = frozenset(
@@ -92,7 +92,7 @@ LARGEST: Final = 64 << 20
 """The maximum size of a plan in characters."""
 
 _APPEND_ONLY: Final = "a stream is append-only; use INSERT INTO"
-_ENDLESS: Final = f"a statement that reads a stream would never end: {CONTINUOUS}"
+_ENDLESS: Final = f"a statement that reads a stream would never end: {NO_CONTINUOUS_QUERIES}"
 
 
 class Verdict(Struct, frozen=True):
@@ -101,14 +101,14 @@ class Verdict(Struct, frozen=True):
     kind: str
     sql: str
     parsed: Any
-    least: Rights = Rights.READ
+    required_rights: Rights = Rights.READ
     transaction: str = ""
     """BEGIN_TRANSACTION, COMMIT or ROLLBACK, "" for any other statement."""
     types: tuple[str, ...] = ()
     """Temporary types that were created for a PIVOT."""
-    leaves: bool = False
+    leaves_state: bool = False
     """Whether it may create session state: temporary objects, settings, variables, a seed."""
-    again: str = ""
+    reevaluated_default: str = ""
     """The function in the DEFAULT of ADD COLUMN that returns another value when it is evaluated again after a crash."""
     reads: frozenset[Path] = frozenset()
     """The relations that a SELECT reads, with the names that DuckDB bound."""
@@ -211,8 +211,8 @@ class Judge:
             return seen[1]
         self._lasting = self._known.strict and len(sql) <= _SHORT
         verdict = self._judged(sql, options, in_transaction)
-        if verdict.again and self._known.strict:
-            said = f"DEFAULT {verdict.again} is not supported with IF NOT EXISTS; omit IF NOT EXISTS"
+        if verdict.reevaluated_default and self._known.strict:
+            said = f"DEFAULT {verdict.reevaluated_default} is not supported with IF NOT EXISTS; omit IF NOT EXISTS"
             raise Failure(sqlstate.UNSUPPORTED, said)
         if self._lasting and version is not None and verdict.kind in _LASTING and version == self._known.settled:
             _keep(self._verdicts, key, (version, verdict))
@@ -262,7 +262,14 @@ class Judge:
         seen = self._seen(kind, text, options, in_transaction)
         reads = frozenset(seen.reads)
         verdict = Verdict(
-            kind, text, statement, seen.least, seen.transaction, leaves=seen.leaves, reads=reads, again=seen.again
+            kind,
+            text,
+            statement,
+            seen.required_rights,
+            seen.transaction,
+            leaves_state=seen.leaves_state,
+            reads=reads,
+            reevaluated_default=seen.reevaluated_default,
         )
         if seen.constant and len(sql) <= _SHORT:
             _keep(self._constants, sql, replace(verdict, parsed=text))
@@ -308,7 +315,9 @@ class Judge:
         found = self._connection.extract_statements(text)
         if [str(item.type.name) for item in found] != ["EXPLAIN"]:
             raise refused("this form of EXPLAIN")
-        return Verdict("EXPLAIN", text, found[0], verdict.least, types=verdict.types, leaves=verdict.leaves)
+        return Verdict(
+            "EXPLAIN", text, found[0], verdict.required_rights, types=verdict.types, leaves_state=verdict.leaves_state
+        )
 
     def _added(self, once: str, sql: str, statement: Any, options: Options, in_transaction: bool) -> Verdict:
         """ADD COLUMN with an expression as DEFAULT, which DuckDB runs as ADD COLUMN, UPDATE and SET DEFAULT.
@@ -325,7 +334,7 @@ class Judge:
             raise Failure(sqlstate.UNSUPPORTED, said) from error
         if verdict.kind != "ALTER":
             raise refused("this form of ALTER")
-        return replace(verdict, sql=sql, parsed=statement, again="")
+        return replace(verdict, sql=sql, parsed=statement, reevaluated_default="")
 
     def _pivoted(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
         """A PIVOT whose columns depend on its data, with types that provide them, as in DuckDB's own implementation."""
@@ -338,7 +347,7 @@ class Judge:
         try:
             for name, values in taken.values:
                 verdict = self._judged(values, options, in_transaction)
-                if verdict.kind != "SELECT" or verdict.least > Rights.READ:
+                if verdict.kind != "SELECT" or verdict.required_rights > Rights.READ:
                     raise refused("this form of PIVOT")
                 made.append(name)
                 self._connection.execute(f'CREATE OR REPLACE TEMP TYPE "{name}" AS ENUM (\n{verdict.sql}\n)')
@@ -387,7 +396,7 @@ class Judge:
         walk(plan, self._known, found)
         if self._known.strict and max(selected, found.described) > seen.describes:
             raise refused("DESCRIBE at this position")
-        found.needs(seen.least, seen.because)
+        found.needs(seen.required_rights, seen.because)
         _may(found, options)
         self._check_places(found, options)
         return found
@@ -579,8 +588,8 @@ def _spoken(kind: str, sql: str) -> str:
 
 
 def _may(found: StatementEffects, options: Options) -> None:
-    if found.least > options.rights:
-        changed = {Rights.DATA: "changes data", Rights.OBJECTS: "changes objects"}[found.least]
+    if found.required_rights > options.rights:
+        changed = {Rights.DATA: "changes data", Rights.OBJECTS: "changes objects"}[found.required_rights]
         raise Failure(
             sqlstate.PRIVILEGE,
             f"permission denied: role {options.rights.role!r} cannot run {found.because}, which {changed}",

@@ -164,7 +164,7 @@ class StatementEffects:
 
     def __init__(self, *, strict: bool) -> None:
         self._strict = strict
-        self.least = Rights.READ
+        self.required_rights = Rights.READ
         self.because = ""
         """The operator or function that requires `least`."""
         self.reads: set[Path] = set()
@@ -179,14 +179,14 @@ class StatementEffects:
         """Whether it is a SELECT of literals."""
         self.transaction = ""
         """BEGIN_TRANSACTION, COMMIT or ROLLBACK."""
-        self.leaves = False
+        self.leaves_state = False
         """Whether it may leave state in its session."""
-        self.again = ""
+        self.reevaluated_default = ""
         """The function in the DEFAULT of an added column that returns another value when it is evaluated again."""
 
     def needs(self, least: Rights, because: str) -> None:
-        if least > self.least:
-            self.least, self.because = least, because
+        if least > self.required_rights:
+            self.required_rights, self.because = least, because
 
     def refuse(self, what: str, advice: str = "") -> None:
         """Refuse something that no role may do; in the embedded service, require the highest role instead."""
@@ -332,7 +332,7 @@ def _bound(node: dict[str, Any], found: StatementEffects) -> None:
             found.refuse("a window of an unnamed aggregate")
         return
     name = _function(node, found)
-    found.leaves = found.leaves or name in SEEDS
+    found.leaves_state = found.leaves_state or name in SEEDS
     if kind == "BOUND_FUNCTION" and name in SEQUENCES:
         found.needs(Rights.DATA, name)
     elif kind == "BOUND_FUNCTION" and not (is_scalar(name) or name in IMPLIED):
@@ -364,11 +364,11 @@ def _operator(kind: str, node: dict[str, Any], known: EngineState, found: Statem
             if name := _not_lasting(node["info"].get("expression")):
                 raise Failure(sqlstate.UNSUPPORTED, f"{name} is not supported in USING; use UPDATE")
         if kind == "LOGICAL_ALTER" and node["info"].get("alter_table_type") == "ADD_COLUMN":
-            found.again = _not_lasting(node["info"]["new_column"]["expression"], known.functions)
+            found.reevaluated_default = _not_lasting(node["info"]["new_column"]["expression"], known.functions)
         if str(node["info"].get("type", "")).startswith("SET_"):
             spoken = "COMMENT"
         found.needs(Rights.DATA if path[:1] == ("temp",) else Rights.OBJECTS, spoken)
-        found.leaves = found.leaves or path[:1] == ("temp",) or len(path) < 2
+        found.leaves_state = found.leaves_state or path[:1] == ("temp",) or len(path) < 2
         found.writes.append((spoken, path))
     elif kind not in READING:
         found.refuse({"COPY TO FILE": "COPY", "LOAD": "LOAD or INSTALL"}.get(spoken, spoken))
@@ -457,7 +457,7 @@ def _get(node: dict[str, Any], found: StatementEffects) -> None:
 def _setting(node: dict[str, Any], found: StatementEffects) -> None:
     name = str(node["name"]).lower()
     # The session's database and schema may be in another process.
-    found.leaves = found.leaves or node["scope"] == "VARIABLE" or name != "schema"
+    found.leaves_state = found.leaves_state or node["scope"] == "VARIABLE" or name != "schema"
     if node["scope"] == "VARIABLE":
         return
     if name not in SETTABLE:

@@ -13,7 +13,7 @@ from typing import Final
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.translation.patterns import SECONDS, strftime
 from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits
-from sqlshell.service.engines.engine import CONTINUOUS, Failure
+from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Failure
 from sqlshell.sql.identifiers import literal
 
 _UNITS: Final = {
@@ -103,7 +103,7 @@ MADE_OF_TEXT: Final[Mapping[str, Mapping[int, str]]] = {
 """Replacements of calls whose first argument is a text, if that makes a difference."""
 
 REFUSED: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("proctime", "current_watermark"), f"{CONTINUOUS}"),
+    **dict.fromkeys(("proctime", "current_watermark"), f"{NO_CONTINUOUS_QUERIES}"),
     **dict.fromkeys(("rowtime", "rowkey", "rowmetadata"), "rows have no metadata of a topic"),
     **dict.fromkeys(("sha2", "sha224", "sha384", "sha512"), "use md5, sha1 or sha256"),
     **dict.fromkeys(("collect", "array_union", "array_except"), "DuckDB handles duplicates differently"),

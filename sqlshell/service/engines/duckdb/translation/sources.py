@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits
-from sqlshell.service.engines.engine import CONTINUOUS, Failure
+from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Failure
 
 WINDOWS: Final = frozenset({"TUMBLE", "HOP", "CUMULATE"})
 _POSITION: Final = "starting.position"
@@ -38,15 +38,15 @@ def from_earliest(found: dict[str, str]) -> bool:
 
 def window(name: str) -> Failure:
     """The failure for a window over a stream."""
-    return Failure(sqlstate.UNSUPPORTED, f"{name} over a stream is not supported: {CONTINUOUS}")
+    return Failure(sqlstate.UNSUPPORTED, f"{name} over a stream is not supported: {NO_CONTINUOUS_QUERIES}")
 
 
 def matches() -> Failure:
     """The failure for MATCH_RECOGNIZE."""
-    return Failure(sqlstate.UNSUPPORTED, f"MATCH_RECOGNIZE is not supported: {CONTINUOUS}")
+    return Failure(sqlstate.UNSUPPORTED, f"MATCH_RECOGNIZE is not supported: {NO_CONTINUOUS_QUERIES}")
 
 
 def check_within(text: BracketedTokens, at: int) -> None:
     """Raises Failure (0A000) for a join of streams with a time limit: WITHIN 5 MINUTES ON."""
     if at + 2 < len(text) and text.tokens[at + 1].kind == "number" and text.word(at + 2):
-        raise Failure(sqlstate.UNSUPPORTED, f"JOIN … WITHIN is not supported: {CONTINUOUS}")
+        raise Failure(sqlstate.UNSUPPORTED, f"JOIN … WITHIN is not supported: {NO_CONTINUOUS_QUERIES}")

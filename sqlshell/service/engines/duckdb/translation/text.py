@@ -156,7 +156,7 @@ def placed(typed: str, before: str, part: str, behind: str = "") -> Iterator[Non
     try:
         yield
     except Failure as error:
-        raise error.about(told_of(error.message, typed, before, part, behind)) from error.__cause__
+        raise error.with_message(told_of(error.message, typed, before, part, behind)) from error.__cause__
 
 
 class TranslatedStatement:
