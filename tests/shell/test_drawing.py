@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import io
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prompt_toolkit import PromptSession
+from prompt_toolkit import PromptSession, renderer
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
@@ -26,7 +27,10 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from sqlshell.shell.interactive.editing.continuation import Continuations
 from sqlshell.shell.interactive.editing.history_suggestions import SuggestFromHistory
 from sqlshell.shell.interactive.editing.input_drawing import COPY_BODY, RowCopier, draw_lightly
+from sqlshell.shell.interactive.editing.unchanged_rows import COMPARE, skip_unchanged_rows
 from sqlshell.shell.interactive.look.highlight import LineLexer
+
+WHOLE = inspect.unwrap(getattr(renderer, COMPARE))
 
 TEXT = st.lists(
     st.sampled_from(
@@ -94,6 +98,40 @@ def changed_parameters(self: Window, *given: Any, get_line_prefix: Any = None, *
 
 
 COPIED = getattr(Window, COPY_BODY)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.booleans(), st.lists(st.tuples(TEXT, st.integers(0)), min_size=1, max_size=6))
+def test_what_is_written_is_the_same_without_rows_that_are_as_before(
+    wrapped: bool, steps: list[tuple[str, int]]
+) -> None:
+    def written() -> str:
+        prompt = session(True, wrapped)
+        for text, at in steps:
+            drawn(prompt, Document(text, at % (len(text) + 1)))
+        output = prompt.app.output
+        assert isinstance(output, Vt100_Output)
+        assert isinstance(output.stdout, io.StringIO)
+        return output.stdout.getvalue()
+
+    async def compare() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(renderer, COMPARE, WHOLE)
+            whole = written()
+            skip_unchanged_rows()
+            assert getattr(renderer, COMPARE) is not WHOLE
+            assert written() == whole
+
+    asyncio.run(compare())
+
+
+def test_rows_are_compared_by_prompt_toolkit_where_its_function_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    def other(screen: object) -> None:
+        return None
+
+    monkeypatch.setattr(renderer, COMPARE, other)
+    skip_unchanged_rows()
+    assert getattr(renderer, COMPARE) is other
 
 
 def test_prompt_toolkit_draws_alone_where_its_method_is_another(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,7 @@ from sqlshell.shell.interactive.editing.continuation import Continuations
 from sqlshell.shell.interactive.editing.history_suggestions import SuggestFromHistory
 from sqlshell.shell.interactive.editing.input_drawing import draw_lightly
 from sqlshell.shell.interactive.editing.keys import SendRequest, bindings, with_alt_enter
+from sqlshell.shell.interactive.editing.unchanged_rows import skip_unchanged_rows
 from sqlshell.shell.interactive.front_end import PromptFrontEnd
 from sqlshell.shell.interactive.interrupts import handling_interrupts, interrupt_typed_ahead
 from sqlshell.shell.interactive.look.highlight import LineLexer
@@ -316,6 +317,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
     prompt.app.on_reset += lambda _: completer.stop_searching()
     prompt.app.before_render += lambda _: _make_room(prompt)
     draw_lightly(prompt, continuation)
+    skip_unchanged_rows()
     _read_keys(prompt)
     return prompt
 

@@ -145,6 +145,8 @@ class _Lines(UIContent):
     def __init__(self, made: UIContent, lines: list[str]) -> None:
         super().__init__(made.get_line, made.line_count, made.cursor_position, made.menu_position, made.show_cursor)
         self._lines = lines
+        self._drawing = -1
+        self._heights: dict[tuple[int, int], int] = {}
 
     def get_height_for_line(
         self,
@@ -153,6 +155,18 @@ class _Lines(UIContent):
         get_line_prefix: Prefix | None,  # type: ignore[override]
         slice_stop: int | None = None,
     ) -> int:
+        if slice_stop is not None or not isinstance(get_line_prefix, Prefixes):
+            return self._height(lineno, width, get_line_prefix, slice_stop)
+        # A drawing asks for the same line several times; the prompt may be another one in the next.
+        if (drawing := get_app().render_counter) != self._drawing:
+            self._drawing = drawing
+            self._heights.clear()
+        height = self._heights.get((lineno, width))
+        if height is None:
+            height = self._heights[lineno, width] = self._height(lineno, width, get_line_prefix)
+        return height
+
+    def _height(self, lineno: int, width: int, get_line_prefix: Prefix | None, slice_stop: int | None = None) -> int:
         line = self._lines[lineno]
         # The last line may have a suggestion behind it.
         last = lineno == len(self._lines) - 1
