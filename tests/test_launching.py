@@ -15,23 +15,23 @@ from sqlshell.config.values import Config, config_folder, read_config, resolve, 
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
-from sqlshell.launch.assembly import offline_of, redactor_of
+from sqlshell.launch.assembly import curl_client_of, redactor_of
 from sqlshell.launch.clients import EMBEDDED_TARGET, endpoint_of, network_of, policy_of
 from sqlshell.launch.data_files import views_of
 from sqlshell.launch.destination import (
     Destination,
     LocalService,
     RemoteService,
+    checked_timezone,
     context_of,
     find_destination,
-    known_zone,
-    located,
     machine_timezone,
     names_profile,
     own_session,
+    service_at_url,
     sources_of,
 )
-from sqlshell.launch.endpoint import open_endpoint, silent_endpoint, storage_name
+from sqlshell.launch.endpoint import open_endpoint, storage_name, unopened_endpoint
 from sqlshell.launch.environment import TARGET_FLAGS
 from sqlshell.launch.first_prompt import first_prompt
 from sqlshell.launch.greeting import HINTS, greeting, selected_by
@@ -158,7 +158,7 @@ def test_a_wrong_url_names_its_place(
 ) -> None:
     if flags:
         with pytest.raises(UsageError, match="neither a URL nor an existing file"):
-            located("x")
+            service_at_url("x")
         return
     with pytest.raises(UsageError) as refused:
         found("", config, flags, environ)
@@ -195,12 +195,12 @@ def test_the_first_context_and_its_sources(config: Config) -> None:
 
 
 def test_zones() -> None:
-    assert (known_zone(""), known_zone("Asia/Tokyo")) == ("", "Asia/Tokyo")
+    assert (checked_timezone(""), checked_timezone("Asia/Tokyo")) == ("", "Asia/Tokyo")
     with pytest.raises(UsageError) as refused:
-        known_zone("Europe/Berlim")
+        checked_timezone("Europe/Berlim")
     assert (refused.value.message, "Europe/Berlin" in refused.value.hint) == ("unknown time zone 'Europe/Berlim'", True)
     with pytest.raises(UsageError) as refused:
-        known_zone("x" * 100)
+        checked_timezone("x" * 100)
     assert refused.value.message == f"unknown time zone '{'x' * 80}'"
     assert machine_timezone({"TZ": "Asia/Tokyo"}) != ""
 
@@ -222,15 +222,15 @@ def test_tokens_are_asked_for_at_a_terminal(config: Config, monkeypatch: pytest.
     assert open_endpoint(bare, streams(terminal=True), ask=False).token == ""
     assert open_endpoint(found("work", config)[0], streams(terminal=True)).token == "secret"
     assert open_endpoint(found("https://other/v2", config, {"offline": True})[0], streams(terminal=True)).token == ""
-    command = Destination(bare.settings, RemoteService(located("https://other/v2"), token_command="echo x"))  # type: ignore[arg-type]
+    command = Destination(bare.settings, RemoteService(service_at_url("https://other/v2"), token_command="echo x"))  # type: ignore[arg-type]
     assert open_endpoint(command, streams(terminal=True)).token == ""
     assert asked == []
 
 
 def test_endpoints_that_send_nothing(config: Config) -> None:
     remote, local = found("work", config)[0], found("", config)[0]
-    assert silent_endpoint(remote).target.name == NAME
-    silent = silent_endpoint(local)
+    assert unopened_endpoint(remote).target.name == NAME
+    silent = unopened_endpoint(local)
     assert silent.target is EMBEDDED_TARGET
     assert silent.dial is not None
     with pytest.raises(UsageError, match="nothing is sent with --dry-run"):
@@ -302,7 +302,7 @@ def test_requests_that_are_printed(config: Config, flags: dict[str, Any], option
 
     out = Noting()
     for api, path in (("v2", "/statements"), ("legacy", "/")):
-        offline_of(found("work", config, flags | {"api": api})[0], out)(Submission("select 1"), SessionContext())
+        curl_client_of(found("work", config, flags | {"api": api})[0], out)(Submission("select 1"), SessionContext())
         assert path in out.getvalue()
     words = " ".join(out.getvalue().replace("\\", " ").split())
     for option in ("--cacert a.pem", "--cert b.pem", "--key c.pem", "--insecure"):

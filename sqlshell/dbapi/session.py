@@ -17,7 +17,7 @@ from sqlshell.dbapi.exceptions import InterfaceError, InternalError, NotSupporte
 from sqlshell.errors import ShellError, StatementError
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
-from sqlshell.launch.destination import known_zone
+from sqlshell.launch.destination import checked_timezone
 from sqlshell.result import Result
 from sqlshell.sql.analysis.error_places import span_of
 from sqlshell.sql.analysis.kinds import reads_only
@@ -101,7 +101,7 @@ class Session:
         """Change a part of the context for the following statements. Raises UsageError for an unknown time zone."""
         self.check()
         if name == "timezone":
-            known_zone(value)
+            checked_timezone(value)
         self.context = replace(self.context, **dict.fromkeys(_LEAVES.get(name, ()), ""), **{name: value})
 
     def check(self) -> None:

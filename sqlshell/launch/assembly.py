@@ -101,7 +101,7 @@ def journal_of(
     )
 
 
-def offline_of(destination: Destination, stdout: TextIO) -> Offline:
+def curl_client_of(destination: Destination, stdout: TextIO) -> Offline:
     """Print each request as a curl command."""
     assert isinstance(destination.service, RemoteService)
     target, settings = destination.service.target, destination.settings

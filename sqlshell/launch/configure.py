@@ -17,7 +17,7 @@ from sqlshell.runtime.streams import Streams
 from sqlshell.shell.interactive.editor import edit_file
 
 SECRET = frozenset({"token"})
-TAKES = {
+KIND_NAMES = {
     "flag": "on|off",
     "integer": "integer",
     "count": "integer",
@@ -86,7 +86,7 @@ def _list_settings(stdout: TextIO) -> None:
     """List each setting that is allowed in a profile, with the kind of its value."""
     for setting in sorted(SETTINGS, key=lambda item: item.name):
         if setting.profile:
-            takes = "|".join(setting.choices) or TAKES.get(setting.kind, setting.kind)
+            takes = "|".join(setting.choices) or KIND_NAMES.get(setting.kind, setting.kind)
             stdout.write(f"{setting.name.ljust(19)} {takes.ljust(18)} {setting.help}\n")
 
 
@@ -116,10 +116,10 @@ def _check(config: Config, path: Path, streams: Streams) -> int:
                 wrong.append(f"{path}: [profiles.{name}] {key}: no such file: {settings[key]}")
         held = bool(settings["token"])
         if settings["url"]:
-            from sqlshell.launch.destination import located
+            from sqlshell.launch.destination import service_at_url
 
             try:
-                where = located(settings["url"])
+                where = service_at_url(settings["url"])
                 held = held or (isinstance(where, Target) and bool(where.token))
             except UsageError as error:
                 wrong.append(f"{path}: [profiles.{name}] url: {error.message}")

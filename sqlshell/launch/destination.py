@@ -128,7 +128,7 @@ def context_of(destination: Destination) -> SessionContext:
     """The initial context: from settings, then from the DSN; time zone and sessionID always have a value."""
 
     def part(name: str) -> str:
-        return part_of(destination, name)
+        return context_part(destination, name)
 
     from sqlshell.client.statements.polling import new_session_id
 
@@ -139,12 +139,12 @@ def context_of(destination: Destination) -> SessionContext:
         schema=part("schema"),
         store=part("store"),
         compute_pool=part("compute_pool"),
-        timezone=known_zone(part("timezone")) or machine_timezone(os.environ),
+        timezone=checked_timezone(part("timezone")) or machine_timezone(os.environ),
         session_id=part("session_id") or new_session_id(),
     )
 
 
-def part_of(destination: Destination, name: str) -> str:
+def context_part(destination: Destination, name: str) -> str:
     """A part of context_of(), "" if neither a setting nor the DSN has it."""
     settings = destination.settings
     parts = destination.service.parts if isinstance(destination.service, RemoteService) else {}
@@ -152,7 +152,7 @@ def part_of(destination: Destination, name: str) -> str:
     return str(chosen if chosen and settings.source(name) != "default" else parts.get(name, ""))
 
 
-def known_zone(name: str) -> str:
+def checked_timezone(name: str) -> str:
     """The name of a time zone, checked. Raises UsageError if this machine's time zone database does not have it."""
     if not name:
         return ""
@@ -209,7 +209,7 @@ def machine_timezone(environ: Mapping[str, str]) -> str:
     return "UTC" if not zone or zone == "local" else str(zone)
 
 
-def located(url: str) -> Target | LocalService:
+def service_at_url(url: str) -> Target | LocalService:
     """The service, database or data file that the setting `url` refers to. Raises UsageError."""
     return parse(url) if is_url(url) else _local_service(url)
 
@@ -219,7 +219,7 @@ def _service_of(settings: Settings) -> Target | LocalService:
         settings.source("url"), "url"
     )
     try:
-        return located(settings["url"])
+        return service_at_url(settings["url"])
     except UsageError as error:
         raise UsageError(f"{source}: {error.message}", error.hint) from None
 

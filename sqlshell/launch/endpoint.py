@@ -33,7 +33,7 @@ def open_endpoint(destination: Destination, streams: Streams, *, ask: bool = Tru
     return endpoint_of(destination, token, read_only=read_only)
 
 
-def silent_endpoint(destination: Destination) -> Endpoint:
+def unopened_endpoint(destination: Destination) -> Endpoint:
     """The endpoint of a destination to which nothing is sent: nothing is opened, started or asked."""
     service = destination.service
     return Endpoint(service.target if isinstance(service, RemoteService) else EMBEDDED_TARGET, dial=_refuse)

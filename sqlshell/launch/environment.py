@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.config.values import Config, Settings, state_folder
 from sqlshell.context import SessionContext
-from sqlshell.launch.assembly import SharedParts, journal_of, offline_of, redactor_of, service_of
+from sqlshell.launch.assembly import SharedParts, curl_client_of, journal_of, redactor_of, service_of
 from sqlshell.launch.clients import EMBEDDED_TARGET, Endpoint, policy_of
 from sqlshell.launch.destination import (
     Destination,
@@ -87,7 +87,7 @@ def build_connection(
         storage_name=storage_name(destination),
         own_session=own_session(destination, context),
         prompt_color=settings["prompt_color"],
-        offline=offline_of(destination, shared.streams.stdout) if settings["offline"] else None,
+        offline=curl_client_of(destination, shared.streams.stdout) if settings["offline"] else None,
         examine=examine,
         journal=journal_of(destination, state_folder(inputs.environ), name, redact, shared.diagnostics),
         service=service_of(destination, endpoint, shared, redact),

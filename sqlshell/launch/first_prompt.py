@@ -14,7 +14,7 @@ from sqlshell.config.values import Config, state_folder
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.launch.credentials import permission_problems
-from sqlshell.launch.destination import LocalService, RemoteService, find_destination, part_of
+from sqlshell.launch.destination import LocalService, RemoteService, context_part, find_destination
 from sqlshell.launch.greeting import greeting_of
 from sqlshell.origin import Own
 from sqlshell.runtime.streams import Streams
@@ -107,7 +107,7 @@ def first_prompt(
     parts = IN_MEMORY if isinstance(service, LocalService) else {}
     shown = Shown(
         destination.short_name,
-        *(part_of(destination, name) or parts.get(name, "") for name in ("role", "database", "schema", "store")),
+        *(context_part(destination, name) or parts.get(name, "") for name in ("role", "database", "schema", "store")),
     )
     read_only: Fragments = [(QUIET, "[ro]")] if settings["read_only"] else []
     fragments = [*context_line(shown, streams.columns // 2), *read_only, ("", "> ")]

@@ -21,7 +21,7 @@ from sqlshell.launch.clients import Endpoint
 from sqlshell.launch.credentials import permission_problems, tokens_of
 from sqlshell.launch.data_files import STDIN, views_of
 from sqlshell.launch.destination import Destination, LocalService, RemoteService, context_of, find_destination
-from sqlshell.launch.endpoint import open_endpoint, silent_endpoint, storage_name
+from sqlshell.launch.endpoint import open_endpoint, storage_name, unopened_endpoint
 from sqlshell.launch.environment import ConnectionInputs, Environment, build_connection
 from sqlshell.launch.modes import modes_of
 from sqlshell.origin import Own
@@ -163,7 +163,7 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
         ready = _ready(invocation, services, scripts=bool(scripts))
         dry = modes.rehearsal == "dry-run"
         endpoint = (
-            silent_endpoint(destination)
+            unopened_endpoint(destination)
             if dry
             else open_endpoint(destination, streams, read_only=bool(settings["read_only"]))
         )

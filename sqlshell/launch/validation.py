@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlshell.config.values import Settings
 from sqlshell.errors import UsageError
 from sqlshell.launch.assembly import redactor_of
-from sqlshell.launch.destination import known_zone
+from sqlshell.launch.destination import checked_timezone
 from sqlshell.output.writers.formats import format_named
 from sqlshell.shell.interactive.look.templates import TEMPLATES, checked, checked_color
 from sqlshell.sql.analysis.policy import check_patterns
@@ -32,7 +32,7 @@ def wrong_values(settings: Settings, themes: Path) -> Iterator[UsageError]:
         "format": lambda: format_named(settings["format"]),
         "table_style": style,
         "theme": theme,
-        "timezone": lambda: known_zone(settings["timezone"]),
+        "timezone": lambda: checked_timezone(settings["timezone"]),
         "prompt_color": lambda: checked_color(settings["prompt_color"]),
         "confirm": lambda: check_patterns(settings["confirm"], "confirm"),
         "secret_names": lambda: redactor_of(settings),
