@@ -65,7 +65,7 @@ async def download(transport: Transport, path: str, place: Path, *, force: bool,
             if wait is None:
                 raise
             transport.say(
-                f"{error.message}: resuming in {wait:.1f} s (attempt {tries.made} of {transport.network.retries})"
+                f"{error.message}: resuming in {wait:.1f} s (attempt {tries.attempts} of {transport.network.retries})"
             )
             await asyncio.sleep(wait)
     digest = part.sha256()
@@ -160,7 +160,7 @@ async def _attempt(transport: Transport, path: str, part: _Part, progress: Progr
     headers = {"Accept": "application/octet-stream", "Accept-Encoding": "identity"}
     if had:
         headers |= {"Range": f"bytes={had}-", "If-Range": part.etag}
-    async with transport.opened(path, headers) as response:
+    async with transport.stream(path, headers) as response:
         status = response.status_code
         if status == 416 and had:
             whole = _CONTENT_RANGE.sub("", response.headers.get("content-range", "")).rpartition("/")[2]

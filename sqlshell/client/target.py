@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sqlshell.client.http.addresses import loopback
+from sqlshell.client.http.addresses import is_loopback
 from sqlshell.errors import UsageError
 
 DSN_PARTS = {
@@ -85,7 +85,7 @@ class Target(Struct, frozen=True):
     @property
     def loopback(self) -> bool:
         """Whether the service is on this machine, so that no proxy is used."""
-        return bool(self.uds) or loopback(self.host)
+        return bool(self.uds) or is_loopback(self.host)
 
 
 def is_url(text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlshell.client.http.addresses import loopback, numeric, private, same
+from sqlshell.client.http.addresses import address_of, is_loopback, is_private, same_address
 from sqlshell.client.http.proxies import proxy_for
 from sqlshell.client.results.dataplane import address_check, data_plane
 from sqlshell.client.target import parse
@@ -35,38 +35,38 @@ OUTSIDE = (
 
 @pytest.mark.parametrize("host", HERE)
 def test_what_is_this_machine(host: str) -> None:
-    assert loopback(host)
-    assert private(host)
+    assert is_loopback(host)
+    assert is_private(host)
 
 
 @pytest.mark.parametrize("host", INSIDE)
 def test_what_is_inside_of_a_network(host: str) -> None:
-    assert private(host)
-    assert not loopback(host)
+    assert is_private(host)
+    assert not is_loopback(host)
 
 
 @pytest.mark.parametrize("host", OUTSIDE)
 def test_what_is_outside(host: str) -> None:
-    assert not private(host)
-    assert not loopback(host)
+    assert not is_private(host)
+    assert not is_loopback(host)
 
 
 @pytest.mark.parametrize(
     "host", ["localhost.example", "127.0.0.1.example", "1e3", "08.0.0.1", "0x7g.1", "notlocalhost", "7f.0.0.1"]
 )
 def test_what_is_a_name(host: str) -> None:
-    assert numeric(host) is None
-    assert not loopback(host)
+    assert address_of(host) is None
+    assert not is_loopback(host)
 
 
 def test_two_ways_to_write_one_address() -> None:
-    assert same("::ffff:10.0.0.1", "10.0.0.1")
-    assert same("fe80::1%eth0", "fe80::1")
-    assert not same("10.0.0.1", "10.0.0.2")
-    assert not same("name", "name")
+    assert same_address("::ffff:10.0.0.1", "10.0.0.1")
+    assert same_address("fe80::1%eth0", "fe80::1")
+    assert not same_address("10.0.0.1", "10.0.0.2")
+    assert not same_address("name", "name")
 
 
-@pytest.mark.parametrize("host", [*HERE, *(host for host in INSIDE if numeric(host) is not None)])
+@pytest.mark.parametrize("host", [*HERE, *(host for host in INSIDE if address_of(host) is not None)])
 def test_a_service_elsewhere_may_not_name_such_a_plane(host: str) -> None:
     """Before anything is connected to: behind a proxy it is the proxy that would go there."""
     api = parse("https://sql.example/v2")
@@ -76,7 +76,7 @@ def test_a_service_elsewhere_may_not_name_such_a_plane(host: str) -> None:
     with pytest.raises(ServiceError, match="private address"):
         address_check(plane, api, (), allowed=False)
     assert address_check(plane, api, (), allowed=True) is None
-    if numeric(host) is not None:
+    if address_of(host) is not None:
         assert address_check(plane, api, (plane.target.host,), allowed=False) is not None
 
 

@@ -56,7 +56,7 @@ def failing(raised: Exception, *, known: bool = False, network: NetworkOptions |
 
     async def work() -> ShellError:
         transport = Transport(parse("http://host:1"), "", network=network or NetworkOptions(retries=0))
-        transport._known = known
+        transport._has_responded = known
         transport._client = httpx.AsyncClient(base_url="http://host:1", transport=Raises())
         try:
             await transport.request("GET", "/v2/version")

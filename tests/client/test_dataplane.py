@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sqlshell.client.http.addresses import private
+from sqlshell.client.http.addresses import is_private
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.dataplane import DataPlane, address_check, data_plane
@@ -131,7 +131,7 @@ def test_tokens_that_no_header_carries(token: str) -> None:
     ],
 )
 def test_private_addresses(address: str, expected: bool) -> None:
-    assert private(address) is expected
+    assert is_private(address) is expected
 
 
 def test_a_service_elsewhere_may_not_point_at_private_addresses() -> None:

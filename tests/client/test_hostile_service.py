@@ -17,7 +17,16 @@ from urllib.parse import quote
 
 import pytest
 
-from sqlshell.client.http.decompress import ERROR, FEW, LARGEST, PER_VALUE, ROW, UNANNOUNCED, bound, values_in
+from sqlshell.client.http.decompress import (
+    BYTES_PER_ROW,
+    BYTES_PER_VALUE,
+    ERROR_BYTES,
+    MOST_BYTES,
+    UNANNOUNCED_BYTES,
+    UNCOUNTED_BYTES,
+    count_values,
+    size_limit,
+)
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.trace import Trace
 from sqlshell.client.http.transport import Transport
@@ -156,7 +165,7 @@ def test_no_answer_takes_more_memory_than_its_bound(answer: Callable[[], bytes],
     assert names in error
     assert "answer_limit" in error or "unsupported" in error or "500" in error or "404" in error
     # A buffer that grows is there twice for a moment.
-    assert peak < 2.5 * UNANNOUNCED, f"{peak:,} bytes"
+    assert peak < 2.5 * UNANNOUNCED_BYTES, f"{peak:,} bytes"
 
 
 def test_the_bound_is_the_persons_where_they_give_one() -> None:
@@ -164,13 +173,13 @@ def test_the_bound_is_the_persons_where_they_give_one() -> None:
     with answering(big) as url:
         assert run(url)[1] == ""
         assert "2 MiB" in run(url, answer_limit=2 * MIB)[1]
-    assert bound(0, None) == UNANNOUNCED
-    assert bound(0, 1_000) == UNANNOUNCED + 1_000 * ROW
-    assert bound(0, 10**12) == LARGEST
-    assert bound(5, 10**12) == 5
-    assert ERROR < UNANNOUNCED
-    assert FEW >= UNANNOUNCED // PER_VALUE // 4
-    assert values_in(b'{"data":[["a",null]]}') == 4
+    assert size_limit(0, None) == UNANNOUNCED_BYTES
+    assert size_limit(0, 1_000) == UNANNOUNCED_BYTES + 1_000 * BYTES_PER_ROW
+    assert size_limit(0, 10**12) == MOST_BYTES
+    assert size_limit(5, 10**12) == 5
+    assert ERROR_BYTES < UNANNOUNCED_BYTES
+    assert UNCOUNTED_BYTES >= UNANNOUNCED_BYTES // BYTES_PER_VALUE // 4
+    assert count_values(b'{"data":[["a",null]]}') == 4
 
 
 def b64(text: str) -> str:

@@ -114,7 +114,7 @@ def test_a_look_up_about_another_statement() -> None:
 def test_a_body_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     from sqlshell.client.http import decompress
 
-    monkeypatch.setattr(decompress, "UNANNOUNCED", 10_000)
+    monkeypatch.setattr(decompress, "UNANNOUNCED_BYTES", 10_000)
     assert "sent a response larger than" in failure((200, done(data=[["x" * 100_000]]))).message
 
 

@@ -39,8 +39,8 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_how_often_an_error_is_retried(error: ServiceError, idempotent: bool, known: bool, times: int) -> None:
     tries = Retries(NetworkOptions(retries=4), idempotent=idempotent, known=known)
     while tries.after_error(error) is not None:
-        assert tries.made <= times
-    assert tries.made == times
+        assert tries.attempts <= times
+    assert tries.attempts == times
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_how_often_an_error_is_retried(error: ServiceError, idempotent: bool, kn
 def test_how_often_a_status_is_retried(status: int, idempotent: bool, times: int) -> None:
     tries = Retries(NetworkOptions(retries=4), idempotent=idempotent, known=True)
     while tries.after_status(status, {}) is not None:
-        assert tries.made <= times
-    assert tries.made == times
+        assert tries.attempts <= times
+    assert tries.attempts == times
 
 
 @pytest.mark.parametrize(("asked", "timeout", "waits"), [("7", 10.0, True), ("7", 6.0, False), ("0", 6.0, True)])

@@ -200,7 +200,7 @@ def test_a_row_of_another_width_is_not_taken(values: object) -> None:
 
 
 def test_a_service_that_never_sends_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "FIRST_SECONDS", 0.001)
+    monkeypatch.setattr(stream, "COLUMNS_SECONDS", 0.001)
     read = Read(Connection(*[[{"type": "heartbeat"}]] * 100_000))
     assert isinstance(read.error, ConnectionBroken)
     assert "columns in time" in read.error.message
@@ -286,7 +286,7 @@ def test_rows_before_a_gap_are_returned_when_the_service_does_not_come_back() ->
     ],
 )
 def test_why_a_websocket_was_not_opened(raised: Exception, kind: type[ServiceError], words: str) -> None:
-    with pytest.raises(kind, match=words) as caught, frames._translated(parse("http://dp:1")):
+    with pytest.raises(kind, match=words) as caught, frames._translating_errors(parse("http://dp:1")):
         raise raised
     assert type(caught.value) is kind
 
@@ -317,8 +317,8 @@ class Paused:
 def test_a_fast_service_is_not_read_until_its_frames_are_taken(
     monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], sizes: Sequence[int], calls: list[str]
 ) -> None:
-    monkeypatch.setattr(frames, "HELD_BYTES", limits[0])
-    monkeypatch.setattr(frames, "HELD_FRAMES", limits[1])
+    monkeypatch.setattr(frames, "QUEUE_BYTES", limits[0])
+    monkeypatch.setattr(frames, "QUEUE_FRAMES", limits[1])
 
     async def work() -> None:
         connection = frames.StreamConnection(ClientProtocol(parse_uri("ws://h")))

@@ -86,7 +86,7 @@ def test_a_service_that_has_responded_before_is_worth_more_retries() -> None:
 
 
 def test_a_longer_wait_is_reported_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlshell.client.http.transport.SAID_SECONDS", 0)
+    monkeypatch.setattr("sqlshell.client.http.transport.REPORTED_SECONDS", 0)
     said: list[str] = []
     with scripted((503, {}), (200, "break"), (200, {})) as state:
         get(state.url, say=said.append, token=state.url)
@@ -251,10 +251,10 @@ def test_requests_that_were_refused_together_ask_once_whatever_the_answer(given:
 
     async def work() -> list[bool]:
         transport = Transport(parse("http://127.0.0.1:1"), "tok", renew=renew)
-        found = await asyncio.gather(*(transport._take_new(renew, "tok") for _ in range(3)))
+        found = await asyncio.gather(*(transport._renew_token(renew, "tok") for _ in range(3)))
         if given:
             # One more, which was sent before the token was replaced and refused after it.
-            found.append(await transport._take_new(renew, "tok"))
+            found.append(await transport._renew_token(renew, "tok"))
         await transport.aclose()
         return found
 

@@ -185,7 +185,7 @@ class Kept:
 @pytest.fixture(autouse=True)
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of temporary files; each test leaves it empty."""
-    monkeypatch.setattr(factory, "LARGE", 1)
+    monkeypatch.setattr(factory, "LARGE_BYTES", 1)
     monkeypatch.setattr(retries, "FIRST_WAIT", 0.01)
     made = scratch().folder("tests")
     monkeypatch.setattr(Scratch, "folder", lambda self, name: _made(made / name))

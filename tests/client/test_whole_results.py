@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import integers, lists, tuples
 
+from sqlshell.client.results.file_reader import FileReader
+from sqlshell.client.results.result_file import Unavailable
 from sqlshell.client.results.stretches import BLOCK, MOST_BYTES, stretches
-from sqlshell.client.results.whole import FileBatch, FileReader, Unavailable
+from sqlshell.client.results.whole import FileBatch
 from sqlshell.errors import ProtocolError
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.output.text.display_format import DisplayFormat, displayed

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from sqlshell.client.results.whole import FileBatch, FileReader
+from sqlshell.client.results.file_reader import FileReader
+from sqlshell.client.results.whole import FileBatch
 from sqlshell.dbapi.exceptions import DataError
 from sqlshell.dbapi.values.typed_rows import RowDecoder
 from sqlshell.result import Batch, Column, Rows, StoredColumn

@@ -17,7 +17,7 @@ import click
 import duckdb
 import pytest
 
-from sqlshell.client.http.decompress import LARGEST, UNANNOUNCED
+from sqlshell.client.http.decompress import MOST_BYTES, UNANNOUNCED_BYTES
 from sqlshell.config.settings import PREFIX, SETTINGS
 from sqlshell.config.values import read_config, resolve
 from sqlshell.launch.cli import shell_command, subcommand
@@ -260,7 +260,7 @@ def test_numbers_in_documents_are_those_of_the_program() -> None:
     defaults = {setting.name: setting.default for setting in SETTINGS}
     assert f"`--retries` ({defaults['retries']})" in client
     assert f"`--timeout` ({defaults['timeout']:g} s)" in client
-    assert f"{UNANNOUNCED >> 20} MiB, and up to {LARGEST >> 20} MiB" in client
+    assert f"{UNANNOUNCED_BYTES >> 20} MiB, and up to {MOST_BYTES >> 20} MiB" in client
     assert f"{int(IDLE_SECONDS / 60)} minutes without a statement" in service
     size = Size()
     assert f"`concurrency` ({size.concurrency}), `queue` ({size.queue})" in service

@@ -18,7 +18,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
-from sqlshell.client.results.whole import FileReader
+from sqlshell.client.results.file_reader import FileReader
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.output.copy import warn_of_names
 from sqlshell.output.typed import parquet, rows

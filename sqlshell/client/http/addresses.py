@@ -22,42 +22,42 @@ _PARTS: Final = 4
 _LOW: Final = 0xFFFFFFFF
 
 
-def numeric(host: str) -> Address | None:
+def address_of(host: str) -> Address | None:
     """The IP address that a host is written as; None for a name.
 
     Accepts all forms that resolvers accept: `127.1`, `0177.0.0.1`, `0x7f000001`, `2130706433`, a scope
     (`fe80::1%eth0`), brackets, a final dot, and digits and dots of other scripts.
     """
-    text = plain(host).partition("%")[0].strip("[]")
+    text = normalized_host(host).partition("%")[0].strip("[]")
     try:
         return ipaddress.ip_address(text)
     except ValueError:
         return _numbers(text)
 
 
-def plain(host: str) -> str:
+def normalized_host(host: str) -> str:
     """A host in the form in which it is looked up: lower case, without a final dot, with ASCII digits and dots."""
     return _DOTS.sub(".", unicodedata.normalize("NFKC", host)).lower().rstrip(".")
 
 
-def loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Whether a host, given by name or address, is this machine."""
-    name = plain(host)
+    name = normalized_host(host)
     if name == "localhost" or name.endswith(".localhost"):
         return True
-    found = numeric(host)
+    found = address_of(host)
     return found is not None and any(_here(meant) for meant in meanings(found))
 
 
-def private(address: str) -> bool:
+def is_private(address: str) -> bool:
     """Whether an address is not on the public internet, or leads to one that is not. Names are never private."""
-    found = numeric(address)
+    found = address_of(address)
     return found is None or found in _LOCAL_NAT64 or any(_inside(meant) for meant in meanings(found))
 
 
-def same(one: str, other: str) -> bool:
+def same_address(one: str, other: str) -> bool:
     """Whether two addresses are equal."""
-    first, second = numeric(one), numeric(other)
+    first, second = address_of(one), address_of(other)
     return first is not None and second is not None and _canonical(first) == _canonical(second)
 
 

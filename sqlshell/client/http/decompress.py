@@ -9,30 +9,30 @@ from sqlshell.errors import ConnectionBroken, ProtocolError
 
 STEP: Final = 1 << 20
 
-UNANNOUNCED: Final = 64 << 20
+UNANNOUNCED_BYTES: Final = 64 << 20
 """Maximum bytes of a response whose number of rows has not been announced."""
 
-LARGEST: Final = 256 << 20
+MOST_BYTES: Final = 256 << 20
 """Maximum bytes of any response, whatever number of rows is announced."""
 
-ROW: Final = 4 << 10
+BYTES_PER_ROW: Final = 4 << 10
 """Bytes that each announced row adds to the limit."""
 
-ERROR: Final = 1 << 20
+ERROR_BYTES: Final = 1 << 20
 """Maximum bytes of an error response."""
 
-PER_VALUE: Final = 16
+BYTES_PER_VALUE: Final = 16
 """Bytes of the limit for each JSON value: a value may be two bytes long, and needs many times that in memory."""
 
-FEW: Final = 2 << 20
+UNCOUNTED_BYTES: Final = 2 << 20
 """Values are not counted in a body of at most this many bytes."""
 
 _NOT_COUNTED: Final = bytes(code for code in range(256) if code not in b",[{")
 
 
-def bound(limit: int, rows: int | None) -> int:
+def size_limit(limit: int, rows: int | None) -> int:
     """Maximum bytes of a decompressed response: `limit`, or, if that is 0, a number derived from the announced rows."""
-    return limit or min(LARGEST, UNANNOUNCED + ROW * max(0, rows or 0))
+    return limit or min(MOST_BYTES, UNANNOUNCED_BYTES + BYTES_PER_ROW * max(0, rows or 0))
 
 
 class BodyReader:
@@ -40,7 +40,7 @@ class BodyReader:
 
     def __init__(self, encoding: str, limit: int, name: str, *, failed: int = 0) -> None:
         """`failed` is the status of an error response, 0 for any other."""
-        self._limit = min(limit, ERROR) if failed else limit
+        self._limit = min(limit, ERROR_BYTES) if failed else limit
         self._failed = failed
         self._name = name
         self._whole = bytearray()
@@ -74,8 +74,8 @@ class BodyReader:
         """
         if self._inflater is not None and not self._inflater.eof:
             raise ConnectionBroken(f"{self._name} closed the connection in the middle of the response")
-        most = max(FEW, self._limit // PER_VALUE)
-        if len(self._whole) > FEW and (found := values_in(self._whole)) > most:
+        most = max(UNCOUNTED_BYTES, self._limit // BYTES_PER_VALUE)
+        if len(self._whole) > UNCOUNTED_BYTES and (found := count_values(self._whole)) > most:
             raise ProtocolError(
                 f"the response from {self._name} contains {found:,} values; the limit is {most:,}", REMEDY
             )
@@ -95,6 +95,6 @@ class BodyReader:
 REMEDY: Final = "to raise the limit, set answer_limit in the profile or SQLSHELL_ANSWER_LIMIT (in MiB)"
 
 
-def values_in(body: bytes | bytearray) -> int:
+def count_values(body: bytes | bytearray) -> int:
     """An upper bound of the number of values in a JSON text, without parsing it."""
     return sum(len(body[at : at + STEP].translate(None, _NOT_COUNTED)) for at in range(0, len(body), STEP))

@@ -34,51 +34,51 @@ class Retries:
 
     def __init__(self, network: NetworkOptions, *, idempotent: bool, known: bool) -> None:
         self._network = network
-        self._again = idempotent
+        self._idempotent = idempotent
         self._known = known
         self._began = time.monotonic()
-        self._plain_500 = False
-        self._unsound = False
-        self.made = 0
+        self._was_500 = False
+        self._was_invalid = False
+        self.attempts = 0
 
     def after_error(self, error: ShellError) -> float | None:
         """Seconds until the next attempt; None for no retry."""
         if isinstance(error, ProtocolError):
             # An invalid response is retried once, because it may have been damaged in transit.
-            if self._unsound or not self._again:
+            if self._was_invalid or not self._idempotent:
                 return None
-            self._unsound = True
+            self._was_invalid = True
             return self._wait()
         if not isinstance(error, ConnectionFailed) or isinstance(error, Unreachable):
             return None
         if isinstance(error, NotHttp) and not self._known:
             return None
         if isinstance(error, ConnectionBroken):
-            return self._wait() if self._again and (self._known or self.made < FIRST_CONTACT_RETRIES) else None
-        if not self._known and self.made >= FIRST_CONTACT_RETRIES:
+            return self._wait() if self._idempotent and (self._known or self.attempts < FIRST_CONTACT_RETRIES) else None
+        if not self._known and self.attempts >= FIRST_CONTACT_RETRIES:
             return None
         return self._wait()
 
     def after_status(self, status: int, headers: Mapping[str, str]) -> float | None:
         """Seconds until the next attempt; None for no retry."""
-        if not self._again:
+        if not self._idempotent:
             return None
-        if status == 500 and not self._plain_500:
-            self._plain_500 = True
+        if status == 500 and not self._was_500:
+            self._was_500 = True
             return self._wait()
         if status not in BUSY:
             return None
         return self._wait(retry_after(headers.get("retry-after", "")))
 
     def _wait(self, asked: float | None = None) -> float | None:
-        if self.made >= self._network.retries:
+        if self.attempts >= self._network.retries:
             return None
-        wait = backoff(self.made)
+        wait = backoff(self.attempts)
         if asked is not None:
             wait = max(asked, wait / 4)
         if time.monotonic() - self._began + wait > self._network.timeout:
             return None
-        self.made += 1
+        self.attempts += 1
         return wait
 
 

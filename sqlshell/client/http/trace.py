@@ -10,10 +10,10 @@ from sqlshell.client.http import redact
 from sqlshell.client.secret_values import Secrets
 
 _ID = re.compile(rb'"statementID"\s*:\s*"([0-9A-Za-z_-]{1,64})"')
-_LOOKED_AT = 4096
+_SEARCHED_BYTES = 4096
 
 
-def _as_it_is(sql: str) -> str:
+def _unchanged(sql: str) -> str:
     return sql
 
 
@@ -24,7 +24,7 @@ class Trace:
     """
 
     def __init__(
-        self, say: Callable[[str], None], level: Callable[[], int], sql: Callable[[str], str] = _as_it_is
+        self, say: Callable[[str], None], level: Callable[[], int], sql: Callable[[str], str] = _unchanged
     ) -> None:
         self._say = say
         self._level = level
@@ -36,26 +36,26 @@ class Trace:
     def on(self) -> bool:
         return self._level() > 0
 
-    def asked(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> Request:
+    def begin(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> Request:
         """Trace a request; the returned object traces its response."""
         self._number += 1
         request = Request(self, self._number, f"{method} {url}")
         if self._level() > 1:
             lines = [f"> #{self._number} {method} {url}", *(f"> {line}" for line in redact.headers(headers))]
             shown = redact.body(_json_part(content), self._sql)
-            self.tell("\n".join([*lines, f"> {shown}"] if shown else lines))
+            self.write("\n".join([*lines, f"> {shown}"] if shown else lines))
         return request
 
-    def answered(self, head: str, status: int, headers: Mapping[str, str], body: bytes | bytearray) -> None:
-        found = _ID.search(body[:_LOOKED_AT])
+    def write_response(self, head: str, status: int, headers: Mapping[str, str], body: bytes | bytearray) -> None:
+        found = _ID.search(body[:_SEARCHED_BYTES])
         named = found[1].decode() if found and found[1].decode() not in head else ""
-        self.tell(f"{head}{' ' + named if named else ''}")
+        self.write(f"{head}{' ' + named if named else ''}")
         if self._level() > 1:
             lines = [f"< {status}", *(f"< {line}" for line in redact.headers(headers))]
             shown = redact.body(body, self._sql)
-            self.tell("\n".join([*lines, f"< {shown}"] if shown else lines))
+            self.write("\n".join([*lines, f"< {shown}"] if shown else lines))
 
-    def tell(self, text: str) -> None:
+    def write(self, text: str) -> None:
         self._say(self.secrets.text(text))
 
 
@@ -67,11 +67,11 @@ class Request:
         self._head = f"#{number} {what}"
         self._began = time.monotonic()
 
-    def answered(self, status: int, headers: Mapping[str, str], body: bytes | bytearray, received: int) -> None:
-        self._trace.answered(f"{self._head} {status} {received:,} bytes {self._ms()}", status, headers, body)
+    def record_response(self, status: int, headers: Mapping[str, str], body: bytes | bytearray, received: int) -> None:
+        self._trace.write_response(f"{self._head} {status} {received:,} bytes {self._ms()}", status, headers, body)
 
-    def failed(self, message: str) -> None:
-        self._trace.tell(f"{self._head} failed after {self._ms()}: {message}")
+    def record_failure(self, message: str) -> None:
+        self._trace.write(f"{self._head} failed after {self._ms()}: {message}")
 
     def _ms(self) -> str:
         return f"{(time.monotonic() - self._began) * 1000:.0f} ms"

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from sqlshell.client.http.decompress import BodyReader, bound
+from sqlshell.client.http.decompress import BodyReader, size_limit
 from sqlshell.client.http.failures import connection_failed
 from sqlshell.client.http.lean_httpx import httpx
 from sqlshell.client.http.network import CheckAddress, Dial
@@ -30,7 +30,7 @@ from sqlshell.errors import (
 from sqlshell.result import Body
 from sqlshell.version import __version__
 
-SAID_SECONDS = 1.0
+REPORTED_SECONDS = 1.0
 """Shorter waits before a retry are not reported, in seconds."""
 
 Params = Mapping[str, str | int]
@@ -78,15 +78,15 @@ class Transport:
         self.network = network or NetworkOptions()
         self.trace = trace or Trace(_ignore, lambda: 0)
         self.say = say
-        self._token = _checked(token)
+        self._token = _check_token(token)
         self._secrets = self.trace.secrets
         self._secrets.add(token, from_service=from_service)
-        self._lent = from_service
+        self._from_service = from_service
         self._renew = renew
         self._refused = refused or renew
         self._renewing = asyncio.Lock()
         self._renewals = 0
-        self._known = self.inside = dial is not None
+        self._has_responded = self.in_process = dial is not None
         self.extensions: frozenset[str] = frozenset()
         """The extensions that the service announced (`Sqlshell-Extensions`)."""
         local = target.loopback or dial is not None
@@ -136,7 +136,7 @@ class Transport:
         `idempotent` says whether the service may receive it twice; by default only a GET is repeated.
         """
         return await self.call(
-            method, path, _as_it_is, params=params, content=content, content_type=content_type, idempotent=idempotent
+            method, path, _unchanged, params=params, content=content, content_type=content_type, idempotent=idempotent
         )
 
     async def call(
@@ -161,9 +161,9 @@ class Transport:
         if preference:
             headers["Prefer"] = f"{self._headers['Prefer']}, {preference}"
         with self._secrets.redacting():
-            return await self._tried(method, path, read, params, content, headers, idempotent, rows)
+            return await self._with_retries(method, path, read, params, content, headers, idempotent, rows)
 
-    async def _tried(
+    async def _with_retries(
         self,
         method: str,
         path: str,
@@ -175,20 +175,20 @@ class Transport:
         rows: int | None,
     ) -> Parsed:
         tries = Retries(
-            self.network, idempotent=method == "GET" if idempotent is None else idempotent, known=self._known
+            self.network, idempotent=method == "GET" if idempotent is None else idempotent, known=self._has_responded
         )
         renewed = False
         while True:
             try:
                 if self._renew is not None and not self._token:
                     renewed = True
-                    await self._take_new(self._renew, "")
+                    await self._renew_token(self._renew, "")
                 used = self._token
-                answer = await self._once(method, path, params, content, headers, rows)
-                self._known = True
+                answer = await self._attempt(method, path, params, content, headers, rows)
+                self._has_responded = True
                 if answer.status == 401 and self._refused is not None and not renewed:
                     renewed = True
-                    if await self._take_new(self._refused, used):
+                    if await self._renew_token(self._refused, used):
                         continue
                 wait = tries.after_status(answer.status, answer.headers)
                 if wait is None:
@@ -199,63 +199,63 @@ class Transport:
                 if wait is None:
                     raise
                 why = error.message
-            if wait >= SAID_SECONDS:
+            if wait >= REPORTED_SECONDS:
                 self.say(
                     f"{self._secrets.text(why)}: retrying in {wait:.1f} s"
-                    f" (attempt {tries.made} of {self.network.retries})"
+                    f" (attempt {tries.attempts} of {self.network.retries})"
                 )
             await asyncio.sleep(wait)
 
     @contextlib.asynccontextmanager
-    async def opened(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
+    async def stream(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
         """A GET whose body the caller streams. It is not retried."""
         with self._secrets.redacting():
-            async with self._translated():
-                request = self._client.build_request("GET", path, headers=self._with(headers))
-                traced = self._traced(request, b"")
+            async with self._translating_errors():
+                request = self._client.build_request("GET", path, headers=self._headers_with(headers))
+                traced = self._begin_trace(request, b"")
                 response = await self._client.send(request, stream=True)
             if traced is not None:
-                traced.answered(response.status_code, response.headers, b"", 0)
+                traced.record_response(response.status_code, response.headers, b"", 0)
             try:
-                async with self._translated(answering=True):
+                async with self._translating_errors(answering=True):
                     yield response
             finally:
                 await response.aclose()
 
     def redacted(self, body: Body) -> Body:
         """What a service sent, without the secrets that it was sent. The embedded service is trusted with them."""
-        return body if self.inside else self._secrets.body(body, from_service=self._lent)
+        return body if self.in_process else self._secrets.body(body, from_service=self._from_service)
 
     def secrets_in_rows(self) -> list[str]:
         """The texts that redacted() removes from a large response."""
-        return [] if self.inside else self._secrets.in_rows(from_service=self._lent)
+        return [] if self.in_process else self._secrets.in_rows(from_service=self._from_service)
 
     async def aclose(self) -> None:
         await self._client.aclose()
 
-    async def _take_new(self, renew: NewToken, used: str) -> bool:
+    async def _renew_token(self, renew: NewToken, used: str) -> bool:
         """Get a token other than `used`; False if there is none. Concurrent requests ask only once."""
         before = self._renewals
         async with self._renewing:
             if self._token == used and self._renewals == before:
                 try:
-                    token = _checked(await renew())
+                    token = _check_token(await renew())
                 finally:
                     self._renewals += 1
                 self._secrets.add(token)
                 self._token = token or used
             return self._token != used
 
-    def _with(self, headers: Mapping[str, str]) -> dict[str, str]:
+    def _headers_with(self, headers: Mapping[str, str]) -> dict[str, str]:
         held = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         return self._headers | held | dict(headers)
 
-    def _traced(self, request: httpx.Request, content: bytes) -> Request | None:
+    def _begin_trace(self, request: httpx.Request, content: bytes) -> Request | None:
         if not self.trace.on:
             return None
-        return self.trace.asked(request.method, str(request.url), request.headers, content)
+        return self.trace.begin(request.method, str(request.url), request.headers, content)
 
-    async def _once(
+    async def _attempt(
         self,
         method: str,
         path: str,
@@ -266,8 +266,8 @@ class Transport:
     ) -> Response:
         traced: Request | None = None
         try:
-            async with self._translated():
-                headers = self._with(given_headers)
+            async with self._translating_errors():
+                headers = self._headers_with(given_headers)
                 given: bytes | AsyncIterator[bytes] | None
                 if isinstance(content, Upload):
                     headers["Content-Length"] = str(content.size)
@@ -275,36 +275,37 @@ class Transport:
                 else:
                     given = content
                 request = self._client.build_request(method, path, params=params, content=given, headers=headers)
-                traced = self._traced(request, content.head if isinstance(content, Upload) else content or b"")
+                traced = self._begin_trace(request, content.head if isinstance(content, Upload) else content or b"")
                 response = await self._client.send(request, stream=True)
-            async with self._translated(answering=True):
+            async with self._translating_errors(answering=True):
                 try:
-                    answer, received = await self._whole(response, rows)
+                    answer, received = await self._receive(response, rows)
                 finally:
                     await response.aclose()
                 await self._pool.drop_stale()
         except ShellError as error:
             if traced is not None:
-                traced.failed(error.message)
+                traced.record_failure(error.message)
             raise
         if traced is not None:
-            traced.answered(answer.status, answer.headers, answer.body, received)
+            traced.record_response(answer.status, answer.headers, answer.body, received)
         if announced := answer.headers.get("sqlshell-extensions"):
             self.extensions = frozenset(item.strip() for item in announced.split(","))
         return answer
 
-    async def _whole(self, response: httpx.Response, rows: int | None) -> tuple[Response, int]:
+    async def _receive(self, response: httpx.Response, rows: int | None) -> tuple[Response, int]:
         status, headers = response.status_code, response.headers
         # The service in this process shares the memory of this process.
-        limit = bound(self.network.answer_limit, rows) if not self.inside else self.network.answer_limit or sys.maxsize
-        failed = status if status >= 300 and not self.inside else 0
+        limit = self.network.answer_limit
+        limit = (limit or sys.maxsize) if self.in_process else size_limit(limit, rows)
+        failed = status if status >= 300 and not self.in_process else 0
         body = BodyReader(headers.get("content-encoding", ""), limit, self.target.name, failed=failed)
         received = 0
         async for piece in response.aiter_raw():
             received += len(piece)
             body.take(piece)
         whole: Body = body.end()
-        if not self.inside:
+        if not self.in_process:
             whole = self.redacted(whole)
             said = "\n".join(headers.values())
             if self._secrets.text(said) != said:
@@ -312,7 +313,7 @@ class Transport:
         return Response(status, headers, whole), received
 
     @contextlib.asynccontextmanager
-    async def _translated(self, *, answering: bool = False) -> AsyncIterator[None]:
+    async def _translating_errors(self, *, answering: bool = False) -> AsyncIterator[None]:
         """Translate httpx's errors to ours; `answering` says that the status and the headers have been received."""
         base = self.target.name
         try:
@@ -335,7 +336,7 @@ class Transport:
                 ) from error
             # Errors of h11 mean invalid HTTP; a closed connection has no further cause.
             if error.__cause__ is None or error.__cause__.__cause__ is None:
-                doubt = "" if self._known else "; it may not be an HTTP server"
+                doubt = "" if self._has_responded else "; it may not be an HTTP server"
                 raise ConnectionBroken(f"{base} closed the connection without a response{doubt}") from error
             raise NotHttp(
                 f"{base} did not send an HTTP response: {error}",
@@ -363,11 +364,11 @@ class Transport:
             ) from error
 
 
-def _as_it_is(answer: Response) -> Response:
+def _unchanged(answer: Response) -> Response:
     return answer
 
 
-def _checked(token: str) -> str:
+def _check_token(token: str) -> str:
     try:
         token.encode("ascii")
     except UnicodeEncodeError:

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
-from sqlshell.client.http.addresses import loopback, numeric, plain, private, same
+from sqlshell.client.http.addresses import address_of, is_loopback, is_private, normalized_host, same_address
 from sqlshell.client.target import Target
 from sqlshell.errors import ProtocolError, ServiceError
 from sqlshell.interface.models import DataplaneRequest
@@ -71,13 +71,15 @@ def data_plane(request: DataplaneRequest, api: Target, statement_id: str) -> Dat
             raise ProtocolError(f"{refused}: query string not allowed")
         path += f"?{parts.query}"
     target = Target(scheme, host.lower(), port or {"http": 80, "https": 443}[scheme])
-    near = (target.scheme, plain(target.host), target.port) == (api.scheme, plain(api.host), api.port) or (
-        bool(api.uds) and plain(target.host) == "localhost"
-    )
+    near = _origin(target) == _origin(api) or (bool(api.uds) and normalized_host(target.host) == "localhost")
     token = request.token or ""
     if any(not "!" <= char <= "~" for char in token):
         raise ProtocolError(f"{api.name} sent a data plane token with characters that HTTP headers do not allow")
     return DataPlane(target, path or "/", token, near)
+
+
+def _origin(target: Target) -> tuple[str, str, int]:
+    return target.scheme, normalized_host(target.host), target.port
 
 
 def _path(path: str, statement_id: str, refused: str) -> str:
@@ -108,7 +110,7 @@ def address_check(
         return None
 
     def check_address(address: str) -> None:
-        if not private(address) or any(same(address, peer) for peer in peers):
+        if not is_private(address) or any(same_address(address, peer) for peer in peers):
             return
         raise ServiceError(
             f"{api.name} names a data plane at the private address {address}; refusing to connect",
@@ -116,6 +118,6 @@ def address_check(
         )
 
     host = plane.target.host
-    if loopback(host) or numeric(host) is not None:
+    if is_loopback(host) or address_of(host) is not None:
         check_address(host)
     return check_address

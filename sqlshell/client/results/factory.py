@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlshell.client.results.whole import WholeReader
 
 EXTENSION = "whole-result"
-LARGE = 16 << 20
+LARGE_BYTES = 16 << 20
 """The size of a result, as bytes of JSON, from which its rows are read from its file: fetching it and importing DuckDB
 have to be worth it."""
 
@@ -36,13 +36,13 @@ UNKNOWN = 1 << 62
 """The size of a result whose first rows were left out: only the embedded service is asked to, and only large results
 have none."""
 
-WIDEST = 100
+MOST_COLUMNS = 100
 """With more columns DuckDB takes longer to plan a query than to run it, so that partitions are faster."""
 
-AHEAD = 4
+READ_AHEAD = 4
 """Partitions that are fetched before the reader requests them."""
 
-PLANES = 8
+MOST_PLANES = 8
 """Maximum open connections to data planes: one for each result that is being read."""
 
 Again = Callable[[], Awaitable[Done]]
@@ -59,7 +59,7 @@ class ResultFactory(Struct):
     transport: Transport
     dial: Dial | None = None
     limits: Callable[[], StreamLimits] | None = None
-    ahead: int = AHEAD
+    ahead: int = READ_AHEAD
     _planes: list[Transport] = field(default_factory=list)
     _unfinished: weakref.WeakSet[Partitions] = field(default_factory=weakref.WeakSet)
 
@@ -75,12 +75,12 @@ class ResultFactory(Struct):
             from sqlshell.client.results.dataplane import STREAMING
 
             if request.request_type == STREAMING:
-                return await self._stream(done, request, query, again, explain, observer)
+                return await self._from_stream(done, request, query, again, explain, observer)
             return await self._from_plane(done, request, query, again)
-        pages = self._pages(done, query)
+        pages = self._fetcher(done, query)
         if done.minimal and pages.counts and done.head.statement_id:
-            return self._made(done, columns_of(done.head, 0), pages, None)
-        return await self._paged(done, pages)
+            return self._partitioned(done, columns_of(done.head, 0), pages, None)
+        return await self._from_partitions(done, pages)
 
     async def aclose(self) -> None:
         for batches in list(self._unfinished):
@@ -89,21 +89,21 @@ class ResultFactory(Struct):
         for plane in planes:
             await plane.aclose()
 
-    async def _paged(self, done: Done, pages: PartitionFetcher) -> Result:
+    async def _from_partitions(self, done: Done, pages: PartitionFetcher) -> Result:
         first, columns = _first_batch(done, pages.counts, pages.transport.target.name)
         if first is None:
             # If the number of rows is wrong, look up once more: the response may have been damaged.
             first = Batch(len(columns), body=await pages.body(0), count=pages.counts[0] if pages.counts else None)
-        return self._made(done, columns, pages, first)
+        return self._partitioned(done, columns, pages, first)
 
-    def _pages(self, done: Done, query: Query) -> PartitionFetcher:
-        counts = _counts(done)
+    def _fetcher(self, done: Done, query: Query) -> PartitionFetcher:
+        counts = _row_counts(done)
         statement_id = done.head.statement_id or ""
         if not statement_id and counts is not None and len(counts) > 1:
             raise ProtocolError(f"{self.transport.target.name} announced more partitions but sent no statementID")
         return PartitionFetcher(self.transport, statement_path(statement_id), query, statement_id, counts)
 
-    def _made(self, done: Done, columns: list[Column], pages: PartitionFetcher, first: Batch | None) -> Result:
+    def _partitioned(self, done: Done, columns: list[Column], pages: PartitionFetcher, first: Batch | None) -> Result:
         """The result with its `first` partition, None if it has to be fetched."""
         counts = pages.counts
 
@@ -119,23 +119,23 @@ class ResultFactory(Struct):
         return result
 
     async def _from_plane(self, done: Done, request: DataplaneRequest, query: Query, again: Again) -> Result:
-        pages = self._pages(done, query)
+        pages = self._fetcher(done, query)
         plane = self._plane(done, request)
         pages.path = plane.path
         if request.statement_id:
             pages.statement_id = request.statement_id
-        pages.transport = await self._opened(plane)
+        pages.transport = await self._open_transport(plane)
 
         async def refresh() -> Transport:
             fresh = await again()
             given = fresh.head.metadata.dataplane_request if fresh.head.metadata else None
-            return await self._opened(self._plane(fresh, given or request))
+            return await self._open_transport(self._plane(fresh, given or request))
 
         pages.refresh = refresh
         body = await pages.body(0)
         done = Done(merged_head(done.head, body, plane.target.name), body)
-        pages.counts = _counts(done)
-        return await self._paged(done, pages)
+        pages.counts = _row_counts(done)
+        return await self._from_partitions(done, pages)
 
     def _plane(self, done: Done, request: DataplaneRequest) -> DataPlane:
         from sqlshell.client.results.dataplane import data_plane
@@ -149,7 +149,7 @@ class ResultFactory(Struct):
             error.message = secrets.text(error.message)
             raise
 
-    async def _opened(self, plane: DataPlane) -> Transport:
+    async def _open_transport(self, plane: DataPlane) -> Transport:
         target, dial, check_address = self._way_to(plane)
         transport = Transport(
             target.at(plane.target),
@@ -162,14 +162,14 @@ class ResultFactory(Struct):
             from_service=True,
         )
         self._planes.append(transport)
-        if len(self._planes) > PLANES:
+        if len(self._planes) > MOST_PLANES:
             await self._planes.pop(0).aclose()
         return transport
 
-    async def _stream(
+    async def _from_stream(
         self, done: Done, request: DataplaneRequest, query: Query, again: Again, explain: Explain, observer: Observer
     ) -> Result:
-        from sqlshell.client.results.frames import opened
+        from sqlshell.client.results.frames import open_stream
         from sqlshell.client.results.stream import Stream
 
         head, api, network = done.head, self.transport.target, self.transport.network
@@ -189,7 +189,7 @@ class ResultFactory(Struct):
                 plane = self._plane(found, given)
             fresh = False
             target, dial, check_address = self._way_to(plane)
-            return opened(
+            return open_stream(
                 plane.websocket,
                 target,
                 network,
@@ -254,20 +254,21 @@ def _whole_reader(
         not counts
         or len(counts) < 2
         or not counts[0]
-        or len(columns) > WIDEST
+        or len(columns) > MOST_COLUMNS
         or EXTENSION not in pages.transport.extensions
     ):
         return None
     size = first.size * sum(counts) // counts[0] if first is not None else UNKNOWN
-    from sqlshell.client.results.whole import ResultFile, WholeReader
+    from sqlshell.client.results.result_file import ResultFile
+    from sqlshell.client.results.whole import WholeReader
 
     context = done.head.metadata.context if done.head.metadata is not None else None
     zone = str(pages.query.get("timezone") or (context.timezone if context is not None else "") or "")
     file = ResultFile(lambda: pages.transport, pages.path, pages.statement_id, columns, sum(counts), size, zone)
-    return WholeReader(batches, file, counts[0] if first is not None else 0, large=size >= LARGE)
+    return WholeReader(batches, file, counts[0] if first is not None else 0, large=size >= LARGE_BYTES)
 
 
-def _counts(done: Done) -> list[int] | None:
+def _row_counts(done: Done) -> list[int] | None:
     """The number of rows of each partition; None if it is unknown."""
     told = done.head.metadata.partition_info if done.head.metadata is not None else None
     return None if told is None else [part.row_count for part in told]

@@ -23,14 +23,14 @@ from sqlshell.errors import ConnectionFailed, NotAuthenticated, ProtocolError, S
 from sqlshell.version import __version__
 
 FRAME_LIMIT = 16 << 20
-HELD_BYTES = 8 << 20
-HELD_FRAMES = 20_000
+QUEUE_BYTES = 8 << 20
+QUEUE_FRAMES = 20_000
 """Limits of the queue. When they are reached, the socket is not read, which slows the service down."""
 
-GONE_SECONDS = 60
-UNAUTHORISED = frozenset({1008, 4401, 4403})
-ENDED = frozenset({1000, 1001})
-EOF = 1006
+LOST_SECONDS = 60
+UNAUTHORIZED_CODES = frozenset({1008, 4401, 4403})
+NORMAL_CODES = frozenset({1000, 1001})
+NO_CLOSE_CODE = 1006
 
 
 class StreamConnection(ClientConnection):
@@ -39,7 +39,7 @@ class StreamConnection(ClientConnection):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._frames: deque[bytes] = deque()
-        self._held = 0
+        self._queued_bytes = 0
         self._parts: list[bytes] = []
         self._paused = False
         self._ended = False
@@ -58,9 +58,9 @@ class StreamConnection(ClientConnection):
         frame = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._parts = []
         self._frames.append(frame)
-        self._held += len(frame)
+        self._queued_bytes += len(frame)
         self._wake.set()
-        if not self._paused and (self._held > HELD_BYTES or len(self._frames) > HELD_FRAMES):
+        if not self._paused and (self._queued_bytes > QUEUE_BYTES or len(self._frames) > QUEUE_FRAMES):
             self._paused = True
             self.transport.pause_reading()
 
@@ -77,7 +77,7 @@ class StreamConnection(ClientConnection):
                     await self._wake.wait()
         taken = list(self._frames)
         self._frames.clear()
-        self._held = 0
+        self._queued_bytes = 0
         if not self._ended:
             self._wake.clear()
         if self._paused:
@@ -103,7 +103,7 @@ class StreamConnection(ClientConnection):
         theirs, ours = self.protocol.close_rcvd, self.protocol.close_sent
         if ours is not None and not (theirs is not None and self.protocol.close_rcvd_then_sent):
             return int(ours.code)
-        return int(theirs.code) if theirs is not None else EOF
+        return int(theirs.code) if theirs is not None else NO_CLOSE_CODE
 
     @property
     def close_reason(self) -> str:
@@ -119,7 +119,7 @@ class _NoRedirects(connect):
 
 
 @contextlib.asynccontextmanager
-async def opened(
+async def open_stream(
     uri: str,
     target: Target,
     network: NetworkOptions,
@@ -149,7 +149,7 @@ async def opened(
     secrets = secrets or Secrets()
     for secret in secrets_of(proxy):
         secrets.add(secret)
-    with secrets.redacting(), _translated(target):
+    with secrets.redacting(), _translating_errors(target):
         async with asyncio.timeout(network.connect_timeout or None):
             if not (given.keys() & {"sock", "unix"} or proxy):
                 given["sock"] = await connected(target.host, target.port, check_address)
@@ -169,7 +169,7 @@ async def opened(
             )
     assert isinstance(connection, StreamConnection)
     connection.secrets = secrets
-    _notice_silence(connection)
+    _detect_lost_service(connection)
     try:
         yield connection
     finally:
@@ -177,7 +177,7 @@ async def opened(
 
 
 @contextlib.contextmanager
-def _translated(target: Target) -> Iterator[None]:
+def _translating_errors(target: Target) -> Iterator[None]:
     name = f"the data plane {target.name}"
     try:
         yield
@@ -203,8 +203,8 @@ def _translated(target: Target) -> Iterator[None]:
         raise ProtocolError(f"cannot open {name}: {error}") from error
 
 
-def _notice_silence(connection: StreamConnection) -> None:
+def _detect_lost_service(connection: StreamConnection) -> None:
     given = connection.transport.get_extra_info("socket")
     if given is not None and hasattr(socket, "TCP_USER_TIMEOUT"):
         with contextlib.suppress(OSError):
-            given.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_SECONDS * 1000)
+            given.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, LOST_SECONDS * 1000)

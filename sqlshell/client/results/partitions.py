@@ -31,7 +31,7 @@ class PartitionReader:
         self._ahead = ahead
         self._next = start
         self._largest = first.size if first is not None else None
-        self._flying: deque[asyncio.Future[Batch]] = deque()
+        self._in_flight: deque[asyncio.Future[Batch]] = deque()
 
     def __aiter__(self) -> PartitionReader:
         return self
@@ -48,39 +48,39 @@ class PartitionReader:
             raise StopAsyncIteration
         if self._first is not None:
             batch = self.take_first()
-            self._launch()
+            self._start_fetches()
             return batch
-        self._launch()
+        self._start_fetches()
         try:
-            batch = await self._flying[0]
+            batch = await self._in_flight[0]
         except BaseException:
-            await self._land()
+            await self._cancel_fetches()
             raise
-        self._flying.popleft()
+        self._in_flight.popleft()
         self._next += 1
         self._largest = max(self._largest or 0, batch.size)
-        self._launch()
+        self._start_fetches()
         return batch
 
     async def aclose(self) -> None:
         """Cancel the fetches in flight; no further batch is returned."""
         self._next = self._count
-        await self._land()
+        await self._cancel_fetches()
 
-    def _launch(self) -> None:
+    def _start_fetches(self) -> None:
         # Nothing is known of the size before the first partition has arrived.
         largest = AHEAD_BYTES if self._largest is None else self._largest
         most = max(1, min(self._ahead, AHEAD_BYTES // max(largest, 1)))
-        while len(self._flying) < most and self._next + len(self._flying) < self._count:
-            task = asyncio.ensure_future(self._fetch(self._next + len(self._flying)))
+        while len(self._in_flight) < most and self._next + len(self._in_flight) < self._count:
+            task = asyncio.ensure_future(self._fetch(self._next + len(self._in_flight)))
             # The reader may be dropped without aclose(): asyncio would report the exception as never retrieved.
             task.add_done_callback(_retrieve)
-            self._flying.append(task)
+            self._in_flight.append(task)
 
-    async def _land(self) -> None:
+    async def _cancel_fetches(self) -> None:
         """Cancel the fetches in flight and wait for them."""
-        flying = list(self._flying)
-        self._flying.clear()
+        flying = list(self._in_flight)
+        self._in_flight.clear()
         for task in flying:
             task.cancel()
         for task in flying:

@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
-from sqlshell.client.http.decompress import FEW, values_in
+from sqlshell.client.http.decompress import UNCOUNTED_BYTES, count_values
 from sqlshell.client.http.retries import backoff
-from sqlshell.client.results.frames import ENDED, UNAUTHORISED, StreamConnection
+from sqlshell.client.results.frames import NORMAL_CODES, UNAUTHORIZED_CODES, StreamConnection
 from sqlshell.client.statements.client import StreamLimits
 from sqlshell.errors import (
     ConnectionBroken,
@@ -33,7 +33,7 @@ from sqlshell.errors import (
 )
 from sqlshell.result import Batch, Column, Rows
 
-FIRST_SECONDS = 60.0
+COLUMNS_SECONDS = 60.0
 """How long to wait for the columns, in seconds."""
 
 _BATCH = 10_000
@@ -74,17 +74,17 @@ class Stream:
         self.query_id = query_id
         self._open = open_
         self._hello = hello
-        self._rules = limits
+        self._limits = limits
         self._retries = retries
         self._explain = explain
         self._say = say
         self._where = where
         self._stack = contextlib.AsyncExitStack()
         self._connection: StreamConnection | None = None
-        self._waiting: Rows = []
+        self._unread_rows: Rows = []
         self._number = 0
-        self._until: float | None = None
-        self._heard = time.time()
+        self._deadline: float | None = None
+        self._last_received = time.time()
         self._failure: ShellError | None = None
         self._stopped = asyncio.Event()
         self.columns: list[Column] = []
@@ -100,8 +100,8 @@ class Stream:
         except BaseException:
             await self._stack.aclose()
             raise
-        if self._rules.seconds is not None:
-            self._until = time.monotonic() + self._rules.seconds
+        if self._limits.seconds is not None:
+            self._deadline = time.monotonic() + self._limits.seconds
 
     def stop(self) -> None:
         """Stop reading: rows that have arrived are still returned, then the result ends."""
@@ -112,21 +112,21 @@ class Stream:
 
     async def __anext__(self) -> Batch:
         while True:
-            if self._waiting:
-                rows, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+            if self._unread_rows:
+                rows, self._unread_rows = self._unread_rows[:_BATCH], self._unread_rows[_BATCH:]
                 return self._batch(rows)
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 self.ended = "failure"
-                raise await self._explained(failure)
-            if self.ended or self._over():
+                raise await self._with_history(failure)
+            if self.ended or self._limit_reached():
                 await self.aclose()
                 raise StopAsyncIteration
             try:
-                self._take(await self._frames())
+                self._add_rows(await self._frames())
             except (ConnectionFailed, NotAuthenticated) as error:
                 # The rows that arrived before the error are returned first.
-                await self._broken(error)
+                await self._handle_break(error)
             except ShellError as error:
                 self._failure = error
 
@@ -136,21 +136,21 @@ class Stream:
         await self._stack.aclose()
 
     def _batch(self, rows: Rows) -> Batch:
-        most = self._rules.max_rows
+        most = self._limits.max_rows
         if most is not None and self.rows + len(rows) >= most:
             rows = rows[: most - self.rows]
-            self._waiting = []
+            self._unread_rows = []
             self.ended = "max_rows"
         self.rows += len(rows)
         self._number += 1
         return Batch(len(self.columns), rows=rows, number=self._number)
 
-    def _over(self) -> bool:
+    def _limit_reached(self) -> bool:
         if self._stopped.is_set():
             self.ended = "stopped"
-        elif self._rules.max_rows is not None and self.rows >= self._rules.max_rows:
+        elif self._limits.max_rows is not None and self.rows >= self._limits.max_rows:
             self.ended = "max_rows"
-        elif self._until is not None and time.monotonic() >= self._until:
+        elif self._deadline is not None and time.monotonic() >= self._deadline:
             self.ended = "seconds"
         return bool(self.ended)
 
@@ -158,7 +158,7 @@ class Stream:
         """The frames that have arrived; none if it is time to check the limits."""
         connection = self._connection
         assert connection is not None
-        left = None if self._until is None else max(0.0, self._until - time.monotonic())
+        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
         coming = asyncio.ensure_future(connection.frames(left))
         stopping = asyncio.ensure_future(self._stopped.wait())
         try:
@@ -169,42 +169,42 @@ class Stream:
                 task.cancel()
             await asyncio.gather(coming, stopping, return_exceptions=True)
         if frames:
-            self._heard = time.time()
+            self._last_received = time.time()
         elif connection.ended:
-            self._closed(connection)
+            self._raise_for_close(connection)
         return frames
 
-    def _closed(self, connection: StreamConnection) -> None:
+    def _raise_for_close(self, connection: StreamConnection) -> None:
         code = connection.close_code
         said = f": {connection.close_reason}" if connection.close_reason else ""
-        if code in ENDED:
+        if code in NORMAL_CODES:
             self.ended = "service"
-        elif code in UNAUTHORISED:
+        elif code in UNAUTHORIZED_CODES:
             raise NotAuthenticated(f"the data plane refused access ({code}){said}", where=self._where)
         else:
             what = "the connection to the stream was lost" if code == 1006 else "the stream was closed"
             told = f"{what} after {self.rows:,} rows" + ("" if code == 1006 else f" (code {code})")
             raise ConnectionBroken(told + said, where=self._where)
 
-    def _take(self, frames: list[bytes]) -> None:
+    def _add_rows(self, frames: list[bytes]) -> None:
         """Convert frames to rows. Raises ProtocolError, and StatementError if the query failed."""
         width = len(self.columns)
         for frame in frames:
-            found = _decoded(frame, self.rows + len(self._waiting), self._where)
+            row = self.rows + len(self._unread_rows)
+            found = _decoded(frame, row, self._where)
             if found.type == "data":
                 if found.data is None or len(found.data) != width:
                     raise ProtocolError(
-                        f"row {self.rows + len(self._waiting) + 1} of the stream has {len(found.data or ())} values;"
-                        f" expected {width}",
+                        f"row {row + 1} of the stream has {len(found.data or ())} values; expected {width}",
                         where=self._where,
                     )
-                self._waiting.append(found.data)
+                self._unread_rows.append(found.data)
             elif found.type == "error":
-                raise _failed(found, self._where)
+                raise _query_error(found, self._where)
             elif found.type == "metadata":
-                self._adopt(found)
+                self._set_columns(found)
 
-    def _adopt(self, frame: _Frame) -> None:
+    def _set_columns(self, frame: _Frame) -> None:
         columns = _columns(frame, self._where)
         if self.columns and [(item.name, item.type) for item in columns] != [
             (item.name, item.type) for item in self.columns
@@ -218,7 +218,7 @@ class Stream:
             try:
                 self._connection = await self._stack.enter_async_context(await self._open())
                 await self._connection.send(self._hello())
-                await self._head(self._connection)
+                await self._receive_columns(self._connection)
                 return
             except Unreachable:
                 raise
@@ -229,73 +229,73 @@ class Stream:
                 wait = backoff(attempt)
                 self._say(f"{error.message}: retrying in {wait:.1f} s (attempt {attempt + 1} of {self._retries})")
                 await self._pause(wait)
-                if self._over():
+                if self._limit_reached():
                     return
             except StatementError as error:
-                raise await self._explained(error) from None
+                raise await self._with_history(error) from None
             except Exception as error:
                 if isinstance(error, ShellError):
                     raise
                 # websockets raises this if the connection closes while the first frame is being sent.
                 await self._stack.aclose()
                 if self._connection is not None:
-                    self._closed(self._connection)
+                    self._raise_for_close(self._connection)
                 raise ConnectionBroken(
                     f"the stream closed while it was being opened: {error}", where=self._where
                 ) from error
 
     async def _pause(self, seconds: float) -> None:
         """Wait, unless the reader stops in the meantime."""
-        left = seconds if self._until is None else min(seconds, max(0.0, self._until - time.monotonic()))
+        left = seconds if self._deadline is None else min(seconds, max(0.0, self._deadline - time.monotonic()))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(left):
                 await self._stopped.wait()
 
-    async def _head(self, connection: StreamConnection) -> None:
-        until = time.monotonic() + FIRST_SECONDS
-        self._waiting = []
+    async def _receive_columns(self, connection: StreamConnection) -> None:
+        until = time.monotonic() + COLUMNS_SECONDS
+        self._unread_rows = []
         while time.monotonic() < until:
             frames = await connection.frames(until - time.monotonic())
             if not frames and connection.ended:
-                self._closed(connection)
+                self._raise_for_close(connection)
                 raise ProtocolError("the stream ended before it sent its columns", where=self._where)
             for number, frame in enumerate(frames):
                 found = _decoded(frame, 0, self._where)
                 if found.type == "error":
-                    raise _failed(found, self._where)
+                    raise _query_error(found, self._where)
                 if found.type == "data":
                     raise ProtocolError("the stream sent rows before its columns", where=self._where)
                 if found.type == "metadata":
-                    self._adopt(found)
+                    self._set_columns(found)
                     try:
-                        self._take(frames[number + 1 :])
+                        self._add_rows(frames[number + 1 :])
                     except ShellError as error:
                         self._failure = error
                     return
         raise ConnectionBroken("the stream did not send its columns in time", where=self._where)
 
-    async def _broken(self, error: ShellError) -> None:
+    async def _handle_break(self, error: ShellError) -> None:
         """Continue after a gap, or store the error, which is raised after the rows that arrived before it."""
         await self._stack.aclose()
-        if not self._rules.reconnect or isinstance(error, NotAuthenticated) or _final(self._connection):
+        if not self._limits.reconnect or isinstance(error, NotAuthenticated) or _is_permanent(self._connection):
             self._failure = error
             if not isinstance(error, NotAuthenticated):
                 error.hint = error.hint or "use --allow-gaps to reconnect; each possible gap is then reported"
             return
-        rows = self._waiting
+        rows = self._unread_rows
         self._say(f"{error.message}: reconnecting")
-        since = self._heard
+        since = self._last_received
         try:
             await self._connect()
         except ShellError as failed:
             self._failure = failed
-        self._waiting = rows + self._waiting
+        self._unread_rows = rows + self._unread_rows
         if self._failure is None and not self.ended:
             self.gaps += 1
             self._say(f"possible gap: rows between {_clock(since)} and {_clock(time.time())} may be missing")
-        self._heard = time.time()
+        self._last_received = time.time()
 
-    async def _explained(self, error: ShellError) -> ShellError:
+    async def _with_history(self, error: ShellError) -> ShellError:
         """The error, with the service's history of the query as the hint."""
         asked = isinstance(error, StatementError | ConnectionBroken)
         cause = await self._explain() if asked else ""
@@ -305,14 +305,14 @@ class Stream:
         return error
 
 
-def _final(connection: StreamConnection | None) -> bool:
+def _is_permanent(connection: StreamConnection | None) -> bool:
     """Whether the same error would occur again: a protocol error, invalid text, a frame that is too large."""
     return connection is not None and connection.close_code in {1002, 1003, 1007, 1009}
 
 
 def _decoded(frame: bytes, row: int, where: Where) -> _Frame:
-    if len(frame) > FEW and values_in(frame) > FEW:
-        told = f"a stream frame after row {row:,} contains more than {FEW:,} values"
+    if len(frame) > UNCOUNTED_BYTES and count_values(frame) > UNCOUNTED_BYTES:
+        told = f"a stream frame after row {row:,} contains more than {UNCOUNTED_BYTES:,} values"
         raise ProtocolError(told, where=where)
     try:
         return _FRAME.decode(frame)
@@ -320,7 +320,7 @@ def _decoded(frame: bytes, row: int, where: Where) -> _Frame:
         raise ProtocolError(f"cannot read the stream frame after row {row:,}: {error}", where=where) from None
 
 
-def _failed(frame: _Frame, where: Where) -> StatementError:
+def _query_error(frame: _Frame, where: Where) -> StatementError:
     said = frame.message if isinstance(frame.message, str) else json.dumps(frame.message)
     state = frame.sql_code if isinstance(frame.sql_code, str) else ""
     return StatementError(

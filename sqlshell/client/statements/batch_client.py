@@ -90,16 +90,16 @@ class PolledBatch:
         self._client = client
         self._stop = stop
         self._apart = apart
-        self._left = deque(submission)
-        self._taken: deque[Done | Fail] = deque()
+        self._remaining = deque(submission)
+        self._outcomes: deque[Done | Fail] = deque()
         """The outcomes of the next statements, from the responses."""
         self._running: Poll | None = None
-        self._over = True
+        self._finished = True
         """Whether nothing of the last batch will run any more."""
-        self._first = ""
-        self._count = self._listed = 0
+        self._batch_id = ""
+        self._count = self._outcome_count = 0
         """The statements of the last batch, and how many of them have an outcome."""
-        self._fresh: list[Done | Fail] = []
+        self._last_outcomes: list[Done | Fail] = []
         """The content of the last response, until the next batch is planned."""
         self._closed = False
         self._sending: asyncio.Task[None] | None = None
@@ -108,23 +108,23 @@ class PolledBatch:
     @property
     def at_hand(self) -> bool:
         # A batch ends after a result that is not small: only the last one may take long to read.
-        return len(self._taken) > 1
+        return len(self._outcomes) > 1
 
     @property
     def unread(self) -> int:
-        return len(self._left)
+        return len(self._remaining)
 
     async def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
         """The result of the next statement, which must be `submission`. Raises as Statements.run()."""
         observer = observer or Observer()
-        assert self._left[0] is submission
+        assert self._remaining[0] is submission
         try:
             step = await self._next(context, observer)
         except _SendSeparately:
             step = None
-        self._left.popleft()
+        self._remaining.popleft()
         if step is None or (isinstance(step, Fail) and sqlstate.not_ready(step.error.where.sql_state)):
             # A statement that failed because something was not ready did not run: it is retried like any statement.
             async for result in self._client.run(submission, context, observer):
@@ -147,36 +147,39 @@ class PolledBatch:
             # Statements that have not been sent are not sent any more.
             self._closed = True
             async with asyncio.timeout(ENDING_SECONDS):
-                await self._sent_ahead(patient=patient)
-                while patient and not self._over:
+                await self._wait_for_send_ahead(patient=patient)
+                while patient and not self._finished:
                     if self._running is not None:
                         await self._client.terminate(self._running.statement_id, context)
-                    await self._look(context)
-                    await asyncio.sleep(0 if self._over else poll_wait(0))
+                    await self._look_up(context)
+                    await asyncio.sleep(0 if self._finished else poll_wait(0))
         except (TimeoutError, ShellError, _SendSeparately):
             pass
-        self._over = True
-        return [_behind(submission.sql, step) for submission, step in zip(self._left, self._taken, strict=False)]
+        self._finished = True
+        return [
+            _unread_outcome(submission.sql, step)
+            for submission, step in zip(self._remaining, self._outcomes, strict=False)
+        ]
 
     async def _next(self, context: SessionContext, observer: Observer) -> Done | Fail:
         began = time.monotonic()
-        while not self._taken:
+        while not self._outcomes:
             if self._sending is not None:
-                await self._sent_ahead()
+                await self._wait_for_send_ahead()
                 continue
-            if self._over:
+            if self._finished:
                 await self._submit(context)
                 continue
             if self._running is not None:
                 observer.statement_id(self._running.statement_id)
                 observer.progress(self._running.share, self._running.message)
             await asyncio.sleep(max(LOOK_SECONDS, poll_wait(time.monotonic() - began)))
-            await self._look(context)
-        fresh, self._fresh = self._fresh, []
+            await self._look_up(context)
+        fresh, self._last_outcomes = self._last_outcomes, []
         if fresh and self._may_send_ahead(fresh, context):
             self._sending = asyncio.ensure_future(self._send_ahead(context))
             await asyncio.wait([self._sending], timeout=LEAVING_SECONDS)
-        return self._taken.popleft()
+        return self._outcomes.popleft()
 
     def _may_send_ahead(self, told: Sequence[Done | Fail], context: SessionContext) -> bool:
         """Whether the next statements can be sent before the results at hand, which end with `told`, have been read.
@@ -184,7 +187,12 @@ class PolledBatch:
         They cannot after a failure, if the context has changed, or if a result has not arrived completely, because
         reading it may fail.
         """
-        if not self._apart or not self._over or self._listed < self._count or len(self._next_ones()) < 2:
+        if (
+            not self._apart
+            or not self._finished
+            or self._outcome_count < self._count
+            or len(self._next_submissions()) < 2
+        ):
             return False
         for step in told:
             metadata = step.head.metadata if isinstance(step, Done) else None
@@ -199,7 +207,7 @@ class PolledBatch:
         if not self._closed:
             await self._submit(context)
 
-    async def _sent_ahead(self, *, patient: bool = True) -> None:
+    async def _wait_for_send_ahead(self, *, patient: bool = True) -> None:
         """Wait for the response to the batch that was sent ahead, or discard it. Raises as _submit()."""
         sending, self._sending = self._sending, None
         if sending is None:
@@ -210,11 +218,11 @@ class PolledBatch:
         finally:
             sending.cancel()
 
-    def _next_ones(self) -> list[Submission]:
+    def _next_submissions(self) -> list[Submission]:
         """The next statements without an outcome, as many as a batch may contain."""
         found: list[Submission] = []
         size = 0
-        for item in islice(self._left, len(self._taken), len(self._taken) + MOST):
+        for item in islice(self._remaining, len(self._outcomes), len(self._outcomes) + MOST):
             size += len(item.sql)
             if found and size > SIZE:
                 break
@@ -225,8 +233,8 @@ class PolledBatch:
         """Send the next statements. Raises _SendSeparately if they cannot be sent together, or if none of the previous
         batch ran.
         """
-        ran = self._listed or not self._count
-        left = self._next_ones()
+        ran = self._outcome_count or not self._count
+        left = self._next_submissions()
         if len(left) < 2 or not ran or not self._client.supports_batches:
             raise _SendSeparately
         batch = BatchSubmission([item.text for item in left], self._stop, all(item.reads_only for item in left))
@@ -234,8 +242,8 @@ class PolledBatch:
         def read(answer: Response) -> bool:
             if answer.status in REFUSED:
                 return False
-            self._count, self._listed = len(left), 0
-            error = self._take(answer)
+            self._count, self._outcome_count = len(left), 0
+            error = self._store_outcomes(answer)
             if error is not None:
                 if not batch.reads_only and (answer.status in {200, 202} or self._client.uncertain(answer.status)):
                     mark_uncertain(error, len(left) - 1)
@@ -252,32 +260,34 @@ class PolledBatch:
             self._client.supports_batches = False
             raise _SendSeparately
 
-    async def _look(self, context: SessionContext) -> None:
+    async def _look_up(self, context: SessionContext) -> None:
         """Look the batch up: what has been done since the last response."""
 
         def read(answer: Response) -> None:
-            error = self._take(answer)
+            error = self._store_outcomes(answer)
             if error is not None:
                 raise error
 
         try:
-            await self._client.look_up_batch(self._first, self._listed, context, read)
+            await self._client.look_up_batch(self._batch_id, self._outcome_count, context, read)
         except ShellError as error:
             # The outcome of these statements is unknown.
-            self._over = True
-            mark_uncertain(error, self._count - self._listed - 1)
+            self._finished = True
+            mark_uncertain(error, self._count - self._outcome_count - 1)
             raise
 
-    def _take(self, answer: Response) -> ShellError | None:
+    def _store_outcomes(self, answer: Response) -> ShellError | None:
         """Store the outcomes in a response; raises its error if it is not a response to a batch."""
-        found = read_batch(answer.status, answer.headers, answer.body, self._client.base, self._count - self._listed)
+        found = read_batch(
+            answer.status, answer.headers, answer.body, self._client.base, self._count - self._outcome_count
+        )
         if isinstance(found, Fail):
             return found.error
-        self._first = self._first if self._listed else found.statement_id
-        self._listed += len(found.ended)
-        self._taken.extend(found.ended)
-        self._fresh = found.ended
-        self._running, self._over = found.running, found.over
+        self._batch_id = self._batch_id if self._outcome_count else found.statement_id
+        self._outcome_count += len(found.ended)
+        self._outcomes.extend(found.ended)
+        self._last_outcomes = found.ended
+        self._running, self._finished = found.running, found.over
         return None
 
 
@@ -285,7 +295,7 @@ def _columns(done: Done) -> bool:
     return bool(done.head.metadata is not None and done.head.metadata.columns)
 
 
-def _behind(sql: str, step: Done | Fail) -> UnreadOutcome:
+def _unread_outcome(sql: str, step: Done | Fail) -> UnreadOutcome:
     if isinstance(step, Fail):
         where = step.error.where
         return UnreadOutcome(sql, where.statement_id, where.sql_state, step.error.message)

@@ -160,7 +160,7 @@ class StatementsClient(Struct):
             return None
         from sqlshell.client.statements.batch_client import PolledBatch
 
-        return PolledBatch(self, submission, stop=stop, apart=not self.transport.inside)
+        return PolledBatch(self, submission, stop=stop, apart=not self.transport.in_process)
 
     async def submit_batch(
         self, batch: BatchSubmission, context: SessionContext, read: Callable[[Response], bool]
@@ -222,7 +222,7 @@ class StatementsClient(Struct):
     @property
     def _preference(self) -> str:
         # Rendering the first rows takes a tenth of writing a million rows to a file, and another request takes 1 ms.
-        return MINIMAL if self.transport.inside else ""
+        return MINIMAL if self.transport.in_process else ""
 
     async def _begun(
         self, submission: Submission, context: SessionContext, began: float, observer: Observer

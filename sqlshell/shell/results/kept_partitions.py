@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from sqlshell.client.results.factory import AHEAD
+from sqlshell.client.results.factory import READ_AHEAD
 from sqlshell.client.results.partitions import PartitionReader
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import Own
@@ -184,7 +184,7 @@ class KeptBatches:
         else:
             if self._rest is None:
                 first = await self._fetch(number)
-                self._rest = PartitionReader(self._fetch, first, len(self._counts), AHEAD, start=number)
+                self._rest = PartitionReader(self._fetch, first, len(self._counts), READ_AHEAD, start=number)
             batch = await anext(self._rest)
             self._store.keep(batch.body or msgspec.json.encode({"data": batch.rows}))
         self._next += 1
