@@ -20,7 +20,7 @@ from sqlshell.interface.models import ContextEcho
 from sqlshell.launch.destination import checked_timezone
 from sqlshell.result import Result
 from sqlshell.sql.analysis.error_places import span_of
-from sqlshell.sql.analysis.kinds import reads_only
+from sqlshell.sql.analysis.kinds import is_repeatable
 from sqlshell.sql.analysis.lexed import Lexed, lexed
 from sqlshell.sql.analysis.policy import Policy
 from sqlshell.sql.analysis.transaction import FAILED, Transaction
@@ -118,7 +118,7 @@ class Session:
                 raise ProgrammingError("the statement is empty")
             await self._policy.check(sql, None)
             await self._begin(sql)
-            reads = not self._embedded and not files and reads_only(sql)
+            reads = not self._embedded and not files and is_repeatable(sql)
             return await self._ran(Submission(text, files, reads_only=reads), running)
 
     async def execute_each(self, statements: Sequence[str], running: Running) -> AsyncIterator[Result]:

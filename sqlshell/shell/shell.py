@@ -127,7 +127,7 @@ class Shell:
         The unfinished rest is kept for the next text, unless it is sent without a `;`.
         """
         stop = self.failures.stops and "ON_ERROR_STOP" in self.view.variables
-        self.buffer.scanner.unfinished.broken = False
+        self.buffer.scanner.unfinished.has_failed_command = False
         continues = await self.run_script([Own(text + "\n")], "", stop=stop, typed=True, send=send)
         while continues and (text := self.buffer.take_edited()):
             continues = await self.run_script([Own(text + "\n")], "", stop=stop, typed=True, send=False)
@@ -339,7 +339,9 @@ class Shell:
                 self._progress.script.arrived(chunk)
             if chunk is not None:
                 scanner.feed(chunk)
-            elif (send or self.buffer.ends_by_variable()) and not (self._at_prompt and scanner.unfinished.broken):
+            elif (send or self.buffer.ends_by_variable()) and not (
+                self._at_prompt and scanner.unfinished.has_failed_command
+            ):
                 if self._rehearsal is not None and (cut_off := self._unterminated()) is not None:
                     self.failures.report(cut_off)
                     return True
@@ -400,7 +402,7 @@ class Shell:
             return
         found = self._commands().get(item.name)
         if self._at_prompt or found is None or not found.sends_with(item.args):
-            unfinished.broken = True
+            unfinished.has_failed_command = True
         else:
             self.buffer.scanner.take()
             if told:
@@ -451,7 +453,7 @@ class Shell:
                 item, commands_allowed=self._commands_allowed and not self._restricted_by
             ):
                 return
-            if self._conditions.active and item.broken and not item.terminated:
+            if self._conditions.active and item.has_failed_command and not item.terminated:
                 self.diagnostics.warn("the unfinished statement was not run because a command in it failed")
             elif self._conditions.active:
                 item = await self._dumps.translated(item)
@@ -508,7 +510,7 @@ class Shell:
         except ShellError as error:
             error.in_command = True
             # Before the text that follows is skipped: \endif restores the statement as it is now.
-            self.buffer.scanner.unfinished.broken = self.buffer.scanner.unfinished.started
+            self.buffer.scanner.unfinished.has_failed_command = self.buffer.scanner.unfinished.started
             if self._conditions.depth == depth:
                 self._conditions.reject_condition(found.name)
             raise

@@ -26,7 +26,7 @@ FINER: Final = f"[.][0-9]{{{FINEST}}}0*[1-9]"
 _SAME: Final = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.FLOAT, Kind.DATE})
 
 
-def typed(text: str) -> str:
+def file_type(text: str) -> str:
     """DuckDB's type for values of a type of the interface in a file; VARCHAR where they stay strings."""
     try:
         return _type(text, 0)
@@ -36,7 +36,7 @@ def typed(text: str) -> str:
 
 def typed_value(text: str, name: str) -> str:
     """SQL for the typed value of the string `name`. Its evaluation fails for a string that is no value of the type."""
-    wanted = typed(text)
+    wanted = file_type(text)
     if wanted == TEXT:
         return name
     if kind(text) is Kind.NESTED:
@@ -47,7 +47,7 @@ def typed_value(text: str, name: str) -> str:
 
 
 def _type(text: str, depth: int) -> str:
-    """As typed(). Raises ValueError for a nested type that no file can have."""
+    """As file_type(). Raises ValueError for a nested type that no file can have."""
     found = kind(text)
     if found is not Kind.NESTED:
         return _scalar_type(text)

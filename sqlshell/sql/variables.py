@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sqlshell.origin import Own, Text, joined, own_text, service_text
-from sqlshell.sql.analysis.lexed import Lexed, Sql, lexed, once
+from sqlshell.sql.analysis.lexed import Lexed, Sql, lexed, once_per_statement
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.identifiers import always_quoted, literal
 
@@ -28,7 +28,7 @@ def substituted(sql: Lexed | Text, values: Mapping[str, Text]) -> Text:
     return _substituted(lexed(sql), values, frozenset())
 
 
-def filled(found: re.Match[str], values: Mapping[str, Text]) -> Text | None:
+def reference_value(found: re.Match[str], values: Mapping[str, Text]) -> Text | None:
     """The value of a reference; None if its variable is not set."""
     plain, string, quoted, asked = found.groups()
     if asked is not None:
@@ -57,7 +57,7 @@ def _substituted(statement: Lexed, values: Mapping[str, Text], within: frozenset
     done = 0
     for start, found in _references(statement):
         name = next(group for group in found.groups() if group is not None)
-        value = filled(found, values)
+        value = reference_value(found, values)
         if value is None or name in within or sql.part(start, found.end()).foreign:
             continue
         # A value from a service must not refer to variables: the service would receive their values.
@@ -68,7 +68,7 @@ def _substituted(statement: Lexed, values: Mapping[str, Text], within: frozenset
     return joined([*parts, sql.part(done, len(sql.text))]) if parts else sql
 
 
-@once
+@once_per_statement
 def _references(statement: Lexed) -> list[tuple[int, re.Match[str]]]:
     """The references outside of strings, comments, casts, slices and struct keys, with their positions."""
     sql = statement.text

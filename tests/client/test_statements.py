@@ -24,7 +24,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import ServiceError, ShellError, StatementError, UnknownStatement, UsageError, WaitTimeout
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
-from sqlshell.sql.analysis.kinds import reads_only
+from sqlshell.sql.analysis.kinds import is_repeatable
 
 ID = "0f6b3f7e-0000-4000-8000-000000000001"
 OTHER = "0f6b3f7e-0000-4000-8000-000000000002"
@@ -104,7 +104,7 @@ def run(
         transport = Transport(parse(state.url), "tok", network=network)
         try:
             found = []
-            asked = Submission(sql, reads_only=reads_only(sql))
+            asked = Submission(sql, reads_only=is_repeatable(sql))
             context = SessionContext(database="d", timezone="UTC", session_id="s 1")
             async for result in StatementsClient(transport, ResultFactory(transport), wait).run(
                 asked, context, observer

@@ -30,7 +30,7 @@ from sqlshell.runtime.scratch import scratch
 from sqlshell.service.engines.duckdb.results import selected
 from sqlshell.service.engines.duckdb.results.filed import Reader
 from sqlshell.service.engines.engine import Options
-from sqlshell.sql.typed_values import typed
+from sqlshell.sql.typed_values import file_type
 from tests.client.filed import Sink, Source, values_of
 from tests.client.test_whole_results import TEXTS
 from tests.service.values import SCALARS
@@ -101,7 +101,7 @@ def test_every_type_from_rows_and_from_the_file(source: Source, kind: str, tmp_p
     file.write_bytes(written("parquet", columns, strings))
     other.write_bytes(from_file("parquet", source, columns, 2))
     expected = shown(file)
-    assert expected[0] == [plain(typed(column.type)) for column in columns]
+    assert expected[0] == [plain(file_type(column.type)) for column in columns]
     assert shown(other) == expected
     other.write_bytes(from_file("parquet", source, columns, 2, own=True))
     assert shown(other) == expected

@@ -113,7 +113,7 @@ def test_any_text_is_taken(text: str, at: int) -> None:
 
 def test_without_a_catalog_there_are_keywords_and_seen_names() -> None:
     catalog = Catalog()
-    catalog.note(["seen_column", "Other"])
+    catalog.add_result_columns(["seen_column", "Other"])
     text = "select se"
     found = [item.text for item in suggestions(text, len(text), Place(catalog))[1]]
     assert "seen_column" in found
@@ -122,7 +122,7 @@ def test_without_a_catalog_there_are_keywords_and_seen_names() -> None:
 
 def test_what_is_used_comes_first() -> None:
     there = place()
-    there.catalog.use(["customers"])
+    there.catalog.note_use(["customers"])
     text = "select * from "
     assert suggestions(text, len(text), there)[1][0].text == "customers"
 

@@ -14,7 +14,7 @@ import pytest
 from sqlshell.shell.commands.arguments import _NAME as argument_name
 from sqlshell.sql.analysis import read_only_functions
 from sqlshell.sql.analysis.effects import effects
-from sqlshell.sql.analysis.kinds import reads_only
+from sqlshell.sql.analysis.kinds import is_repeatable
 from sqlshell.sql.analysis.secrets import redacted
 from sqlshell.sql.analysis.tokens import tokens
 from sqlshell.sql.completion.expected import expected
@@ -82,9 +82,9 @@ def test_no_function_that_writes_is_known_to_read() -> None:
 def test_a_blank_hides_no_statement(blank: str) -> None:
     for sql in (f"delete{blank}from{blank}t", f"with x as ({blank}copy{blank}(select 1) to 'f') select 1"):
         assert any(item.writes for item in effects(sql))
-        assert not reads_only(sql)
+        assert not is_repeatable(sql)
     assert not effects(f"select{blank}1")[0].writes
-    assert reads_only(f"with x as ({blank}select 1) select * from x")
+    assert is_repeatable(f"with x as ({blank}select 1) select * from x")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_blank_hides_no_statement(blank: str) -> None:
 def test_what_nobody_knows_writes(char: str) -> None:
     for sql in (f"select{char} 1", f"select 1 {char}", f"select a{char}b from t", f"-- a{char}delete from t\nselect 1"):
         assert any(item.writes for item in effects(sql)), repr(sql)
-        assert not reads_only(sql)
+        assert not is_repeatable(sql)
     assert not effects(f"select '{char}', \"{char}\"")[0].writes
 
 
@@ -161,7 +161,7 @@ def bounded() -> Iterator[None]:
 @pytest.mark.usefixtures("bounded")
 def test_no_text_takes_for_ever(sql: str) -> None:
     assert len(effects(sql)) >= 0
-    assert reads_only(sql) in {True, False}
+    assert is_repeatable(sql) in {True, False}
     assert redacted(sql) is not None
     assert sum(len(token.text) for token in tokens(sql)) <= len(sql)
     assert split(sql) is not None

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sqlshell.origin import Own, own_text
 from sqlshell.sql.analysis.files import named_files, names_file
-from sqlshell.sql.analysis.kinds import reads_only, verb
+from sqlshell.sql.analysis.kinds import is_repeatable, verb
 from sqlshell.sql.analysis.secrets import redacted, redactor
 from sqlshell.sql.analysis.tokens import tokens
 
@@ -69,7 +69,7 @@ from sqlshell.sql.analysis.tokens import tokens
     ],
 )
 def test_what_only_reads(sql: str, word: str, reads: bool) -> None:
-    assert (verb(sql), reads_only(sql)) == (word, reads)
+    assert (verb(sql), is_repeatable(sql)) == (word, reads)
 
 
 @given(st.text(alphabet="ab '\"`$;/*-\\\n(=é", max_size=40))
@@ -79,7 +79,7 @@ def test_tokens_take_any_text(sql: str) -> None:
         assert token.start >= end
         assert sql[token.start : token.end] == token.text
         end = token.end
-    reads_only(sql)
+    is_repeatable(sql)
     redacted(sql)
     named_files(own_text(Own(sql)))
 

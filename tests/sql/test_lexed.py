@@ -13,15 +13,25 @@ from sqlshell.origin import Own, Text, joined, own_text, service_text
 from sqlshell.sql.analysis import lexed as module
 from sqlshell.sql.analysis.effects import effects
 from sqlshell.sql.analysis.files import named_files, names_file, read_files, refuse_files
-from sqlshell.sql.analysis.kinds import reads_only, replaced_parts, verb
-from sqlshell.sql.analysis.lexed import HELD, Lexed, Sql, lexed
+from sqlshell.sql.analysis.kinds import is_repeatable, replaced_parts, verb
+from sqlshell.sql.analysis.lexed import SHORT_LENGTH, Lexed, Sql, lexed
 from sqlshell.sql.analysis.secrets import may_hold_secrets, redacted
 from sqlshell.sql.analysis.tokens import Token, tokens
 from sqlshell.sql.script.scanner import copies_from_stdin
 from sqlshell.sql.variables import references
 
 QUESTIONS: Sequence[Callable[[Sql], Any]] = (
-    *(copies_from_stdin, effects, may_hold_secrets, read_files, reads_only, redacted, references, replaced_parts, verb),
+    *(
+        copies_from_stdin,
+        effects,
+        may_hold_secrets,
+        read_files,
+        is_repeatable,
+        redacted,
+        references,
+        replaced_parts,
+        verb,
+    ),
 )
 TEXTS = (
     "",
@@ -73,9 +83,9 @@ def test_a_text_is_lexed_once_whatever_is_asked(text: str, runs: Counter[str]) -
 
 
 def test_the_first_tokens_are_read_without_the_rest(runs: Counter[str]) -> None:
-    statement = lexed("insert into t values (" + "1, " * HELD + "1)")
+    statement = lexed("insert into t values (" + "1, " * SHORT_LENGTH + "1)")
     assert [token.text for token in statement.first(3)] == ["insert", "into", "t"]
-    assert not reads_only(statement)
+    assert not is_repeatable(statement)
     assert verb(statement) == "INSERT"
     assert replaced_parts(statement) == ()
     assert len(statement.first(3)) == 3
@@ -83,14 +93,14 @@ def test_the_first_tokens_are_read_without_the_rest(runs: Counter[str]) -> None:
 
 
 def test_of_a_long_text_answers_are_kept_but_no_tokens(runs: Counter[str]) -> None:
-    short, long = lexed("select " + "1, " * 10 + "1"), lexed("select " + "1, " * HELD + "1")
+    short, long = lexed("select " + "1, " * 10 + "1"), lexed("select " + "1, " * SHORT_LENGTH + "1")
     assert short.tokens is short.tokens
-    assert len(long.tokens) == 2 * HELD + 2
+    assert len(long.tokens) == 2 * SHORT_LENGTH + 2
     assert long.tokens is not long.tokens
     before = runs[long.text]
     assert effects(long) is effects(long)
-    assert reads_only(long)
-    assert reads_only(long)
+    assert is_repeatable(long)
+    assert is_repeatable(long)
     # Once for each of the two questions, and once more for the first token.
     assert runs[long.text] == before + 3
     assert redacted(long) == long.text

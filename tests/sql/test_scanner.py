@@ -256,9 +256,9 @@ def test_text_since_a_mark_is_forgotten() -> None:
     scanner = Scanner()
     scanner.feed("select (\n\\if\n1); x (\n\\else\n2);\n")
     assert scanner.read() == [BackslashCommand("if", "", 2, 9)]
-    mark = scanner.unfinished.copied()
+    mark = scanner.unfinished.copy()
     assert scanner.read() == [Statement("select (\n1)", 1, 0, True, ending=";"), BackslashCommand("else", "", 4, 21)]
-    scanner.back(mark)
+    scanner.return_to(mark)
     assert scanner.read() == [Statement("select (\n2)", 1, 0, True, ending=";")]
 
 
@@ -266,7 +266,7 @@ def test_a_text_with_values_is_no_longer_as_it_was_typed() -> None:
     scanner = Scanner()
     drain(scanner, "select :a \\p\n")
     assert scanner.unfinished.rewritable
-    scanner.unfinished.settle(service_text("select 'one'\n", ":a"))
+    scanner.unfinished.replace_substituted(service_text("select 'one'\n", ":a"))
     assert not scanner.unfinished.rewritable
     assert [*scanner.items(", :b;")] == []
     last = Statement("select 'one'\n, :b", 1, 0, True, False, 13, (Foreign(0, 13, ":a"),), ending=";")

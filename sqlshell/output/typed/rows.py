@@ -20,7 +20,7 @@ from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.scratch import scratch
 from sqlshell.sql.duckdb_csv import PADDING, select_from_csv
 from sqlshell.sql.identifiers import always_quoted, literal
-from sqlshell.sql.typed_values import TEXT, typed, typed_value
+from sqlshell.sql.typed_values import TEXT, file_type, typed_value
 
 if TYPE_CHECKING:
     import duckdb
@@ -52,7 +52,7 @@ class TypedRows:
         self._decimals = [
             number
             for number, column in enumerate(columns)
-            if column.kind is Kind.NESTED and "DECIMAL" in typed(column.type)
+            if column.kind is Kind.NESTED and "DECIMAL" in file_type(column.type)
         ]
         list(self._csv.begin([*columns, *padding]))
         self._held: list[bytes] = []
@@ -105,7 +105,7 @@ class TypedRows:
         values = [
             typed_value(item.column.type, item.name)
             if item.is_text
-            else f"CAST({item.name} AS {typed(item.column.type)})"
+            else f"CAST({item.name} AS {file_type(item.column.type)})"
             for item in stored
         ]
         with self._errors(file, values):

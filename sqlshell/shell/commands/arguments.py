@@ -88,14 +88,14 @@ def _relations(shell: ShellView, typed: str, kind: str) -> list[Suggestion]:
     lead, last = (found[1], found[2].lstrip('"')) if found else ("", typed)
     if lead:
         parts = [unquoted(part) for part in re.findall(r'"(?:[^"]|"")*"|[^".]+', lead)]
-        inside = dict(catalog.inside(parts))
+        inside = dict(catalog.contents_of(parts))
         names = [name for name, what in inside.items() if what == "schema" or kind in what or kind == "relation"]
         return [
             Suggestion(f"{lead}{quoted(name)}", "schema" if inside[name] == "schema" else "relation", inside[name])
             for _, name in Names(names).matching(last)
         ]
     near, far = [], []
-    for _, name in catalog.of("relation" if kind == "relation" else f"relation:{kind}").matching(last):
+    for _, name in catalog.names_of("relation" if kind == "relation" else f"relation:{kind}").matching(last):
         relation = catalog.relation((name,), context.database, context.schema)
         if relation is None or (relation.schema == context.schema and relation.database in {context.database, ""}):
             near.append(Suggestion(quoted(name), "relation", relation.kind if relation is not None else ""))
@@ -103,7 +103,7 @@ def _relations(shell: ShellView, typed: str, kind: str) -> list[Suggestion]:
             here = relation.database in {context.database, ""}
             parts = [relation.schema, name] if here else [relation.database, relation.schema, name]
             far.append(Suggestion(".".join(map(quoted, parts)), "relation", relation.kind))
-    schemas = [Suggestion(f"{quoted(name)}.", "schema") for _, name in catalog.of("schema").matching(last)]
+    schemas = [Suggestion(f"{quoted(name)}.", "schema") for _, name in catalog.names_of("schema").matching(last)]
     return [*near, *far, *schemas][:SHOWN]
 
 
@@ -118,7 +118,7 @@ def _of(kind: str) -> Known:
 
 
 def _names(shell: ShellView, kind: str) -> Sequence[str]:
-    return shell.front_end.catalog.of(kind).all
+    return shell.front_end.catalog.names_of(kind).all
 
 
 def _statements(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:

@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlshell.errors import UsageError, reason
 from sqlshell.origin import Own, Text, joined, own_text, refused, service_text
-from sqlshell.sql.variables import REFERENCE, filled
+from sqlshell.sql.variables import REFERENCE, reference_value
 
 _PART: Final = re.compile(
     r"""(?P<blank>[ \t\r\n\f\v]++)|'(?P<single>(?:[^'\\]++|\\.|'')*+)'|"(?P<double>[^"]*+)"|`(?P<shell>[^`]*+)`"""
@@ -56,7 +56,7 @@ def words(
     position = 0
     while position < len(text):
         reference = REFERENCE.match(text, position)
-        value = filled(reference, values) if reference else None
+        value = reference_value(reference, values) if reference else None
         if reference and value is not None:
             current = [*(current or []), value]
             position = reference.end()

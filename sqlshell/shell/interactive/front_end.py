@@ -157,7 +157,7 @@ class PromptFrontEnd:
             self.loader.context_changed()
 
     def note_columns(self, columns: Iterable[str]) -> None:
-        self.catalog.note(columns)
+        self.catalog.add_result_columns(columns)
 
     def theme_previews(self) -> Iterable[str]:
         # \theme marks the current one in front of its line.

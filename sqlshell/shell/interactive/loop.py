@@ -158,7 +158,7 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
         if interruption.pending:
             shell.discard_unfinished()
         _notify(shell.session, streams)
-        front_end.catalog.use(used_names(text))
+        front_end.catalog.note_use(used_names(text))
         if changes_catalog(text):
             front_end.refresh_catalog()
         else:

@@ -107,7 +107,7 @@ class Failures:
             elif error.message:
                 self._diagnostics.say(error.message)
         elif not isinstance(error, Unread):
-            known = self._front_end.catalog.everything
+            known = self._front_end.catalog.all_names
             in_script = bool(script) or not self._session.interactive
             own = isinstance(error, Interrupted) and error.where.sql_state == sqlstate.CANCELLED
             if own and not in_script and self._diagnostics.at_terminal:

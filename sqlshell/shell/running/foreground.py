@@ -41,7 +41,7 @@ from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.fetch_command import fetch_command
 from sqlshell.shell.running.submission import LexedSubmission
 from sqlshell.shell.session import Running, Session
-from sqlshell.sql.analysis.kinds import reads_only
+from sqlshell.sql.analysis.kinds import is_repeatable
 from sqlshell.sql.analysis.lexed import Lexed, Sql
 
 CANCEL_SECONDS = 10.0
@@ -491,7 +491,7 @@ class Foreground:
         if running.finished or not running.statement_id or not running.submitted_here:
             return False
         lost = isinstance(error, ServiceError) and not isinstance(error, UnknownStatement)
-        return lost and not reads_only(running.statement)
+        return lost and not is_repeatable(running.statement)
 
 
 def _summary(result: Result, rows: int | None, complete: bool, *, rolled_back: bool) -> str:

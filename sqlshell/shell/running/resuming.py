@@ -16,7 +16,7 @@ from sqlshell.shell.records.digest import digest
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.outcomes import outcome_unknown
 from sqlshell.shell.session import SessionState
-from sqlshell.sql.analysis.kinds import reads_only, verb
+from sqlshell.sql.analysis.kinds import is_repeatable, verb
 from sqlshell.sql.analysis.lexed import Lexed
 
 _SESSION: Final = frozenset({"SET", "RESET", "USE"})
@@ -74,7 +74,7 @@ class Resumer:
         elif former.values is not None:
             self._components.variables.receive(former.values)
         elif consumed or (self._components.result_output.exporting and not output):
-            if reads_only(statement):
+            if is_repeatable(statement):
                 # Its rows are needed again: they are variables, or in a file that the earlier run did not finish.
                 await self._continue(None, run)
                 return Step(0)
@@ -130,7 +130,7 @@ class Resumer:
             return
         state = error.where.sql_state if error is not None else sqlstate.DONE
         # A statement whose rows could not be written has run nevertheless; only one that reads runs again for them.
-        done = error is None or (answered and statement is not None and not reads_only(statement))
+        done = error is None or (answered and statement is not None and not is_repeatable(statement))
         rows = session.rows if statement is not None else None
         transaction = bool(session.transaction.state)
         self._checkpoint.ended(step, done=done, sql_state=state, rows=rows, transaction=transaction, rolled_back=undone)
@@ -264,7 +264,7 @@ class Resumer:
             bool(self._components.session.transaction.state)
             or harmless
             or self._changes_session(statement)
-            or (reads_only(statement))
+            or (is_repeatable(statement))
         )
 
     def _changes_session(self, statement: Lexed) -> bool:

@@ -20,7 +20,7 @@ from sqlshell.shell.scripts.variables import Variables
 from sqlshell.sql.analysis.copy_statements import returns_rows
 from sqlshell.sql.analysis.dump_statements import translated_dump
 from sqlshell.sql.analysis.dump_values import dump_values
-from sqlshell.sql.analysis.kinds import reads_only
+from sqlshell.sql.analysis.kinds import is_repeatable
 from sqlshell.sql.analysis.policy import Policy
 from sqlshell.sql.script.items import Item, Statement
 from sqlshell.sql.script.scanner import copies_from_stdin
@@ -102,7 +102,7 @@ async def plan(
         except UsageError:
             # The message includes the position of the statement.
             break
-        only = (piped or reads) and reads_only(item.lexed)
+        only = (piped or reads) and is_repeatable(item.lexed)
         if piped and shown and not only:
             break
         shown = shown or only or "returning" in item.text.lower()
@@ -117,7 +117,7 @@ async def plan(
 def _can_be_batched(item: Statement, variables: Variables) -> bool:
     """Whether the text is exactly one statement without substitutions."""
     text, statement = item.text, item.lexed
-    if item.background or item.settled or "@" in text or copies_from_stdin(statement) or reads_stdin(statement):
+    if item.background or item.substituted or "@" in text or copies_from_stdin(statement) or reads_stdin(statement):
         return False
     if returns_rows(statement) is not None:
         return False

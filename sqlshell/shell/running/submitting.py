@@ -27,7 +27,7 @@ from sqlshell.shell.running.submission import LexedSubmission, submission_of
 from sqlshell.shell.session import Running
 from sqlshell.sql.analysis.copy_statements import CopyStatement, returns_rows
 from sqlshell.sql.analysis.files import refuse_files
-from sqlshell.sql.analysis.kinds import reads_only, replaced_parts
+from sqlshell.sql.analysis.kinds import is_repeatable, replaced_parts
 from sqlshell.sql.analysis.lexed import Lexed, Sql, lexed
 from sqlshell.sql.script.items import Item
 from sqlshell.sql.script.scanner import Statement, copies_from_stdin
@@ -125,9 +125,9 @@ class Submitter:
 
     def _substituted(self, statement: Statement) -> Text | None:
         """The statement with variables substituted; None if there are none."""
-        if not statement.settled and ":" not in statement.text:
+        if not statement.substituted and ":" not in statement.text:
             return None
-        whole, substituted = statement.whole, statement.settled
+        whole, substituted = statement.whole, statement.substituted
         filled = self._variables.substitute(
             whole.part(substituted, len(whole.text)) if substituted else statement.lexed
         )
@@ -234,7 +234,7 @@ class Submitter:
             return
         statement, files = await self._checked(statement, request)
         # Statements for the embedded service are never retried: it is always reachable.
-        may_retry = not connection.embedded and reads_only(statement)
+        may_retry = not connection.embedded and is_repeatable(statement)
         submission = submission_of(statement, files, limit, reads_only=may_retry, ending=self._buffer.last.ending)
         if self.block is not None:
             self._collect(self.block, submission, request)

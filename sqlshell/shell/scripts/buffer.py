@@ -134,7 +134,7 @@ class Buffer:
         Returns the statements that a value completes.
         """
         text, unfinished = Own(self.scanner.pending), self.scanner.unfinished
-        substituted = unfinished.settled
+        substituted = unfinished.substituted
         filled = self._variables.substitute(own_text(Own(text[substituted:])))
         if filled.text == text[substituted:]:
             return []
@@ -143,7 +143,7 @@ class Buffer:
         if whole.foreign:
             before, rest = _split_unfinished(whole.blanked)
             refuse_more(whole, len(ended) + bool(rest_of_text.strip()), len(before) + bool(rest.strip()))
-        unfinished.settle(whole.part(len(whole.text) - len(rest_of_text), len(whole.text)))
+        unfinished.replace_substituted(whole.part(len(whole.text) - len(rest_of_text), len(whole.text)))
         if not rest_of_text.strip():
             self.scanner.take()
         return [replace(item, foreign=whole.part(item.offset, item.offset + len(item.text)).foreign) for item in ended]

@@ -48,13 +48,13 @@ class ConditionStack:
     def before_command(self, name: str, scanner: Scanner) -> None:
         """Before a command: skipped text is not part of an unfinished statement."""
         if self._open and name != "if" and self._open[-1].mark is not None:
-            scanner.back(self._open[-1].mark)
+            scanner.return_to(self._open[-1].mark)
             self._open[-1].mark = None
 
     def after_command(self, scanner: Scanner) -> None:
         """After a command: the following text may be skipped."""
         if self._open and not self.active and self._open[-1].mark is None:
-            self._open[-1].mark = scanner.unfinished.copied()
+            self._open[-1].mark = scanner.unfinished.copy()
 
     def reject_condition(self, name: str) -> None:
         """Treat an \\if or \\elif whose condition cannot be parsed as false, so that its branch does not run."""

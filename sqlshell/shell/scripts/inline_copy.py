@@ -40,7 +40,7 @@ class InlineCopy:
 
     async def run_statement(self, item: Statement, *, commands_allowed: bool) -> bool:
         """Carry out a COPY; False if the service runs it. Raises ShellError."""
-        active = self._components.conditions.active and not item.broken
+        active = self._components.conditions.active and not item.has_failed_command
         if not copies_from_stdin(item.lexed):
             if not active or not commands_allowed or item.background:
                 return False

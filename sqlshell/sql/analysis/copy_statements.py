@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from sqlshell.errors import UsageError
-from sqlshell.sql.analysis.lexed import Lexed, Sql, lexed, once
+from sqlshell.sql.analysis.lexed import Lexed, Sql, lexed, once_per_statement
 from sqlshell.sql.analysis.tokens import Token
 
 STREAMS: Final = frozenset({"STDIN", "STDOUT", "PSTDIN", "PSTDOUT"})
@@ -49,7 +49,7 @@ class CopyStatement(Struct, frozen=True):
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-@once
+@once_per_statement
 def loads_rows(statement: Lexed) -> bool:
     """Whether a statement is COPY … FROM an attachment or from stdin."""
     if not any(token.word == "COPY" for token in statement.first(1)[:1]):
@@ -60,7 +60,7 @@ def loads_rows(statement: Lexed) -> bool:
     return False
 
 
-@once
+@once_per_statement
 def returns_rows(statement: Lexed) -> CopyStatement | None:
     """A COPY … TO STDOUT, parsed; None for other statements, and if it cannot be parsed."""
     if statement.text[:4].lower() != "copy" or "stdout" not in statement.text.lower():

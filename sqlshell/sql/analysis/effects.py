@@ -11,8 +11,8 @@ from typing import Final
 from msgspec import Struct
 
 from sqlshell.spelling import nearest
-from sqlshell.sql.analysis.kinds import VERBS, explained, reads, verb_of, without_parentheses
-from sqlshell.sql.analysis.lexed import Lexed, once
+from sqlshell.sql.analysis.kinds import VERBS, are_repeatable, explained_statement, verb_of, without_parentheses
+from sqlshell.sql.analysis.lexed import Lexed, once_per_statement
 from sqlshell.sql.analysis.read_only_forms import is_read_only_form
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.analysis.writes import (
@@ -83,7 +83,7 @@ class Effects(Struct, frozen=True):
         return wanted in self.names or (wanted == "WRITE" and self.writes)
 
 
-@once
+@once_per_statement
 def effects(statement: Lexed) -> list[Effects]:
     """The effects of each statement in a text: usually one; the statements of an application, or separated by `;`, are
     separate.
@@ -113,7 +113,7 @@ def _gives_rows(part: Sequence[Token]) -> bool:
     part = without_parentheses(part)
     first = part[0].word if part else ""
     if first == "EXPLAIN":
-        rest, runs = explained(part)
+        rest, runs = explained_statement(part)
         return not runs or _gives_rows(rest)
     if first in SHOWING:
         return True
@@ -154,18 +154,18 @@ def _unwrapped(part: list[Token]) -> Iterator[list[Token]]:
 def _effects(part: Sequence[Token]) -> Effects:
     part = without_parentheses(part)
     if part and part[0].word == "EXPLAIN":
-        rest, runs = explained(part)
+        rest, runs = explained_statement(part)
         if not runs:
             return _planned("EXPLAIN", rest)
         # The statement runs, so a pattern for it must match this one.
         ran = _plain_effects(rest) if rest else Effects(True, ())
-        return Effects(not reads(part), (*ran.names, "EXPLAIN", "EXPLAIN ANALYZE"), ran.reason)
+        return Effects(not are_repeatable(part), (*ran.names, "EXPLAIN", "EXPLAIN ANALYZE"), ran.reason)
     if part and part[0].word == "PREPARE" and (rest := _prepared(part)):
         # EXECUTE does not show which statement runs, so a pattern for PREPARE must match it.
         found = _plain_effects(part)
         within = dict.fromkeys([*_plain_effects(rest).names, *found.names])
         names = (*(name for name in within if name != "PREPARE"), "PREPARE")
-        return Effects(not reads(rest), names, next(write_reasons(rest), ""))
+        return Effects(not are_repeatable(rest), names, next(write_reasons(rest), ""))
     return _plain_effects(part)
 
 
@@ -199,7 +199,7 @@ def _plain_effects(part: Sequence[Token]) -> Effects:
         return Effects(True, ("DELETE", "DELETE WITHOUT WHERE", *_named(first, said[1:])))
     if first in _OBJECTS:
         return Effects(True, _named(first, said[1:]))
-    if reads(part):
+    if are_repeatable(part):
         return Effects(False, (verb or first,))
     reason = next(write_reasons(part), "")
     if verb == "SELECT" and "INTO" in _outside(part):

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from sqlshell.origin import Own, Text, refused
-from sqlshell.sql.analysis.lexed import Lexed, lexed, once
+from sqlshell.sql.analysis.lexed import Lexed, lexed, once_per_statement
 from sqlshell.sql.analysis.read_only_functions import is_read_only_function
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.identifiers import RESERVED, literal
@@ -66,7 +66,7 @@ class NamedFile(Struct, frozen=True):
     path: Own
 
 
-class WithFiles(Struct, frozen=True):
+class StatementWithFiles(Struct, frozen=True):
     """A statement and its files. In `sql` they are named by their base names; `files` are those that the text named
     with `@`.
     """
@@ -75,7 +75,7 @@ class WithFiles(Struct, frozen=True):
     files: tuple[NamedFile, ...]
 
 
-def named_files(statement: Lexed | Text, *, again: bool = False) -> WithFiles:
+def named_files(statement: Lexed | Text, *, again: bool = False) -> StatementWithFiles:
     """Replace the `@path` of each `'key' = '@path'` in the WITH lists of a statement by the base name.
 
     `'@@value'` becomes the value `@value`. A lone `@` is not changed, and neither is a value from a service that begins
@@ -85,7 +85,7 @@ def named_files(statement: Lexed | Text, *, again: bool = False) -> WithFiles:
     statement = lexed(statement)
     sql = statement.text
     if "'@" not in sql:
-        return WithFiles(sql, ())
+        return StatementWithFiles(sql, ())
     own = statement.own
     made: list[str] = []
     found: list[NamedFile] = []
@@ -104,7 +104,7 @@ def named_files(statement: Lexed | Text, *, again: bool = False) -> WithFiles:
             sent = PurePath(path).name
         made += [sql[done : value.start], literal(sent)]
         done = value.end
-    return WithFiles("".join([*made, sql[done:]]), tuple(dict.fromkeys(found)))
+    return StatementWithFiles("".join([*made, sql[done:]]), tuple(dict.fromkeys(found)))
 
 
 def _options(given: Sequence[Token]) -> Iterator[tuple[list[Token], Token, Token]]:
@@ -130,7 +130,7 @@ def _options(given: Sequence[Token]) -> Iterator[tuple[list[Token], Token, Token
             key, sign = [], None
 
 
-@once
+@once_per_statement
 def read_files(statement: Lexed) -> tuple[str, ...]:
     """The paths that a statement reads: those of `FROM 'path'`, also in COPY, and of `read_csv('path')` and similar
     functions.

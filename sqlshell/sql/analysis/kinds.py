@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from sqlshell.sql.analysis.lexed import Lexed, once
+from sqlshell.sql.analysis.lexed import Lexed, once_per_statement
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.analysis.writes import READS, ambiguity, write_reasons
 from sqlshell.sql.keywords import LOCAL_STATEMENTS, STATEMENTS
@@ -36,7 +36,7 @@ _LEAVES: Final = {
 }
 
 
-@once
+@once_per_statement
 def replaced_parts(statement: Lexed) -> tuple[str, ...]:
     """The parts of the context that a USE replaces; without a kind the name is that of a database,
     a schema, or both.
@@ -49,7 +49,7 @@ def replaced_parts(statement: Lexed) -> tuple[str, ...]:
     return _LEAVES.get(said[1] if len(said) == 3 else "", _LEAVES["DATABASE"])
 
 
-@once
+@once_per_statement
 def verb(statement: Lexed) -> str:
     """The first word of a statement in capitals; for WITH … that of the statement after it; "" if there is none."""
     first = statement.first(1)
@@ -67,29 +67,29 @@ def verb_of(given: Sequence[Token]) -> str:
     return given[0].word
 
 
-@once
-def reads_only(statement: Lexed) -> bool:
+@once_per_statement
+def is_repeatable(statement: Lexed) -> bool:
     """Whether running it twice has the same effect as running it once, as far as its text shows."""
     first = statement.first(1)
     if not first or (first[0].text != "(" and first[0].word not in _MAY_READ):
         # Nothing behind it makes it read.
         return False
-    return not ambiguity(statement) and all(reads(without_parentheses(given)) for given in statement.readings)
+    return not ambiguity(statement) and all(are_repeatable(without_parentheses(given)) for given in statement.readings)
 
 
-def reads(given: Sequence[Token]) -> bool:
-    """reads_only() of a statement's tokens."""
+def are_repeatable(given: Sequence[Token]) -> bool:
+    """is_repeatable() of a statement's tokens."""
     if not given:
         return False
     first = given[0].word
     if first == "EXPLAIN":
-        inner, runs = explained(given)
-        return bool(inner) and reads(inner) if runs else not any(write_reasons(given))
+        inner, runs = explained_statement(given)
+        return bool(inner) and are_repeatable(inner) if runs else not any(write_reasons(given))
     verb = _after_with(given) if first == "WITH" else first
     return verb in READS and not any(write_reasons(given))
 
 
-def explained(part: Sequence[Token]) -> tuple[Sequence[Token], bool]:
+def explained_statement(part: Sequence[Token]) -> tuple[Sequence[Token], bool]:
     """The statement after EXPLAIN and its options, and whether the options run it (ANALYZE).
 
     Unknown options count as running it. The statement is empty if none is found.

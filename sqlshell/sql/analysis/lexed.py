@@ -16,7 +16,7 @@ from sqlshell.sql.analysis.tokens import Token, tokens
 
 T = TypeVar("T")
 
-HELD: Final = 64 << 10
+SHORT_LENGTH: Final = 64 << 10
 """Maximum length of a text whose tokens are kept, in characters. They take up to 120 bytes for each character."""
 
 _NESTED: Final = re.compile(r"/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+/\*")
@@ -25,7 +25,7 @@ _NESTED: Final = re.compile(r"/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+/\*")
 class Lexed:
     """A text and its tokens, which are read once, when they are first needed.
 
-    For a text longer than HELD only the answers are kept: each question about all of its tokens reads them again.
+    For a text longer than SHORT_LENGTH only the answers are kept: each question about all its tokens reads them again.
     """
 
     __slots__ = ("_answers", "_more", "_read", "text", "whole")
@@ -42,20 +42,20 @@ class Lexed:
         return self.text
 
     @property
-    def held(self) -> bool:
+    def is_short(self) -> bool:
         """Whether the text is short enough to keep data of the same length."""
-        return len(self.text) <= HELD
+        return len(self.text) <= SHORT_LENGTH
 
     @property
     def tokens(self) -> Sequence[Token]:
         """All tokens, in order."""
-        if not self.held:
+        if not self.is_short:
             return list(tokens(self.text))
         return self.first(len(self.text))
 
     def __iter__(self) -> Iterator[Token]:
         """The tokens in order; those of a long text are never all in memory."""
-        return iter(self.tokens) if self.held else tokens(self.text)
+        return iter(self.tokens) if self.is_short else tokens(self.text)
 
     def first(self, count: int) -> Sequence[Token]:
         """At least the first `count` tokens, if there are as many. The rest of the text may remain unread."""
@@ -79,12 +79,12 @@ class Lexed:
         return lambda token: (token.start, token.text) in known
 
     def answer(self, question: Hashable, find: Callable[[], T], *, long: bool = False) -> T:
-        """The result of `find`, which is kept by its question, unless it is as `long` as a text that is not held."""
+        """The result of `find`, which is kept by its question, unless it is as `long` as a text that is not short."""
         if question in self._answers:
             kept: T = self._answers[question]
             return kept
         found = find()
-        if self.held or not long:
+        if self.is_short or not long:
             self._answers[question] = found
         return found
 
@@ -116,7 +116,7 @@ def lexed(sql: Sql | Text) -> Lexed:
     return Lexed(service_text(sql, "this text") if isinstance(sql, str) else sql)
 
 
-def once(question: Callable[[Lexed], T]) -> Callable[[Sql], T]:
+def once_per_statement(question: Callable[[Lexed], T]) -> Callable[[Sql], T]:
     """Decorator: evaluate a function of a statement once for each statement. It also accepts a text."""
 
     @functools.wraps(question)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TYPE_NAME = "type-name"
 PATTERNS = "such as DROP, DROP TABLE, TRUNCATE, DELETE, DELETE WITHOUT WHERE, UPDATE WITHOUT WHERE, WRITE"
 
-LOOKED_AT = 240
+SHOWN_LENGTH = 240
 """Maximum characters of a statement in the question."""
 
 Ask = Callable[[str], Awaitable[str]]
@@ -80,7 +80,7 @@ class Policy(Struct, frozen=True):
             return
         import textwrap
 
-        shown = textwrap.shorten(str(sql)[:LOOKED_AT], 60, placeholder="…")
+        shown = textwrap.shorten(str(sql)[:SHOWN_LENGTH], 60, placeholder="…")
         if ask is None:
             raise UsageError(f"{met.name} on {self._where} requires confirmation: {shown}", "use --yes to confirm")
         if TYPE_NAME in self.confirm:

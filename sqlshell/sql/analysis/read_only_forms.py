@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
-from sqlshell.sql.analysis.kinds import reads
+from sqlshell.sql.analysis.kinds import are_repeatable
 from sqlshell.sql.analysis.tokens import Token
 
 _PRAGMAS: Final = frozenset(
@@ -95,7 +95,7 @@ def _copies_out(given: Sequence[Token]) -> bool:
         return False
     source, options = given[1:to], given[to + 2 :]
     if source and source[0].text == "(":
-        if source[-1].text != ")" or not reads(source[1:-1]):
+        if source[-1].text != ")" or not are_repeatable(source[1:-1]):
             return False
     elif not source or any(token.kind not in _NAMES and token.text not in ".(,)" for token in source):
         return False

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from sqlshell.sql.analysis.lexed import Lexed, Redact, Sql, lexed, once
+from sqlshell.sql.analysis.lexed import Lexed, Redact, Sql, lexed, once_per_statement
 from sqlshell.sql.analysis.tokens import Token, tokens
 from sqlshell.sql.identifiers import literal
 from sqlshell.sql.script.blanks import FOREIGN, ambiguous_characters
@@ -189,7 +189,7 @@ def _is_secret_option(name: str, value: str) -> bool:
     return NAMES.search(name) is not None or redacted(f"WITH ({written})") != f"WITH ({written})"
 
 
-@once
+@once_per_statement
 def may_hold_secrets(statement: Lexed) -> bool:
     """Whether redacted() may change the statement; False if it certainly does not."""
     sql = statement.text

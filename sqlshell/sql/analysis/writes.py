@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from sqlshell.sql.analysis.lexed import Lexed, once
+from sqlshell.sql.analysis.lexed import Lexed, once_per_statement
 from sqlshell.sql.analysis.read_only_functions import is_read_only_function
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.keywords import DROP_OBJECTS, TYPES
@@ -89,7 +89,7 @@ SESSION_FUNCTIONS: Final = frozenset({"setseed"})
 _OPENING: Final = re.compile(r"['\"`$]|/\*|--")
 
 
-@once
+@once_per_statement
 def ambiguity(statement: Lexed) -> str:
     """Why engines may read a text differently: a character that may end a word, line or comment; ""
     if there is none.

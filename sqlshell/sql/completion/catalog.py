@@ -122,13 +122,13 @@ class Catalog(Struct):
         self._names.clear()
         self._by_name.clear()
 
-    def of(self, kind: str) -> Names:
+    def names_of(self, kind: str) -> Names:
         """The names of a kind."""
         if kind not in self._names:
             self._names[kind] = Names(self._listed(kind))
         return self._names[kind]
 
-    def inside(self, qualifier: Sequence[str]) -> list[tuple[str, str]]:
+    def contents_of(self, qualifier: Sequence[str]) -> list[tuple[str, str]]:
         """The content of a qualifier as (name, kind): relations of a schema, schemas of a database."""
         low = [part.lower() for part in qualifier]
         found: dict[str, str] = {}
@@ -164,7 +164,7 @@ class Catalog(Struct):
         found.sort(key=lambda item: (item.schema != schema, item.database != database))
         return found[0] if found else None
 
-    def note(self, names: Iterable[str]) -> None:
+    def add_result_columns(self, names: Iterable[str]) -> None:
         """Add the names of columns of a result."""
         for name in names:
             self.seen.setdefault(name, None)
@@ -172,7 +172,7 @@ class Catalog(Struct):
             self.seen.pop(next(iter(self.seen)))
         self._names.pop("seen", None)
 
-    def use(self, words: Iterable[str]) -> None:
+    def note_use(self, words: Iterable[str]) -> None:
         for word in words:
             self.used[word] = self.used.get(word, 0) + 1
 
@@ -193,11 +193,11 @@ class Catalog(Struct):
                 return [item.name for item in self.contents.relations if wanted in item.kind.lower()]
         return self.contents.names.get(kind, ())
 
-    def everything(self) -> list[str]:
+    def all_names(self) -> list[str]:
         """The names of all relations, columns and objects."""
         columns = [column.name for found in self.contents.columns.values() for column in found]
         names = [name for found in self.contents.names.values() for name in found]
-        return list(dict.fromkeys([*self.of("relation").all, *columns, *names, *self.seen]))
+        return list(dict.fromkeys([*self.names_of("relation").all, *columns, *names, *self.seen]))
 
     def signatures(self) -> Mapping[str, str]:
         return {item.name: item.signature for item in self.contents.functions}

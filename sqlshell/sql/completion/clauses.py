@@ -9,7 +9,7 @@ from sqlshell.sql import keywords
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.completion import grammar
 from sqlshell.sql.completion.grammar import Wanted
-from sqlshell.sql.completion.scopes import Group, path_to, segment, sources_of
+from sqlshell.sql.completion.scopes import Group, path_to, select_at, sources_of
 
 SETS: Final = frozenset({"UNION", "INTERSECT", "EXCEPT"})
 
@@ -21,7 +21,7 @@ def kinds_at(root: Group, position: int, before: Sequence[Token]) -> Wanted:
         return (), grammar.QUERY, ""
     path = path_to(root, position)
     group = path[-1]
-    here = [item for item in segment(group, position) if item.start < position]
+    here = [item for item in select_at(group, position) if item.start < position]
     if len(path) > 1:
         opened = _opened(path[-2], group)
         found = _in_brackets(opened, here, path)

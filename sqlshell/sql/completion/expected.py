@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sqlshell.sql.analysis.tokens import Token, tokens
 from sqlshell.sql.completion import grammar
 from sqlshell.sql.completion.clauses import kinds_at, object_of
-from sqlshell.sql.completion.scopes import Group, Scope, grouped, path_to, scope_at
+from sqlshell.sql.completion.scopes import Group, Scope, path_to, scope_at, token_tree
 
 LONGEST = 60_000
 """Maximum characters before and after the cursor that are analyzed."""
@@ -79,7 +79,7 @@ def _expected(text: str, cursor: int) -> Expected:
         given = [token for token in given if token is not partial]
     before = [token for token in given if token.end <= start]
     qualifier, before = _qualifier(before)
-    root = grouped(given)
+    root = token_tree(given)
     scope = scope_at(root, start)
     at = start if not qualifier else given[len(before)].start
     kinds, keywords, within = kinds_at(root, at, before)
@@ -159,7 +159,7 @@ def _string(partial: Token, given: Sequence[Token], cursor: int) -> Expected:
     at = body.startswith("@") and not body.startswith("@@")
     if last is not None and last.text == "=" and len(before) > 1 and (at or before[-2].value.lower() == "file"):
         return Expected(("path",), (), body[at:], partial.start + 1 + at, quoted="'")
-    root = grouped(given)
+    root = token_tree(given)
     if partial.text[0] == "'" and _names_file(before, path_to(root, partial.start)):
         return Expected(("path",), (), body, partial.start + 1, quoted="'")
     if last is not None and last.text in {"(", ","} and any(token.word == "WITH" for token in before):

@@ -94,7 +94,7 @@ class Scope(Struct, frozen=True):
     ctes: tuple[TableReference, ...] = ()
 
 
-def grouped(given: Sequence[Token]) -> Group:
+def token_tree(given: Sequence[Token]) -> Group:
     """The tokens of one statement as a tree."""
     root = Group(-1)
     stack = [root]
@@ -129,11 +129,11 @@ def scope_at(root: Group, position: int) -> Scope:
     ctes: list[TableReference] = []
     for group in reversed(path_to(root, position)):
         ctes += _ctes(group.items, position)
-        sources += sources_of(segment(group, position))
+        sources += sources_of(select_at(group, position))
     return Scope(tuple(sources), tuple(ctes))
 
 
-def segment(group: Group, position: int) -> list[Token | Group]:
+def select_at(group: Group, position: int) -> list[Token | Group]:
     """The items of the SELECT that contains a position, if a group has several, joined by UNION and similar."""
     found: list[Token | Group] = []
     for item in group.items:
@@ -169,7 +169,7 @@ def _ctes(items: Sequence[Token | Group], position: int) -> Iterator[TableRefere
                 if isinstance(before, Token) and before.word in {"AS", "MATERIALIZED"}:
                     inside = item.start <= position <= item.end
                     yield TableReference(
-                        name, (), explicit if explicit is not None else (() if inside else outputs(item))
+                        name, (), explicit if explicit is not None else (() if inside else output_columns(item))
                     )
                     number += 1
                     break
@@ -209,7 +209,7 @@ def _reference(items: Sequence[Token | Group], number: int) -> tuple[list[TableR
         number += 1
         first = next(iter(item.items), None)
         if isinstance(first, Token) and first.word in {"SELECT", "WITH", "VALUES", "FROM"}:
-            columns = outputs(item)
+            columns = output_columns(item)
         else:
             reference, _ = _reference(item.items, 0)
             inner = [*reference, *sources_of(item.items)]
@@ -250,9 +250,9 @@ def _reference(items: Sequence[Token | Group], number: int) -> tuple[list[TableR
     return [TableReference(alias, name, columns)], number
 
 
-def outputs(group: Group) -> tuple[str, ...]:
+def output_columns(group: Group) -> tuple[str, ...]:
     """The column names of the query in a group, as far as its text shows; `*` is kept as it is."""
-    items = segment(group, group.start)
+    items = select_at(group, group.start)
     number = 0
     while number < len(items) and _word(items[number]) != "SELECT":
         number += 1

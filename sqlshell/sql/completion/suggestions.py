@@ -115,7 +115,7 @@ def _candidates(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestio
                 yield from _matched(keywords.TYPES, typed, "type")
                 yield from (
                     (rank, Suggestion(name, "user type"))
-                    for rank, name in place.catalog.of("user type").matching(typed)
+                    for rank, name in place.catalog.names_of("user type").matching(typed)
                 )
             case "withkey":
                 keys = WITH_KEYS.get(wanted.within, tuple(dict.fromkeys(sum(WITH_KEYS.values(), ()))))
@@ -123,7 +123,9 @@ def _candidates(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestio
             case "setting":
                 yield from _matched(SETTINGS, typed, "setting")
             case _:
-                yield from ((rank, Suggestion(name, kind)) for rank, name in place.catalog.of(kind).matching(typed))
+                yield from (
+                    (rank, Suggestion(name, kind)) for rank, name in place.catalog.names_of(kind).matching(typed)
+                )
     if wanted.keywords and not wanted.quoted:
         for number, word in enumerate(wanted.keywords):
             if _starts(word, typed) and word.lower() != typed.lower():
@@ -154,7 +156,7 @@ def _columns(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]
         if several or wanted.prefix:
             yield rank, Suggestion(name, "alias")
     if not listed:
-        for rank, name in place.catalog.of("seen").matching(wanted.prefix):
+        for rank, name in place.catalog.names_of("seen").matching(wanted.prefix):
             yield rank + 1, Suggestion(name, "column", "seen in a result")
 
 
@@ -239,7 +241,7 @@ def _relations(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion
         return
     for rank, name in Names(cte.alias for cte in wanted.scope.ctes).matching(typed):
         yield rank, Suggestion(name, "relation", "cte")
-    for rank, name in catalog.of("relation").matching(typed):
+    for rank, name in catalog.names_of("relation").matching(typed):
         relation = catalog.relation((name,), place.database, place.schema)
         detail = relation.kind if relation is not None else ""
         here = relation is None or (relation.schema == place.schema and relation.database in {place.database, ""})
@@ -250,7 +252,7 @@ def _relations(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion
         else:
             yield rank, Suggestion(name, "relation", detail)
     for kind in ("schema", "database"):
-        for rank, name in catalog.of(kind).matching(typed):
+        for rank, name in catalog.names_of(kind).matching(typed):
             yield rank + 1, Suggestion(name, kind)
     if len(typed) > 3:
         yield from (
@@ -287,7 +289,7 @@ def _qualified(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion
         for rank, name in Names(item.split('"')[1] for item in keywords.SYSTEM_TABLES).matching(wanted.prefix):
             yield rank, Suggestion(always_quoted(name), "qualified", "system")
     if "relation" in wanted.kinds or "entity" in wanted.kinds:
-        inside = dict(place.catalog.inside(wanted.qualifier))
+        inside = dict(place.catalog.contents_of(wanted.qualifier))
         for rank, name in Names(inside).matching(wanted.prefix):
             kind = "schema" if inside[name] == "schema" else "relation"
             yield rank, Suggestion(name, kind, inside[name] if kind == "relation" else "")

@@ -31,13 +31,13 @@ class State(enum.Enum):
 class Statement(Struct, frozen=True, dict=True):
     """One SQL statement.
 
-    `text` runs from the first token to the last character before the closing `;` that is not whitespace, as written,
-    except that `\\;`, `\\:` and `\\\\` become their second character. `line` (from 1) and `offset` (characters in the
-    whole input) are those of the first token. `terminated` is False if the end of the input ended it, `background` is
-    True if `;&` did. In the first `settled` characters variables have been substituted; `foreign` are the parts that
-    came from a service. `broken` says that a command within it failed. `ending` is its `;` as typed with the
-    whitespace before it, "" if a command or the end of the input ended it. `column` (from 1, in characters) is that of
-    the first token, 0 if it is not known.
+    `text` runs from the first token to the last character before the closing `;` that is not whitespace, as
+    written, except that `\\;`, `\\:` and `\\\\` become their second character. `line` (from 1) and `offset`
+    (characters in the whole input) are those of the first token. `terminated` is False if the end of the input
+    ended it, `background` is True if `;&` did. Variables in the first `substituted` characters have been
+    substituted; `foreign` are the parts that came from a service. `has_failed_command` says that a command within
+    it failed. `ending` is its `;` as typed with the whitespace before it, "" if a command or the end of the input
+    ended it. `column` (from 1, in characters) is that of the first token, 0 if it is not known.
     """
 
     text: str
@@ -45,9 +45,9 @@ class Statement(Struct, frozen=True, dict=True):
     offset: int
     terminated: bool
     background: bool = False
-    settled: int = 0
+    substituted: int = 0
     foreign: tuple[Foreign, ...] = ()
-    broken: bool = False
+    has_failed_command: bool = False
     ending: str = ""
     column: int = 0
 

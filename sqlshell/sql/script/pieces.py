@@ -31,7 +31,7 @@ class Pieces:
         return self._data is not None
 
     @property
-    def split(self) -> bool:
+    def must_return(self) -> bool:
         """Whether the text from here on must be returned, because data may begin in it."""
         return self.copies > 0 and not self._on_line
 
@@ -67,7 +67,7 @@ class Pieces:
                 self._data = CopyData() if self.copies else None
         return ""
 
-    def used_up(self, text: str) -> None:
+    def note_processed(self, text: str) -> None:
         """The text taken last has been processed to its end."""
         if self._on_line and self.copies and text.endswith("\n"):
             self._data = CopyData()

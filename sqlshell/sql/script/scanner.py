@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from sqlshell.origin import Text
-from sqlshell.sql.analysis.lexed import Lexed, once
+from sqlshell.sql.analysis.lexed import Lexed, once_per_statement
 from sqlshell.sql.script import lexical_rules
 from sqlshell.sql.script.bodies import StatementBody, may_have_body
 from sqlshell.sql.script.items import BackslashCommand, CopyLines, Item, State, Statement
@@ -113,7 +113,7 @@ class Scanner:
             self._line_start = self._base
         if self._in_command and "\n" not in piece:
             self._held.append(piece)
-            self._pieces.used_up(piece)
+            self._pieces.note_processed(piece)
             return bool(piece) and self._begin(items)
         self._text = "".join([*self._held, piece]) if piece else ""
         if self._text:
@@ -132,7 +132,7 @@ class Scanner:
             self._last = None
             position = self._terminated(text, position, items)
         while position < len(text):
-            if self._pieces.split:
+            if self._pieces.must_return:
                 self._pieces.give_back(text[position:])
                 break
             if not self.unfinished.started and not self._span:
@@ -157,7 +157,7 @@ class Scanner:
                 self._position = position
                 return
         if position == len(text):
-            self._pieces.used_up(text)
+            self._pieces.note_processed(text)
         self._used_up(position)
 
     def items(self, piece: str | None) -> Iterator[Item]:
@@ -173,12 +173,12 @@ class Scanner:
         """Remove and return the unfinished statement, which a command ends instead of `;`. None if there is none."""
         return self._statement("", terminated=True) if self.unfinished.started else None
 
-    def back(self, mark: UnfinishedStatement) -> None:
+    def return_to(self, mark: UnfinishedStatement) -> None:
         """Continue the unfinished statement as it was at an earlier command; `mark` is a copy of it."""
-        self.unfinished = mark.copied()
+        self.unfinished = mark.copy()
         self.unfinished.taken = self._position
 
-    def forget(self) -> None:
+    def discard_text(self) -> None:
         """Discard the text of the unfinished statement, for a reader that only needs the state."""
         self.unfinished.parts.clear()
 
@@ -222,14 +222,14 @@ class Scanner:
         whole = "".join([*self.unfinished.parts, rest])
         text = whole.rstrip(lexical_rules.BLANKS)
         now = self.unfinished
-        settled = min(now.settled, len(text))
+        settled = min(now.substituted, len(text))
         # The command that takes it is no part of it; after one within it, the text is no longer that of the script.
         taken = terminated and not sign
         column = 0 if settled or now.escaped or now.left_out > taken else now.column
         foreign = Text(text, now.foreign).part(0, len(text)).foreign if now.foreign else ()
         ending = whole[len(text) :] + sign if sign else ""
         statement = Statement(
-            text, now.line, now.offset, terminated, False, settled, foreign, now.broken, ending, column
+            text, now.line, now.offset, terminated, False, settled, foreign, now.has_failed_command, ending, column
         )
         self._pieces.copies += now.body.copies_from_stdin and terminated
         self.unfinished = UnfinishedStatement()
@@ -359,7 +359,7 @@ class Scanner:
         if name == "copy":
             self._pieces.copies += copies_from_stdin(f"copy {text[stop:end]}")
         if self.unfinished.started:
-            self.unfinished.leave_out(text[self.unfinished.taken : start], separated=separated)
+            self.unfinished.omit(text[self.unfinished.taken : start], separated=separated)
             self.unfinished.taken = end + 2 if separated else end
         return end + 2 if separated else end
 
@@ -377,7 +377,7 @@ def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
     return found.end() if found else position
 
 
-@once
+@once_per_statement
 def copies_from_stdin(statement: Lexed) -> bool:
     """Whether a statement is COPY … FROM STDIN, whose data follows it."""
     first = statement.text[:1]

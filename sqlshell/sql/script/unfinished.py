@@ -22,26 +22,27 @@ class QuoteContinuation(enum.Enum):
 class UnfinishedStatement:
     """An unfinished statement; none if it is not `started`.
 
-    `line`, `column` and `offset` are those of its first token, `left_out` is the number of commands within it. Its text
-    is `parts`, followed by the scanner's text from `taken` on. In the first `settled` characters variables have been
-    substituted; `foreign` are their parts that came from a service. `escaped` says that the text differs from what was
-    written, because a `\\;` lost its backslash. `broken` says that a command within it failed.
+    `line`, `column` and `offset` are those of its first token, `left_out` is the number of commands within it. Its
+    text is `parts`, followed by the scanner's text from `taken` on. Variables in the first `substituted` characters
+    have been substituted; `foreign` are their parts that came from a service. `escaped` says that the text differs
+    from what was written, because a `\\;` lost its backslash. `has_failed_command` says that a command within it
+    failed.
     """
 
     __slots__ = (
         "body",
-        "broken",
         "column",
         "depth",
         "escaped",
         "foreign",
+        "has_failed_command",
         "joint",
         "left_out",
         "line",
         "offset",
         "parts",
-        "settled",
         "started",
+        "substituted",
         "taken",
     )
 
@@ -54,29 +55,29 @@ class UnfinishedStatement:
         self.joint = QuoteContinuation.NONE
         self.left_out = 0
         self.escaped = False
-        self.settled = 0
+        self.substituted = 0
         self.foreign: tuple[Foreign, ...] = ()
-        self.broken = False
+        self.has_failed_command = False
         self.parts: list[str] = []
 
     @property
     def rewritable(self) -> bool:
         """Whether the text, typed again, would be the same statement."""
-        return not self.escaped and not self.settled
+        return not self.escaped and not self.substituted
 
-    def settle(self, text: Text) -> None:
+    def replace_substituted(self, text: Text) -> None:
         """Replace the text by the given one, in which variables have been substituted."""
         self.parts[:] = [text.text]
-        self.settled = len(text.text)
+        self.substituted = len(text.text)
         self.foreign = text.foreign
 
-    def copied(self) -> UnfinishedStatement:
+    def copy(self) -> UnfinishedStatement:
         found = copy.copy(self)
         found.body = copy.copy(self.body)
         found.parts = ["".join(self.parts)]
         return found
 
-    def leave_out(self, before: str, *, separated: bool) -> None:
+    def omit(self, before: str, *, separated: bool) -> None:
         """Leave out a command after some text. A line with only the command is not a line of the statement.
 
         The text continues on the next line, or after the `\\\\` that `separated` the two.

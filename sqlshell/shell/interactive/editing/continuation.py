@@ -43,8 +43,8 @@ class Continuations:
         self._states = states[: since + 1]
         for number, line in enumerate(text[at:].split("\n"), since + 1):
             for _ in scanner.items(line + "\n"):
-                scanner.forget()
-            scanner.forget()
+                scanner.discard_text()
+            scanner.discard_text()
             state = scanner.state
             self._states.append(state)
             at += len(line) + 1

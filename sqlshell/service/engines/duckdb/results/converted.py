@@ -15,7 +15,7 @@ from sqlshell.interface.strings import ZONED, string_of
 from sqlshell.service.engines.duckdb.results.filed import WIDE, to_file
 from sqlshell.service.engines.duckdb.results.separate_instance import separate_instance
 from sqlshell.sql.identifiers import literal
-from sqlshell.sql.typed_values import typed, typed_value
+from sqlshell.sql.typed_values import file_type, typed_value
 
 MEMORY: Final = "256MB"
 
@@ -92,7 +92,7 @@ def _values(root: duckdb.DuckDBPyConnection, rows: str, columns: Sequence[Column
     checks: list[tuple[int, str]] = []
     for number, column in enumerate(columns):
         told = column.type or ""
-        name, type_id = f"c{number}", _KEPT.get(told, "decimal" if typed(told) == told else "")
+        name, type_id = f"c{number}", _KEPT.get(told, "decimal" if file_type(told) == told else "")
         if type_id and (type_id != "decimal" or told.startswith("DECIMAL(")):
             value = typed_value(told, name)
             again = string_of(type_id, f"TRY({value})")
