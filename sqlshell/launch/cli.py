@@ -35,8 +35,9 @@ Examples:
   sqlshell serve --data DIR                     the local service on a port
 
 \b
-Formats: table, vertical (for people); csv, tsv, json, jsonl, unaligned, insert (for programs);
-parquet, arrow, arrows (typed columns); markdown, html, xlsx (documents). TIME is 30, 1.5s, 5m or 1h30m.
+Formats: table, vertical (for the screen); markdown, html, xlsx (documents); csv, tsv, json, jsonl,
+insert, unaligned (text for programs); parquet, arrow, arrows (typed columns).
+TIME is 30, 1.5s, 5m or 1h30m.
 Exit codes: 0 success, 1 statement failed, 2 usage error, 3 service error, 4 timeout, 130 interrupted,
 141 stdout closed by its reader.
 The token is read from SQLSHELL_TOKEN, --token-file or a profile; at a terminal, sqlshell prompts for it.
