@@ -215,6 +215,11 @@ class Diagnostics:
         """
         self._write(text, own=own, file=file, verbatim=verbatim)
 
+    def hint(self, text: str) -> None:
+        """Print what need not be read, dim; `quiet` suppresses it."""
+        if not self._quiet():
+            self.footer(text)
+
     def footer(self, text: str) -> None:
         """Print a line about the result above it."""
         self._write(self._look()(printable(text), "dim"), own=True)

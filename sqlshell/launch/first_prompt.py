@@ -19,7 +19,7 @@ from sqlshell.launch.greeting import greeting_of
 from sqlshell.origin import Own
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.interactive.look.context_line import QUIET, Fragments, Shown, context_line
-from sqlshell.shell.interactive.look.paint import RESET, color_depth, sgr
+from sqlshell.shell.interactive.look.paint import RESET, color_depth, painter, sgr
 from sqlshell.shell.interactive.look.terminal_background import background
 from sqlshell.shell.interactive.look.terminal_features import draws
 from sqlshell.shell.interactive.look.themes import DEFAULT, LIGHT, load
@@ -101,8 +101,8 @@ def first_prompt(
     asks = isinstance(service, RemoteService) and not (service.token or service.token_command)
     # The errors of a file come before the prompt.
     opens = isinstance(service, LocalService) and service != LocalService()
-    said = not settings["no_rc"] and (config.folder / "rc.sql").is_file()
-    if problems or asks or opens or said or any(settings[name] for name in STOPPING):
+    speaks = not settings["no_rc"] and (config.folder / "rc.sql").is_file()
+    if problems or asks or opens or speaks or any(settings[name] for name in STOPPING):
         return None
     parts = IN_MEMORY if isinstance(service, LocalService) else {}
     shown = Shown(
@@ -118,8 +118,11 @@ def first_prompt(
             brightness, typed = background(state_folder(environ) / "terminal", streams)
             theme = load(LIGHT if brightness == "light" else DEFAULT, themes)
         diagnostics = Diagnostics(streams.stderr, quiet=lambda: bool(settings["quiet"]))
-        for line in greeting_of(destination, target, flags, environ):
+        diagnostics.paint = painter(theme, color_depth()) if diagnostics.at_terminal else None
+        *said, hint = greeting_of(destination, target, flags, environ)
+        for line in said:
             diagnostics.report(line)
+        diagnostics.hint(hint)
         base = " ".join(filter(None, (theme.ui.get("prompt", ""), settings["prompt_color"])))
         text = "".join(_painted(text, base, look, theme.ui) for look, text in fragments)
         return FirstPrompt(streams, quiet, text, typed)

@@ -53,6 +53,16 @@ def test_what_is_selected_in_a_menu_stands_out(name: str) -> None:
         assert contrast(f"#{current.color}", f"#{current.bgcolor}") >= 4.5
 
 
+@pytest.mark.parametrize("part", ["selected", "search", "matching-bracket.cursor", "matching-bracket.other"])
+@pytest.mark.parametrize("name", names())
+def test_no_background_of_prompt_toolkit_is_left(name: str, part: str) -> None:
+    theme = load(name)
+    found = merge_styles([default_ui_style(), theme.style()]).get_attrs_for_style_str(f"class:{part}")
+    assert not found.reverse
+    assert contrast(f"#{found.color}", f"#{found.bgcolor}" if found.bgcolor else theme.canvas) >= 4.5
+    assert (part == "selected") == bool(found.bgcolor)
+
+
 # Machado, Oliveira, Fernandes: A Physiologically-based Model for Simulation of Color Vision Deficiency (2009),
 # severity 1.0, for linear RGB.
 VISIONS = {

@@ -101,7 +101,7 @@ def test_columns(explorer: Terminal) -> None:
     explorer.type("0}")
     explorer.wait(lambda text: text.splitlines()[0].split("│")[0].split() == ["name"])
     explorer.type("f")
-    explorer.type(">>>>>>>>>>>>>>>>>>>>>>>>>>>>>>$")
+    explorer.type(">>>>>>>>>>$")
     explorer.wait("│ half ")
     assert "id" in explorer.screen().splitlines()[0]
 

@@ -18,8 +18,8 @@ from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.completion.catalog import Relation
 from sqlshell.sql.identifiers import Pattern, quoted
 
-ALWAYS_SHOWN = 3
-"""The columns of a description that people see even if they are empty: name, type, nullable."""
+ALWAYS_SHOWN = 2
+"""The columns of a description that people see even if they are empty: name and type."""
 MOST_DESCRIBED = 20
 """Maximum number of relations that one pattern may describe."""
 RELATIONS = (
@@ -205,6 +205,8 @@ def _shown(shell: ShellView, details: Details, title: str, *, plus: bool) -> lis
     if shell.result_output.for_people:
         texts = [f"{title}\n" if title else "", _below(notes)]
         above, below = ([Print(text, with_results=True, folds=True)] if text else [] for text in texts)
+        # As in psql, only the exception is marked.
+        rows = [[*row[:2], "not null" if row[2] == "false" else None, *row[3:]] for row in rows]
         # Columns that would be empty tell nothing; what is always there stays.
         kept = [at for at in range(len(titles)) if at < ALWAYS_SHOWN or any(row[at] for row in rows)]
         shown: Rows = [[row[at] or "" for at in kept] for row in rows]

@@ -216,7 +216,8 @@ class Grid:
         found: Fragments = [("class:header", " " * side)]
         for place, shown in columns:
             style = "class:header class:selected" if place == self.place else "class:header"
-            found += [(style, self._fitted(printable(shown.column.name), shown.width)), ("class:header", self._bar)]
+            name = self._fitted(printable(shown.column.name), shown.width, right=shown.column.kind.numeric)
+            found += [(style, name), ("class:header", self._bar)]
         return self._filled(found, width, "class:header")
 
     def _row(self, line: int, columns: Sequence[tuple[int, GridColumn]], side: int, width: int) -> Fragments:

@@ -97,8 +97,10 @@ async def interact(
     """Prompt and run until \\q or Ctrl-D. `typed` is text that was typed before the first prompt; `ready` is called
     immediately before that prompt.
     """
-    for line in greeting:
+    for line in greeting[:-1]:
         shell.diagnostics.report(line)
+    for line in greeting[-1:]:
+        shell.diagnostics.hint(line)
     # Completion works in a thread: give the typing thread the interpreter soon.
     sys.setswitchinterval(SWITCH_SECONDS)
     send_request = SendRequest()

@@ -76,16 +76,19 @@ class Theme(Struct, frozen=True):
         rules = {f"pygments.{kind.lower()}": look for name, look in self.tokens.items() for kind in TOKENS[name]} | {
             UI[name]: look for name, look in self.ui.items()
         }
+        # prompt_toolkit has backgrounds for these, with which the colors of a theme would not be legible.
+        rules |= {
+            UI[name]: f"noinherit {self.ui[name]}" for name in ("selection", "search", "match") if name in self.ui
+        }
         if "toolbar" in self.ui:
             rules["bottom-toolbar"] = f"noreverse {self.ui['toolbar']}"
         if "match" in self.ui:
-            rules["matching-bracket.other"] = self.ui["match"]
+            rules["matching-bracket.other"] = rules["matching-bracket.cursor"]
         if "menu" in self.ui:
             rules["completion-menu"] = self.ui["menu"]
             # That of prompt_toolkit is made for dark terminals.
-            text, _, ground = self.ui["menu"].partition(" bg:")
-            rules["scrollbar.background"] = f"bg:{ground}"
-            rules["scrollbar.button"] = f"bg:{text}"
+            rules["scrollbar.background"] = f"bg:{self.ui['menu'].partition(' bg:')[2]}"
+            rules["scrollbar.button"] = f"bg:{self.ui.get('border', self.ui['menu']).split()[0]}"
         if "menu_current" in self.ui:
             # The style of prompt_toolkit swaps its colors, and the background would be that of the terminal.
             rules["completion-menu.completion.current"] = f"noreverse {self.ui['menu_current']}"
