@@ -15,7 +15,7 @@ from sqlshell.errors import CannotResume, Exit, Interrupted, ShellError, Stateme
 from sqlshell.origin import EMPTY, Own
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Branch
-from sqlshell.shell.results.humanize import counted
+from sqlshell.shell.results.humanize import counted, not_run
 from sqlshell.shell.running.connection_manager import ConnectionManager
 from sqlshell.shell.running.dumps import Dumps
 from sqlshell.shell.running.failures import AlreadyReported, Failures
@@ -304,11 +304,11 @@ class Shell:
         left = self._submitter.discard_block(len(self._position.scripts))
         if left < 0:
             return
-        many = f"its {counted(left, 'statement')} {'was' if left == 1 else 'were'} not run"
+        many = not_run((left, "statement"), before=": its ")
         if at_end:
-            self.failures.report(UsageError(f"the script ends inside \\parallel; {many}", "add \\end"))
+            self.failures.report(UsageError(f"the script ends inside \\parallel{many}", "add \\end"))
         elif left:
-            self.diagnostics.warn(f"\\parallel: {many}")
+            self.diagnostics.warn(f"\\parallel{many}")
 
     def _close_conditions(self, depth: int) -> None:
         try:

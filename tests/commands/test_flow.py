@@ -142,6 +142,7 @@ def test_no_commands(program: Program) -> None:
         ("\\endif", "no matching \\if", 2),
         ("\\else", "no matching \\if", 2),
         ("\\elif 1", "no matching \\if", 2),
+        ("\\elif", "no matching \\if", 2),
         ("\\if 1\n\\else\n\\elif 1\n\\endif", "after \\else", 2),
         ("\\if 1\n\\else\n\\else\n\\endif", "occur after \\else", 2),
         (
@@ -403,7 +404,7 @@ def test_the_scripts_behind_a_failure_are_told(program: Program, tmp_path: Path)
     (tmp_path / "a.sql").write_text("select 1;")
     done = program("-q", "-c", "select 1 as a", "-c", "selec 2", "-c", "select 3", "-f", "a.sql", "-f", "a.sql")
     assert done.code == 1
-    assert "warning: 1 more -c and 2 more -f were not run" in done.err
+    assert "warning: 1 -c option and 2 -f options were not run" in done.err
     assert "not run" not in program("-q", "-c", "select 1 as a", "-c", "selec 2").err
     assert "not run" not in program("-q", "--on-error", "continue", "-c", "selec 2", "-c", "select 3").err
 

@@ -78,6 +78,7 @@ CASES: Mapping[str, tuple[str, ...]] = {
                 "\\if true",
                 "\\endif",
             ),
+            *("\\g (nope=1)", "\\g (format=nope)", "\\gx (format=nope) other", "\\g /nosuch/x", "\\elif", "\\else x"),
         )
     },
     "on the same line": (f"{UNFINISHED} \\x",),

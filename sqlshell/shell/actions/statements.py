@@ -12,7 +12,7 @@ from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Execute, Repeat, Submit, UseResult
-from sqlshell.shell.results.humanize import counted
+from sqlshell.shell.results.humanize import not_run
 from sqlshell.shell.running.failures import Failures
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.interruption import Interruption
@@ -82,8 +82,7 @@ class StatementActions:
                     self._failures.report(error)
                     continue
                 if left:
-                    were = "was" if left == 1 else "were"
-                    self._components.diagnostics.warn(f"\\{name}: {counted(left, 'statement')} {were} not run")
+                    self._components.diagnostics.warn(f"\\{name}: {not_run((left, 'statement'))}")
                 raise
 
     async def export(self, path: Own, name: str, *, resume: bool) -> None:

@@ -30,6 +30,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def not_run(*counts: tuple[int, str], before: str = "") -> str:
+    """What every message says about text that was left out, "" for none: `2 statements and 1 command were not run`."""
+    left = [(number, noun) for number, noun in counts if number]
+    named = " and ".join(counted(number, noun) for number, noun in left)
+    return f"{before}{named} {'was' if sum(number for number, _ in left) == 1 else 'were'} not run" if left else ""
+
+
 def one_line(text: str, most: int) -> str:
     """The words of a text on one line, truncated with … to `most` characters."""
     line = " ".join(text[: most * 4].split())

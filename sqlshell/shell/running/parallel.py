@@ -12,7 +12,7 @@ from sqlshell.client.statements.concurrent import ConcurrentBatch
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.errors import Interrupted, ShellError, Unread, UsageError
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.results.humanize import counted
+from sqlshell.shell.results.humanize import counted, not_run
 from sqlshell.shell.running.failures import AlreadyReported, Failures
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.submission import LexedSubmission
@@ -141,7 +141,7 @@ class ParallelRunner:
         left = len(items) - done
         if failed:
             many = f"{counted(failed, 'statement')} failed"
-            rest = f", {left:,} {'was' if left == 1 else 'were'} not run" if left else ""
+            rest = not_run((left, "statement"), before=", ")
             raise AlreadyReported(self._failures.exit, f"\\parallel: {many}{rest}")
 
     async def _close(self, batch: ConcurrentBatch) -> None:

@@ -12,6 +12,7 @@ from sqlshell.errors import Exit
 from sqlshell.origin import Own
 from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.runtime.shutdown import ExitSignalHandler, run_to_completion
+from sqlshell.shell.results.humanize import not_run
 from sqlshell.shell.session import SessionState
 from sqlshell.shell.shell import Shell
 
@@ -60,7 +61,7 @@ def run_batch(
                     shell.failures.stops and shell.exit != Exit.DONE
                 ):
                     if shell.exit != Exit.UNREAD and number < len(scripts):
-                        shell.diagnostics.warn(_not_run(scripts[number:]))
+                        shell.diagnostics.warn(_scripts_not_run(scripts[number:]))
                     break
             if single_transaction:
                 await _end_transaction(shell, state)
@@ -86,9 +87,7 @@ async def _end_transaction(shell: Shell, state: SessionState) -> None:
         shell.diagnostics.warn("the transaction of all scripts was rolled back")
 
 
-def _not_run(scripts: Sequence[tuple[str, str]]) -> str:
+def _scripts_not_run(scripts: Sequence[tuple[str, str]]) -> str:
     """How many scripts were not run, by their options."""
     kinds = [kind for kind, _ in scripts]
-    counts = [(kinds.count(kind), option) for kind, option in (("command", "-c"), ("file", "-f"))]
-    named = " and ".join(f"{count:,} more {option}" for count, option in counts if count)
-    return f"{named} {'was' if len(scripts) == 1 else 'were'} not run"
+    return not_run((kinds.count("command"), "-c option"), (kinds.count("file"), "-f option"))

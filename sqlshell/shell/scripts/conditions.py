@@ -42,7 +42,7 @@ class ConditionStack:
     def evaluates(self, name: str) -> bool:
         """Whether the condition of \\if or \\elif is evaluated."""
         if name == "elif":
-            return not self._open or not self._open[-1].taken
+            return bool(self._open) and not self._open[-1].taken
         return name != "if" or self.active
 
     def before_command(self, name: str, scanner: Scanner) -> None:

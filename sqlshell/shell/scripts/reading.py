@@ -15,7 +15,7 @@ from typing import BinaryIO, TextIO
 
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import Own
-from sqlshell.shell.results.humanize import counted
+from sqlshell.shell.results.humanize import not_run
 from sqlshell.sql.script.scanner import CopyLines, Item, Scanner, Statement
 
 CHUNK = 1 << 16
@@ -138,10 +138,5 @@ def skipped_message(scanner: Scanner, items: Sequence[Item], arriving: Iterable[
         surely = False
     left = [item for item in left if not isinstance(item, CopyLines)]
     statements = sum(isinstance(item, Statement) for item in left)
-    counts = [
-        counted(count, what)
-        for count, what in ((statements, "statement"), (len(left) - statements, "command"))
-        if count
-    ]
-    verb = "was" if len(left) == 1 else "were"
-    return f"{'' if surely else 'at least '}{' and '.join(counts)} {verb} not run" if counts else ""
+    before = "" if surely else "at least "
+    return not_run((statements, "statement"), (len(left) - statements, "command"), before=before)

@@ -122,7 +122,7 @@ def test_a_failure_starts_no_further_statement() -> None:
     assert len(ran) < 9
     assert core.out == "".join(f"a\n{number}\n" for number in range(len(ran)) if number != 1)
     assert "x.sql:3: error[42601]: wrong" in core.err
-    assert f"x.sql:11: \\parallel: 1 statement failed, {9 - len(ran)} were not run\n" in core.err
+    assert f"x.sql:11: \\parallel: 1 statement failed, {9 - len(ran)} statements were not run\n" in core.err
     assert "warning: 1 statement was not run" in core.err
     assert core.shell.exit == Exit.STATEMENT
 
@@ -164,8 +164,8 @@ def test_an_interruption_cancels_all() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("\\parallel 2\nselect 1;\n", "the script ends inside \\parallel; its 1 statement was not run"),
-        ("\\parallel 2\nselect 1;\n\\q\n", "the script ends inside \\parallel; its 1 statement was not run"),
+        ("\\parallel 2\nselect 1;\n", "the script ends inside \\parallel: its 1 statement was not run"),
+        ("\\parallel 2\nselect 1;\n\\q\n", "the script ends inside \\parallel: its 1 statement was not run"),
         ("\\parallel 2\n\\parallel 3\n\\end\n", "\\parallel cannot be nested"),
         ("\\end\n", "\\end: no matching \\parallel"),
         ("\\parallel 0\n", "'0' is not a number from 1"),
