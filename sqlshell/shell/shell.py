@@ -27,7 +27,7 @@ from sqlshell.shell.scripts.inline_copy import InlineCopy
 from sqlshell.shell.scripts.reading import beside_script, next_chunk, read_script, skipped_message
 from sqlshell.shell.scripts.script_place import ScriptPlace
 from sqlshell.shell.shell_view import ShellView
-from sqlshell.sql.script.scanner import BackslashCommand, CopyLines, Item, Statement
+from sqlshell.sql.script.scanner import BackslashCommand, CopyLines, Item, State, Statement
 
 if TYPE_CHECKING:
     from sqlshell.shell.actions.dispatcher import Actions
@@ -131,7 +131,7 @@ class Shell:
         continues = await self.run_script([Own(text + "\n")], "", stop=stop, typed=True, send=send)
         while continues and (text := self.buffer.take_edited()):
             continues = await self.run_script([Own(text + "\n")], "", stop=stop, typed=True, send=False)
-        if not self.buffer.scanner.pending:
+        if not self.buffer.scanner.pending and self.buffer.scanner.state is not State.COPY_DATA:
             self.buffer.clear()
         return continues
 

@@ -101,6 +101,32 @@ def test_the_end_of_input_ends_rows_and_not_the_shell(terminal: Terminal) -> Non
     terminal.wait("57")
 
 
+@pytest.mark.parametrize("copy", ["copy t from stdin;", "\\copy t from stdin"])
+@pytest.mark.parametrize("multiline", ["on", "off"])
+def test_rows_are_typed_below_the_copy(tmp_path: Path, copy: str, multiline: str) -> None:
+    terminal = Terminal(tmp_path, "--no-rc", rows=30)
+    try:
+        terminal.prompt()
+        terminal.enter(f"\\pset multiline {multiline};")
+        terminal.prompt()
+        terminal.enter("create table t (a int);")
+        terminal.wait("CREATE TABLE")
+        terminal.prompt()
+        terminal.enter(copy)
+        shown = terminal.wait("as does Ctrl-D").split("> " + copy)
+        assert "Enter the rows" not in shown[0] and "Enter the rows" in shown[1]
+        terminal.wait(">>")
+        terminal.enter("50")
+        terminal.enter("select 7")
+        terminal.enter("\\.")
+        assert "STDIN, line 2" in terminal.wait("cannot be loaded")
+        terminal.prompt()
+        terminal.type("\x1b[A")
+        assert f"> {copy}" in terminal.wait(lambda text: text.count(f"> {copy}") == 2)
+    finally:
+        terminal.close()
+
+
 def test_the_history_is_found_by_letters(terminal: Terminal) -> None:
     terminal.enter("select 'needle' as haystack;")
     terminal.prompt()

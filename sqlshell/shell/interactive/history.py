@@ -50,6 +50,8 @@ class FileHistory(History):
         self._warn = warn
         self._usable = True
         self._unfinished = unfinished
+        self.paused = False
+        """Whether what is typed are rows of COPY, which are not stored."""
 
     def load_history_strings(self) -> Iterable[str]:
         """The entries, the latest first: those of this target, and after them those of all targets."""
@@ -66,6 +68,10 @@ class FileHistory(History):
     def all_entries(self) -> list[Entry]:
         """The entries of all targets, the oldest first."""
         return self._read(self._shared or self._path)
+
+    def append_string(self, string: str) -> None:
+        if not self.paused:
+            super().append_string(string)
 
     def store_string(self, string: str) -> None:
         if not self._usable or string[:1].isspace() or not string.strip():

@@ -59,7 +59,7 @@ from sqlshell.shell.shell import Shell
 from sqlshell.sql.analysis.kinds import verb
 from sqlshell.sql.completion.suggestions import used_names
 from sqlshell.sql.script.scanner import State, Statement
-from sqlshell.sql.script.splitting import complete, split
+from sqlshell.sql.script.splitting import complete, split, takes_rows
 
 _REPLIES = re.compile(r"\x1b\]11;[^\x07\x1b]{0,64}(?:\x07|\x1b\\)|\x1b\[\?[0-9;]{0,64}c")
 
@@ -128,6 +128,7 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
         prompt.editing_mode = EditingMode.VI if shell.session.options.vi else EditingMode.EMACS
         interruption.take_pending()
         try:
+            front_end.file_history.paused = shell.buffer.scanner.state is State.COPY_DATA
             with _without_garbage_collection():
                 text = await prompt.prompt_async(default=shell.buffer.recall(), handle_sigint=False)
                 send, send_request.requested = send_request.requested, False
@@ -152,7 +153,9 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
             text = "\\q"
         elif word and (said := hint(text, shell.buffer.scanner.state)):
             shell.diagnostics.say(said)
-        continues = await shell.run(Own(text), send=send and not complete(text, shell.buffer.scanner))
+        scanner = shell.buffer.scanner
+        send = send and not (complete(text, scanner) or takes_rows(text, scanner))
+        continues = await shell.run(Own(text), send=send)
         if not continues:
             return Exit.DONE
         if shell.buffer.scanner.state is State.COPY_DATA is not data:
@@ -219,15 +222,16 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         if line and (said := hint(text.rpartition("\n")[2], lines.before(text, line))):
             # Only Enter asks.
             _say_above_prompt(prompt, shell, said)
-        if lines.before(text, line) is not State.COPY_DATA is lines.before(text, line + 1):
-            _say_above_prompt(prompt, shell, _ROWS)
+        if State.COPY_DATA in {shell.buffer.scanner.state, lines.before(text, line + 1)}:
+            # Each row is taken as it is typed, as in psql.
+            return True
         # The value of a variable may contain the end of the statement.
         return complete(text, shell.buffer.scanner) or (
             ":" in text and complete(view.variables.substitute(own_text(Own(text))).text, shell.buffer.scanner)
         )
 
     def message() -> StyleAndTextTuples:
-        if shell.buffer.scanner.pending:
+        if shell.buffer.scanner.pending or shell.buffer.scanner.state is State.COPY_DATA:
             return [("class:continuation", continuation_text(shell.buffer.scanner.state, len("sqlshell> ")))]
         color = shell.session.options.prompt_color
         base = f"class:prompt {color}" if color else "class:prompt"
@@ -256,10 +260,10 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         if buffer.complete_state is not None:
             # Without one, Enter does what it does without the menu.
             return Typing.MENU if buffer.complete_state.current_completion is None else Typing.CHOSEN
-        if not text and not shell.buffer.scanner.pending:
-            return Typing.NOTHING
         if in_data():
             return Typing.DATA
+        if not text and not shell.buffer.scanner.pending:
+            return Typing.NOTHING
         if suggestion is not None and suggestion.text and buffer.document.is_cursor_at_the_end:
             return Typing.SUGGESTED
         ends = lines.before(text, buffer.document.line_count) is State.READY or not shell.session.options.multiline
@@ -297,7 +301,9 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         history=history,
         auto_suggest=SuggestFromHistory(),
         completer=completer,
-        complete_while_typing=Condition(lambda: shell.session.options.completion or completer.searching),
+        complete_while_typing=Condition(
+            lambda: completer.searching or (shell.session.options.completion and not in_data())
+        ),
         wrap_lines=Condition(wide),
         input_processors=[HighlightMatchingBracketProcessor(), TabsProcessor(tabstop=TAB, char1=" ", char2=" ")],
         enable_suspend=True,

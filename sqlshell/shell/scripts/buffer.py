@@ -111,7 +111,8 @@ class Buffer:
 
         Returns "" if there is none, or if it would not be the same when typed again: then it stays here.
         """
-        if self._conditions.depth or not self.scanner.unfinished.rewritable:
+        kept = self.scanner.state is State.COPY_DATA or not self.scanner.unfinished.rewritable
+        if self._conditions.depth or kept:
             return ""
         text = self.scanner.pending
         self.clear()

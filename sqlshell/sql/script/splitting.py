@@ -42,6 +42,15 @@ def _statements(text: str) -> list[Statement]:
     return [item for item in split(text, commands=False) if isinstance(item, Statement)]
 
 
+def takes_rows(text: str, after: Scanner) -> bool:
+    """Whether rows of COPY follow the text, which continues what another scanner has read."""
+    scanner = copy.deepcopy(after)
+    for line in text.rstrip("\n").split("\n"):
+        for _ in scanner.items(line + "\n"):
+            scanner.forget()
+    return scanner.state is State.COPY_DATA
+
+
 def complete(text: str, after: Scanner | None = None) -> bool:
     """Whether Enter ends the text, which continues what another scanner has read.
 
