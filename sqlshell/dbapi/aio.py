@@ -95,7 +95,7 @@ class AsyncCursor(CursorState):
     async def executemany(self, sql: str, rows: Iterable[Parameters]) -> AsyncCursor:
         """Execute a statement once for each row of parameters, as Cursor.executemany() does."""
         with translated():
-            await self._leave()
+            await self._discard_results()
         for group in self._groups(sql, rows):
             with translated():
                 await self._run_group(group)
@@ -104,23 +104,23 @@ class AsyncCursor(CursorState):
     async def fetchone(self) -> Row | None:
         """The next row, or None after the last one. Raises ProgrammingError if there is no result, and DataError."""
         with translated():
-            found = await self._many(1)
+            found = await self._fetch_many(1)
         return found[0] if found else None
 
     async def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next `size` rows (by default `arraysize`), or fewer at the end. Raises as fetchone()."""
         with translated():
-            return await self._many(self.arraysize if size is None else size)
+            return await self._fetch_many(self.arraysize if size is None else size)
 
     async def fetchall(self) -> list[Row]:
         """All remaining rows. Raises as fetchone()."""
         with translated():
-            return await self._all()
+            return await self._fetch_all()
 
     async def fetch_arrow(self) -> ArrowResult:
         """The remaining rows as an object with the Arrow PyCapsule interface. Raises as fetchone()."""
         with translated():
-            return await self._arrow()
+            return await self._fetch_arrow()
 
     async def fetch_df(self, library: str = "") -> Any:
         """The remaining rows as a DataFrame of `library`, "pandas" or "polars"; without it, of the first one installed.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Attachments = Mapping[str, str | os.PathLike[str] | bytes]
 """Files for a statement, by the names that the SQL uses: paths, or their contents as bytes."""
 
-TOGETHER = 500
+STATEMENTS_PER_REQUEST = 500
 """The number of statements of executemany() that are sent together."""
 
 
@@ -70,8 +70,8 @@ class CursorState:
         self._result: Result | None = None
         self._decoder = RowDecoder(())
         self._rows: list[Row] = []
-        self._at = 0
-        self._read = 0
+        self._next_row = 0
+        self._rows_fetched = 0
         self._batch: Batch | None = None
 
     @property
@@ -82,7 +82,7 @@ class CursorState:
     @property
     def rownumber(self) -> int | None:
         """The index of the next row in the result, starting at 0; None without a result."""
-        return None if self.description is None else self._read
+        return None if self.description is None else self._rows_fetched
 
     def setinputsizes(self, sizes: Sequence[object]) -> None:
         """Does nothing, because each value determines its type."""
@@ -91,7 +91,7 @@ class CursorState:
         """Does nothing, because the length of values is not limited."""
 
     async def _execute(self, sql: str, parameters: Parameters | None, attachments: Attachments | None) -> None:
-        await self._leave()
+        await self._discard_results()
         text = bound(sql, parameters)
         folder: list[Path] = []
         try:
@@ -101,7 +101,7 @@ class CursorState:
             for path in folder:
                 shutil.rmtree(path, ignore_errors=True)
         self._results = results
-        self._next()
+        self._begin_next_result()
 
     def _groups(self, sql: str, rows: Iterable[Parameters]) -> Iterator[Group]:
         """The statements of executemany(). Raises what iterating `rows` and Template.literals() raise."""
@@ -116,7 +116,7 @@ class CursorState:
             yield from self._inserts(insert, each)
             return
         template = template_of(sql, named=named)
-        while texts := [template.filled(template.literals(row)) for row in islice(each, TOGETHER)]:
+        while texts := [template.filled(template.literals(row)) for row in islice(each, STATEMENTS_PER_REQUEST)]:
             yield Group(texts)
 
     def _inserts(self, insert: RowInsert, rows: Iterator[Parameters]) -> Iterator[Group]:
@@ -140,7 +140,7 @@ class CursorState:
         known = True
         async for result in self._session.execute_each(group.statements, self._running):
             await result.batches.aclose()
-            self._tell(result)
+            self._adopt_outcome(result)
             # If the service reports no number, an INSERT of n rows has inserted n.
             number = result.changed_rows if result.changed_rows is not None else group.rows
             known = known and number is not None
@@ -152,46 +152,46 @@ class CursorState:
             given = attachment(Own(str(file)), self._session.upload_limit)
             for result in await self._session.execute(group.statements[0], [given], self._running):
                 await result.batches.aclose()
-                self._tell(result)
+                self._adopt_outcome(result)
             self.rowcount = max(self.rowcount, 0) + (group.rows or 0)
         finally:
             shutil.rmtree(file.parent, ignore_errors=True)
 
-    async def _more(self) -> bool:
+    async def _read_batch(self) -> bool:
         """Read the next rows; False at the end. Raises ProgrammingError if there is no result."""
         self._check()
         if self._result is None or self.description is None:
             raise ProgrammingError("there are no rows: no statement was executed, or it returns none")
         async for batch in self._result.batches:
-            self._rows, self._at, self._batch = self._decoder.rows(batch), 0, batch
+            self._rows, self._next_row, self._batch = self._decoder.rows(batch), 0, batch
             if self._rows:
                 return True
-        self._rows, self._at, self._batch = [], 0, None
+        self._rows, self._next_row, self._batch = [], 0, None
         return False
 
-    async def _all(self) -> list[Row]:
+    async def _fetch_all(self) -> list[Row]:
         self._check()
-        found = self._rest()
+        found = self._take_all()
         try:
-            while await self._more():
-                found += self._rest()
+            while await self._read_batch():
+                found += self._take_all()
         except BaseException:
             self._put_back(found)
             raise
         return found
 
-    async def _many(self, size: int) -> list[Row]:
+    async def _fetch_many(self, size: int) -> list[Row]:
         self._check()
-        found = self._taken(size)
+        found = self._take(size)
         try:
-            while len(found) < size and await self._more():
-                found += self._taken(size - len(found))
+            while len(found) < size and await self._read_batch():
+                found += self._take(size - len(found))
         except BaseException:
             self._put_back(found)
             raise
         return found
 
-    async def _arrow(self) -> ArrowResult:
+    async def _fetch_arrow(self) -> ArrowResult:
         """The remaining rows of the result, which is read to its end."""
         from sqlshell.dbapi.arrow import arrow_of
 
@@ -203,31 +203,31 @@ class CursorState:
             raise InterfaceError(
                 "a fetch was interrupted: fetch its rows with fetchmany(), or execute the statement again"
             )
-        if self._read:
-            result = replace(result, batches=_Remaining(self._batch, self._at, result.batches), whole=None)
-        self._rows, self._at, self._batch = [], 0, None
+        if self._rows_fetched:
+            result = replace(result, batches=_Remaining(self._batch, self._next_row, result.batches), whole=None)
+        self._rows, self._next_row, self._batch = [], 0, None
         return await arrow_of(result)
 
     async def _next_set(self) -> bool:
         self._check()
         if not self._results:
             return False
-        await self._abandon()
-        self._next()
+        await self._close_result()
+        self._begin_next_result()
         return True
 
-    async def _leave(self) -> None:
+    async def _discard_results(self) -> None:
         """Discard the current results."""
         self._check()
         while self._result is not None:
-            await self._abandon()
+            await self._close_result()
             self._result = self._results.pop(0) if self._results else None
         self.description, self.rowcount = None, -1
         self._running.statement_id = self.sqlstate = self.statusmessage = ""
 
-    async def _abandon(self) -> None:
+    async def _close_result(self) -> None:
         result, self._result = self._result, None
-        self._rows, self._at, self._batch = [], 0, None
+        self._rows, self._next_row, self._batch = [], 0, None
         if result is not None:
             await result.batches.aclose()
             if result.endless is not None and not result.endless.ended and result.endless.query_id:
@@ -236,7 +236,7 @@ class CursorState:
     async def _close(self) -> None:
         if not self.closed:
             if not self._session.closed:
-                await self._leave()
+                await self._discard_results()
             self.closed = True
 
     def _check(self) -> None:
@@ -244,42 +244,42 @@ class CursorState:
             raise InterfaceError("the cursor is closed")
         self._session.check()
 
-    def _taken(self, size: int) -> list[Row]:
+    def _take(self, size: int) -> list[Row]:
         """Up to `size` of the rows in memory."""
-        found = self._rows[self._at : self._at + size]
-        self._at += len(found)
-        self._read += len(found)
+        found = self._rows[self._next_row : self._next_row + size]
+        self._next_row += len(found)
+        self._rows_fetched += len(found)
         return found
 
-    def _rest(self) -> list[Row]:
-        found = self._rows[self._at :] if self._at else self._rows
-        self._read += len(found)
-        self._rows, self._at, self._batch = [], 0, None
+    def _take_all(self) -> list[Row]:
+        found = self._rows[self._next_row :] if self._next_row else self._rows
+        self._rows_fetched += len(found)
+        self._rows, self._next_row, self._batch = [], 0, None
         return found
 
     def _put_back(self, rows: list[Row]) -> None:
         """A fetch failed or was canceled: its rows are the next ones again."""
         if rows:
-            self._rows, self._at, self._batch = rows + self._rows[self._at :], 0, None
-            self._read -= len(rows)
+            self._rows, self._next_row, self._batch = rows + self._rows[self._next_row :], 0, None
+            self._rows_fetched -= len(rows)
 
-    def _next(self) -> None:
+    def _begin_next_result(self) -> None:
         """Start reading the next result."""
         result = self._results.pop(0)
-        self._tell(result)
-        self._read = 0
+        self._adopt_outcome(result)
+        self._rows_fetched = 0
         if result.columns:
             self._result = result
             if result.whole is not None:
                 result.whole.choose_values()
             self._decoder = RowDecoder(result.columns)
-            self.description = [_described(column) for column in result.columns]
+            self.description = [_description_of(column) for column in result.columns]
             self.rowcount = -1 if result.row_count is None or result.endless is not None else result.row_count
         else:
             self._result, self.description = result, None
             self.rowcount = -1 if result.changed_rows is None else result.changed_rows
 
-    def _tell(self, result: Result) -> None:
+    def _adopt_outcome(self, result: Result) -> None:
         self._running.statement_id = result.statement_id
         self.sqlstate, self.statusmessage = result.sql_state, result.message
 
@@ -304,7 +304,7 @@ class _Remaining:
 
     def __init__(self, batch: Batch | None, at: int, batches: Partitions) -> None:
         self._batch = batch
-        self._at = at
+        self._next_row = at
         self._batches = batches
 
     def __aiter__(self) -> _Remaining:
@@ -312,15 +312,15 @@ class _Remaining:
 
     async def __anext__(self) -> Batch:
         batch, self._batch = self._batch, None
-        if batch is not None and self._at < len(batch.rows):
-            return Batch(batch.width, rows=batch.rows[self._at :])
+        if batch is not None and self._next_row < len(batch.rows):
+            return Batch(batch.width, rows=batch.rows[self._next_row :])
         return await anext(self._batches)
 
     async def aclose(self) -> None:
         await self._batches.aclose()
 
 
-def _described(column: Column) -> Description:
+def _description_of(column: Column) -> Description:
     sizes = size_of(column.type)
     code = column.exact_type
     precision, scale = (*sizes, 0)[:2] if sizes and column.kind is Kind.DECIMAL else (None, None)

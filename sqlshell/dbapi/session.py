@@ -28,9 +28,9 @@ from sqlshell.sql.analysis.transaction import FAILED, Transaction
 ENDING_SECONDS = 10.0
 """How long to wait for the end of a query that is no longer read, in seconds."""
 
-_OF_TRANSACTIONS = frozenset({"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"})
+_TRANSACTION_KEYWORDS = frozenset({"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"})
 
-_LEAVES = {"organization": ("database", "schema", "store", "compute_pool"), "database": ("schema",)}
+_DEPENDENT_PARTS = {"organization": ("database", "schema", "store", "compute_pool"), "database": ("schema",)}
 """Parts of the context that belong to another part."""
 
 
@@ -102,7 +102,7 @@ class Session:
         self.check()
         if name == "timezone":
             checked_timezone(value)
-        self.context = replace(self.context, **dict.fromkeys(_LEAVES.get(name, ()), ""), **{name: value})
+        self.context = replace(self.context, **dict.fromkeys(_DEPENDENT_PARTS.get(name, ()), ""), **{name: value})
 
     def check(self) -> None:
         """Raises InterfaceError if the connection is closed."""
@@ -119,7 +119,7 @@ class Session:
             await self._policy.check(sql, None)
             await self._begin(sql)
             reads = not self._embedded and not files and is_repeatable(sql)
-            return await self._ran(Submission(text, files, reads_only=reads), running)
+            return await self._run(Submission(text, files, reads_only=reads), running)
 
     async def execute_each(self, statements: Sequence[str], running: Running) -> AsyncIterator[Result]:
         """The result of each statement. After a failure no more statements run.
@@ -135,12 +135,12 @@ class Session:
             batch = self._client.begin_batch(submissions, stop=True) if len(submissions) > 1 else None
             if batch is None:
                 for submission in submissions:
-                    for result in await self._ran(submission, running):
+                    for result in await self._run(submission, running):
                         yield result
                 return
             try:
                 for submission in submissions:
-                    async with self._watched(submission.sql, running) as observer:
+                    async with self._observer(submission.sql, running) as observer:
                         results = batch.run(submission, self.context, observer)
                         async with contextlib.aclosing(results):
                             async for result in results:
@@ -204,7 +204,7 @@ class Session:
         if self._autocommit or self._transaction.state:
             return
         first = next((token.word for token in sql.first(1)), "")
-        if not first or first in _OF_TRANSACTIONS:
+        if not first or first in _TRANSACTION_KEYWORDS:
             return
         try:
             await self._end("BEGIN")
@@ -219,12 +219,12 @@ class Session:
             raise
 
     async def _end(self, sql: str) -> None:
-        for result in await self._ran(Submission(sql), Running()):
+        for result in await self._run(Submission(sql), Running()):
             await result.batches.aclose()
 
-    async def _ran(self, submission: Submission, running: Running) -> list[Result]:
+    async def _run(self, submission: Submission, running: Running) -> list[Result]:
         found: list[Result] = []
-        async with self._watched(submission.sql, running) as observer:
+        async with self._observer(submission.sql, running) as observer:
             try:
                 async for result in self._client.run(submission, self.context, observer):
                     found.append(result)
@@ -235,7 +235,7 @@ class Session:
         return found
 
     @contextlib.asynccontextmanager
-    async def _watched(self, sql: str, running: Running) -> AsyncIterator[Observer]:
+    async def _observer(self, sql: str, running: Running) -> AsyncIterator[Observer]:
         """Tracks one statement: its ID, its cancellation, and the context and transaction after it."""
         running.statement_id, running.canceled = "", False
         ending: list[asyncio.Task[None]] = []

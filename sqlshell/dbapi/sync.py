@@ -140,7 +140,7 @@ class Cursor(CursorState):
 
         INSERT … VALUES (…) is sent with many rows per statement. Raises the exceptions of PEP 249.
         """
-        self._run(self._leave)
+        self._run(self._discard_results)
         for group in self._groups(sql, rows):
             self._run(self._run_group, group)
         return self
@@ -148,21 +148,21 @@ class Cursor(CursorState):
     def fetchone(self) -> Row | None:
         """The next row, or None after the last one. Raises ProgrammingError if there is no result, and DataError."""
         self._check()
-        if self._at >= len(self._rows) and not self._run(self._more):
+        if self._next_row >= len(self._rows) and not self._run(self._read_batch):
             return None
-        return self._taken(1)[0]
+        return self._take(1)[0]
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next `size` rows (by default `arraysize`), or fewer at the end. Raises as fetchone()."""
-        return self._run(self._many, self.arraysize if size is None else size)
+        return self._run(self._fetch_many, self.arraysize if size is None else size)
 
     def fetchall(self) -> list[Row]:
         """All remaining rows. Raises as fetchone()."""
-        return self._run(self._all)
+        return self._run(self._fetch_all)
 
     def fetch_arrow(self) -> ArrowResult:
         """The remaining rows as an object with the Arrow PyCapsule interface. Raises as fetchone()."""
-        return self._run(self._arrow)
+        return self._run(self._fetch_arrow)
 
     def fetch_df(self, library: str = "") -> Any:
         """The remaining rows as a DataFrame of `library`, "pandas" or "polars"; without it, of the first one installed.

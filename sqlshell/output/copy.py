@@ -38,10 +38,10 @@ async def copy(result: Result, writer: Writer, sink: Sink, received: Received | 
     rows = size = 0
     at_line_start = True
     slow = writer if takes_whole(writer) else None
-    _choose_way(result, writer)
+    _choose_source(result, writer)
     coming = _NextBatch(result.batches, writer, sink)
     try:
-        at_line_start = await _put(sink, writer.begin(result.columns)) in {b"", b"\n"}
+        at_line_start = await _write(sink, writer.begin(result.columns)) in {b"", b"\n"}
         if slow is not None and (whole := await _from_file(result, slow, sink)) is not None:
             return whole
         while (batch := await coming.next()) is not None:
@@ -52,9 +52,9 @@ async def copy(result: Result, writer: Writer, sink: Sink, received: Received | 
             if received is not None:
                 received(count, batch.size)
             # The source of an unbounded result must not wait for our reader.
-            last = await _put(sink, chunks, apart=result.endless is not None, slow=slow)
+            last = await _write(sink, chunks, apart=result.endless is not None, slow=slow)
             at_line_start = last == b"\n" or (at_line_start and not last)
-        await _put(sink, writer.end(Summary(rows, True)), slow=slow)
+        await _write(sink, writer.end(Summary(rows, True)), slow=slow)
         await _finish(sink)
         return Summary(rows, True, size)
     except OutputClosed:
@@ -73,7 +73,7 @@ async def copy(result: Result, writer: Writer, sink: Sink, received: Received | 
         await result.batches.aclose()
 
 
-def _choose_way(result: Result, writer: Writer) -> None:
+def _choose_source(result: Result, writer: Writer) -> None:
     """Let DuckDB make the lines of a large result from its file, if the service has one and the writer's format can be
     described in SQL. The writer makes the same bytes of the rows otherwise."""
     if result.whole is not None and has_lines(writer):
@@ -89,34 +89,34 @@ class _NextBatch:
         self._batches = batches
         self._writer = writer
         self._sink = sink
-        self._due: float | None = None
+        self._settle_at: float | None = None
 
     async def next(self) -> Batch | None:
         if not self._writer.buffering:
-            self._due = None
+            self._settle_at = None
             if not self._sink.blocking:
                 return await anext(self._batches, None)
-        elif self._due is None:
-            self._due = asyncio.get_running_loop().time() + SETTLE_SECONDS
+        elif self._settle_at is None:
+            self._settle_at = asyncio.get_running_loop().time() + SETTLE_SECONDS
         coming = asyncio.ensure_future(anext(self._batches, None))
         try:
             while not coming.done():
-                await asyncio.wait([coming], timeout=self._patience())
+                await asyncio.wait([coming], timeout=self._time_left())
                 if self._sink.closed:
                     raise OutputClosed
-                if self._due is not None and self._patience() == 0:
-                    await _put(self._sink, self._writer.settle())
+                if self._settle_at is not None and self._time_left() == 0:
+                    await _write(self._sink, self._writer.settle())
                     again = asyncio.get_running_loop().time() + SETTLE_SECONDS
-                    self._due = again if self._writer.buffering else None
+                    self._settle_at = again if self._writer.buffering else None
             return coming.result()
         finally:
             if not coming.done():
                 coming.cancel()
                 await asyncio.wait([coming])
 
-    def _patience(self) -> float | None:
+    def _time_left(self) -> float | None:
         """Seconds until the next action; None if there is none."""
-        left = None if self._due is None else max(0.0, self._due - asyncio.get_running_loop().time())
+        left = None if self._settle_at is None else max(0.0, self._settle_at - asyncio.get_running_loop().time())
         if not self._sink.blocking:
             return left
         return LOOK_SECONDS if left is None else min(left, LOOK_SECONDS)
@@ -133,16 +133,16 @@ async def _from_file(result: Result, writer: WholeWriter, sink: Sink) -> Summary
         place.unlink(missing_ok=True)
         return None
     size = place.stat().st_size
-    await _put(sink, writer.from_file(stored, own=result.whole.own), slow=writer)
+    await _write(sink, writer.from_file(stored, own=result.whole.own), slow=writer)
     await _finish(sink)
     return Summary(sum(result.row_counts or ()), True, size)
 
 
-async def _put(sink: Sink, chunks: Iterable[bytes], *, apart: bool = False, slow: WholeWriter | None = None) -> bytes:
+async def _write(sink: Sink, chunks: Iterable[bytes], *, apart: bool = False, slow: WholeWriter | None = None) -> bytes:
     """Write the chunks, small ones together, and return the last byte; those of a `slow` writer come from a thread."""
     last = b""
-    gathered = _gathered(chunks)
-    while (data := await _made(gathered, slow) if slow is not None else next(gathered, None)) is not None:
+    gathered = _in_larger_chunks(chunks)
+    while (data := await _next_chunk(gathered, slow) if slow is not None else next(gathered, None)) is not None:
         if sink.blocking or apart:
             # A pager that is not being scrolled must not block the event loop.
             await asyncio.to_thread(sink.write, data)
@@ -155,7 +155,7 @@ async def _put(sink: Sink, chunks: Iterable[bytes], *, apart: bool = False, slow
     return last
 
 
-async def _made(chunks: Iterator[bytes], writer: WholeWriter) -> bytes | None:
+async def _next_chunk(chunks: Iterator[bytes], writer: WholeWriter) -> bytes | None:
     """The next chunk, made in a thread, which ends if this task is canceled."""
     making = asyncio.ensure_future(asyncio.to_thread(next, chunks, None))
     try:
@@ -168,7 +168,7 @@ async def _made(chunks: Iterator[bytes], writer: WholeWriter) -> bytes | None:
         raise
 
 
-def _gathered(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _in_larger_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes in larger chunks, none of them empty; a large chunk is not copied."""
     held: list[bytes] = []
     size = 0

@@ -210,7 +210,7 @@ def test_what_a_new_pipe_may_not_take_waits(scripted: type[Scripted]) -> None:
     sink = ScreenSink(io.BytesIO(), "", sys.stdin)
     sink.write(data)
     process: Any = sink._pager
-    assert len(process.data) == pager.NEW_PIPE
+    assert len(process.data) == pager.NEW_PIPE_BYTES
     sink.write(b"more")
     assert process.data == data + b"more"
     sink.close()
@@ -271,7 +271,7 @@ def test_a_pager_that_exits_while_rows_arrive(scripted: type[Scripted], code: in
 
 
 def test_what_was_read_is_not_kept(scripted: type[Scripted], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pager, "PIPE_HOLDS", 100)
+    monkeypatch.setattr(pager, "MOST_PIPE_BYTES", 100)
     sink = ScreenSink(io.BytesIO(), "nothing", sys.stdin)
     sink.write(TALL)
     assert sink._unread == TALL

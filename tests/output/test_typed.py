@@ -238,7 +238,7 @@ def test_a_value_that_is_not_of_its_type(name: str, kind: str, value: str, text:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_many_pieces_are_one_file_in_order(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "HELD_BYTES", 1000)
+    monkeypatch.setattr(rows, "CONVERTED_BYTES", 1000)
     parts: list[Strings] = [
         [[str(number), "x" * 50] for number in range(start, start + 10)] for start in range(0, 500, 10)
     ]
@@ -287,13 +287,13 @@ def test_an_error_that_no_value_explains_is_told_as_it_is() -> None:
     assert made._misfit("no_such_table", ["c0::INTEGER"]) is None
     with (
         pytest.raises(OutputError, match=r"^DuckDB cannot convert the rows: Catalog Error: ") as failed,
-        made._errors("no_such_table", ["c0::INTEGER"]),
+        made._naming_misfits("no_such_table", ["c0::INTEGER"]),
     ):
         made.root.execute("FROM no_such_table")
     assert failed.value.hint == "write csv or jsonl instead"
     with (
         pytest.raises(OutputError, match=r"^cannot write a temporary file: No space$") as failed,
-        made._errors("t", []),
+        made._naming_misfits("t", []),
     ):
         raise OSError(28, "No space")
     assert failed.value.hint == "its directory is TMPDIR"

@@ -42,7 +42,7 @@ def test_what_is_kept_is_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> No
         for number in [*range(45), *reversed(range(45))]:
             row = await made.load_row(2 * number)
             assert row == [str(number)]
-            here.append(sum(1 for _ in made.local()) // 2)
+            here.append(sum(1 for _ in made.loaded_rows()) // 2)
         return here
 
     here = asyncio.run(walk())
@@ -57,7 +57,7 @@ def test_what_can_only_be_read_from_its_beginning_is_bounded_by_bytes(monkeypatc
     async def look(widths: list[int]) -> tuple[int, bool]:
         made = Pages(result(widths, told=False))
         await made.open()
-        return made.total, made.cut
+        return made.total, made.truncated
 
     assert asyncio.run(look([300] * 20)) == (8, True)
     assert asyncio.run(look([3] * 20)) == (40, False)
@@ -68,7 +68,7 @@ def test_bytes_are_seen_as_hexadecimal_digits_and_left_as_they_came() -> None:
         batches = PartitionReader(_nothing, Batch(1, rows=[["YWI="], [None]]), 1, 1)
         made = Pages(Result([Column("b", "VARBINARY")], batches, row_counts=[2], partition=_nothing))
         await made.open()
-        return made.row(0), [row for _, row in made.local()], made.original(0)
+        return made.row(0), [row for _, row in made.loaded_rows()], made.original(0)
 
     async def _nothing(number: int) -> Batch:
         raise AssertionError(f"partition {number} is here already")

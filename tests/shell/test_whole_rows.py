@@ -71,7 +71,7 @@ async def all_of(result: Result) -> list[tuple[int, list[str | None]]]:
     found = []
     for number in pages.partitions():
         await pages.load(number)
-        shown = [pages.row(at) for at in pages.span(number)]
+        shown = [pages.row(at) for at in pages.rows_of(number)]
         found += [(int(row[-1] or 0), row[:-1]) for row in shown if row is not None]
     assert len(found) == pages.total
     return found

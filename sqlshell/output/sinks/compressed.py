@@ -39,7 +39,7 @@ class CompressedFileSink(FileSink):
         super().write(self._compressor.compress(data))
 
     def mark(self) -> None:
-        if self._compressor is None and not self._marked:
+        if self._compressor is None and not self._used_at_mark:
             # A file without a byte is not one of this format.
             self.write(b"")
         self._end_member()

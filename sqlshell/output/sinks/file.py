@@ -34,9 +34,9 @@ class FileSink:
         self.name = path
         self._temporary: Path | None = None
         self._broken = False
-        self._whole = 0
+        self._size_at_mark = 0
         self._used = False
-        self._marked = False
+        self._used_at_mark = False
         try:
             self._place = Path(path).expanduser()
             self._file = self._open()
@@ -66,18 +66,18 @@ class FileSink:
 
     def mark(self) -> None:
         """Keep what has been written so far, whatever happens to the next result. A result may have no bytes."""
-        self._used = self._marked = True
+        self._used = self._used_at_mark = True
         if self._temporary is not None:
-            self._whole = self._file.tell()
+            self._size_at_mark = self._file.tell()
 
     def rewind(self) -> None:
         """Discard what was written since the last mark. Raises OutputError."""
         if self._temporary is None or self._broken:
             return
         try:
-            self._file.seek(self._whole)
+            self._file.seek(self._size_at_mark)
             self._file.truncate()
-            self._used = self._marked
+            self._used = self._used_at_mark
         except OSError as error:
             raise self._failed(error) from error
 

@@ -33,10 +33,10 @@ NOT_STARTED = frozenset({126, 127})
 _SIMPLE = re.compile(r"[\w./+-]+( [\w./+-]+)*")
 """A command that the shell can replace itself with, so that terminating the shell terminates the pager."""
 
-_PAINT = re.compile(rb"\x1b\[[0-9;]*m")
-PIPE_HOLDS = 1 << 20
+_COLOR_CODES = re.compile(rb"\x1b\[[0-9;]*m")
+MOST_PIPE_BYTES = 1 << 20
 """If more bytes than this were written to a pipe, some have been read."""
-NEW_PIPE = 1 << 14
+NEW_PIPE_BYTES = 1 << 14
 """Bytes that every new pipe takes without waiting for its reader."""
 
 
@@ -52,17 +52,17 @@ class ScreenSink:
     """
 
     def __init__(self, stream: BinaryIO, command: str, stdin: TextIO, *, sideways: bool = False) -> None:
-        self._plain = StreamSink(stream)
+        self._screen = StreamSink(stream)
         self._command = command.strip() or (DEFAULT if shutil.which("less") else "")
         self._sideways = sideways
         self._stdin = stdin
-        self._held = b""
+        self._held_back = b""
         self._unread = b""
-        self._rest = b""
+        self._next_input = b""
         """What the pager gets by the next write() or finish(), which may wait for it."""
         self._pager: CommandProcess | None = None
-        self._lent = contextlib.ExitStack()
-        self._through = not self._command
+        self._terminal_lent = contextlib.ExitStack()
+        self._prints = not self._command
         self._browse: Callable[[], Awaitable[None]] | None = None
         self._key: PagerKey | None = None
         self._frozen: Callable[[], tuple[int, int]] = lambda: (0, 0)
@@ -74,7 +74,7 @@ class ScreenSink:
     def terminal(self) -> bool:
         """The default pager shows colors, and so does any other that is configured to."""
         plain = self._command in {"", DEFAULT} or " -R" in self._command or "raw-control" in self._command.lower()
-        return self._plain.terminal and plain
+        return self._screen.terminal and plain
 
     @property
     def blocking(self) -> bool:
@@ -95,46 +95,46 @@ class ScreenSink:
 
     def write(self, data: bytes) -> None:
         if self._pager is not None:
-            rest, self._rest = self._rest, b""
+            rest, self._next_input = self._next_input, b""
             self._feed(rest + data if rest else data)
-        elif self._through:
-            self._plain.write(data)
+        elif self._prints:
+            self._screen.write(data)
         else:
-            self._held += data
+            self._held_back += data
             size = shutil.get_terminal_size()
-            lines = self._held.count(b"\n")
+            lines = self._held_back.count(b"\n")
             tall = lines >= size.lines - 1
-            shown = screen_lines(self._held, size.columns, size.lines)
-            wraps = is_wider(self._held, size.columns)
+            shown = screen_lines(self._held_back, size.columns, size.lines)
+            wraps = is_wider(self._held_back, size.columns)
             if tall or shown >= size.lines - 1 or (wraps and self._sideways and not self._wraps()):
-                self._start(self._with_header(wraps=wraps, tall=tall))
+                self._start(self._full_command(wraps=wraps, tall=tall))
 
     def finish(self) -> None:
-        if self._pager is not None and self._rest:
+        if self._pager is not None and self._next_input:
             self.write(b"")
-        if self._pager is not None and self._code() in NOT_STARTED:
-            self._give_up()
+        if self._pager is not None and self._exit_code() in NOT_STARTED:
+            self._print_instead()
 
     def close(self) -> None:
         try:
             self.finish()
-            held, self._held = self._held, b""
+            held, self._held_back = self._held_back, b""
             if held:
-                self._plain.write(held)
+                self._screen.write(held)
         except OutputClosed:
             return
         finally:
-            self._ended()
+            self._close_pager()
 
     def abort(self) -> None:
         """Text that is held back is printed nevertheless: its rows have arrived."""
         if self._pager is not None:
-            self._rest = b""
+            self._next_input = b""
             self._pager.stop()
         with contextlib.suppress(OutputError):
             self.close()
 
-    def _with_header(self, *, wraps: bool, tall: bool) -> str:
+    def _full_command(self, *, wraps: bool, tall: bool) -> str:
         """The pager's command, with what it keeps in view."""
         lines, width = self._frozen()
         if self._command != DEFAULT:
@@ -144,44 +144,44 @@ class ScreenSink:
         return DEFAULT if tall else DEFAULT_FOR_WIDE
 
     def _start(self, command: str) -> None:
-        held, self._held = self._held, b""
-        self._lent.enter_context(lent_terminal(self._stdin))
+        held, self._held_back = self._held_back, b""
+        self._terminal_lent.enter_context(lent_terminal(self._stdin))
         try:
             environment = {"LESSCHARSET": "utf-8"} | dict(os.environ)
             started = f"exec {command}" if _SIMPLE.fullmatch(command) else command
-            if (key := self._made_key(command, environment)) is not None:
+            if (key := self._create_key(command, environment)) is not None:
                 own = "P" in environment.get("LESS", "")
                 started = WITH_KEY.format(command=started, prompt="" if own else PROMPT)
                 environment |= key.environment
             self._pager = CommandProcess(Own(started), environment)
         except OutputError:
-            self._lent.close()
-            self._through = True
-            self._plain.write(held)
+            self._terminal_lent.close()
+            self._prints = True
+            self._screen.write(held)
             return
-        self._rest = held[NEW_PIPE:]
-        self._feed(held[:NEW_PIPE])
+        self._next_input = held[NEW_PIPE_BYTES:]
+        self._feed(held[:NEW_PIPE_BYTES])
 
     def _feed(self, data: bytes) -> None:
         assert self._pager is not None
-        if len(self._unread) < PIPE_HOLDS:
+        if len(self._unread) < MOST_PIPE_BYTES:
             self._unread += data
         try:
             self._pager.write(data)
         except OutputClosed:
-            if self._code() not in NOT_STARTED:
+            if self._exit_code() not in NOT_STARTED:
                 raise
-            self._give_up()
+            self._print_instead()
         else:
-            if len(self._unread) >= PIPE_HOLDS:
+            if len(self._unread) >= MOST_PIPE_BYTES:
                 self._unread = b""
 
-    def _code(self) -> int:
+    def _exit_code(self) -> int:
         """The exit code of the pager."""
         assert self._pager is not None
         return self._pager.finish()
 
-    def _made_key(self, command: str, environment: Mapping[str, str]) -> PagerKey | None:
+    def _create_key(self, command: str, environment: Mapping[str, str]) -> PagerKey | None:
         """One more key for less; None if the user has configured its keys, or it may not run an editor."""
         own = "LESSKEYIN" in environment or environment.get("LESSSECURE") or (Path.home() / ".lesskey").exists()
         if self._browse is None or own or not command.startswith(DEFAULT_FOR_WIDE):
@@ -190,20 +190,20 @@ class ScreenSink:
             self._key = PagerKey(self._browse)
         return self._key
 
-    def _give_up(self) -> None:
+    def _print_instead(self) -> None:
         """The pager did not start: its input goes to the screen."""
-        self._pager, self._through = None, True
-        unread, self._unread, self._rest = self._unread + self._rest, b"", b""
-        self._plain.write(unread)
+        self._pager, self._prints = None, True
+        unread, self._unread, self._next_input = self._unread + self._next_input, b"", b""
+        self._screen.write(unread)
 
-    def _ended(self) -> None:
+    def _close_pager(self) -> None:
         if self._pager is not None:
             self.waited += self._pager.waited
         self._pager = None
         if self._key is not None:
             self._key.close()
             self._key = None
-        self._lent.close()
+        self._terminal_lent.close()
 
 
 def less_version() -> str:
@@ -224,17 +224,17 @@ def has_header(version: str) -> bool:
 def screen_lines(data: bytes, width: int, enough: int) -> int:
     """The number of lines that a terminal of `width` cells needs for `data`; counting stops at `enough`."""
     lines = 0
-    for line in _PAINT.sub(b"", data).split(b"\n"):
+    for line in _COLOR_CODES.sub(b"", data).split(b"\n"):
         if lines >= enough:
             break
-        lines += max(1, -(-_length(line) // max(1, width)))
+        lines += max(1, -(-_cells(line) // max(1, width)))
     return lines - (data.endswith(b"\n") and lines < enough)
 
 
 def is_wider(data: bytes, width: int) -> bool:
     """Whether a line of `data` does not fit into `width` cells."""
-    return any(_length(line) > width for line in _PAINT.sub(b"", data).split(b"\n"))
+    return any(_cells(line) > width for line in _COLOR_CODES.sub(b"", data).split(b"\n"))
 
 
-def _length(line: bytes) -> int:
+def _cells(line: bytes) -> int:
     return len(line) if line.isascii() else cells(line.decode("utf-8", "replace"))

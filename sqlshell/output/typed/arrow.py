@@ -31,9 +31,9 @@ class ArrowWriter(TypedWriter):
                 "the arrow formats require the package pyarrow (extra: arrow)", "install it: pip install pyarrow"
             ) from None
         self._arrow: Any = pyarrow
-        self._new = pyarrow.ipc.new_stream if stream else pyarrow.ipc.new_file
+        self._open_writer = pyarrow.ipc.new_stream if stream else pyarrow.ipc.new_file
         self._stream = stream
-        self._made = _Made()
+        self._written = _WrittenBytes()
         self._writer: Any = None
 
     @property
@@ -45,19 +45,19 @@ class ArrowWriter(TypedWriter):
             return
         self._rows.hold(batch)
         if self._rows.full:
-            yield from self._converted(self._rows)
+            yield from self._convert(self._rows)
 
     def settle(self) -> Iterator[bytes]:
         if self._rows is not None and self.buffering:
-            yield from self._converted(self._rows)
+            yield from self._convert(self._rows)
 
     def end(self, summary: Summary) -> Iterator[bytes]:
         if self._rows is None:
             return
         try:
             if self._rows.size or self._writer is None:
-                yield from self._converted(self._rows)
-            yield from self._closed()
+                yield from self._convert(self._rows)
+            yield from self._finish()
         finally:
             self._rows.close()
 
@@ -68,30 +68,30 @@ class ArrowWriter(TypedWriter):
             size = max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, rows.row_bytes())))
             with rows.of_file(columns) as query:
                 yield from self._batches(rows, query, size)
-            yield from self._closed()
+            yield from self._finish()
         finally:
             rows.close()
 
-    def _converted(self, rows: TypedRows) -> Iterator[bytes]:
+    def _convert(self, rows: TypedRows) -> Iterator[bytes]:
         with rows.converting() as query:
             yield from self._batches(rows, query, BATCH_ROWS)
 
     def _batches(self, rows: TypedRows, query: str, size: int) -> Iterator[bytes]:
         reader = rows.root.sql(query).to_arrow_reader(size)
         if self._writer is None:
-            self._writer = self._new(self._arrow.PythonFile(self._made, "w"), reader.schema)
-            yield self._made.taken()
+            self._writer = self._open_writer(self._arrow.PythonFile(self._written, "w"), reader.schema)
+            yield self._written.take_all()
         for batch in reader:
             self._writer.write_batch(batch)
-            yield self._made.taken()
+            yield self._written.take_all()
 
-    def _closed(self) -> Iterator[bytes]:
+    def _finish(self) -> Iterator[bytes]:
         self._writer.close()
-        yield self._made.taken()
+        yield self._written.take_all()
 
 
-class _Made:
-    """A file that keeps what is written to it until it is taken."""
+class _WrittenBytes:
+    """A file that keeps what is written to it until it is take_all."""
 
     closed = False
 
@@ -114,6 +114,6 @@ class _Made:
     def close(self) -> None:
         return
 
-    def taken(self) -> bytes:
+    def take_all(self) -> bytes:
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)

@@ -47,7 +47,7 @@ class ParquetWriter(TypedWriter, Unbuffered):
         try:
             if self._rows.size or not self._pieces:
                 self._add_piece(self._rows)
-            yield from _bytes(self._pieces[0] if len(self._pieces) == 1 else self._joined(self._rows))
+            yield from _read(self._pieces[0] if len(self._pieces) == 1 else self._join_pieces(self._rows))
         finally:
             self._rows.close()
 
@@ -58,12 +58,12 @@ class ParquetWriter(TypedWriter, Unbuffered):
             made = rows.folder / "made.parquet"
             with rows.of_file(columns) as query:
                 if own and (pages := rows.typed_pages(query)) is not None:
-                    yield from _bytes(rows.whole_place, pages[0])
+                    yield from _read(rows.whole_place, pages[0])
                     yield pages[1]
                     return
                 _copy(rows, query, made, wide=rows.row_bytes() >= WIDE)
             rows.whole_place.unlink()
-            yield from _bytes(made)
+            yield from _read(made)
         finally:
             rows.close()
 
@@ -74,7 +74,7 @@ class ParquetWriter(TypedWriter, Unbuffered):
             _copy(rows, query, piece)
         self._pieces.append(piece)
 
-    def _joined(self, rows: TypedRows) -> Path:
+    def _join_pieces(self, rows: TypedRows) -> Path:
         made = rows.folder / "made.parquet"
         files = ", ".join(literal(str(piece)) for piece in self._pieces)
         _copy(rows, f"FROM read_parquet([{files}])", made, wide=self._size >= WIDE * self._count)
@@ -87,7 +87,7 @@ def _copy(rows: TypedRows, query: str, to: Path, *, wide: bool = False) -> None:
     rows.root.execute(f"COPY ({query}) TO {literal(str(to))} (FORMAT parquet, ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES})")
 
 
-def _bytes(path: Path, size: int | None = None) -> Iterator[bytes]:
+def _read(path: Path, size: int | None = None) -> Iterator[bytes]:
     """The bytes of a file, or the first `size` of them."""
     left = path.stat().st_size if size is None else size
     with path.open("rb") as file:

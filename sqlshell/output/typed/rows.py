@@ -25,15 +25,15 @@ from sqlshell.sql.typed_values import TEXT, file_type, typed_value
 if TYPE_CHECKING:
     import duckdb
 
-HELD_BYTES = 8 << 20
+CONVERTED_BYTES = 8 << 20
 """Rows are converted together when they have this many bytes as CSV."""
 
 MEMORY = "512MB"
 _NUMBER = re.compile(r'"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.eE+-]*+')
-_LONG = re.compile(r"[0-9.]{17}")
+_LONG_NUMBER = re.compile(r"[0-9.]{17}")
 """DuckDB reads a number of JSON as a double, with 15 digits that are certain, unless it is written as a string."""
 
-SHOWN = 80
+SHOWN_CHARACTERS = 80
 
 
 class TypedRows:
@@ -55,12 +55,12 @@ class TypedRows:
             if column.kind is Kind.NESTED and "DECIMAL" in file_type(column.type)
         ]
         list(self._csv.begin([*columns, *padding]))
-        self._held: list[bytes] = []
+        self._chunks: list[bytes] = []
         self.size = 0
         """The bytes of the rows that are held."""
         self.folder = scratch().folder("typed")
         self.root = isolated_duckdb(MEMORY, folder=self.folder, spilled=self.folder / "spilled")
-        self.close = weakref.finalize(self, _closed, self.root, self.folder)
+        self.close = weakref.finalize(self, _close_all, self.root, self.folder)
 
     @property
     def whole_place(self) -> Path:
@@ -70,16 +70,16 @@ class TypedRows:
     @property
     def full(self) -> bool:
         """Whether the rows that are held should be converted."""
-        return self.size >= HELD_BYTES
+        return self.size >= CONVERTED_BYTES
 
     def hold(self, batch: Batch) -> None:
         """Keep the rows of a batch until converting()."""
         if self._decimals:
-            batch = Batch(batch.width, rows=[self._exact(row) for row in batch.rows])
+            batch = Batch(batch.width, rows=[self._with_exact_numbers(row) for row in batch.rows])
         if self._padded:
             batch = Batch(2, rows=[[row[0], "1"] for row in batch.rows])
         for chunk in self._csv.write(batch):
-            self._held.append(chunk)
+            self._chunks.append(chunk)
             self.size += len(chunk)
 
     @contextlib.contextmanager
@@ -87,13 +87,13 @@ class TypedRows:
         """A query for the rows that are held, which are dropped afterwards. Raises OutputError."""
         place = self.folder / "rows.csv"
         with place.open("wb") as file:
-            file.writelines(self._held)
-        self._held, self.size = [], 0
+            file.writelines(self._chunks)
+        self._chunks, self.size = [], 0
         names = [f"c{number}" for number in range(len(self._columns))]
         strings = f"({select_from_csv(str(place), names, [TEXT] * len(names))})"
         values = [typed_value(column.type, name) for column, name in zip(self._columns, names, strict=True)]
         try:
-            with self._errors(strings, values):
+            with self._naming_misfits(strings, values):
                 yield self._select(values, strings)
         finally:
             place.unlink(missing_ok=True)
@@ -108,7 +108,7 @@ class TypedRows:
             else f"CAST({item.name} AS {file_type(item.column.type)})"
             for item in stored
         ]
-        with self._errors(file, values):
+        with self._naming_misfits(file, values):
             yield self._select(values, file)
 
     def typed_pages(self, query: str) -> tuple[int, bytes] | None:
@@ -131,19 +131,19 @@ class TypedRows:
     def row_bytes(self) -> int:
         """The average size of the rows of the file at `whole_place`, in bytes of memory. Raises OutputError."""
         file = literal(str(self.whole_place))
-        with self._errors(file, []):
+        with self._naming_misfits(file, []):
             found = self.root.execute(
                 f"SELECT (SELECT sum(total_uncompressed_size) FROM parquet_metadata({file})) // greatest(num_rows, 1) "
                 f"FROM parquet_file_metadata({file})"
             ).fetchall()
         return int(found[0][0] or 0)
 
-    def _exact(self, row: Sequence[str | None]) -> list[str | None]:
+    def _with_exact_numbers(self, row: Sequence[str | None]) -> list[str | None]:
         """A row whose nested values have all numbers as strings, if one is long."""
         made = list(row)
         for number in self._decimals:
             text = made[number]
-            if text is not None and _LONG.search(text):
+            if text is not None and _LONG_NUMBER.search(text):
                 made[number] = _NUMBER.sub(lambda found: found[0] if found[0][0] == '"' else f'"{found[0]}"', text)
         return made
 
@@ -152,15 +152,15 @@ class TypedRows:
         return f"SELECT {', '.join(named)} FROM {source}"
 
     @contextlib.contextmanager
-    def _errors(self, source: str, values: Sequence[str]) -> Iterator[None]:
+    def _naming_misfits(self, source: str, values: Sequence[str]) -> Iterator[None]:
         import duckdb
 
         try:
             yield
         except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException) as error:
-            raise self._misfit(source, values) or _failed(error) from error
+            raise self._misfit(source, values) or _output_error(error) from error
         except duckdb.Error as error:
-            raise _failed(error) from error
+            raise _output_error(error) from error
         except OSError as error:
             raise OutputError(f"cannot write a temporary file: {error.strerror}", "its directory is TMPDIR") from error
 
@@ -192,7 +192,7 @@ def misfit(
             continue
         if found and found[0][0].strip() != "null":
             text = found[0][0]
-            return number, text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+            return number, text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
     return None
 
 
@@ -216,10 +216,10 @@ class TypedWriter:
             self._rows.root.interrupt()
 
 
-def _failed(error: Exception) -> OutputError:
+def _output_error(error: Exception) -> OutputError:
     return OutputError(f"DuckDB cannot convert the rows: {str(error).splitlines()[0]}", "write csv or jsonl instead")
 
 
-def _closed(root: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def _close_all(root: duckdb.DuckDBPyConnection, folder: Path) -> None:
     root.close()
     shutil.rmtree(folder, ignore_errors=True)

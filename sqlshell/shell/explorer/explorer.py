@@ -183,7 +183,7 @@ class Explorer:
         hidden = len(grid.columns) - len(grid.visible)
         parts = [
             f"row {grid.row + 1 if grid.count else 0:,} of {grid.count:,}",
-            f"only the first {pages.total:,} rows" if pages.cut or pages.limited else "",
+            f"only the first {pages.total:,} rows" if pages.truncated or pages.limited else "",
             f"{printable(shown.column.name)} {printable(shown.column.type)}",
             self.sorted,
             f"{hidden} hidden" if hidden else "",
@@ -208,7 +208,7 @@ class _Table(UIControl):
         grid = explorer.grid
         for line in range(grid.top, min(grid.count, grid.top + grid.height)):
             if grid.line(line) is None:
-                explorer.want(grid.source.number(grid.at(line)))
+                explorer.want(grid.source.partition_of(grid.at(line)))
         return UIContent(lambda number: lines[number], line_count=len(lines), show_cursor=False)
 
     def mouse_handler(self, mouse_event: MouseEvent) -> NotImplementedOrNone:

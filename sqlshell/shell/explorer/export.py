@@ -30,7 +30,7 @@ def copied(grid: Grid, what: str) -> str:
     rows: list[Row]
     if what == "column":
         at = grid.current.at
-        rows = [[row[at]] for _, row in grid.source.local()]
+        rows = [[row[at]] for _, row in grid.source.loaded_rows()]
         columns = [grid.current]
     else:
         here = [row for row in map(grid.line, lines) if row is not None]
@@ -90,4 +90,4 @@ async def _batches(grid: Grid) -> AsyncIterator[list[Row]]:
         return
     for number in pages.partitions():
         await pages.load(number)
-        yield [row for row in map(pages.original, pages.span(number)) if row is not None]
+        yield [row for row in map(pages.original, pages.rows_of(number)) if row is not None]

@@ -151,7 +151,7 @@ class Grid:
         if keep is None and key is None:
             self.order = None
         else:
-            rows = [(number, row) for number, row in self.pages.local() if keep is None or keep(row)]
+            rows = [(number, row) for number, row in self.pages.loaded_rows() if keep is None or keep(row)]
             if key is not None:
                 by = key
                 rows.sort(key=lambda item: by(item[1]), reverse=down)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -11,6 +11,7 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import Own
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.folding import folded
+from sqlshell.result import Table
 from sqlshell.shell.explorer.explorer import Explorer, pattern
 from sqlshell.shell.explorer.export import copied, exported
 from sqlshell.shell.explorer.grid import STEP
@@ -62,7 +63,7 @@ def bindings(explorer: Explorer) -> KeyBindings:
     _arrangement_keys(explorer, on)
 
     @on("q", "escape", "c-c", "c-d")
-    def leave() -> None:
+    def leave_or_stop() -> None:
         if explorer.working:
             explorer.stop()
         elif grid.anchor is not None:
@@ -78,7 +79,7 @@ def bindings(explorer: Explorer) -> KeyBindings:
         explorer.read(folded(lines, explorer.app.output.get_size().columns - 1))
 
     @on("enter")
-    def value() -> None:
+    def show_value() -> None:
         row = grid.line(grid.row)
         if row is not None:
             shown = grid.current
@@ -87,28 +88,21 @@ def bindings(explorer: Explorer) -> KeyBindings:
             explorer.read(f"{title}\n\n{pretty(shown.column, row[shown.at])}")
 
     @on("s")
-    def like() -> None:
+    def statistics() -> None:
         at, column = grid.current.at, grid.current.column
 
         def of_memory() -> None:
-            values = [row[at] for _, row in pages.local()]
+            values = [row[at] for _, row in pages.loaded_rows()]
             note = pages.extent if pages.whole else f"{len(values):,} of {pages.total:,} rows (those in memory)"
             explorer.read(summary(column, facts_of_values(column, values), note))
 
-        async def of_all() -> None:
-            explorer.message = "reading all rows; Esc stops"
-            explorer.app.invalidate()
-            table = await pages.table()
-            if table is None:
-                of_memory()
-            else:
-                explorer.read(summary(column, await facts_of(table, at), pages.extent))
-            explorer.message = ""
+        async def of_table(table: Table) -> None:
+            explorer.read(summary(column, await facts_of(table, at), pages.extent))
 
         if pages.whole or not pages.has_table:
             of_memory()
         else:
-            explorer.start(of_all)
+            explorer.start(lambda: _read_table(explorer, of_table, of_memory))
 
     @on("v")
     def select() -> None:
@@ -131,12 +125,26 @@ def bindings(explorer: Explorer) -> KeyBindings:
 On = Callable[..., Callable[[Callable[[], None]], None]]
 
 
+async def _read_table(
+    explorer: Explorer, use: Callable[[Table], Awaitable[None]], without_table: Callable[[], None]
+) -> None:
+    """Pass all rows to `use` as a table; call `without_table` if the service has no file of them."""
+    explorer.message = "reading all rows; Esc stops"
+    explorer.app.invalidate()
+    table = await explorer.pages.table()
+    if table is None:
+        without_table()
+    else:
+        await use(table)
+    explorer.message = ""
+
+
 def _navigation_keys(explorer: Explorer, on: On) -> None:
     grid = explorer.grid
 
     def move(*names: str, rows: int = 0, places: int = 0) -> None:
         @on(*names)
-        def walk() -> None:
+        def move_cursor() -> None:
             grid.go(row=grid.row + rows, place=grid.place + places)
 
     move("down", "j", rows=1)
@@ -145,21 +153,21 @@ def _navigation_keys(explorer: Explorer, on: On) -> None:
     move("right", "l", places=1)
 
     @on("pagedown", "space", "c-f")
-    def page() -> None:
+    def next_page() -> None:
         grid.top = min(max(0, grid.count - grid.height), grid.top + grid.height)
         grid.go(row=grid.row + grid.height)
 
     @on("pageup", "b", "c-b")
-    def page_back() -> None:
+    def previous_page() -> None:
         grid.top = max(0, grid.top - grid.height)
         grid.go(row=grid.row - grid.height)
 
     @on("g", "c-home")
-    def first() -> None:
+    def first_row() -> None:
         grid.go(row=0)
 
     @on("G", "c-end")
-    def last() -> None:
+    def last_row() -> None:
         grid.go(row=grid.count - 1)
 
     @on("home", "0")
@@ -232,89 +240,88 @@ def _search_keys(explorer: Explorer, on: On) -> None:
         explorer.ask("/", answered, typing)
 
     @on("n")
-    def following() -> None:
+    def next_match() -> None:
         if grid.found is not None:
             explorer.start(lambda: search(grid.row + 1, 1))
 
     @on("N")
-    def before() -> None:
+    def previous_match() -> None:
         if grid.found is not None:
             explorer.start(lambda: search(grid.row - 1, -1))
 
 
 def _arrangement_keys(explorer: Explorer, on: On) -> None:
     grid, pages = explorer.grid, explorer.pages
-    kept: list[tuple[int, str] | None] = [None]
-    order: list[tuple[int, bool] | None] = [None]
+    condition: tuple[int, str] | None = None
+    """A column by its number, and the text that its values contain."""
+    order: tuple[int, bool] | None = None
+    """The column that rows are sorted by, and whether in descending order."""
 
     def arrange() -> None:
         """Apply filter and sort order, to all rows if they are in memory or the service has a file of them."""
-        if (kept[0] is None and order[0] is None) or pages.whole or not pages.has_table:
+        if (condition is None and order is None) or pages.whole or not pages.has_table:
             explorer.stop()
             arrange_memory()
         else:
-            explorer.start(arrange_all)
+            explorer.start(lambda: _read_table(explorer, arrange_table, arrange_memory))
 
-    def conditions() -> str:
-        said = [f"{printable(pages.columns[kept[0][0]].name)} contains {kept[0][1]!r}"] if kept[0] is not None else []
-        if order[0] is not None:
-            said.append(f"by {printable(pages.columns[order[0][0]].name)}{' down' if order[0][1] else ''}")
-        return ", ".join(said)
+    def description() -> str:
+        parts = []
+        if condition is not None:
+            parts.append(f"{printable(pages.columns[condition[0]].name)} contains {condition[1]!r}")
+        if order is not None:
+            parts.append(f"by {printable(pages.columns[order[0]].name)}{' down' if order[1] else ''}")
+        return ", ".join(parts)
 
     def arrange_memory() -> None:
-        keep, by = kept[0], order[0]
-        wanted = pattern(keep[1]) if keep is not None else None
-        column = pages.columns[0 if by is None else by[0]]
-        grid.arrange(
-            (lambda row: wanted.search(row[keep[0]] or "") is not None and row[keep[0]] is not None)
-            if wanted is not None and keep is not None
-            else None,
-            (lambda row: sort_key(column, row[by[0]])) if by is not None else None,
-            down=by is not None and by[1],
-        )
-        said = conditions()
-        part = "" if pages.whole or not said else f" (only the {sum(1 for _ in pages.local()):,} rows in memory)"
-        explorer.sorted = said + part
+        keep, key = None, None
+        if condition is not None:
+            at, wanted = condition[0], pattern(condition[1])
+            keep = lambda row: row[at] is not None and wanted.search(row[at]) is not None  # noqa: E731
+        if order is not None:
+            by, column = order[0], pages.columns[order[0]]
+            key = lambda row: sort_key(column, row[by])  # noqa: E731
+        grid.arrange(keep, key, down=order is not None and order[1])
+        text = description()
+        part = "" if pages.whole or not text else f" (only the {sum(1 for _ in pages.loaded_rows()):,} rows in memory)"
+        explorer.sorted = text + part
 
-    async def arrange_all() -> None:
-        keep = kept[0] and (kept[0][0], pattern(kept[0][1]))
-        wanted = Arrangement(keep, order[0])
-        explorer.message = "reading all rows; Esc stops"
-        explorer.app.invalidate()
-        table = await pages.table()
-        if table is None:
-            arrange_memory()
-        else:
-            window = max(1, min(WINDOW, pages.total // len(pages.partitions())))
-            source = Pages(await arranged(table, pages.columns, wanted, window))
-            await source.open()
-            grid.show(source)
-            explorer.sorted = conditions()
-        explorer.message = ""
+    async def arrange_table(table: Table) -> None:
+        keep = None if condition is None else (condition[0], pattern(condition[1]))
+        window = max(1, min(WINDOW, pages.total // len(pages.partitions())))
+        source = Pages(await arranged(table, pages.columns, Arrangement(keep, order), window))
+        await source.open()
+        grid.show(source)
+        explorer.sorted = description()
 
     @on("&")
-    def keep() -> None:
+    def filter_rows() -> None:
         at = grid.current.at
 
         def answered(text: str) -> None:
-            kept[0] = (at, text) if text else None
+            nonlocal condition
+            condition = (at, text) if text else None
             arrange()
 
         explorer.ask(f"rows whose {printable(grid.current.column.name)} contains: ", answered)
 
-    @on("[")
-    def ascending() -> None:
-        order[0] = (grid.current.at, False)
+    def sort(*, down: bool) -> None:
+        nonlocal order
+        order = (grid.current.at, down)
         arrange()
+
+    @on("[")
+    def sort_ascending() -> None:
+        sort(down=False)
 
     @on("]")
-    def descending() -> None:
-        order[0] = (grid.current.at, True)
-        arrange()
+    def sort_descending() -> None:
+        sort(down=True)
 
     @on("=")
-    def as_it_came() -> None:
-        kept[0], order[0] = None, None
+    def reset_arrangement() -> None:
+        nonlocal condition, order
+        condition = order = None
         arrange()
 
     @on("f")
@@ -331,17 +338,17 @@ def _arrangement_keys(explorer: Explorer, on: On) -> None:
         grid.show_all()
 
     @on("<")
-    def narrower() -> None:
+    def make_narrower() -> None:
         grid.resize(-STEP)
 
     @on(">")
-    def wider() -> None:
+    def make_wider() -> None:
         grid.resize(STEP)
 
     @on("{")
-    def to_the_left() -> None:
+    def move_left() -> None:
         grid.shift(-1)
 
     @on("}")
-    def to_the_right() -> None:
+    def move_right() -> None:
         grid.shift(1)

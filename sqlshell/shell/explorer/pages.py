@@ -28,12 +28,12 @@ class Pages:
         self._partition = result.partition
         self._result = result
         self._binary = binary_columns(result.columns)
-        self._kept: OrderedDict[int, list[Row]] = OrderedDict()
+        self._loaded: OrderedDict[int, list[Row]] = OrderedDict()
         self._sizes: dict[int, int] = {}
         self._starts: list[int] = [0]
         self._table: Table | None = None
         self.total = 0
-        self.cut = False
+        self.truncated = False
         """Whether the result has more rows than can be shown."""
 
     @property
@@ -57,8 +57,8 @@ class Pages:
             counts = [await self._read_all(first)]
         self._starts = [0, *itertools.accumulate(counts)]
         self.total = self._starts[-1]
-        if first is not None and 0 not in self._kept:
-            self._keep(0, first)
+        if first is not None and 0 not in self._loaded:
+            self._store(0, first)
 
     async def _read_all(self, first: Batch | None) -> int:
         """Read all rows of a result whose partitions cannot be requested."""
@@ -69,10 +69,10 @@ class Pages:
                 rows += batch.rows
                 size += batch.size
                 if len(rows) >= MOST_SEQUENTIAL or size >= MOST_SEQUENTIAL_BYTES:
-                    self.cut = True
+                    self.truncated = True
                     break
             await self._result.batches.aclose()
-        self._kept[0] = rows
+        self._loaded[0] = rows
         self._partition = None
         return len(rows)
 
@@ -98,9 +98,9 @@ class Pages:
     @property
     def whole(self) -> bool:
         """Whether all rows are in memory."""
-        return not self.cut and sum(map(len, self._kept.values())) >= self.total
+        return not self.truncated and sum(map(len, self._loaded.values())) >= self.total
 
-    def number(self, at: int) -> int:
+    def partition_of(self, at: int) -> int:
         """The partition that contains a row."""
         return min(bisect_right(self._starts, at) - 1, len(self._starts) - 2)
 
@@ -111,43 +111,43 @@ class Pages:
 
     def original(self, at: int) -> Row | None:
         """A row as received, if it is in memory."""
-        number = self.number(at)
-        rows = self._kept.get(number)
+        number = self.partition_of(at)
+        rows = self._loaded.get(number)
         if rows is None:
             return None
-        self._kept.move_to_end(number)
+        self._loaded.move_to_end(number)
         inside = at - self._starts[number]
         return rows[inside] if inside < len(rows) else None
 
     async def load(self, number: int) -> None:
         """Fetch the rows of a partition. Raises the errors of fetching."""
-        if number in self._kept or self._partition is None:
+        if number in self._loaded or self._partition is None:
             return
-        self._keep(number, await self._partition(number))
+        self._store(number, await self._partition(number))
 
     async def load_row(self, at: int) -> Row | None:
-        await self.load(self.number(at))
+        await self.load(self.partition_of(at))
         return self.row(at)
 
-    def local(self) -> Iterator[tuple[int, Row]]:
+    def loaded_rows(self) -> Iterator[tuple[int, Row]]:
         """The rows in memory, with their numbers, in order."""
-        for number in sorted(self._kept):
-            yield from enumerate(with_hex(self._kept[number], self._binary), self._starts[number])
+        for number in sorted(self._loaded):
+            yield from enumerate(with_hex(self._loaded[number], self._binary), self._starts[number])
 
     def partitions(self) -> range:
         """The numbers of all partitions."""
         return range(len(self._starts) - 1)
 
-    def span(self, number: int) -> range:
+    def rows_of(self, number: int) -> range:
         """The row numbers of a partition."""
         return range(self._starts[number], self._starts[number + 1])
 
-    def _keep(self, number: int, batch: Batch) -> None:
-        self._kept[number] = batch.rows
-        self._kept.move_to_end(number)
+    def _store(self, number: int, batch: Batch) -> None:
+        self._loaded[number] = batch.rows
+        self._loaded.move_to_end(number)
         self._sizes[number] = batch.size
-        while len(self._kept) > 2 and (
-            sum(map(len, self._kept.values())) > MOST_ROWS or sum(self._sizes.values()) > MOST_BYTES
+        while len(self._loaded) > 2 and (
+            sum(map(len, self._loaded.values())) > MOST_ROWS or sum(self._sizes.values()) > MOST_BYTES
         ):
-            gone, _ = self._kept.popitem(last=False)
+            gone, _ = self._loaded.popitem(last=False)
             del self._sizes[gone]
