@@ -7,6 +7,7 @@ import json
 
 import pytest
 from msgspec.structs import replace
+from prompt_toolkit.styles import default_ui_style, merge_styles
 
 from sqlshell.client.results.partitions import PartitionReader
 from sqlshell.result import Batch, Column, Result
@@ -14,6 +15,7 @@ from sqlshell.shell.explorer import pages
 from sqlshell.shell.explorer.browsing import RememberedPositions
 from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Pages
+from sqlshell.shell.interactive.look.themes import load
 
 
 def result(widths: list[int], *, told: bool) -> Result:
@@ -134,3 +136,18 @@ def test_nested_values_in_a_cell_are_those_of_a_table() -> None:
         raise AssertionError(f"partition {number} is here already")
 
     assert asyncio.run(look()).split("│")[:3] == ['1 {"a": 1, "b": "x\\x1b"}', '{1="y"}', '{"a":1}']
+
+
+def test_a_selected_null_has_the_colors_of_the_selection() -> None:
+    async def look() -> str:
+        batches = PartitionReader(_nothing, Batch(1, rows=[[None]]), 1, 1)
+        made = Pages(Result([Column("a")], batches, row_counts=[1], partition=_nothing))
+        await made.open()
+        return next(style for style, text in Grid(made).lines(20, 2)[1] if text.strip() == "NULL")
+
+    async def _nothing(number: int) -> Batch:
+        raise AssertionError(f"partition {number} is here already")
+
+    style = merge_styles([default_ui_style(), load("paper").style()])
+    (selected,) = {style.get_attrs_for_style_str(each) for each in (asyncio.run(look()), "class:selected")}
+    assert selected.bgcolor

@@ -237,10 +237,10 @@ class Grid:
     def _cell(self, row: Row | None, shown: GridColumn, *, chosen: bool) -> Fragments:
         base = "class:selected" if chosen else ""
         if row is None:
-            return [(f"{base} class:null", self._fitted(self._ellipsis, shown.width))]
+            return [(f"class:null {base}", self._fitted(self._ellipsis, shown.width))]
         value = row[shown.at]
         if value is None:
-            return [(f"{base} class:null", self._fitted("NULL", shown.width, right=shown.column.kind.numeric))]
+            return [(f"class:null {base}", self._fitted("NULL", shown.width, right=shown.column.kind.numeric))]
         hit = self.found is not None and not chosen and self.found.search(value) is not None
         text = self._fitted(_shown(value, shown.column), shown.width, right=shown.column.kind.numeric)
         return [(f"{base} class:search" if hit else base, text)]
