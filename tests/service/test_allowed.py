@@ -14,7 +14,8 @@ from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.rights import functions
-from sqlshell.service.engines.duckdb.rights.judge import PLANNED, Judge
+from sqlshell.service.engines.duckdb.rights.binding import Binder
+from sqlshell.service.engines.duckdb.rights.judge import PLANNED
 from sqlshell.service.engines.engine import Failure, Limits, Options, Rights
 from sqlshell.service.results.results import Discard, Spool
 
@@ -550,13 +551,13 @@ def test_rows_of_literals_are_judged_by_a_few_of_them(
     connection = engine.connect()
     assert run(connection, "create or replace table rows (a double, b varchar)") == "00000"
     judged: list[int] = []
-    asked = Judge._asked
+    asked = Binder._asked
 
-    def counting(judge: Judge, function: str, sql: str) -> Any:
+    def counting(binder: Binder, function: str, sql: str) -> Any:
         judged.append(len(sql))
-        return asked(judge, function, sql)
+        return asked(binder, function, sql)
 
-    monkeypatch.setattr(Judge, "_asked", counting)
+    monkeypatch.setattr(Binder, "_asked", counting)
     sizes = []
     for many in (10, 50):
         # An object changes: the statement is judged again.

@@ -9,26 +9,24 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 import duckdb
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb import messages
-from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
-from sqlshell.service.engines.duckdb.failures import failure
+from sqlshell.service.engines.duckdb.cancellation import Cancellation
 from sqlshell.service.engines.duckdb.results.copying import copied
 from sqlshell.service.engines.duckdb.results.returned import kind_of
 from sqlshell.service.engines.duckdb.rights import decomposition
+from sqlshell.service.engines.duckdb.rights.binding import BOUND_BY_EXPLAIN, Binder
 from sqlshell.service.engines.duckdb.rights.functions import SEQUENCES
 from sqlshell.service.engines.duckdb.rights.insert_shapes import InsertShape, plain_insert
 from sqlshell.service.engines.duckdb.rights.walk import EngineState, Path, StatementEffects, is_constant, refused, walk
 from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Failure, Options, Rights
-from sqlshell.sql.identifiers import always_quoted, literal, qualified
+from sqlshell.sql.identifiers import always_quoted
 
 PLANNED: Final = frozenset(
     {
@@ -54,23 +52,11 @@ _SETS: Final = frozenset({"SET", "VARIABLE_SET"})
 _WRAPPED: Final = frozenset({"DELETE", "INSERT", "UPDATE"})
 """Types that DuckDB also parses as the body of a common table expression, which shows their trees."""
 
-_NATIVE: Final = frozenset({"CREATE", "DELETE", "INSERT", "MERGE_INTO", "SELECT", "UPDATE"})
-"""Types that EXPLAIN binds, which returns DuckDB's own error message."""
-
-_PLAN: Final = "system.main.json_serialize_plan($1, optimize := false)"
-_OPTIMIZED: Final = "system.main.json_serialize_plan($1, optimize := true)"
-_TREE: Final = "system.main.json_serialize_sql($1)"
-_TOLD: Final = frozenset({"binder", "catalog", "parser", "syntax", "not implemented", "dependency", "constraint"})
-"""Types of errors whose messages contain no file content."""
-
 _KEEPING: Final = frozenset({"DELETE", "INSERT", "MERGE_INTO", "SELECT", "UPDATE"})
 """Types that change no objects; EXPLAIN ANALYZE of CREATE does."""
 
 _READ: Final = frozenset({"SELECT", "SET", "TRANSACTION", "VARIABLE_SET"})
 """Types that a reader may run, in addition to EXPLAIN and PIVOT."""
-
-_UNREAL: Final = re.compile(r'("(?:[^"\\]|\\.)*+")|-?(?:nan|inf(?:inity)?)', re.I | re.S)
-"""A string in JSON, or a number that JSON does not allow: DuckDB writes NAN and Infinity."""
 
 _COPYING: Final = frozenset({"COPY_DATABASE", "EXPORT", "PRAGMA"})
 """Types of statements that copy whole databases."""
@@ -87,9 +73,6 @@ _UNFIT: Final = frozenset({"NO_MATCHING_FUNCTION", "COLUMN_NOT_FOUND", "MISSING_
 
 _MANY: Final = 9
 """More arguments than any macro is expected to have."""
-
-LARGEST: Final = 64 << 20
-"""The maximum size of a plan in characters."""
 
 _APPEND_ONLY: Final = "a stream is append-only; use INSERT INTO"
 _ENDLESS: Final = f"a statement that reads a stream would never end: {NO_CONTINUOUS_QUERIES}"
@@ -120,9 +103,8 @@ class Judge:
     def __init__(self, connection: duckdb.DuckDBPyConnection, known: EngineState, cancellation: Cancellation) -> None:
         self._connection = connection
         self._cancellation = cancellation
-        self._beside: duckdb.DuckDBPyConnection | None = None
+        self._binder = Binder(connection, cancellation, known)
         self._known = known
-        self._prepared: dict[str, str] = {}
         self._constants: dict[str, Verdict] = {}
         self._inserts: dict[tuple[str, frozenset[str], Rights], int] = {}
         """Allowed INSERTs of literals, by the text around the literals, with the version of the
@@ -166,7 +148,7 @@ class Judge:
             return known[1]
         try:
             # No macro has this many arguments, so none is evaluated.
-            plan = self._asked(_PLAN, f"SELECT {always_quoted(name)}({', '.join('1' * _MANY)})")
+            plan = self._binder.bind(f"SELECT {always_quoted(name)}({', '.join('1' * _MANY)})")
         except duckdb.Error:
             return True
         found = bool(plan.get("error_subtype") != "MISSING_ENTRY")
@@ -187,13 +169,13 @@ class Judge:
             return None
         if kind not in (_READ if options.rights is Rights.READ else PLANNED) - {"TRANSACTION"}:
             return None
-        with self._reading(in_transaction), self._failing(sql, in_transaction):
-            tree = self._tree(self._showing(kind, sql))
+        with self._binder.reading(in_transaction), self._failing(sql, in_transaction):
+            tree = self._binder.tree(self._showing(kind, sql))
             if tree is not None:
                 self._walked(kind, tree, options)
             elif self._known.strict and kind in _WRAPPED | {"SELECT"}:
                 return None
-            plan = self._asked(_PLAN, sql)
+            plan = self._binder.bind(sql)
         if plan.get("error_subtype") not in _UNFIT or "position" not in plan:
             return None
         return len(sql.encode()[: int(plan["position"])].decode(errors="ignore"))
@@ -309,7 +291,7 @@ class Judge:
             # It reads and changes nothing.
             options = replace(options, streams=())
         verdict = self._judged(inner, options, in_transaction)
-        if verdict.kind not in _NATIVE:
+        if verdict.kind not in BOUND_BY_EXPLAIN:
             raise refused(f"EXPLAIN of {verdict.kind}")
         text = head + verdict.sql
         found = self._connection.extract_statements(text)
@@ -365,15 +347,12 @@ class Judge:
 
     def _seen(self, kind: str, sql: str, options: Options, in_transaction: bool) -> StatementEffects:
         if kind == "TRANSACTION":
-            # It binds nothing, and must work in an aborted transaction too.
-            if self._beside is None:
-                self._beside = self._connection.cursor()
             found = StatementEffects(strict=self._known.strict)
-            walk(_decoded(self._beside.execute(f"SELECT {_PLAN}", [sql]).fetchone()), self._known, found)
+            walk(self._binder.transaction_plan(sql), self._known, found)
             return found
-        with self._reading(in_transaction), self._failing(sql, in_transaction):
+        with self._binder.reading(in_transaction), self._failing(sql, in_transaction):
             text = self._showing(kind, sql)
-            tree = self._tree(text)
+            tree = self._binder.tree(text)
             seen = StatementEffects(strict=self._known.strict)
             if tree is None and text and kind in _SETS:
                 raise Failure(sqlstate.SYNTAX, "the value of SET is not an expression")
@@ -412,22 +391,6 @@ class Judge:
         return seen
 
     @contextlib.contextmanager
-    def _reading(self, in_transaction: bool) -> Iterator[None]:
-        """Bind in a transaction that changes nothing, or in the session's open transaction, which may have created an
-        object that the statement names.
-        """
-        if in_transaction:
-            yield
-            return
-        self._cancellation.execute(READ_ONLY)
-        try:
-            self._cancellation.check()
-            yield
-        finally:
-            # A COMMIT would invalidate the instance if binding advanced a sequence.
-            self._cancellation.roll_back()
-
-    @contextlib.contextmanager
     def _failing(self, sql: str, in_transaction: bool) -> Iterator[None]:
         """Fail the open transaction if binding has advanced a sequence: its COMMIT would invalidate the instance."""
         low = sql.lower()
@@ -436,12 +399,12 @@ class Judge:
         if not in_transaction or not advances:
             yield
             return
-        before = self._sequences()
+        before = self._binder.sequences()
         try:
             yield
         finally:
             try:
-                after = self._sequences()
+                after = self._binder.sequences()
             except duckdb.TransactionException:
                 # The error that aborted the transaction is reported; such a transaction cannot be committed.
                 after = before
@@ -449,11 +412,6 @@ class Judge:
                 self._cancellation.fail_transaction()
                 said = "nextval and setval are not allowed in expressions that are evaluated before the statement runs"
                 raise Failure(sqlstate.PRIVILEGE, said)
-
-    def _sequences(self) -> list[Any]:
-        listed = "SELECT database_name, schema_name, sequence_name, last_value FROM system.main.duckdb_sequences()"
-        with self._cancellation.protected():
-            return self._connection.execute(listed).fetchall()
 
     @staticmethod
     def _showing(kind: str, sql: str) -> str:
@@ -466,73 +424,20 @@ class Judge:
             return decomposition.value(sql)
         return decomposition.bare(sql) if kind == "SELECT" else ""
 
-    def _tree(self, text: str) -> Any:
-        """The parse tree of a SELECT; None if DuckDB does not show it."""
-        if not text:
-            return None
-        tree = self._asked(_TREE, text)
-        return None if tree["error"] else tree
-
-    def _plan(self, kind: str, sql: str, tells: bool, *, own: bool = False) -> Any:
-        """The bound plan. It is empty if DuckDB does not show it and the service is embedded, whose user has all
-        rights. Raises Failure, or duckdb.Error with DuckDB's message, if there is none.
-        """
-        plan = self._asked(_PLAN, sql)
-        if plan["error"] and messages.is_unresolved(str(plan["error_message"])):
-            # What is optimized away for the current data may be needed for other data.
-            self._lasting = False
-            plan = self._asked(_OPTIMIZED, sql)
-        if not plan["error"]:
-            return plan
-        if self._known.strict and not tells and plan["error_type"] not in _TOLD:
-            # DuckDB's message may contain data of a file.
-            said = "the statement failed, or reads a file that is not allowed on this service"
-            raise Failure(
-                sqlstate.PRIVILEGE, f"{said}; the details are hidden because they could contain data of a file"
-            )
-        if kind in _NATIVE:
-            try:
-                self._connection.execute(f"EXPLAIN\n{sql}")
-            except duckdb.Error as error:
-                # A statement that changes something cannot be bound in a read-only transaction; it is not wrong
-                # otherwise.
-                if not isinstance(error, duckdb.TransactionException) or not messages.needs_write(str(error)):
-                    raise failure(error, lines_before=1) from error
-            if own:
-                return {"plans": []}
-            said = "this statement is not allowed because its query plan cannot be checked"
-            raise Failure(sqlstate.PRIVILEGE, f"{said}: {plan['error_message']}")
-        raise failure(_error(str(plan["error_type"]), str(plan["error_message"])))
-
-    def _asked(self, function: str, sql: str) -> Any:
-        """The result of a function about a statement. It is prepared once, which takes half the time of a new query."""
-        name = self._prepared.get(function)
-        if name is None:
-            name = f"judged_{len(self._prepared)}"
-            self._connection.execute(f"PREPARE {name} AS SELECT {function}")
-            self._prepared[function] = name
-        return _decoded(self._connection.execute(f"EXECUTE {name}({literal(sql)})").fetchone())
+    def _plan(self, kind: str, sql: str, tells: bool, *, own: bool) -> Any:
+        plan, is_lasting = self._binder.plan(kind, sql, tells, own=own)
+        self._lasting = self._lasting and is_lasting
+        return plan
 
     def _check_files(self, seen: StatementEffects) -> None:
         """Refuse missing relations, for which DuckDB would look for files."""
         for path in seen.files:
             self._lasting = False
-            if not self._there(path):
+            if not self._binder.exists(path):
                 said = (
                     f"relation {'.'.join(path)} does not exist; to read a file, run CREATE STORE and use store.entity"
                 )
                 raise Failure(sqlstate.PRIVILEGE, said)
-
-    def _there(self, path: Sequence[str]) -> bool:
-        """Whether a relation exists. Looked up by name: listing all relations would fail in a transaction that has read
-        an older copy of a store.
-        """
-        name = qualified(*path)
-        try:
-            self._connection.execute("SELECT 1 FROM pragma_table_info($1) LIMIT 1", [name]).fetchall()
-        except (duckdb.CatalogException, duckdb.BinderException):
-            return False
-        return True
 
     def _check_places(self, found: StatementEffects, options: Options) -> None:
         """Refuse changes of read-only databases, and changes of streams other than INSERT."""
@@ -594,30 +499,3 @@ def _may(found: StatementEffects, options: Options) -> None:
             sqlstate.PRIVILEGE,
             f"permission denied: role {options.rights.role!r} cannot run {found.because}, which {changed}",
         )
-
-
-def _decoded(row: Any) -> Any:
-    text = str(row[0])
-    if len(text) > LARGEST:
-        raise Failure(
-            sqlstate.LIMIT, f"the plan of this statement is larger than {LARGEST >> 20} MiB; use fewer values"
-        )
-    if not text:
-        # DuckDB writes constants of these types as bytes, which are not valid JSON.
-        said = "this statement is not allowed because its query plan cannot be checked"
-        raise Failure(sqlstate.UNSUPPORTED, f"{said}; write constants of type BIT or BIGNUM as (SELECT 'value')::BIT")
-    try:
-        try:
-            return msgspec.json.decode(text)
-        except msgspec.DecodeError:
-            return msgspec.json.decode(_UNREAL.sub(lambda found: found[1] or "null", text))
-    except RecursionError:
-        raise Failure(sqlstate.LIMIT, "the statement is nested too deeply") from None
-
-
-def _error(kind: str, message: str) -> duckdb.Error:
-    """The exception that DuckDB would raise for an error of the type `kind`."""
-    name = kind.title().replace(" ", "")
-    made = getattr(duckdb, f"{name}Exception", duckdb.InvalidInputException)
-    error = made(f"{kind.title()} Error: {message}")
-    return error if isinstance(error, duckdb.Error) else duckdb.InvalidInputException(message)
