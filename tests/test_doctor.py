@@ -5,17 +5,17 @@ from __future__ import annotations
 import email.utils
 import ssl
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import HTTPServer
 from pathlib import Path
 
 import pytest
 
 from sqlshell.launch import doctor
 from sqlshell.launch.doctor import diagnose
+from tests.http_servers import QuietHandler, listening
 
 NEVER = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
@@ -32,7 +32,7 @@ def as_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 def answering(status: int = 200, ahead: float = 0, authority: Path | None = None) -> Iterator[int]:
     """A port on which every request gets this status; the clock there is so many seconds ahead."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -44,9 +44,6 @@ def answering(status: int = 200, ahead: float = 0, authority: Path | None = None
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:
-            return
-
     class Server(HTTPServer):
         def handle_error(self, request: object, client_address: object) -> None:
             """A client that leaves is expected."""
@@ -56,14 +53,8 @@ def answering(status: int = 200, ahead: float = 0, authority: Path | None = None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(authority / "server.pem", authority / "server.key")
         server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
+    with listening(server):
         yield server.server_port
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def told(

@@ -7,10 +7,9 @@ import base64
 import errno
 import hashlib
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from sqlshell.client.target import parse
 from sqlshell.errors import OutputError, ProtocolError, ServiceError, ShellError, UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.running.attachments import download_path
+from tests.http_servers import QuietHandler, listening
 
 CONTENT = os.urandom(200_000)
 SUM = hashlib.sha256(CONTENT).hexdigest()
@@ -55,7 +55,7 @@ class Kept:
 
 @contextmanager
 def serving(kept: Kept) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -95,18 +95,9 @@ def serving(kept: Kept) -> Iterator[str]:
                 self.close_connection = True
             self.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:
-            return
-
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
+    with listening(server):
         yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def get(url: str, place: Path, *, force: bool = False, retries: int = 3, limit: int = 1 << 20) -> Download:

@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from sqlshell.errors import ServiceError, ShellError, StatementError, UnknownSta
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
 from sqlshell.sql.analysis.kinds import is_repeatable
+from tests.http_servers import QuietHandler, listening
 
 ID = "0f6b3f7e-0000-4000-8000-000000000001"
 OTHER = "0f6b3f7e-0000-4000-8000-000000000002"
@@ -47,7 +48,7 @@ def scripted(*answers: tuple[int, Any], extensions: str = "") -> Iterator[Script
     state = Scripted(list(answers))
     silent = threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def answer(self) -> None:
@@ -75,20 +76,13 @@ def scripted(*answers: tuple[int, Any], extensions: str = "") -> Iterator[Script
 
         do_GET = do_POST = answer
 
-        def log_message(self, format: str, *args: object) -> None:
-            return
-
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     state.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield state
-    finally:
-        silent.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with listening(server):
+        try:
+            yield state
+        finally:
+            silent.set()
 
 
 def run(

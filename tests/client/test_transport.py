@@ -40,6 +40,7 @@ from sqlshell.errors import (
 )
 from sqlshell.sql.analysis.secrets import redacted
 from tests.client.test_statements import done, run, scripted
+from tests.http_servers import QuietHandler, listening
 
 Found = TypeVar("Found")
 
@@ -316,7 +317,7 @@ def test_a_token_in_the_clear_is_warned_of(url: str, token: str, warned: bool) -
 def test_an_answer_that_came_twice_is_not_the_next_one() -> None:
     """The second copy lies in the connection when the next request is made."""
 
-    class Twice(http.server.BaseHTTPRequestHandler):
+    class Twice(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -324,20 +325,13 @@ def test_an_answer_that_came_twice_is_not_the_next_one() -> None:
             head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
             self.wfile.write((head + body) * 2)
 
-        def log_message(self, format: str, *args: object) -> None:
-            return
-
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Twice)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
 
     async def work(transport: Transport) -> list[bytes]:
         return [bytes((await transport.request("GET", f"/{number}")).body) for number in range(20)]
 
-    try:
+    with listening(server):
         found = using(f"http://127.0.0.1:{server.server_address[1]}", work)
-    finally:
-        server.shutdown()
-        server.server_close()
     assert found == [f"/{number}".encode() for number in range(20)]
 
 
@@ -354,7 +348,7 @@ def test_bodies_are_inflated_in_steps(packed: bytes) -> None:
 
 
 def test_a_packed_answer() -> None:
-    class Packed(http.server.BaseHTTPRequestHandler):
+    class Packed(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -365,17 +359,10 @@ def test_a_packed_answer() -> None:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:
-            return
-
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Packed)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
+    with listening(server):
         port = server.server_address[1]
         assert json.loads(get(f"http://127.0.0.1:{port}").body) == {"encoding": "identity"}
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def test_a_small_body_that_holds_a_giant_one() -> None:
@@ -406,7 +393,7 @@ def test_bodies_that_are_not_what_they_say(encoding: str, pieces: list[bytes], e
 
 @pytest.fixture(params=[False, True], ids=["server certificate", "client certificate too"])
 def secure(request: pytest.FixtureRequest, authority: Path) -> Iterator[tuple[str, bool]]:
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -414,9 +401,6 @@ def secure(request: pytest.FixtureRequest, authority: Path) -> Iterator[tuple[st
             self.send_header("Content-Length", "2")
             self.end_headers()
             self.wfile.write(b"{}")
-
-        def log_message(self, format: str, *args: object) -> None:
-            return
 
     class Quiet(http.server.ThreadingHTTPServer):
         def handle_error(self, request: Any, client_address: Any) -> None:
@@ -429,10 +413,8 @@ def secure(request: pytest.FixtureRequest, authority: Path) -> Iterator[tuple[st
         context.load_verify_locations(authority / "ca.pem")
         context.verify_mode = ssl.CERT_REQUIRED
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield f"https://127.0.0.1:{server.server_address[1]}", bool(request.param)
-    server.shutdown()
-    server.server_close()
+    with listening(server):
+        yield f"https://127.0.0.1:{server.server_address[1]}", bool(request.param)
 
 
 def test_certificates(secure: tuple[str, bool], authority: Path) -> None:

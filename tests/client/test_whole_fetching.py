@@ -6,11 +6,10 @@ import asyncio
 import io
 import json
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from subprocess import PIPE
 from urllib.parse import parse_qs, urlsplit
@@ -39,6 +38,7 @@ from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Column
 from sqlshell.runtime.scratch import Scratch, scratch
 from tests.conftest import Program, Served, start
+from tests.http_servers import QuietHandler, listening
 from tests.service.client import Client
 
 COLUMNS = [ColumnInfo("n", "BIGINT", True), ColumnInfo("s", "VARCHAR", True)]
@@ -59,7 +59,7 @@ class Service:
         self.url = ""
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     protocol_version = "HTTP/1.1"
     service: Service
 
@@ -92,9 +92,6 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        return
 
 
 def rows(number: int) -> list[list[str]]:
@@ -151,14 +148,8 @@ def serving(file: bytes, *answers: Answer) -> Iterator[Service]:
     service = Service(file, answers)
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"service": service}))
     service.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
+    with listening(server):
         yield service
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 class Kept:

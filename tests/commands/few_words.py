@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
+
+from tests.http_servers import QuietHandler, listening
 
 Answers = Mapping[str, tuple[Sequence[str], Sequence[Sequence[str | None]]]]
 """Patterns of whole statements (in any case) with columns and rows."""
@@ -27,7 +28,7 @@ class FewWords:
 def few_words(answers: Answers) -> Iterator[FewWords]:
     state = FewWords()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
@@ -52,16 +53,7 @@ def few_words(answers: Answers) -> Iterator[FewWords]:
             self.end_headers()
             self.wfile.write(content)
 
-        def log_message(self, format: str, *args: object) -> None:
-            return
-
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     state.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
+    with listening(server):
         yield state
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -37,6 +37,7 @@ from sqlshell.service.statements.ledger import Record
 from sqlshell.service.storage import Storage
 from sqlshell.service.stores.stores import read_options
 from tests.conftest import Served, serve, stop
+from tests.http_servers import listening
 from tests.service.client import Client
 from tests.service.test_embedded import ask
 
@@ -72,12 +73,8 @@ class Registry(BaseHTTPRequestHandler):
 def registry() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Registry)
     Registry.base = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield Registry.base
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with listening(server):
+        yield Registry.base
 
 
 @pytest.fixture(scope="module")
