@@ -47,7 +47,7 @@ def takes_rows(text: str, after: Scanner) -> bool:
     scanner = copy.deepcopy(after)
     for line in text.rstrip("\n").split("\n"):
         for _ in scanner.items(line + "\n"):
-            scanner.forget()
+            scanner.discard_text()
     return scanner.state is State.COPY_DATA
 
 
