@@ -154,7 +154,11 @@ class Cursor(CursorState):
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next `size` rows (by default `arraysize`), or fewer at the end. Raises as fetchone()."""
-        return self._run(self._fetch_many, self.arraysize if size is None else size)
+        wanted = self.arraysize if size is None else size
+        self._check()
+        if 0 < wanted <= len(self._rows) - self._next_row:
+            return self._take(wanted)
+        return self._run(self._fetch_many, wanted)
 
     def fetchall(self) -> list[Row]:
         """All remaining rows. Raises as fetchone()."""
