@@ -425,3 +425,23 @@ SHAPED = (
 @pytest.mark.parametrize("text", SHAPED)
 def test_each_shape_of_a_secret_is_found(text: str) -> None:
     assert redacted(f"select '{text}' as x") == "select '***' as x"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from t where password = {}",
+        "select * from t where password > {}",
+        "select * from t where password is {}",
+        "select * from t where password in ({})",
+        "alter user u set password to {}",
+        "create user u identified by {}",
+    ],
+)
+def test_a_reference_to_a_variable_is_no_secret(sql: str) -> None:
+    assert redacted(sql.format(":'pw'")) == sql.format(":'pw'")
+    assert "hush" not in redacted(sql.format("'hush'"))
+
+
+def test_the_bound_of_a_slice_is_no_reference_to_a_variable() -> None:
+    assert "hush" not in redacted("select * from t where password = x[1:'hush']")
