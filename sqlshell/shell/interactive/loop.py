@@ -97,6 +97,8 @@ async def interact(
     """Prompt and run until \\q or Ctrl-D. `typed` is text that was typed before the first prompt; `ready` is called
     immediately before that prompt.
     """
+    # Messages are in the colors of the theme from here on.
+    front_end.theme_styles.style()
     for line in greeting[:-1]:
         shell.diagnostics.report(line)
     for line in greeting[-1:]:
@@ -201,7 +203,6 @@ def changes_catalog(text: str) -> bool:
 
 
 def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) -> PromptSession[str]:
-    front_end.theme_styles.style()
     history = front_end.file_history
     view = shell.view
     lines = Continuations()
