@@ -28,7 +28,8 @@ others use, too):
   copied, under a footer with the names of the columns. What remains is the start, and one COPY as in the reference: of
   2.65 (reference 1.04) 1.6 pass before the statement runs, of which DuckDB's import 0.2; the COPY takes 0.6, fetching
   and checking the file and its new footer 0.2. The first partition, which nobody reads, is no longer rendered (0.07).
-  What follows the start takes as long as all of the reference. jsonl, 3.9 (reference 1.6 to 2.0), has the same start and COPY, and 1.5 for the lines.
+  What follows the start takes as long as all of the reference. jsonl, 3.9 (reference 1.6 to 2.0), has the same start
+  and COPY, and 1.5 for the lines.
 - Arrow, embedded: the service's COPY alone takes 0.8, where DuckDB's own stream of the Parquet file takes 0.3 with
   import. Twice that cannot be reached as long as a result is written when its statement runs; an in-memory table of
   DuckDB would take 0.3, but its size has no bound on disk. No form of the file changes this: the COPY takes 0.42 to
