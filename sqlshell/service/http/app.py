@@ -20,7 +20,6 @@ from starlette.websockets import WebSocket
 
 from sqlshell.interface.models import PARQUET, StatementRequest, Version
 from sqlshell.service.engines.engine import Failure
-from sqlshell.service.http.answers import Responses, combined_response, json_response, without_bytes
 from sqlshell.service.http.auth import BY_PLANE, BearerAuth, caller_of
 from sqlshell.service.http.bodies import Bodies
 from sqlshell.service.http.body import BadRequest, check_timezone
@@ -28,6 +27,7 @@ from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane, stre
 from sqlshell.service.http.files import chunks, conditional_response, prefers
 from sqlshell.service.http.guard import Guard
 from sqlshell.service.http.partitions import Partitions
+from sqlshell.service.http.responses import Responses, combined_response, json_response, without_bytes
 from sqlshell.service.objects import resources
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.options import Options
@@ -81,10 +81,10 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
     catalog = statements.organizations.catalog
     plane = DataPlane(catalog, options.data_plane, options.public_url, options.stream_scheme)
     unread = Budget(options.bounds.unread_size)
-    pages = Partitions(statements.organizations, unread)
-    answers = Responses(pages, plane, statements.endings.undelivered_secrets)
+    partitions = Partitions(statements.organizations, unread)
+    responses = Responses(partitions, plane, statements.endings.undelivered_secrets)
     bodies = Bodies(statements, options)
-    api = Endpoints(statements, bodies, answers, plane, options, unread)
+    api = Endpoints(statements, bodies, responses, plane, options, unread)
     routes = [
         Route("/v2/statements", api.submit, methods=["POST"]),
         Route(STATEMENTS + "{statement_id}", api.look_up, methods=["GET"]),
@@ -96,7 +96,7 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
     if options.legacy:
         from sqlshell.service.http.legacy import Legacy
 
-        legacy = Legacy(statements, bodies, pages)
+        legacy = Legacy(statements, bodies, partitions)
         routes += [
             Route("/run-statement", legacy.run, methods=["POST"]),
             Route("/copy/{kind}/{organization}/{name:path}", api.download, methods=["GET"]),
@@ -128,14 +128,14 @@ class Endpoints:
         self,
         statements: Statements,
         bodies: Bodies,
-        answers: Responses,
+        responses: Responses,
         plane: DataPlane,
         options: Options,
         unread: Budget,
     ) -> None:
         self._statements = statements
         self._bodies = bodies
-        self._answers = answers
+        self._responses = responses
         self._plane = plane
         self._options = options
         self._unread = unread
@@ -159,14 +159,14 @@ class Endpoints:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(BATCH_SECONDS):
                         await batch.finished.wait()
-                return await self._answers.batch(batch, 0, timezone, request, caller)
+                return await self._responses.batch(batch, 0, timezone, request, caller)
             records = await self._statements.submit(asked, caller, attachments, lambda: is_disconnected(request.scope))
         except Failure as failure:
             raise BadRequest(failure.message, 500) from failure
         await wait_for_response(records[-1], GRACE_SECONDS)
         if len(records) > 1:
             return combined_response(records)
-        return await self._answers.one(records[0], 0, timezone, request, caller)
+        return await self._responses.one(records[0], 0, timezone, request, caller)
 
     async def look_up(self, request: Request) -> Response:
         """GET /v2/statements/{statementID}, for the control plane and the data plane."""
@@ -181,14 +181,14 @@ class Endpoints:
         if batch is not None:
             if not (start.isascii() and start.isdecimal() and int(start[:10]) <= len(batch.records)):
                 raise BadRequest(f"batch: expected the number of a statement in the batch, not {start[:100]!r}")
-            return await self._answers.batch(batch, int(start), timezone, request, caller)
+            return await self._responses.batch(batch, int(start), timezone, request, caller)
         if record.running and request.method == "GET" and "partitionID" in request.query_params:
             await wait_for_response(record, min([LOOK_SECONDS, *_preferred(request)]))
         if "partitionID" not in request.query_params and prefers(request, PARQUET, JSON):
-            whole = await self._answers.whole(record, request, by_plane=by_plane)
+            whole = await self._responses.whole(record, request, by_plane=by_plane)
             if whole is not None:
                 return whole
-        return await self._answers.one(record, partition, timezone, request, caller, by_plane=by_plane)
+        return await self._responses.one(record, partition, timezone, request, caller, by_plane=by_plane)
 
     async def stream(self, socket: WebSocket) -> None:
         await stream(socket, self._statements, self._plane, self._unread)

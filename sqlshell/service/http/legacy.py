@@ -39,10 +39,10 @@ _WORDS = re.compile(r"\s*(\w+)(?:\s+(?:or\s+replace\s+|temp(?:orary)?\s+)*(\w+))
 class Legacy:
     """Serves the legacy endpoints."""
 
-    def __init__(self, statements: Statements, bodies: Bodies, pages: Partitions) -> None:
+    def __init__(self, statements: Statements, bodies: Bodies, partitions: Partitions) -> None:
         self._statements = statements
         self._bodies = bodies
-        self._pages = pages
+        self._partitions = partitions
 
     async def run(self, request: Request) -> Response:
         """POST /run-statement."""
@@ -114,8 +114,8 @@ class Legacy:
             if outcome is not None and outcome.columns and not is_creation_row(outcome):
                 names = _distinct([column.name or "" for column in outcome.columns])
                 for partition in range(len(record.spool.layout.counts)):
-                    async with self._pages.held(record, partition):
-                        body = await self._pages.partition(record, partition, "UTC")
+                    async with self._partitions.held(record, partition):
+                        body = await self._partitions.partition(record, partition, "UTC")
                         objects = await asyncio.to_thread(_objects, names, body)
                         if objects:
                             yield (b"," if partition else b"") + objects

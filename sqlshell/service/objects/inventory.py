@@ -19,8 +19,8 @@ from sqlshell.service.catalog import ROLES, Object, owning_role
 from sqlshell.service.dialect import names_of, without_literals
 from sqlshell.service.dialect.names import DOTTED, HEAD
 from sqlshell.service.engines.engine import CatalogQuery, Failure, Rights
-from sqlshell.service.objects.made_rows import Facts
 from sqlshell.service.objects.objects import pool_detail
+from sqlshell.service.objects.result_rows import Facts
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.pools import DEFAULT, Size
 from sqlshell.service.organizations.sessions import Session

@@ -16,7 +16,9 @@ from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
 from sqlshell.service.objects import inventory
 from sqlshell.service.objects.inventory import Scope
-from sqlshell.service.objects.made_rows import (
+from sqlshell.service.objects.names import check_open
+from sqlshell.service.objects.objects import check_visible, missing_relation, unsupported
+from sqlshell.service.objects.result_rows import (
     BOOLEAN,
     NUMBER,
     Facts,
@@ -27,8 +29,6 @@ from sqlshell.service.objects.made_rows import (
     properties,
     table,
 )
-from sqlshell.service.objects.names import check_open
-from sqlshell.service.objects.objects import check_visible, missing_relation, unsupported
 from sqlshell.service.organizations.copies import CopyWaiter
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session

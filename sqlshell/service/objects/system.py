@@ -8,7 +8,7 @@ from sqlshell.service.engines.duckdb.contents import SYSTEM
 from sqlshell.service.engines.engine import Listing
 from sqlshell.service.objects import inventory
 from sqlshell.service.objects.inventory import Scope
-from sqlshell.service.objects.made_rows import NUMBER, Facts, ShownColumn, columns, listed
+from sqlshell.service.objects.result_rows import NUMBER, Facts, ShownColumn, columns, listed
 from sqlshell.service.organizations.sessions import Session
 
 NAME = SYSTEM

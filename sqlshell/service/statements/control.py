@@ -8,8 +8,8 @@ from typing import TypeGuard
 from sqlshell.interface import sqlstate
 from sqlshell.service.dialect import DescribeQuery, List, Terminate, TerminateSession
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Failure, Outcome, Rights
-from sqlshell.service.objects.made_rows import keep
 from sqlshell.service.objects.objects import require
+from sqlshell.service.objects.result_rows import keep
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.statements import queries
 from sqlshell.service.statements.endings import QUERY_ENDED, Endings

@@ -16,8 +16,8 @@ from sqlshell.service.dialect.tokens import WORD, Tokens
 from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Plan, Relation, Rights, Sink
 from sqlshell.service.objects import stream_definitions
-from sqlshell.service.objects.made_rows import table
 from sqlshell.service.objects.objects import only_operator, require
+from sqlshell.service.objects.result_rows import table
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.stores import stores

@@ -39,11 +39,11 @@ from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome
 from sqlshell.service.objects import functions, inventory, listings, privileges, stream_definitions, system
 from sqlshell.service.objects.attachments import Attachment
 from sqlshell.service.objects.changes import Changes
-from sqlshell.service.objects.made_rows import Facts
 from sqlshell.service.objects.names import check_named
 from sqlshell.service.objects.objects import Objects, with_missing_database
 from sqlshell.service.objects.required_context import required_parts
 from sqlshell.service.objects.resources import attached
+from sqlshell.service.objects.result_rows import Facts
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions

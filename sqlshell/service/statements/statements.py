@@ -31,7 +31,7 @@ from sqlshell.service.dialect import (
 )
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Failure, Outcome
 from sqlshell.service.objects.attachments import Attachment, Attachments
-from sqlshell.service.objects.made_rows import table
+from sqlshell.service.objects.result_rows import table
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions

@@ -42,8 +42,8 @@ CLOSED = b"]}"
 class Responses:
     """Makes responses from records."""
 
-    def __init__(self, pages: Partitions, plane: DataPlane, undelivered_secrets: UndeliveredSecrets) -> None:
-        self._pages = pages
+    def __init__(self, partitions: Partitions, plane: DataPlane, undelivered_secrets: UndeliveredSecrets) -> None:
+        self._partitions = partitions
         self._plane = plane
         self._undelivered = undelivered_secrets
 
@@ -88,7 +88,7 @@ class Responses:
         if not record.spool.layout.typed and accepts(request, JSON):
             return None
         try:
-            rows = await self._pages.whole(record, lambda: is_disconnected(request.scope))
+            rows = await self._partitions.whole(record, lambda: is_disconnected(request.scope))
         except OSError as error:
             raise _unreadable(error) from error
         except Failure as error:
@@ -201,10 +201,10 @@ class Responses:
             return None
         try:
             if record.spool.layout.form != "record":
-                return await self._pages.rows(
+                return await self._partitions.rows(
                     record, partition, record.zone(timezone), lambda: is_disconnected(request.scope)
                 )
-            text = await self._pages.partition(record, partition, record.zone(timezone))
+            text = await self._partitions.partition(record, partition, record.zone(timezone))
         except OSError as error:
             raise _unreadable(error) from error
         except Failure as error:
