@@ -183,6 +183,12 @@ BLANKS = [
     "\u00a0",
 ]
 
+# A strategy takes longer to make than to draw from.
+_CHANCE, _WAYS, _DIGITS = st.integers(0, 3), st.integers(0, 4), st.integers(0, 9)
+_STATEMENTS = st.sampled_from(READING + WRITING * 2 + MAKING + REACHING)
+_DEPTHS = st.sampled_from([0, 0, 1, 1, 1, 2, 2, 3])
+_AROUND, _AROUND_ROWS = st.sampled_from(AROUND), st.sampled_from(AROUND + AROUND_ROWS)
+_ENDINGS = st.sampled_from(["", "", ";", " -- end", "/* end */", "\u200b"])
 _blanks = st.one_of(
     *[st.just(" ")] * 3,
     *[st.lists(st.sampled_from(BLANKS), min_size=1, max_size=3).map("".join)] * 6,
@@ -205,14 +211,14 @@ def _pieces(sql: str) -> list[tuple[str, str]]:
 def _written(draw: st.DrawFn, sql: str) -> str:
     """A statement with other blanks, comments, quotes and case."""
     pieces = _pieces(sql)
-    if len(pieces) > 60 or draw(st.integers(0, 3)) == 0:
+    if len(pieces) > 60 or draw(_CHANCE) == 0:
         return sql
     hidden = draw(st.integers(0, len(pieces)))
     parts = []
     for number, (piece, kind) in enumerate(pieces):
         text = piece
         if number == hidden:
-            match draw(st.integers(0, 4)):
+            match draw(_WAYS):
                 case 0:
                     text = f'"{piece}"' if kind == "identifier" else piece
                 case 1:
@@ -225,15 +231,15 @@ def _written(draw: st.DrawFn, sql: str) -> str:
                     text = piece.swapcase()
         blank = draw(_blanks) if number in {hidden, hidden + 1} else " "
         parts.append(blank + text)
-    return "".join(parts) + draw(st.sampled_from(["", "", ";", " -- end", "/* end */", "\u200b"]))
+    return "".join(parts) + draw(_ENDINGS)
 
 
 @st.composite
 def statements(draw: st.DrawFn) -> str:
     """SQL with {own} and {out} in place of the folders."""
-    sql = draw(st.sampled_from(READING + WRITING * 2 + MAKING + REACHING))
-    for _ in range(draw(st.sampled_from([0, 0, 1, 1, 1, 2, 2, 3]))):
-        rows = sql.startswith(GIVING) or draw(st.integers(0, 9)) == 0
-        around = draw(st.sampled_from(AROUND + AROUND_ROWS if rows else AROUND)).replace("{{out}}", "<out>")
+    sql = draw(_STATEMENTS)
+    for _ in range(draw(_DEPTHS)):
+        rows = sql.startswith(GIVING) or draw(_DIGITS) == 0
+        around = draw(_AROUND_ROWS if rows else _AROUND).replace("{{out}}", "<out>")
         sql = around.replace("{}", sql).replace("<out>", "{out}")
     return draw(_written(sql))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -25,13 +25,15 @@ MADE = (
     "insert into k values (1, 'one'), (2, 'two')",
     "create index at_j on k (j)",
     "create view w as select a from t",
+    "create schema aside",
+    "create table aside.u as select 1 as a",
+    "create table other.main.t as select 7 as a",
+)
+MADE_RARE = (
     "create macro plus(x) as x + 1",
     "create macro series(x) as table from range(x)",
     "create macro counted(x) as (select count(*) from range(x))",
     "create type mood as enum ('good', 'bad')",
-    "create schema aside",
-    "create table aside.u as select 1 as a",
-    "create table other.main.t as select 7 as a",
 )
 
 _CATALOG = (
@@ -52,6 +54,17 @@ _MACHINE = (
     "SELECT name, value FROM duckdb_settings() WHERE name NOT IN ('TimeZone', 'search_path', 'schema', "
     "'enable_progress_bar', 'enable_progress_bar_print')",
 )
+_SEQUENCES = "SELECT database_name, schema_name, sequence_name, last_value FROM duckdb_sequences()"
+_UNFILED = (
+    "SELECT database_name, schema_name, sequence_name, CAST(last_value AS VARCHAR) FROM duckdb_sequences() "
+    "UNION ALL SELECT database_name, path, '', '' FROM duckdb_databases() "
+    "UNION ALL SELECT database_name, schema_name, table_name, sql FROM duckdb_tables() "
+    "WHERE database_name = 'deltastream' "
+    "UNION ALL SELECT 'rows', CAST(count(*) AS VARCHAR), CAST(sum(hash(it)) AS VARCHAR), '' "
+    "FROM deltastream.sys.tables it"
+)
+"""What changes without a trace in a file: the values of sequences, and the database that is in memory."""
+
 KEPT = frozenset({"deltastream", "st", "system"})
 """Databases that nobody changes."""
 
@@ -88,15 +101,21 @@ class World:
         self.engine.mount("st", copy)
         self.engine.publish({"tables": Listing([("name", "VARCHAR")], [["t"]])})
         self._admin = self.engine.connect()._connection
-        self._make()
-        self._number = 0
+        # It begins as restore() leaves it.
+        self._clear(rare=True)
+        self._make(MADE + MADE_RARE)
         self.before = self.state()
+        self._traces = self._found_traces()
 
     def close(self) -> None:
         self.engine.close()
 
     def run(self, sql: str, rights: Rights, *, in_transaction: bool) -> tuple[State, str]:
-        """What is there after a statement, and how it ended; all of it is then as it was before."""
+        """What is there after a statement, and how it ended.
+
+        It is looked at only if the statement left a trace: everything that is committed does, in a file. Settings are
+        looked at after a statement that was done. state() looks at everything.
+        """
         connection = self.engine.connect()
         try:
             if in_transaction:
@@ -106,20 +125,22 @@ class World:
                 self._answer(connection, "commit", rights)
         finally:
             connection.close()
-        self._number += 1
-        if answer[:5] == "42601" and self._number % 4:
-            # What a statement that failed has changed is there for the next look.
-            return self.before, answer
-        whole = answer == "00000" or self._number % 20 == 0
-        return self.state(None if whole else self.before), answer
+        if (traces := self._found_traces()) != self._traces:
+            self._traces = traces
+            return self.state(), answer
+        if answer == "00000" and self._machine() != self.before.machine:
+            return self.state(), answer
+        return self.before, answer
 
-    def restore(self) -> None:
-        self._clear()
-        self._make()
-        self.before = self.state()
+    def restore(self, after: State) -> None:
+        """Make everything as it was before, from what is there `after` a statement."""
+        rare = after.rare != self.before.rare
+        self._clear(rare=rare)
+        self._make(MADE + MADE_RARE if rare else MADE)
+        self._traces = self._found_traces()
 
-    def state(self, known: State | None = None) -> State:
-        """Everything; with `known` its macros, types and settings are taken from there."""
+    def state(self) -> State:
+        """Everything."""
         catalog = {row for sql in _CATALOG for row in self._rows(sql)}
         tables = [
             (database, schema, name)
@@ -139,16 +160,22 @@ class World:
 
         return State(
             frozenset(row for row in catalog if not kept(row)),
-            known.rare if known else frozenset(row for sql in _RARE for row in self._rows(sql)),
+            frozenset(row for sql in _RARE for row in self._rows(sql)),
             frozenset(row for row in rows if not kept(row)),
             frozenset(row for row in every if kept(row)),
-            frozenset(
-                self._rows("SELECT database_name, schema_name, sequence_name, last_value FROM duckdb_sequences()")
-            ),
-            known.machine if known else frozenset(row for sql in _MACHINE for row in self._rows(sql)),
-            frozenset((str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in self.out.rglob("*")),
+            frozenset(self._rows(_SEQUENCES)),
+            self._machine(),
+            frozenset(_files(self.out)),
             frozenset(path.name for path in self.own.rglob("*") if path.suffix not in {".wal", ".tmp"}),
         )
+
+    def _found_traces(self) -> object:
+        """What differs if something was changed: files, and what leaves no trace in them."""
+        files = {*_files(self.own), *_files(self.out)}
+        return files, frozenset(self._rows(_UNFILED))
+
+    def _machine(self) -> frozenset[tuple[object, ...]]:
+        return frozenset(row for sql in _MACHINE for row in self._rows(sql))
 
     def _rows(self, sql: str) -> list[tuple[object, ...]]:
         return [tuple(map(str, row)) for row in self._admin.execute(sql).fetchall()]
@@ -167,17 +194,20 @@ class World:
             watch.cancel()
         return "00000"
 
-    def _make(self) -> None:
-        for sql in MADE:
+    def _make(self, statements: Iterable[str]) -> None:
+        for sql in statements:
             self._admin.execute(sql)
 
-    def _clear(self) -> None:
-        for row in self._dropped():
+    def _clear(self, *, rare: bool) -> None:
+        for row in self._dropped(rare=rare):
             with contextlib.suppress(duckdb.Error):
                 self._admin.execute(row)
 
-    def _dropped(self) -> Iterator[str]:
+    def _dropped(self, *, rare: bool) -> Iterator[str]:
+        """DROP of all that may change; with `rare` of macros and types too."""
         for kind, listed in (("VIEW", "view"), ("TABLE", "table"), ("SEQUENCE", "sequence"), ("TYPE", "type")):
+            if kind == "TYPE" and not rare:
+                continue
             where = "" if kind == "SEQUENCE" else "WHERE NOT internal"
             for database, schema, name in self._rows(
                 f"SELECT database_name, schema_name, {listed}_name FROM duckdb_{listed}s() {where}"
@@ -185,9 +215,10 @@ class World:
                 if database not in KEPT:
                     place = f"{_quoted(database)}.{_quoted(schema)}.{_quoted(name)}"
                     yield f"DROP {kind} IF EXISTS {place} CASCADE"
-        for database, schema, name in self._rows(
+        functions = (
             "SELECT DISTINCT database_name, schema_name, function_name FROM duckdb_functions() WHERE NOT internal"
-        ):
+        )
+        for database, schema, name in self._rows(functions) if rare else ():
             place = f"{_quoted(database)}.{_quoted(schema)}.{_quoted(name)}"
             yield f"DROP MACRO IF EXISTS {place}"
             yield f"DROP MACRO TABLE IF EXISTS {place}"
@@ -223,6 +254,12 @@ def broken(before: State, after: State, rights: Rights) -> str:
         if was != now:
             return f"{name}: {sorted(map(str, was ^ now))}"
     return ""
+
+
+def _files(folder: Path) -> Iterator[tuple[str, int, int]]:
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            yield str(path), path.stat().st_size, path.stat().st_mtime_ns
 
 
 def _quoted(name: object) -> str:
