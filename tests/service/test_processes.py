@@ -450,28 +450,6 @@ def test_an_orderly_end_writes_the_databases_out(host: Host) -> None:
     assert not log.exists()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, and only glibc returns memory when it is asked")
-def test_the_memory_of_a_large_statement_is_returned(host: Host) -> None:
-    def held() -> int:
-        status = Path("/proc", str(host.pid), "status").read_text()
-        return int(status.partition("RssAnon:")[2].split()[0]) << 10
-
-    connections = [host.engine.connect() for _ in range(3)]
-    before = held()
-    for number, connection in enumerate(connections):
-        # A long statement that fails is kept by DuckDB too, and one in a transaction.
-        connection.run("begin" if number else "select 1", Options(), Discard())
-        result_of(connection, "select " + ",".join(map(str, range(12_000))) + (", x" if number == 2 else ""))
-    assert held() > before + (20 << 20)
-
-    def returned() -> bool:
-        host.engine.process().used = True
-        host.engine.give_back()
-        return held() < before + (12 << 20)
-
-    until(returned)
-
-
 def test_garbage_is_found_when_memory_is_returned() -> None:
     growth = Growth()
     cycle: list[Any] = [b"x" * (2 * MORE)]
