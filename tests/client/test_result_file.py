@@ -94,7 +94,16 @@ def test_a_download_is_whole(tmp_path: Path, answers: list[Answer], asked: list[
 
 @pytest.mark.parametrize(
     "answers",
-    [[status(404)], [status(200)], [of_another_type], [packed], [endless], [half, wrong_rest], [half, nothing_missing], [nothing_there]],
+    [
+        [status(404)],
+        [status(200)],
+        [of_another_type],
+        [packed],
+        [endless],
+        [half, wrong_rest],
+        [half, nothing_missing],
+        [nothing_there],
+    ],
 )
 def test_what_is_not_the_file_is_refused(tmp_path: Path, answers: list[Answer]) -> None:
     with serving(CONTENT, *answers) as service, pytest.raises(Unavailable):
