@@ -424,3 +424,12 @@ def test_a_command_in_backticks_that_fails_is_an_error(program: Program) -> None
     assert (done.code, done.out) == (2, "before\nafter\n")
     assert "failed with exit code 1" in done.err
     assert "append ; true" in done.err
+
+
+@pytest.mark.parametrize("closing", ["\\o", "\\o other.csv\n\\o"])
+def test_an_output_ends_although_the_command_of_a_copy_failed(program: Program, tmp_path: Path, closing: str) -> None:
+    script = f"\\o kept.csv\n\\tee |false\nselect 1 as a;\n{closing}\nselect 2 as b;\n"
+    done = program("-q", "--on-error", "continue", "--format", "csv", stdin=script)
+    assert (done.code, done.out) == (1, "b\n2\n"), done
+    assert "the command 'false' exited with code 1" in done.err
+    assert (tmp_path / "kept.csv").read_text() == "a\n1\n"

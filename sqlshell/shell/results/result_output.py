@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import stat
@@ -94,18 +95,23 @@ class ResultOutput:
             return
         by_extension = self.format_by_extension(output)
         if as_copy:
-            self._end_copy("tee")
-            self._results_in_tee = 0
-            if output:
-                self._copies["tee"] = _open(output), by_extension
+            try:
+                self._end_copy("tee")
+            finally:
+                self._results_in_tee = 0
+                if output:
+                    self._copies["tee"] = _open(output), by_extension
             return
-        self.close()
-        self._results_in_output = 0
-        self._format_by_extension = None
-        self._partial = False
-        if output:
-            self._redirected = _open(output)
-            self._format_by_extension = by_extension
+        try:
+            self.close()
+        finally:
+            # The command of the former output may have failed.
+            self._results_in_output = 0
+            self._format_by_extension = None
+            self._partial = False
+            if output:
+                self._redirected = _open(output)
+                self._format_by_extension = by_extension
 
     def check(self, output: Own, *, any_extension: bool = False) -> None:
         """Refuse an output that cannot receive results, before there are any. Raises UsageError and OutputError."""
@@ -377,10 +383,12 @@ class ResultOutput:
 
     def close(self) -> bool:
         """Finish redirections; returns False if one is a file that received no result. Raises OutputError."""
-        for name in list(self._copies):
-            self._end_copy(name)
-        sink, self._redirected = self._redirected, None
-        return sink is None or self._written(sink)
+        with contextlib.ExitStack() as ends:
+            # One that fails keeps none of the others.
+            for name in self._copies:
+                ends.callback(self._end_copy, name)
+            sink, self._redirected = self._redirected, None
+            return sink is None or self._written(sink)
 
     def _written(self, sink: Sink) -> bool:
         """Finish a sink. A file that would be empty is not changed; then returns False. Raises OutputError."""
