@@ -15,6 +15,18 @@ _LOCAL_NAT64: Final = ipaddress.IPv6Network("64:ff9b:1::/48")
 _COMPATIBLE: Final = ipaddress.IPv6Network("::/96")
 _TRANSLATED: Final = ipaddress.IPv6Network("::ffff:0:0:0/96")
 _THIS_HOST: Final = ipaddress.IPv4Network("0.0.0.0/8")
+_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
+"""The only addresses of IPv6 that are assigned to hosts on the public internet."""
+
+_SPECIAL: Final = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        *("192.0.0.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.175.48.0/24"),
+        *("2001::/23", "2001:db8::/32", "2620:4f:8000::/48", "3fff::/20"),
+    )
+)
+"""Networks of the registries of special addresses that a version of Python may take for public ones."""
+
 _ISATAP: Final = frozenset({0x00005EFE, 0x02005EFE})
 _DOTS: Final = re.compile("[。．｡]")
 _NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+", re.ASCII)
@@ -94,8 +106,9 @@ def _here(address: Address) -> bool:
 
 
 def _inside(address: Address) -> bool:
-    local = isinstance(address, ipaddress.IPv6Address) and address.is_site_local
-    return not address.is_global or address.is_multicast or local
+    if isinstance(address, ipaddress.IPv6Address) and address not in _UNICAST:
+        return True
+    return not address.is_global or address.is_multicast or any(address in net for net in _SPECIAL)
 
 
 def _canonical(address: Address) -> Address:

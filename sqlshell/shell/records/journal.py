@@ -35,6 +35,9 @@ BATCH_SIZE = 1_000
 
 LONGEST_SQL = 100_000
 
+_STARS = "***"
+"""What stands for a secret that was removed."""
+
 _TABLE = """
 CREATE TABLE IF NOT EXISTS statements (
     id TEXT NOT NULL, target TEXT NOT NULL, profile TEXT NOT NULL, context TEXT NOT NULL, sql TEXT NOT NULL,
@@ -110,7 +113,7 @@ class Journal:
             self._target,
             self._profile,
             self._parts,
-            self._redact(sql)[:LONGEST_SQL] if self._path else str(sql)[:LONGEST_SQL],
+            _shortened(self._redact(sql)) if self._path else str(sql)[:LONGEST_SQL],
             time.time() - ago,
             sqlstate.RUNNING,
         )
@@ -134,7 +137,7 @@ class Journal:
     def _record(self, statement_id: str, state: str, message: str, rows: int | None, over: float | None) -> None:
         self._write(
             "UPDATE statements SET ended = coalesce(ended, ?), sql_state = ?, rows = coalesce(?, rows),"
-            " message = CASE WHEN instr(sql, '***') THEN '' ELSE ? END"
+            f" message = CASE WHEN instr(sql, '{_STARS}') THEN '' ELSE ? END"
             " WHERE id = ? AND target = ?",
             over,
             state,
@@ -226,6 +229,13 @@ class Journal:
         if not self._reported:
             self._reported = True
             self._warn(f"cannot use the journal {self._path or ''}; statements are not recorded: {error}")
+
+
+def _shortened(shown: str) -> str:
+    """A text without secrets of at most LONGEST_SQL characters, which still shows whether secrets were removed."""
+    if len(shown) > LONGEST_SQL and _STARS in shown:
+        return f"{shown[: LONGEST_SQL - len(_STARS)]}{_STARS}"
+    return shown[:LONGEST_SQL]
 
 
 def _file(path: Path) -> sqlite3.Connection:

@@ -224,9 +224,22 @@ def without_values(text: str, values: Sequence[str]) -> str:
             continue
         for size in (len(value), *range(min(len(value) - 1, _CUT_OFF), _SHORTEST - 1, -1)):
             if value[:size] in text:
-                text = text.replace(value[:size], "***")
+                text = _without_beginnings(text, value, size)
                 break
     return text
+
+
+def _without_beginnings(text: str, value: str, least: int) -> str:
+    """A text without each beginning of a value that has at least this many characters."""
+    made: list[str] = []
+    done = 0
+    while (at := text.find(value[:least], done)) >= 0:
+        end = at + least
+        while end < min(len(text), at + len(value)) and text[end] == value[end - at]:
+            end += 1
+        made += [text[done:at], "***"]
+        done = end
+    return "".join([*made, text[done:]])
 
 
 UNTOLD: Final = "the statement failed; its error message is not recorded because it may contain secrets"
