@@ -10,6 +10,23 @@ MORE = 12 << 20
 """Bytes that a process may hold above its start before it is worth looking for unused memory."""
 
 
+LARGEST_KEPT = 4 << 20
+"""Bytes of free memory that each arena of glibc's malloc() keeps, and the size from which memory comes from mmap()."""
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
+
+def limit_unused_memory() -> None:
+    """Keep glibc from raising its limits of unused memory: after a text of 16 MiB, each thread would keep 32 MiB,
+    which malloc_trim() does not return.
+    """
+    # Other systems do not have it.
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, LARGEST_KEPT)
+        mallopt(_M_TRIM_THRESHOLD, LARGEST_KEPT)
+
+
 def return_unused_memory() -> None:
     """Free garbage, and call malloc_trim() of glibc, which otherwise keeps memory that threads freed."""
     # An exception and its traceback form a cycle that refers to the text of a statement.

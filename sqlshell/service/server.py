@@ -28,6 +28,7 @@ from starlette.types import ASGIApp
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.runtime.shutdown import EXIT_SIGNALS
+from sqlshell.runtime.unused_memory import limit_unused_memory
 from sqlshell.service.catalog import Catalog
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.http.app import make_app
@@ -78,6 +79,7 @@ def serve(
     service uses the folder.
     """
     os.umask(0o077)
+    limit_unused_memory()
     sys.setswitchinterval(SWITCH_SECONDS)
     bounds = options.bounds
     options = replace(

@@ -140,6 +140,19 @@ def test_the_history_is_found_by_letters(terminal: Terminal) -> None:
     terminal.wait(lambda text: "│ needle" in text.rpartition("work.main> select 'needle'")[2])
 
 
+def test_the_history_is_found_in_a_further_line(terminal: Terminal) -> None:
+    terminal.enter("select 'needle' as haystack;")
+    terminal.prompt()
+    terminal.type("select 'first' union all\r")
+    terminal.wait("select 'first' union all")
+    terminal.type("\x12ndlhay")
+    terminal.wait(lambda text: "select 'needle' as haystack;" in text.rpartition("ndlhay")[2])
+    terminal.type("\r")
+    terminal.wait(lambda text: "select 'needle' as haystack;" in text.rpartition("select 'first' union all")[2])
+    terminal.type("\r")
+    terminal.wait("2 rows")
+
+
 def test_a_statement_is_laid_out(terminal: Terminal) -> None:
     terminal.type("select a,b from t where a=1 and b=2;")
     terminal.type("\x18\x06")

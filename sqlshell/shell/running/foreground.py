@@ -505,4 +505,4 @@ def _summary(result: Result, rows: int | None, complete: bool, *, rolled_back: b
     if result.limited and (complete or rows == result.row_count):
         # Its message, if it has one, is a warning above.
         return text if result.message else f"{text} (stopped at the row limit)"
-    return text if complete else f"{text} read (stopped early)"
+    return text if complete or rows == result.row_count else f"{text} read (stopped early)"

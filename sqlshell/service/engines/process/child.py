@@ -24,7 +24,7 @@ from typing import Any, Final, NoReturn
 
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.lean_duckdb import duckdb
-from sqlshell.runtime.unused_memory import Growth, return_unused_memory
+from sqlshell.runtime.unused_memory import Growth, limit_unused_memory, return_unused_memory
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.failures import followable
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
@@ -410,6 +410,7 @@ def main() -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         # The service is asked to stop, and it asks this process.
         signal.signal(number, signal.SIG_IGN)
+    limit_unused_memory()
     orders = socket.socket(fileno=int(sys.argv[1]))
     frames = Frames(orders)
     message = frames.next()

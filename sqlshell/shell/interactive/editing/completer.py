@@ -83,12 +83,14 @@ class ShellCompleter(Completer):
             yield item
 
     def _entries(self, document: Document) -> Iterator[Completion]:
-        found = matching(self._history(), document.text)[:SHOWN]
+        # The last line alone is searched for and replaced, as at psql's continuation prompt.
+        start = self.began_with.rfind("\n") + 1
+        found = matching(self._history(), document.text[start:])[:SHOWN]
         self.unmatched = not found
         for entry in found:
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.time))
             shown = printable(one_line(entry.text, 100))
-            yield Completion(entry.text, -document.cursor_position, display=shown, display_meta=when)
+            yield Completion(entry.text, min(0, start - document.cursor_position), display=shown, display_meta=when)
 
     def _other(self, wanted: Expected) -> Iterable[Suggestion]:
         if "path" in wanted.kinds:
