@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sqlshell.client.http.addresses import is_loopback
 from sqlshell.errors import UsageError
+from sqlshell.runtime.addresses import is_loopback
 
 DSN_PARTS = {
     "sessionID": "session_id",

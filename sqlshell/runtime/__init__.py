@@ -1,1 +1,1 @@
-"""This process: event loop, temporary files, memory, descriptors, shutdown, reports of bugs, DuckDB instances."""
+"""This process: event loop, temporary files, memory, descriptors, addresses, shutdown, bug reports, DuckDB."""

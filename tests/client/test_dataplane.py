@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from sqlshell.client.http.addresses import is_private
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.dataplane import DataPlane, address_check, data_plane
@@ -19,6 +18,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import ProtocolError, ServiceError
 from sqlshell.interface.models import DataplaneRequest
 from sqlshell.result import Batch, Result, Rows
+from sqlshell.runtime.addresses import is_private
 from tests.client.test_statements import ID, done, scripted
 
 API = parse("https://api.example/v2")

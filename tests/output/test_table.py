@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 from pathlib import Path
+from unicodedata import east_asian_width
 
 import pytest
 import tabulate
@@ -124,12 +125,19 @@ def test_widths(line: str) -> None:
     text = case["text"][: len(case["each"])] if "substr" in case["test"] else case["text"]
     safe = printable(text)
     # What is no width of the text itself (control characters) is drawn by its escape.
-    expected = case["cells"] if safe == text else len(safe)
+    expected = case["cells"] if safe == text else len(safe) + sum(east_asian_width(one) == "W" for one in safe)
     assert cells(safe) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"), [("\x1b[31m", "\\x1b[31m"), ("a\tb", "a\\tb"), ("\u202eabc", "\\u202eabc"), ("é漢", "é漢")]
+    ("text", "shown"),
+    [
+        ("\x1b[31m", "\\x1b[31m"),
+        ("a\tb", "a\\tb"),
+        ("\u202eabc", "\\u202eabc"),
+        ("a\u115fb\u034f", "a\\u115fb\\u034f"),
+        ("é漢한글", "é漢한글"),
+    ],
 )
 def test_printable(text: str, shown: str) -> None:
     assert printable(text) == shown

@@ -125,7 +125,10 @@ def test_a_name_is_looked_up_once_and_its_address_is_asked(monkeypatch: pytest.M
             asked(port, "registry.test", (f"registry.test:{port + 1}",))
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "0.0.0.0", "224.0.0.1", "::", "fe80::1", "::ffff:169.254.0.1"])
+LINK_LOCAL = ["169.254.169.254", "fe80::1", "::ffff:169.254.0.1", "64:ff9b::169.254.169.254", "2002:a9fe:a9fe::1"]
+
+
+@pytest.mark.parametrize("address", [*LINK_LOCAL, "0.0.0.0", "224.0.0.1", "::"])
 def test_no_name_leads_to_an_address_of_this_link(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     found = [(family, socket.SOCK_STREAM, 6, "", (address, 1))]

@@ -203,6 +203,7 @@ def test_every_form_has_what_becomes_of_it() -> None:
         ("near 'hunt", "near '***"),
         ("near 'hun", "near 'hun"),
         ("value abc, 'abc'", "value abc, '***'"),
+        ('syntax error at or near "abc"', "syntax error at or near '***'"),
         ("syntax error at hunter2\nLINE 1: set password = 'hunter2'\n        ^", "syntax error at ***"),
         ("nothing of it\nline 1", "nothing of it\nline 1"),
     ],

@@ -11,10 +11,10 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
-from sqlshell.client.http.addresses import address_of, is_loopback, is_private, normalized_host, same_address
 from sqlshell.client.target import Target
 from sqlshell.errors import ProtocolError, ServiceError
 from sqlshell.interface.models import DataplaneRequest
+from sqlshell.runtime.addresses import address_of, is_loopback, is_private, normalized_host, same_address
 
 RESULT_SET, STREAMING = "result-set", "streaming"
 LONGEST_URI = 8_192

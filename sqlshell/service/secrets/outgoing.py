@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
+from sqlshell.runtime.addresses import meanings
 from sqlshell.service.engines.engine import Failure
 from sqlshell.unreachable import Cause, why_failed
 
@@ -210,11 +211,13 @@ def _is_here(address: _Address) -> bool:
 
 
 def _is_fit(address: _Address, local: bool) -> bool:
-    """Whether a resolved address is allowed: no multicast, unspecified or link-local address; loopback if `local`."""
+    """Whether a resolved address is allowed: no multicast, unspecified or link-local address, also none that another
+    one carries; loopback if `local`.
+    """
     if local:
         return _is_here(address)
-    meant = (address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None) or address
-    return not (meant.is_multicast or meant.is_unspecified or meant.is_link_local)
+    meant = [address, *meanings(address)]
+    return not any(item.is_multicast or item.is_unspecified or item.is_link_local for item in meant)
 
 
 def _no_url(why: str) -> Failure:

@@ -220,7 +220,7 @@ def without_values(text: str, values: Sequence[str]) -> str:
         return UNTOLD
     for value in values:
         if len(value) < _SHORTEST:
-            text = text.replace(f"'{value}'", STARS)
+            text = re.sub(rf"""(["'`]){re.escape(value)}\1""", STARS, text)
             continue
         for size in (len(value), *range(min(len(value) - 1, _CUT_OFF), _SHORTEST - 1, -1)):
             if value[:size] in text:

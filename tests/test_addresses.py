@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sqlshell.client.http.addresses import address_of, is_loopback, is_private, same_address
 from sqlshell.client.http.proxies import proxy_for
 from sqlshell.client.results.dataplane import address_check, data_plane
 from sqlshell.client.target import parse
 from sqlshell.errors import ServiceError
 from sqlshell.interface.models import DataplaneRequest
+from sqlshell.runtime.addresses import address_of, is_loopback, is_private, same_address
 
 HERE = (
     "127.0.0.1", "127.9.9.9", "127.1", "127.0.1", "0177.0.0.1", "0x7f.0.0.1", "0x7f000001", "2130706433",
