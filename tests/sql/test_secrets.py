@@ -257,6 +257,8 @@ SECRETS = st.text(
 @given(form=st.sampled_from(FORMS), secret=SECRETS)
 @example(form=FORMS[0], secret="password")
 @example(form="create user u password '@'", secret="and-from-where")
+@example(form="\\if @ = :'password'", secret="000000--")
+@example(form="\\if @ = :'password'", secret="00/*0000")
 @settings(max_examples=80, deadline=None)
 def test_no_secret_reaches_a_file(tmp_path_factory: pytest.TempPathFactory, form: str, secret: str) -> None:
     """The history, the journal and the transcript, after statements that ended in any way; and what -vv shows."""

@@ -328,8 +328,12 @@ def _command(statement: Lexed, names: re.Pattern[str], depth: int) -> str:
     """The redaction of a backslash command: everything after a secret name, or that contains one, is removed."""
     sql = statement.text
     ends = [_end(sql, statement.tokens, names, depth)]
+    # The arguments of a command have no comments: what begins like one may be a part of a value.
+    uncommented = sql.replace("--", "__").replace("/*", "__")
+    if uncommented != sql:
+        ends.append(_end(sql, list(tokens(uncommented)), names, depth))
     if "\\'" in sql or '\\"' in sql:
-        ends.append(_end(sql, list(tokens(sql, backslash=True)), names, depth))
+        ends.append(_end(sql, list(tokens(uncommented, backslash=True)), names, depth))
     if option := _LOGGED_IN.search(sql):
         ends.append(option.end())
     end = min(ends)
