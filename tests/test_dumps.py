@@ -130,6 +130,25 @@ def test_a_dump_of_postgresql(program: Program, served: Served, tmp_path: Path) 
     assert done.code == 1 and "duplicate key" in done.err.lower()
 
 
+INDEXED = """SELECT pg_catalog.set_config('search_path', '', false);
+CREATE TABLE public."a ""b" (
+    id integer NOT NULL,
+    name text
+);
+CREATE INDEX "a ""b_id_idx" ON public."a ""b" USING btree (id);
+CREATE UNIQUE INDEX names ON public."a ""b" USING btree (lower(name), id);
+"""
+
+
+def test_the_indexes_of_a_dump(program: Program, served: Served, tmp_path: Path) -> None:
+    (tmp_path / "dump.sql").write_text(INDEXED)
+    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    shown = "select count(*) as n from duckdb_indexes() where table_name like 'a %'"
+    for target, more in (({}, ()), (env, ("-c", 'drop table public."a ""b"'))):
+        done = program("--format", "csv", "-f", "dump.sql", "-c", shown, *more, env=target)
+        assert (done.code, done.out) == (0, "n\n2\n"), done
+
+
 def test_a_dump_of_duckdb(program: Program, served: Served, tmp_path: Path) -> None:
     with duckdb.connect() as made:
         made.execute("create table exported (i int, b blob, t varchar, l int[], d decimal(10,2))")

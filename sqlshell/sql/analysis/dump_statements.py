@@ -19,6 +19,10 @@ _FILL_FACTOR: Final = re.compile(r"\)(\s*+with\s*+\(fillfactor\s*+=\s*+'?\d++'?\
 _TABLE: Final = re.compile(r"create\s++table\s", re.I)
 _SEQUENCE: Final = re.compile(r"create\s++sequence\s", re.I)
 _OF_SEQUENCE: Final = re.compile(r"\s++(?:as\s++(?:smallint|integer|bigint)|cache\s++\d++)(?![\w$])", re.I)
+_NAME: Final = r'(?:"(?:[^"]|"")++"|[\w$]++)'
+_INDEX: Final = re.compile(
+    rf"create\s++(?:unique\s++)?index\s++{_NAME}\s++on\s++{_NAME}(?:\.{_NAME})*+(\s++using\s++btree)(?=[\s(])", re.I
+)
 _OWNED: Final = re.compile(r"alter\s++sequence\s[^;']*\sowned\s++by\s[^;']*\Z", re.I)
 _DEFAULT: Final = re.compile(r"\sset\s++default\s++nextval\('[^']++'(::regclass)\)\s*+\Z", re.I)
 _SETVAL: Final = re.compile(r"select\s++(pg_catalog\.)setval\('[^']++',\s*+\d++,\s*+(?:true|false)\)\s*+\Z", re.I)
@@ -48,7 +52,8 @@ def translated_dump(statement: str, *, embedded: bool) -> str | None:
 
     Settings, owners and extensions mean nothing. Emptying the search path means that names are qualified, with the
     schema `public`: databases of PostgreSQL have it, but those of the `embedded` service do not. Tables have neither
-    children (ONLY) nor a fill factor, sequences have no type, cache and owner, and JSONB is JSON.
+    children (ONLY) nor a fill factor, sequences have no type, cache and owner, indexes have one method, and JSONB is
+    JSON.
     """
     verb = statement[:6].lower()
     if verb[:3] == "set":
@@ -70,6 +75,8 @@ def translated_dump(statement: str, *, embedded: bool) -> str | None:
     if verb in {"create", "commen"}:
         if _EXTENSION.match(statement):
             return ""
+        if found := _INDEX.match(statement):
+            return statement[: found.start(1)] + statement[found.end(1) :]
         if _SEQUENCE.match(statement):
             made = _OF_SEQUENCE.sub("", statement)
             return made if made != statement else None
