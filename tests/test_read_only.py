@@ -86,3 +86,20 @@ def test_nothing_is_created_read_only(program: Program, tmp_path: Path, kept: st
     found = program(kept, "--read-only", "-c", "\\c other.duckdb")
     assert "other.duckdb does not exist" in found.err
     assert not (tmp_path / "other.duckdb").exists()
+
+
+@pytest.mark.parametrize("way", ["--read-only", "profile", "confirm", "--offline"])
+def test_no_command_runs_for_a_load_that_is_refused(program: Program, tmp_path: Path, kept: str, way: str) -> None:
+    copy = "\\copy t from program 'touch ran; echo 2' with (format csv)"
+    (tmp_path / "config").mkdir(mode=0o700)
+    (tmp_path / "config" / "config.toml").write_text(
+        f'[profiles.profile]\nurl = "{kept}"\nread_only = true\n'
+        f'[profiles.confirm]\nurl = "{kept}"\nconfirm = ["WRITE"]\n'
+    )
+    argv = {"--read-only": [kept, way], "--offline": ["http://127.0.0.1:1", way]}.get(way, [way])
+    env = {"SQLSHELL_CONFIG_DIR": str(tmp_path / "config")}
+    for script in (["-c", copy], ["-f", "-"]):
+        done = program(*argv, *script, stdin=copy, env=env)
+        assert done.code == 2, done.err
+    assert not (tmp_path / "ran").exists()
+    assert program(kept, "--format", "csv", "-c", "select count(*) as n from t").out.split() == ["n", "1"]

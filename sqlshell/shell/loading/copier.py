@@ -32,6 +32,7 @@ class Copier:
 
     async def run(self, copy: CopyStatement, *, binary: str = "hex") -> None:
         """Load from a file, a command, or the stdin of this process; `binary` as in LoadRequest. Raises ShellError."""
+        await self._loader.check(copy.source)
         if not (copy.stream or copy.program):
             request = request_of(copy, Own(copy.place), Path(copy.place).name)
             await self._run(replace(request, binary=binary))
@@ -59,6 +60,7 @@ class Copier:
         """Load data that stood in a script and are in a file now. Raises ShellError."""
         if not await asyncio.to_thread(_has_data, data):
             return
+        await self._loader.check(copy.source)
         await self._run(request_of(copy, Own(str(data)), "STDIN", kept=False))
 
     async def _load(self, copy: CopyStatement, path: Path) -> None:

@@ -57,8 +57,9 @@ class Loader:
         self._submitter = submitter
         self._interruption = interruption
 
-    async def run(self, request: LoadRequest) -> None:
-        """Load a file. Raises ShellError; its message says how many rows are in the table, where there are some."""
+    async def check(self, table: str) -> None:
+        """Raises UsageError if nothing may be loaded into the table. The user may be asked: once for each load, before
+        a command runs for its data."""
         connection = self._session.connection
         if connection.offline is not None:
             raise UsageError(
@@ -66,7 +67,11 @@ class Loader:
                 "use --dry-run (in \\copy: DRY_RUN) without --offline to see where the columns go",
             )
         # What is sent is checked as it is written by hand.
-        await connection.policy.check(_lexed(f"COPY {request.table} FROM '@rows'"), self._front_end.ask)
+        await connection.policy.check(_lexed(f"COPY {table} FROM '@rows'"), self._front_end.ask)
+
+    async def run(self, request: LoadRequest) -> None:
+        """Load a file into a table that check() allows. Raises ShellError; its message says how many rows are in the
+        table, where there are some."""
         folder = scratch().folder("load")
         source = await asyncio.to_thread(DataFile, request, folder, self._session.context.timezone)
         try:

@@ -107,6 +107,9 @@ class Loader:
     def __init__(self) -> None:
         self.loaded: list[tuple[str, bytes, str]] = []
 
+    async def check(self, table: str) -> None:
+        assert table == "t"
+
     async def run(self, request: LoadRequest) -> None:
         path = Path(request.path)
         self.loaded.append((request.name, path.read_bytes(), path.name))  # noqa: ASYNC240
