@@ -151,6 +151,35 @@ def test_what_is_no_target(config: Config, text: str, message: str, hint: str) -
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "https//:secret@host/v2",
+            "https//secret@host/v2",
+            ":secret@host/v2",
+            "https:\\\\:secret@host",
+            "//:secret@host",
+        ),
+        *("https:/:secret@host", "http:secret@host", "user:secret@host", "secret@host", "https;//:secret@host/a.csv"),
+        *("https//:secret@host/a.db", "https//:sec/ret@secret@host"),
+    ],
+)
+def test_a_mistyped_url_is_told_without_its_token(config: Config, text: str) -> None:
+    for environ in ({}, {"SQLSHELL_URL": text}):
+        with pytest.raises(UsageError) as refused:
+            found("" if environ else text, config, {}, environ)
+        assert "***@host" in refused.value.message
+        assert "sec" not in refused.value.message.replace("SQLSHELL_URL", "") + refused.value.hint
+
+
+@pytest.mark.parametrize("text", ["reports@2026/a.csv", "a@b.csv", "./a@b", "@none/x"])
+def test_a_file_with_an_at_sign_keeps_its_name(config: Config, text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        found(text, config)
+    assert refused.value.message == f"no such file: {text}"
+
+
+@pytest.mark.parametrize(
     ("flags", "environ", "place"), [({"url": "x"}, {}, "url"), ({}, {"SQLSHELL_URL": "x"}, "SQLSHELL_URL")]
 )
 def test_a_wrong_url_names_its_place(

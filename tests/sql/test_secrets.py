@@ -166,6 +166,11 @@ FORMS = (
     "select * from t where '@' in (password, y)",
     "select * from t where concat('a', '@') <> password",
     "select '@' as password",
+    "select '@'::varchar password",
+    "select * from t where password is not distinct from '@'",
+    "\\c https//:@@h/v2",
+    "\\c https//@@h/v2",
+    "\\c :@@h/v2",
     "with c(password) as (values ('@')) select * from c",
     "with c(password) as (select '@') select * from c",
     "select * from (values ('bob', '@')) t(name, password)",
@@ -259,6 +264,7 @@ SECRETS = st.text(
 @example(form="create user u password '@'", secret="and-from-where")
 @example(form="\\if @ = :'password'", secret="000000--")
 @example(form="\\if @ = :'password'", secret="00/*0000")
+@example(form="copy t from 'https://h/f.csv?sig=@&se=1'", secret="\x850000000")
 @settings(max_examples=80, deadline=None)
 def test_no_secret_reaches_a_file(tmp_path_factory: pytest.TempPathFactory, form: str, secret: str) -> None:
     """The history, the journal and the transcript, after statements that ended in any way; and what -vv shows."""

@@ -39,10 +39,13 @@ _LOGIN: Final = re.compile(
 """A URL with a password or token."""
 
 _ANY_LOGIN: Final = re.compile(rf"://[^{_BLANK}'\"]{{1,999}}@")
+_MISTYPED: Final = re.compile(r"\A(\s*+\\c(?:onnect)?\s++)(?!.*://)(?=['\"]?https?[/\\]|[^@]*:).*@", re.I | re.S)
+"""The mistyped URL of \\c with a token: `\\c https//:TOKEN@host`."""
+
 _USER: Final = re.compile(rf"[{_BLANK}]*+[^{_BLANK}:/@'\"]{{1,200}}+:[^{_BLANK}@'\"]{{1,200}}+@[\w(\[.]")
 """`user:password@host`, without a scheme."""
 
-_PARAMETER: Final = re.compile(r"[?&;](?:sig|signature|key|apikey|code|auth|pass|pwd|pw)=[^&;\s]", re.I)
+_PARAMETER: Final = re.compile(rf"[?&;](?:sig|signature|key|apikey|code|auth|pass|pwd|pw)=[^&;{_BLANK}]", re.I)
 _KEY: Final = re.compile(r"(?<![a-z])\w{0,64}+\.key(?![\w.])", re.I)
 
 _OTHER_KEY: Final = re.compile(
@@ -338,7 +341,8 @@ def _command(statement: Lexed, names: re.Pattern[str], depth: int) -> str:
         ends.append(option.end())
     end = min(ends)
     blank = " " if end and not sql[end - 1].isspace() and sql[end : end + 1].isspace() else ""
-    return _ANY_LOGIN.sub("://***@", sql[:end] + (f"{blank}***" if sql[end:].strip() else ""))
+    shown = sql[:end] + (f"{blank}***" if sql[end:].strip() else "")
+    return _MISTYPED.sub(r"\1***@", _ANY_LOGIN.sub("://***@", shown))
 
 
 def _end(sql: str, given: Sequence[Token], names: re.Pattern[str], depth: int) -> int:
@@ -423,7 +427,8 @@ def _values(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Iterato
                 elif reading is not None:
                     reading.skips = False
         first = first or token.word
-        if reading is not None and token.word in _ENDS and len(opened) == reading.depth:
+        distinct = token.word == "FROM" and before is not None and before.word == "DISTINCT"
+        if reading is not None and token.word in _ENDS and not distinct and len(opened) == reading.depth:
             reading = None
         if token.kind == "string" and (reading is not None or filling or _holds(token.value, names)):
             if not _variable(sql, given, number):
@@ -480,7 +485,8 @@ def _before(sql: str, given: Sequence[Token], number: int) -> Iterator[_Cut]:
             depth += (token.text in ")]}") - (token.text in _OPEN)
             if token.text == ";" or (token.text == "," and depth <= 0):
                 return
-            compares = compares or token.text in _COMPARES
+            # What a cast makes may have a name: `'…'::VARCHAR password`.
+            compares = compares or token.text in _COMPARES or token.text == ":"
         elif token.word in _COMPARING and (token.word != "FROM" or given[at - 1].word == "DISTINCT"):
             compares = True
         elif token.word in _ENDS and depth <= 0:
