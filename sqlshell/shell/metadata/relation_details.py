@@ -125,28 +125,10 @@ class Inspector:
             for what, function, condition in parts
         )
         _, rows = await self._ask(sql)
-        found: dict[str, list[dict[str, Any]]] = {}
-        for what, text in rows:
-            found.setdefault(what or "", []).append(json.loads(text or "{}"))
-        made = (found.get("made") or [{}])[0]
-        columns = sorted(found.get("column", ()), key=lambda row: int(row["column_index"]))
-        return Details(
-            "catalog",
-            [_column(row) for row in columns],
-            [_constraint(row) for row in found.get("constraint", ()) if row["constraint_type"] != "NOT NULL"],
-            [(row["index_name"], row["sql"]) for row in found.get("index", ())],
-            [(row["table_name"], row["constraint_text"]) for row in found.get("referenced", ())],
-            made["sql"] if "view_name" in made else "",
-            _made(made, relation) or (found.get("sequence") or [{}])[0].get("sql", ""),
-            made.get("comment") or "",
-            "" if made.get("estimated_size") is None else str(made["estimated_size"]),
-            int(made.get("table_oid") or made.get("view_oid") or 0),
-            {
-                title: str(row[name]).lower() if isinstance(row.get(name), bool) else str(row.get(name) or "")
-                for row in found.get("sequence", ())
-                for title, name in _SEQUENCE.items()
-            },
-        )
+        try:
+            return _from_catalog(rows, relation)
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+            raise StatementError("the response is not that of DuckDB's catalog functions") from None
 
     async def _information_schema(self, relation: Relation) -> Details:
         here = _matches(relation)
@@ -165,7 +147,8 @@ class Inspector:
             "SELECT c.constraint_name, c.constraint_type, k.column_name FROM information_schema.table_constraints c "
             "JOIN information_schema.key_column_usage k ON k.constraint_name = c.constraint_name "
             f"AND k.constraint_schema = c.constraint_schema AND k.table_name = c.table_name WHERE {of_key} "
-            "ORDER BY c.constraint_type DESC, c.constraint_name, k.ordinal_position"
+            "ORDER BY c.constraint_type DESC, c.constraint_name, k.ordinal_position",
+            3,
         )
         targets = await self._rows(
             "SELECT c.constraint_name, t.table_name, t.column_name FROM information_schema.table_constraints c "
@@ -173,16 +156,18 @@ class Inspector:
             "AND r.constraint_schema = c.constraint_schema "
             "JOIN information_schema.key_column_usage t ON t.constraint_name = r.unique_constraint_name "
             f"AND t.constraint_schema = r.unique_constraint_schema WHERE {of_key} "
-            "ORDER BY c.constraint_name, t.ordinal_position"
+            "ORDER BY c.constraint_name, t.ordinal_position",
+            3,
         )
         checks = await self._rows(
             "SELECT c.constraint_name, k.check_clause FROM information_schema.table_constraints c "
             "JOIN information_schema.check_constraints k ON k.constraint_name = c.constraint_name "
-            f"AND k.constraint_schema = c.constraint_schema WHERE {of_key} ORDER BY c.constraint_name"
+            f"AND k.constraint_schema = c.constraint_schema WHERE {of_key} ORDER BY c.constraint_name",
+            2,
         )
-        views = await self._rows(f"SELECT view_definition FROM information_schema.views WHERE {plain}")
+        views = await self._rows(f"SELECT view_definition FROM information_schema.views WHERE {plain}", 1)
         within = _matches(Relation("", relation.schema, relation.name))("", "schemaname", "tablename")
-        indexes = await self._rows(f"SELECT indexname, indexdef FROM pg_indexes WHERE {within} ORDER BY indexname")
+        indexes = await self._rows(f"SELECT indexname, indexdef FROM pg_indexes WHERE {within} ORDER BY indexname", 2)
         return Details(
             "information_schema",
             columns,
@@ -198,11 +183,37 @@ class Inspector:
             definition=views[0][0] if views else "",
         )
 
-    async def _rows(self, sql: str) -> list[list[str]]:
-        """The rows of a statement; none if the service does not support it."""
+    async def _rows(self, sql: str, width: int) -> list[list[str]]:
+        """The rows of a statement with as many values as `width`; none if the service does not support it."""
         with contextlib.suppress(StatementError):
-            return [[value or "" for value in row] for row in (await self._ask(sql))[1]]
+            return [[value or "" for value in row] for row in (await self._ask(sql))[1] if len(row) == width]
         return []
+
+
+def _from_catalog(rows: Rows, relation: Relation) -> Details:
+    """Raises an exception of Python's for rows that the catalog functions do not have."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for what, text in rows:
+        found.setdefault(what or "", []).append(json.loads(text or "{}"))
+    made = (found.get("made") or [{}])[0]
+    columns = sorted(found.get("column", ()), key=lambda row: int(row["column_index"]))
+    return Details(
+        "catalog",
+        [_column(row) for row in columns],
+        [_constraint(row) for row in found.get("constraint", ()) if row["constraint_type"] != "NOT NULL"],
+        [(row["index_name"], row["sql"]) for row in found.get("index", ())],
+        [(row["table_name"], row["constraint_text"]) for row in found.get("referenced", ())],
+        made["sql"] if "view_name" in made else "",
+        _made(made, relation) or (found.get("sequence") or [{}])[0].get("sql", ""),
+        made.get("comment") or "",
+        "" if made.get("estimated_size") is None else str(made["estimated_size"]),
+        int(made.get("table_oid") or made.get("view_oid") or 0),
+        {
+            title: str(row[name]).lower() if isinstance(row.get(name), bool) else str(row.get(name) or "")
+            for row in found.get("sequence", ())
+            for title, name in _SEQUENCE.items()
+        },
+    )
 
 
 _SEQUENCE = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlshell.errors import StatementError
+from sqlshell.errors import ProtocolError, StatementError
 from sqlshell.shell.metadata.service_queries import fetch_rows
 from sqlshell.shell.session import Session
 
@@ -25,4 +25,6 @@ async def table_columns(session: Session, table: str) -> Sequence[tuple[str, str
         except StatementError:
             raise error from None
         return [(column.name, column.type) for column in columns]
+    if any(len(row) < 2 for row in rows):
+        raise ProtocolError(f"the response to {sql} does not have the names and types of columns")
     return [(row[0] or "", row[1] or "") for row in rows]
