@@ -379,7 +379,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("explore", "columns from which a result opens in the explorer at the prompt, 0 = never", OUTPUT, "integer"),
     Setting(
         "colors",
-        "auto or never: whether to use colors at a terminal [default: auto, unless NO_COLOR is set]",
+        "when to use colors: auto (at a terminal) or never [default: auto, unless NO_COLOR is set]",
         OUTPUT,
         "choice",
         flags=("--color",),

@@ -159,10 +159,7 @@ class CursorState:
 
     async def _read_batch(self) -> bool:
         """Read the next rows; False at the end. Raises ProgrammingError if there is no result."""
-        self._check()
-        if self._result is None or self.description is None:
-            raise ProgrammingError("there are no rows: no statement was executed, or it returns none")
-        async for batch in self._result.batches:
+        async for batch in self._rows_result().batches:
             self._rows, self._next_row, self._batch = self._decoder.rows(batch), 0, batch
             if self._rows:
                 return True
@@ -195,10 +192,7 @@ class CursorState:
         """The remaining rows of the result, which is read to its end."""
         from sqlshell.dbapi.arrow import arrow_of
 
-        self._check()
-        result = self._result
-        if result is None or self.description is None:
-            raise ProgrammingError("there are no rows: no statement was executed, or it returns none")
+        result = self._rows_result()
         if self._batch is None and self._rows:
             raise InterfaceError(
                 "a fetch was interrupted: fetch its rows with fetchmany(), or execute the statement again"
@@ -239,6 +233,13 @@ class CursorState:
                 await self._discard_results()
             self.closed = True
 
+    def _rows_result(self) -> Result:
+        """The current result. Raises ProgrammingError if it has no rows, or if there is none."""
+        self._check()
+        if self._result is None or self.description is None:
+            raise ProgrammingError("there are no rows: no statement was executed, or it returns none")
+        return self._result
+
     def _check(self) -> None:
         if self.closed:
             raise InterfaceError("the cursor is closed")
@@ -268,15 +269,15 @@ class CursorState:
         result = self._results.pop(0)
         self._adopt_outcome(result)
         self._rows_fetched = 0
+        self._result = result
         if result.columns:
-            self._result = result
             if result.whole is not None:
                 result.whole.choose_values()
             self._decoder = RowDecoder(result.columns)
             self.description = [_description_of(column) for column in result.columns]
             self.rowcount = -1 if result.row_count is None or result.endless is not None else result.row_count
         else:
-            self._result, self.description = result, None
+            self.description = None
             self.rowcount = -1 if result.changed_rows is None else result.changed_rows
 
     def _adopt_outcome(self, result: Result) -> None:

@@ -55,7 +55,6 @@ init      create config.toml from a template
 edit      open config.toml in $EDITOR
 """
 
-
 _OF_SCRIPTS = frozenset(
     {
         "on_error",
@@ -89,6 +88,8 @@ UNUSED: Mapping[str, frozenset[str]] = {
     "import": _OF_SCRIPTS | _OF_RESULTS,
     "export": _OF_SCRIPTS | {"theme"},
     "download": _OF_SCRIPTS | _OF_RESULTS | {"set"},
+    "doctor": _OF_SCRIPTS | _OF_RESULTS | {"set", "echo", "stats"},
+    "version": _OF_SCRIPTS | _OF_RESULTS | {"set", "echo", "stats"},
 }
 """The settings by subcommand whose flags would do nothing there, or keep it from running."""
 
@@ -110,7 +111,7 @@ def shell_command() -> click.Command:
         click.Option(
             ["--input-format"],
             type=click.Choice(["csv", "tsv", "json", "jsonl", "parquet"]),
-            help="the format of TARGET -",
+            help="format of the data on stdin (TARGET -)",
         ),
         click.Option(["-A", "--no-align"], is_flag=True, help="unaligned output, as psql -A (--format unaligned)"),
         click.Option(["-x", "--expanded"], is_flag=True, help="show each row as a record (\\pset expanded on)"),
@@ -156,9 +157,9 @@ def subcommand(name: str) -> click.Command:
             params=[click.Argument(["shell"], metavar="bash|zsh|fish")],
             callback=_completion,
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-            help="Print a script that completes options, subcommands and profiles. For bash, add this to "
-            '~/.bashrc: eval "$(sqlshell completion bash)"; for zsh, the same with zsh to ~/.zshrc, after compinit; '
-            "for fish, sqlshell completion fish | source to config.fish.",
+            help="Print a script that completes options, subcommands and profiles. For bash, add this line to "
+            '~/.bashrc: eval "$(sqlshell completion bash)". For zsh, add eval "$(sqlshell completion zsh)" to '
+            "~/.zshrc, after compinit. For fish, add sqlshell completion fish | source to config.fish.",
         )
     if name == "man":
         return Command(
@@ -217,8 +218,8 @@ def subcommand(name: str) -> click.Command:
         case "export":
             own = [
                 target,
-                click.Option(["--query"], metavar="SQL", help="the statement whose result is written"),
-                click.Option(["--table"], metavar="TABLE", help="the table that is written"),
+                click.Option(["--query"], metavar="SQL", help="write the result of this statement"),
+                click.Option(["--table"], metavar="TABLE", help="write this table"),
                 click.Option(
                     ["-o", "--output"],
                     required=True,
@@ -283,7 +284,7 @@ def run(argv: Sequence[str]) -> int:
         hint = did_you_mean(error.option_name.lstrip("-"), flags, otherwise, shown=lambda flag: f"--{flag}")
         return _fail(UsageError(f"unknown option {error.option_name}", hint))
     except click.ClickException as error:
-        return _fail(UsageError(error.format_message(), f"{name} --help lists the options"))
+        return _fail(UsageError(_in_own_style(error.format_message()), f"{name} --help lists the options"))
     except ShellError as error:
         return _fail(error)
     except (KeyboardInterrupt, click.Abort):
@@ -299,6 +300,11 @@ def run(argv: Sequence[str]) -> int:
         return _fail(OutputError(f"cannot write to stdout: {reason}"))
     except Exception as error:
         return _bug(error)
+
+
+def _in_own_style(message: str) -> str:
+    """A message of click as the program's own: without a capital at its beginning and a period at its end."""
+    return f"{message[:1].lower()}{message[1:].removesuffix('.')}"
 
 
 def _bug(error: Exception) -> int:

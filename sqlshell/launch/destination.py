@@ -249,7 +249,7 @@ def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalSer
     from sqlshell.launch.subcommands import SUBCOMMANDS
 
     known = sorted(profiles)
-    otherwise = f"known profiles: {', '.join(known) or 'none'}; {ending}"
+    otherwise = f"known profiles: {', '.join(known)}; {ending}" if known else ending
     similar = {**dict.fromkeys(known, ""), **dict.fromkeys(SUBCOMMANDS, "sqlshell ")}
     hint = did_you_mean(text, similar, otherwise, shown=lambda name: similar[name] + name)
     raise UsageError(f"{_shown(text)!r} is not a URL, profile or existing file", hint)

@@ -41,7 +41,6 @@ STOPPING = (
 )
 """Settings with which something is printed or refused before the prompt, or which the simple prompt does not know."""
 
-
 IN_MEMORY = {"database": "memory", "schema": "main"}
 """The context in which a DuckDB database in memory begins."""
 

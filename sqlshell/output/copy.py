@@ -25,7 +25,6 @@ SETTLE_SECONDS = 0.1
 LOOK_SECONDS = 0.05
 """How often, in seconds, to check whether a reader such as a pager has exited while no rows arrive."""
 
-
 Received = Callable[[int, int], None]
 """Is told of the rows and bytes of each response."""
 

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from sqlshell.errors import CannotResume, Exit, Interrupted, ShellError, StatementError, Unread, Unreadable, UsageError
+from sqlshell.errors import (
+    CannotResume,
+    ConnectionFailed,
+    Exit,
+    Interrupted,
+    NotAuthenticated,
+    ShellError,
+    StatementError,
+    Unread,
+    Unreadable,
+    UsageError,
+)
 from sqlshell.origin import EMPTY, Own
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Branch
@@ -37,6 +48,8 @@ if TYPE_CHECKING:
     from sqlshell.shell.running.resuming import Resumer
 
 DEEPEST_INCLUDE = 50
+NOT_CONNECTED = (ConnectionFailed, NotAuthenticated)
+"""Errors of \\c, which changes nothing if it fails."""
 
 
 class Shell:
@@ -191,7 +204,7 @@ class Shell:
 
     @contextlib.contextmanager
     def _showing_place(self, chunks: Iterable[Own], name: str) -> Iterator[None]:
-        """Inside the block, a terminal shows which statement of this script runs; of an included one it does not."""
+        """Inside the block, a terminal shows which statement of this script runs; not those of included scripts."""
         progress = self._progress
         if not progress.live or progress.script is not None or self.session.interactive:
             yield
@@ -365,7 +378,8 @@ class Shell:
                                 # The rest may be data.
                                 self.buffer.clear()
                             else:
-                                self._report_skipped(items[number + 1 + ran :], arriving, name)
+                                with self._keeping_unfinished(item, error):
+                                    self._report_skipped(items[number + 1 + ran :], arriving, name)
                             return self.session.interactive or not isinstance(error, Interrupted | CannotResume)
                     if self._leaving:
                         return True
@@ -395,7 +409,7 @@ class Shell:
         """A command failed: the statement that it would have sent goes back to the user, or is discarded.
 
         A statement that the command would have left unchanged is not sent at the end of the script. `told` says whether
-        anything follows for which that matters.
+        the user is warned of a statement that is discarded.
         """
         unfinished = self.buffer.scanner.unfinished
         if not isinstance(item, BackslashCommand) or not unfinished.started:
@@ -407,6 +421,21 @@ class Shell:
             self.buffer.scanner.take()
             if told:
                 self.diagnostics.warn(f"\\{item.name}: the unfinished statement before it was discarded")
+
+    @contextlib.contextmanager
+    def _keeping_unfinished(self, item: Item, error: ShellError) -> Iterator[None]:
+        """Inside the block, the statement around a command that could not connect at the prompt is set aside."""
+        scanner = self.buffer.scanner
+        kept = scanner.unfinished.copy()
+        keeps = self._at_prompt and isinstance(item, BackslashCommand) and isinstance(error, NOT_CONNECTED)
+        if not keeps or not kept.started:
+            yield
+            return
+        # The end of the command's line.
+        kept.parts.append("\n")
+        scanner.take()
+        yield
+        self.buffer.scanner.return_to(kept)
 
     def _report_skipped(self, items: Sequence[Item], arriving: Iterable[str], name: str) -> None:
         waits = name == "stdin"
@@ -487,7 +516,7 @@ class Shell:
             return
         if self._submitter.block is not None:
             self._check_in_block(found, item)
-        # The loads of \\copy are recorded where they happen.
+        # The loads of \copy are recorded where they happen.
         acts = not found.changes and not found.sends_with(item.args) and found.name != "copy"
         if self._resumer is None or not acts:
             await self._carry_out(found, item)
@@ -531,7 +560,7 @@ def _with_words(item: Item, words: tuple[Own, ...]) -> Item:
 
 
 def _rehearsal(components: ShellComponents) -> Rehearsal | None:
-    """The rehearsal of --dry-run or --describe."""
+    """The rehearsal of --dry-run or --describe; None without these options."""
     if not components.modes.rehearsal:
         return None
     from sqlshell.shell.running.rehearsal import PrintedScript, Rehearsal, ResultDescriptions
@@ -543,7 +572,7 @@ def _rehearsal(components: ShellComponents) -> Rehearsal | None:
 
 
 def _resumer(components: ShellComponents, interruption: Interruption) -> Resumer | None:
-    """Of --checkpoint."""
+    """The resumer of --checkpoint; None without that option."""
     if components.modes.checkpoint is None:
         return None
     from sqlshell.shell.running.resuming import Resumer

@@ -65,7 +65,7 @@ def test_searching_over_partitions(explorer: Terminal) -> None:
 
 def test_sorting_and_filtering_say_of_what(explorer: Terminal) -> None:
     explorer.type("cprice\r]")
-    explorer.wait("by price down (only the 10,000 rows in memory)")
+    explorer.wait("by price desc (only the 10,000 rows in memory)")
     explorer.type("&99\r")
     explorer.wait("contains '99'")
     explorer.type("=")
@@ -80,7 +80,7 @@ def test_all_rows_of_a_large_result_are_sorted_and_filtered(tmp_path: Path) -> N
     opened.wait("row 1 of 60,000")
     opened.type("]")
     opened.wait("name 59999")
-    assert "by id down │" in opened.screen()
+    assert "by id desc │" in opened.screen()
     opened.type("cname\r&9$\r")
     opened.wait("row 1 of 6,000")
     opened.type("G")

@@ -92,7 +92,7 @@ def test_the_end_of_input_ends_rows_and_not_the_shell(terminal: Terminal) -> Non
     terminal.wait("CREATE TABLE")
     terminal.prompt()
     terminal.enter("copy t from stdin;")
-    terminal.wait("as does Ctrl-D")
+    terminal.wait("or Ctrl-D, ends them")
     terminal.enter("50")
     terminal.wait("ends the data")
     terminal.type("\x04")
@@ -113,8 +113,8 @@ def test_rows_are_typed_below_the_copy(tmp_path: Path, copy: str, multiline: str
         terminal.wait("CREATE TABLE")
         terminal.prompt()
         terminal.enter(copy)
-        shown = terminal.wait("as does Ctrl-D").split("> " + copy)
-        assert "Enter the rows" not in shown[0] and "Enter the rows" in shown[1]
+        shown = terminal.wait("or Ctrl-D, ends them").split("> " + copy)
+        assert "enter the rows" not in shown[0] and "enter the rows" in shown[1]
         terminal.wait(">>")
         terminal.enter("50")
         terminal.enter("select 7")
@@ -330,6 +330,20 @@ def test_what_is_typed_to_confirm_is_the_target_of_the_prompt(tmp_path: Path) ->
     terminal.wait("*>")
     terminal.type("\x04")
     terminal.wait("the open transaction was not committed and is rolled back")
+    terminal.close()
+
+
+def test_a_statement_goes_on_after_a_connection_failed(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q")
+    terminal.prompt()
+    terminal.enter("select 41 + 1")
+    terminal.wait("->")
+    terminal.enter("\\c http://127.0.0.1:9/")
+    terminal.wait("connection refused by http://127.0.0.1:9; still connected to")
+    terminal.wait("->")
+    terminal.enter("as kept;")
+    terminal.wait(" 42 │")
+    assert "not run" not in terminal.screen()
     terminal.close()
 
 

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-STARS = "***"
+from sqlshell.client.secret_values import STARS
+
 SHOWN_BYTES = 1 << 16
 """Longer bodies are truncated."""
 

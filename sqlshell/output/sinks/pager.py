@@ -105,9 +105,9 @@ class ScreenSink:
             lines = self._held_back.count(b"\n")
             tall = lines >= size.lines - 1
             shown = screen_lines(self._held_back, size.columns, size.lines)
-            wraps = is_wider(self._held_back, size.columns)
-            if tall or shown >= size.lines - 1 or (wraps and self._sideways and not self._wraps()):
-                self._start(self._full_command(wraps=wraps, tall=tall))
+            wide = is_wider(self._held_back, size.columns)
+            if tall or shown >= size.lines - 1 or (wide and self._sideways and not self._wraps()):
+                self._start(self._full_command(wide=wide, tall=tall))
 
     def finish(self) -> None:
         if self._pager is not None and self._next_input:
@@ -134,13 +134,13 @@ class ScreenSink:
         with contextlib.suppress(OutputError):
             self.close()
 
-    def _full_command(self, *, wraps: bool, tall: bool) -> str:
+    def _full_command(self, *, wide: bool, tall: bool) -> str:
         """The pager's command, with what it keeps in view."""
         lines, width = self._frozen()
         if self._command != DEFAULT:
             return self._command
-        if lines and (wraps or tall) and has_header(less_version()):
-            return f"{DEFAULT_FOR_WIDE} --header={lines},{width if wraps else 0}"
+        if lines and (wide or tall) and has_header(less_version()):
+            return f"{DEFAULT_FOR_WIDE} --header={lines},{width if wide else 0}"
         return DEFAULT if tall else DEFAULT_FOR_WIDE
 
     def _start(self, command: str) -> None:

@@ -29,8 +29,7 @@ class SessionActions:
             connecting = self._components.environment.connect(target, session.connection)
             connection = await self._interruption.interruptible(connecting, "c")
         except ShellError as error:
-            still_connected = f"still connected to {session.target}"
-            error.hint = f"{error.hint}\n{still_connected}" if error.hint else still_connected
+            error.message = f"{error.message}; still connected to {session.target}"
             raise
         await self._connections.use(connection)
         self._components.diagnostics.say(f"connected to {session.target}")

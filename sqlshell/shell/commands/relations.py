@@ -108,13 +108,14 @@ def _elsewhere(shell: ShellView, known: Sequence[Relation]) -> str:
     """How to list relations of other schemas."""
     others = {item.schema for item in known if item.database.lower() == shell.session.context.database.lower()}
     if len(others) == 1 and len({item.database for item in known}) == 1:
-        return f"\\d {quoted(others.pop())}.* lists the relations of that schema"
+        other = quoted(others.pop())
+        return f"\\d {other}.* lists the relations of the schema {other}"
     return "\\d *.* lists the relations of all schemas"
 
 
 def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases: tuple[str, ...] = ()) -> Command:
     async def body(shell: ShellView, args: Args) -> Effect:
-        # Only \\dt has names with combined letters, in addition to its aliases.
+        # Only \dt has names with combined letters, in addition to its aliases.
         combined = args.name.rstrip("+")[1:] if name == "dt" and args.name.startswith("d") else ""
         return await _list_relations(shell, args, [kind for one in combined for kind in LETTERS[one]] or kinds)
 

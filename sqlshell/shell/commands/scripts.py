@@ -41,7 +41,7 @@ async def once(shell: ShellView, args: Args) -> Redirect:
 
 @command("tee", "[FILE...]", aliases=("!spool",), changes="shell")
 async def tee(shell: ShellView, args: Args) -> Redirect:
-    """Show results and also send them to a file or |command. Without FILE, stop."""
+    """Show results and also send them to a file or |command. Without FILE, stop sending them."""
     return Redirect(args.own(0) if args else EMPTY, as_copy=True)
 
 

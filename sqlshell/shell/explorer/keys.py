@@ -26,7 +26,7 @@ HELP: Final = (
     (":", "go to a row by its number"),
     ("c", "go to a column by its name or number"),
     ("/", "search for a regular expression; n next match, N previous match, Esc stops"),
-    ("&", "show only rows that contain a text in this column; empty text shows all rows"),
+    ("&", "show only rows in which this column matches a regular expression; an empty one shows all"),
     ("[ and ]", "sort by this column, ascending or descending"),
     ("=", "remove filter and sorting"),
     ("f", "freeze the columns up to this one, or unfreeze them; a narrow first column is frozen at first"),
@@ -270,7 +270,7 @@ def _arrangement_keys(explorer: Explorer, on: On) -> None:
         if condition is not None:
             parts.append(f"{printable(pages.columns[condition[0]].name)} contains {condition[1]!r}")
         if order is not None:
-            parts.append(f"by {printable(pages.columns[order[0]].name)}{' down' if order[1] else ''}")
+            parts.append(f"by {printable(pages.columns[order[0]].name)}{' desc' if order[1] else ''}")
         return ", ".join(parts)
 
     def arrange_memory() -> None:

@@ -66,7 +66,7 @@ _REPLIES = re.compile(r"\x1b\]11;[^\x07\x1b]{0,64}(?:\x07|\x1b\\)|\x1b\[\?[0-9;]
 CATALOG_VERBS = frozenset({"CREATE", "DROP", "ALTER", "ATTACH", "DETACH", "IMPORT", "BEGIN", "COMMIT", "COPY"})
 """Verbs after which the names of a service may have changed."""
 
-_ROWS = "Enter the rows, one on a line; a line with only \\. ends them, as does Ctrl-D."
+_ROWS = "enter the rows, one per line; \\. alone on a line, or Ctrl-D, ends them"
 _VI_MODES = {InputMode.NAVIGATION: "NORMAL", InputMode.REPLACE: "REPLACE", InputMode.REPLACE_SINGLE: "REPLACE"}
 
 TAB = 8
@@ -79,6 +79,7 @@ MENU_LINES = 8
 """The lines below the cursor that the completion menu has at least."""
 
 SWITCH_SECONDS = 0.0005
+"""How long a thread keeps the interpreter while another one waits for it, in seconds."""
 
 THIRD_SECONDS = 2.0
 """Maximum seconds after a statement was left running within which another Ctrl-C exits the shell."""
@@ -147,20 +148,20 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
             text, send = "\\.", False
         if interrupt_typed_ahead(prompt.input, streams.stdin):
             interruption.postpone()
-        word, pending, data = bare_word(text), shell.buffer.scanner.pending, shell.buffer.scanner.state
+        word, pending, state = bare_word(text), shell.buffer.scanner.pending, shell.buffer.scanner.state
         if word and not pending and word == "help":
             shell.diagnostics.say(HELP)
             continue
         if word and not pending:
             text = "\\q"
-        elif word and (said := hint(text, shell.buffer.scanner.state)):
+        elif word and (said := hint(text, state)):
             shell.diagnostics.say(said)
         scanner = shell.buffer.scanner
         send = send and not (complete(text, scanner) or takes_rows(text, scanner))
         continues = await shell.run(Own(text), send=send)
         if not continues:
             return Exit.DONE
-        if shell.buffer.scanner.state is State.COPY_DATA is not data:
+        if state is not State.COPY_DATA and shell.buffer.scanner.state is State.COPY_DATA:
             shell.diagnostics.say(_ROWS)
         if interruption.pending:
             shell.discard_unfinished()
@@ -332,7 +333,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
 
 
 def _make_room(prompt: PromptSession[str]) -> None:
-    """Keep lines free for the menu only while something is typed: before, they would push a result off the screen."""
+    """Keep lines free for the menu only while something is typed: otherwise they would push a result off the screen."""
     prompt.reserve_space_for_menu = MENU_LINES if prompt.default_buffer.text else 0
 
 

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from sqlshell.context import SessionContext
 from sqlshell.interface import sqlstate
+from sqlshell.shell.records.redaction import MASK
 
 if TYPE_CHECKING:
     import sqlite3
@@ -34,9 +35,6 @@ BATCH_SIZE = 1_000
 """Maximum changes in one transaction, unless they wait for a reader."""
 
 LONGEST_SQL = 100_000
-
-_STARS = "***"
-"""What stands for a secret that was removed."""
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS statements (
@@ -137,7 +135,7 @@ class Journal:
     def _record(self, statement_id: str, state: str, message: str, rows: int | None, over: float | None) -> None:
         self._write(
             "UPDATE statements SET ended = coalesce(ended, ?), sql_state = ?, rows = coalesce(?, rows),"
-            f" message = CASE WHEN instr(sql, '{_STARS}') THEN '' ELSE ? END"
+            f" message = CASE WHEN instr(sql, '{MASK}') THEN '' ELSE ? END"
             " WHERE id = ? AND target = ?",
             over,
             state,
@@ -233,8 +231,8 @@ class Journal:
 
 def _shortened(shown: str) -> str:
     """A text without secrets of at most LONGEST_SQL characters, which still shows whether secrets were removed."""
-    if len(shown) > LONGEST_SQL and _STARS in shown:
-        return f"{shown[: LONGEST_SQL - len(_STARS)]}{_STARS}"
+    if len(shown) > LONGEST_SQL and MASK in shown:
+        return f"{shown[: LONGEST_SQL - len(MASK)]}{MASK}"
     return shown[:LONGEST_SQL]
 
 

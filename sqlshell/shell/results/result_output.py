@@ -76,7 +76,7 @@ class ResultOutput:
 
     @property
     def exporting(self) -> bool:
-        """Whether results go anywhere other than the terminal."""
+        """Whether results are redirected to a file or a command."""
         return self._redirected is not None
 
     @property

@@ -47,13 +47,11 @@ from sqlshell.sql.analysis.lexed import Lexed, Sql
 CANCEL_SECONDS = 10.0
 """How long an interrupted script waits for the service to cancel its statement, in seconds."""
 
-
 OUTCOME_SECONDS = 1.0
 """How long after a cancel request the second Ctrl-C still waits for its outcome, in seconds."""
 
 RESULTS_PER_CHECK = 16
 """Results that have arrived are shown in groups of this many before interruptions are checked."""
-
 
 Results = AsyncGenerator[Result, None]
 
@@ -157,7 +155,7 @@ class Foreground:
         self._journal.flush()
 
     def interrupt(self) -> bool:
-        """Ctrl-C: see above. False if nothing is running, or if all has been tried."""
+        """Ctrl-C, as the module describes. False if nothing is running, or after the third one."""
         if self._at_hand:
             self._interrupts += 1
             return True

@@ -21,8 +21,8 @@ from sqlshell.sql.analysis.lexed import Lexed
 from sqlshell.sql.script.items import Statement
 
 MOST_STATEMENTS: Final = 10_000
-"""Maximum statements of a block, and of characters, which are in memory before the first one runs."""
 MOST_CHARACTERS: Final = 64 << 20
+"""Maximum statements of a block, and their characters, which are in memory before the first one runs."""
 
 SENDERS: Final = frozenset({"g", "gx"})
 """The commands that may send a statement of a block."""

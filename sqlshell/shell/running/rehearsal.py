@@ -132,7 +132,7 @@ class Rehearsal:
         self._first = self._first or lines.line
         self._lines += lines.text.count("\n")
         if lines.last:
-            # The last line is `\\.`, or what the end of the script adds.
+            # The last line is `\.`, or what the end of the script adds.
             self._components.position.at(self._first)
             self._rehearsed.data(self._lines - 1)
             self._first = self._lines = 0

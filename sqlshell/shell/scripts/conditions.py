@@ -64,7 +64,7 @@ class ConditionStack:
             self._open[-1].taking = False
 
     def enter(self, word: str, condition: Callable[[], bool]) -> None:
-        """Process one of NAMES. Raises UsageError if it is not allowed, and the errors of the condition."""
+        """Process one of CONDITION_COMMANDS. Raises UsageError where it is not allowed, and errors of the condition."""
         match word:
             case "if":
                 self.begin_if(condition)
