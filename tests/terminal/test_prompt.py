@@ -144,7 +144,7 @@ def test_the_history_is_found_in_a_further_line(terminal: Terminal) -> None:
     terminal.enter("select 'needle' as haystack;")
     terminal.prompt()
     terminal.type("select 'first' union all\r")
-    terminal.wait("-> ")
+    terminal.wait("->")
     terminal.type("\x12ndlhay")
     terminal.wait(lambda text: "select 'needle' as haystack;" in text.rpartition("ndlhay")[2])
     terminal.type("\r")
