@@ -145,9 +145,8 @@ def test_the_history_is_found_in_a_further_line(terminal: Terminal) -> None:
     terminal.prompt()
     terminal.type("select 'first' union all\r")
     terminal.wait("->")
-    terminal.type("\x12ndlhay")
-    terminal.wait(lambda text: "select 'needle' as haystack;" in text.rpartition("ndlhay")[2])
-    terminal.type("\r")
+    # Enter may come before the menu.
+    terminal.type("\x12ndlhay\r")
     terminal.wait(lambda text: "select 'needle' as haystack;" in text.rpartition("select 'first' union all")[2])
     terminal.type("\r")
     terminal.wait("2 rows")

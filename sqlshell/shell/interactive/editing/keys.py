@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, emacs_mode, has_completions, vi_navigation_mode
@@ -96,9 +97,14 @@ def bindings(
         buffer = event.current_buffer
         state = buffer.complete_state
         if state is None or not state.completions:
-            put_back(buffer)
-            return
-        if state.current_completion is None:
+            # The entries for the last letters may not have been found yet.
+            requested = CompleteEvent(completion_requested=True)
+            entry = next(iter(buffer.completer.get_completions(buffer.document, requested)), None)
+            if entry is None:
+                put_back(buffer)
+                return
+            buffer.apply_completion(entry)
+        elif state.current_completion is None:
             buffer.go_to_completion(0)
         search.searching = False
         buffer.complete_state = None
