@@ -215,9 +215,9 @@ class Catalog:
         self._noted[organization] += 1
         if self._noted[organization] % TIDIED == 1:
             self._storage.write(
-                "DELETE FROM objects WHERE organization = ?1 AND kind = ?2 AND created < (SELECT created FROM objects "
-                "WHERE organization = ?1 AND kind = ?2 ORDER BY created DESC LIMIT 1 OFFSET ?3)",
-                (organization, kind, most),
+                "DELETE FROM objects WHERE organization = ? AND kind = ? AND created < (SELECT created FROM objects "
+                "WHERE organization = ? AND kind = ? ORDER BY created DESC LIMIT 1 OFFSET ?)",
+                (organization, kind, organization, kind, most),
             )
 
     def note_change(self, organization: str, kind: str, name: str) -> None:
