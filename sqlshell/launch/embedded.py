@@ -17,7 +17,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sqlshell.runtime.event_loops import allow_slow_imports
+from sqlshell.runtime.event_loops import allow_slow_imports, end_threads
 from sqlshell.runtime.lean_uvicorn import Config, HttpToolsProtocol, ServerState
 from sqlshell.service.bounds import EMBEDDED_BOUNDS
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
@@ -135,7 +135,7 @@ class EmbeddedService:
             self._opening.set_result(statements)
             self._loop.run_forever()
         finally:
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            end_threads(self._loop)
             self._loop.close()
             storage.close()
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from sqlshell.runtime.event_loops import allow_slow_imports
+from sqlshell.runtime.event_loops import allow_slow_imports, end_threads
 
 Given = TypeVar("Given")
 
@@ -63,7 +63,7 @@ class LoopThread:
                 task.cancel()
             self._loop.run_until_complete(_others())
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            end_threads(self._loop)
         finally:
             self._loop.close()
 
