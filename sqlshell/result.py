@@ -246,7 +246,7 @@ class Endless(Protocol):
         """The number of gaps, in which rows may be missing."""
 
     @property
-    def ended(self) -> str:
+    def end_reason(self) -> str:
         """Why the result ended: "service", "stopped", "max_rows", "seconds" or "failure"; "" while it is running."""
 
     @property

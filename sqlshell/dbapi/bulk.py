@@ -50,7 +50,7 @@ def copy_statement(insert: RowInsert) -> str | None:
     return f"COPY {found[1]} {found[2] or ''} FROM '@{FILE}' (FORMAT parquet)"
 
 
-def parts(rows: Iterable[Parameters]) -> Iterator[list[Parameters]]:
+def file_chunks(rows: Iterable[Parameters]) -> Iterator[list[Parameters]]:
     """The rows in lists that fit into one file each."""
     each = iter(rows)
     while part := list(_part(each)):
@@ -67,7 +67,7 @@ def _part(each: Iterator[Parameters]) -> Iterator[Parameters]:
             return
 
 
-def written(rows: Sequence[Parameters], names: Sequence[str], width: int) -> Path | None:
+def write_parquet(rows: Sequence[Parameters], names: Sequence[str], width: int) -> Path | None:
     """A Parquet file with the rows, in a folder of its own; None if a literal can say more than the file.
 
     Each column has values of one type, which the service casts as it would cast literals.

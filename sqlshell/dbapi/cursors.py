@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from sqlshell.client.http.upload import Attachment, attachment, checked_name
 from sqlshell.dbapi.binding import Parameters, RowInsert, bound, row_insert, template_of
-from sqlshell.dbapi.bulk import copy_statement, parts, written
+from sqlshell.dbapi.bulk import copy_statement, file_chunks, write_parquet
 from sqlshell.dbapi.exceptions import InterfaceError, ProgrammingError
 from sqlshell.dbapi.session import Running, Session
 from sqlshell.dbapi.values.typed_rows import Row, RowDecoder
@@ -125,8 +125,8 @@ class CursorState:
             for text, count in insert.statements(rows):
                 yield Group([text], count)
             return
-        for part in parts(rows):
-            file = written(part, insert.row.names, len(insert.row.pieces) - 1)
+        for part in file_chunks(rows):
+            file = write_parquet(part, insert.row.names, len(insert.row.pieces) - 1)
             if file is not None:
                 yield Group([copy], len(part), file)
             else:
@@ -224,7 +224,7 @@ class CursorState:
         self._rows, self._next_row, self._batch = [], 0, None
         if result is not None:
             await result.batches.aclose()
-            if result.endless is not None and not result.endless.ended and result.endless.query_id:
+            if result.endless is not None and not result.endless.end_reason and result.endless.query_id:
                 await self._session.terminate(result.endless.query_id)
 
     async def _close(self) -> None:

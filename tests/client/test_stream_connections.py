@@ -121,7 +121,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_until_the_service_ends_the_stream() -> None:
     connection = Connection([COLUMNS, row(1)], [row(2), row(3)])
     read = Read(connection)
-    assert (read.rows, read.error, read.stream.ended) == (["1", "2", "3"], None, "service")
+    assert (read.rows, read.error, read.stream.end_reason) == (["1", "2", "3"], None, "service")
     assert connection.sent == ["hello"]
     assert read.stream.rows == 3
 
@@ -129,12 +129,12 @@ def test_rows_until_the_service_ends_the_stream() -> None:
 @pytest.mark.parametrize("most", [0, 1, 2])
 def test_no_more_rows_than_the_limit(most: int) -> None:
     read = Read(Connection([COLUMNS], [row(1), row(2), row(3)]), limits=StreamLimits(max_rows=most))
-    assert (read.rows, read.stream.ended) == (["1", "2"][:most], "max_rows")
+    assert (read.rows, read.stream.end_reason) == (["1", "2"][:most], "max_rows")
 
 
 def test_no_rows_after_the_time_limit() -> None:
     read = Read(Connection([COLUMNS], [row(1)]), limits=StreamLimits(seconds=0))
-    assert (read.rows, read.stream.ended) == ([], "seconds")
+    assert (read.rows, read.stream.end_reason) == ([], "seconds")
 
 
 def test_columns_may_be_repeated_and_not_changed() -> None:
@@ -180,7 +180,7 @@ def test_a_failure_after_the_columns_comes_after_the_rows() -> None:
         read = Read(Connection(*groups, code=1011))
         assert read.rows[0] == "1"
         assert read.error is not None
-        assert read.stream.ended == "failure"
+        assert read.stream.end_reason == "failure"
 
 
 @pytest.mark.parametrize(

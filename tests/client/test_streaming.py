@@ -86,7 +86,7 @@ def read(
                         if stop_after and len(seen.rows) >= stop_after:
                             result.endless.stop()
                 finally:
-                    seen.ended, seen.gaps = result.endless.ended, result.endless.gaps
+                    seen.ended, seen.gaps = result.endless.end_reason, result.endless.gaps
                     await result.batches.aclose()
         except ShellError as error:
             seen.error = error

@@ -274,7 +274,7 @@ def test_rows_of_an_endless_result_are_written_in_a_thread(endless: bool) -> Non
 
 
 class EndlessNow:
-    rows, gaps, ended, query_id = 0, 0, "", ""
+    rows, gaps, end_reason, query_id = 0, 0, "", ""
 
     def stop(self) -> None:
         return

@@ -13,7 +13,7 @@ from sqlshell.errors import UsageError
 from sqlshell.result import Column, Rows
 from sqlshell.shell.charts import charts
 from sqlshell.shell.charts.charts import Chart, bin_label, bins, chart
-from sqlshell.shell.charts.drawing import drawn, moment
+from sqlshell.shell.charts.drawing import as_text, moment
 from sqlshell.shell.charts.picture import svg
 
 CITY, DAY, N, M = Column("city"), Column("day", "DATE"), Column("n", "BIGINT"), Column("m", "DOUBLE")
@@ -164,7 +164,7 @@ def test_ticks_of_times(seconds: float, span: float, said: str) -> None:
 def test_a_heat_map_is_drawn_in_shades() -> None:
     rows: Rows = [["a", "x", "0"], ["b", "x", "1"], ["a", "yy", "2"], ["b", "z", "4"]]
     made = of([CITY, Column("kind"), N], rows)
-    lines = drawn(made, 40, 20, colors=False).splitlines()
+    lines = as_text(made, 40, 20, colors=False).splitlines()
     assert [line.split("│") for line in lines[:3]] == [
         [" x ", "░" * 8 + "▒" * 8, ""],
         ["yy ", "▓" * 8 + " " * 8, ""],
@@ -173,7 +173,7 @@ def test_a_heat_map_is_drawn_in_shades() -> None:
     assert lines[3] == "    a       b"
     assert lines[4].endswith("░ 0  ▒▓  █ 4")
     with pytest.raises(UsageError, match="no numbers to draw"):
-        drawn(of([CITY, Column("kind"), N], [["a", "x", None]]), 40, 20, colors=False)
+        as_text(of([CITY, Column("kind"), N], [["a", "x", None]]), 40, 20, colors=False)
     picture = ElementTree.fromstring(svg(made))
     titles = [item.text for item in picture.iter() if item.tag.endswith("title") and item.text in {"0", "1", "2", "4"}]
     assert titles == ["0", "1", "2", "4"]
@@ -183,7 +183,7 @@ def test_a_scatter_of_texts_names_its_places() -> None:
     rows: Rows = [[f"c{number}", str(number)] for number in range(12)]
     made = of([CITY, N], rows, "scatter")
     assert (made.series[0].xs, made.labels[3]) == ([float(number) for number in range(12)], "c3")
-    text = drawn(made, 80, 20, colors=False)
+    text = as_text(made, 80, 20, colors=False)
     assert [name for name in text.split() if name[0] == "c" and name[1:].isdecimal()] == [
         "c0",
         "c2",

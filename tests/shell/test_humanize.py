@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlshell.shell.results.humanize import amount, duration, one_line
+from sqlshell.shell.results.humanize import byte_size, duration, one_line
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_duration(seconds: float, said: str) -> None:
     ],
 )
 def test_an_amount(size: int, said: str) -> None:
-    assert amount(size) == said
+    assert byte_size(size) == said
 
 
 @pytest.mark.parametrize(

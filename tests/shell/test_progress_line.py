@@ -13,7 +13,7 @@ from sqlshell.output.text.cells import cells, printable
 from sqlshell.shell.interactive.look.progress_line import ProgressLine
 from sqlshell.shell.interactive.look.remaining import Remaining
 from sqlshell.shell.interactive.look.terminal_features import shows_links, shows_progress, with_file_link
-from sqlshell.shell.results.humanize import brief, clock
+from sqlshell.shell.results.humanize import elapsed_time, short_number
 from sqlshell.shell.scripts.script_place import ScriptPlace
 from sqlshell.shell.session import Running
 from sqlshell.sql.script.scanner import Statement
@@ -340,12 +340,6 @@ def test_the_name_of_a_file_is_a_link() -> None:
 
 
 def test_numbers_for_people() -> None:
-    assert [clock(0.04), clock(9.96), clock(61)] == ["0.0 s", "10.0 s", "1 min 01 s"]
-    assert [brief(7), brief(999), brief(1234), brief(45_678), brief(4.5e6), brief(1.2e10)] == [
-        "7",
-        "999",
-        "1.23k",
-        "45.7k",
-        "4.50M",
-        "12.0G",
-    ]
+    assert [elapsed_time(0.04), elapsed_time(9.96), elapsed_time(61)] == ["0.0 s", "10.0 s", "1 min 01 s"]
+    numbers = [7, 999, 1234, 45_678, 4.5e6, 1.2e10]
+    assert [short_number(number) for number in numbers] == ["7", "999", "1.23k", "45.7k", "4.50M", "12.0G"]

@@ -63,7 +63,7 @@ class ResultFactory(Struct):
     _planes: list[Transport] = field(default_factory=list)
     _unfinished: weakref.WeakSet[Partitions] = field(default_factory=weakref.WeakSet)
 
-    async def of(self, done: Done, query: Query, again: Again, explain: Explain, observer: Observer) -> Result:
+    async def create(self, done: Done, query: Query, again: Again, explain: Explain, observer: Observer) -> Result:
         """The result in a final response.
 
         `query` is sent with lookups, `again` looks the statement up once more (the token of a data plane may have

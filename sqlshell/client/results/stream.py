@@ -90,7 +90,7 @@ class Stream:
         self.columns: list[Column] = []
         self.rows = 0
         self.gaps = 0
-        self.ended = ""
+        self.end_reason = ""
         """Why no more rows come: "service", "stopped", "max_rows" or "seconds"; "" while they may."""
 
     async def begin(self) -> None:
@@ -117,9 +117,9 @@ class Stream:
                 return self._batch(rows)
             if self._failure is not None:
                 failure, self._failure = self._failure, None
-                self.ended = "failure"
+                self.end_reason = "failure"
                 raise await self._with_history(failure)
-            if self.ended or self._limit_reached():
+            if self.end_reason or self._limit_reached():
                 await self.aclose()
                 raise StopAsyncIteration
             try:
@@ -132,7 +132,7 @@ class Stream:
 
     async def aclose(self) -> None:
         """Close the connection; the query keeps running."""
-        self.ended = self.ended or "stopped"
+        self.end_reason = self.end_reason or "stopped"
         await self._stack.aclose()
 
     def _batch(self, rows: Rows) -> Batch:
@@ -140,19 +140,19 @@ class Stream:
         if most is not None and self.rows + len(rows) >= most:
             rows = rows[: most - self.rows]
             self._unread_rows = []
-            self.ended = "max_rows"
+            self.end_reason = "max_rows"
         self.rows += len(rows)
         self._number += 1
         return Batch(len(self.columns), rows=rows, number=self._number)
 
     def _limit_reached(self) -> bool:
         if self._stopped.is_set():
-            self.ended = "stopped"
+            self.end_reason = "stopped"
         elif self._limits.max_rows is not None and self.rows >= self._limits.max_rows:
-            self.ended = "max_rows"
+            self.end_reason = "max_rows"
         elif self._deadline is not None and time.monotonic() >= self._deadline:
-            self.ended = "seconds"
-        return bool(self.ended)
+            self.end_reason = "seconds"
+        return bool(self.end_reason)
 
     async def _frames(self) -> list[bytes]:
         """The frames that have arrived; none if it is time to check the limits."""
@@ -178,7 +178,7 @@ class Stream:
         code = connection.close_code
         said = f": {connection.close_reason}" if connection.close_reason else ""
         if code in NORMAL_CODES:
-            self.ended = "service"
+            self.end_reason = "service"
         elif code in UNAUTHORIZED_CODES:
             raise NotAuthenticated(f"the data plane refused access ({code}){said}", where=self._where)
         else:
@@ -290,7 +290,7 @@ class Stream:
         except ShellError as failed:
             self._failure = failed
         self._unread_rows = rows + self._unread_rows
-        if self._failure is None and not self.ended:
+        if self._failure is None and not self.end_reason:
             self.gaps += 1
             self._say(f"possible gap: rows between {_clock(since)} and {_clock(time.time())} may be missing")
         self._last_received = time.time()

@@ -353,7 +353,7 @@ class StatementsClient(Struct):
         async def explain(query_id: str) -> str:
             return await self._history(query_id, context)
 
-        return await self.results.of(done, query, again, explain, observer)
+        return await self.results.create(done, query, again, explain, observer)
 
     async def _history(self, query_id: str, context: SessionContext) -> str:
         """The output of DESCRIBE QUERY HISTORY in one line; "" if there is none."""

@@ -52,7 +52,7 @@ class _Objects(Unbuffered):
         if not batch.rows or not batch.width:
             return []
         turned = [
-            _turn(values, ready, convert)
+            _encode_column(values, ready, convert)
             for values, (ready, convert) in zip(zip(*batch.rows, strict=True), self._columns, strict=True)
         ]
         template = self._template
@@ -103,7 +103,7 @@ class JsonWriter(_Objects):
         return [b"[]\n" if self._open == "[" else b"]\n"]
 
 
-def _turn(values: Values, ready: re.Pattern[str] | None, convert: Convert) -> Iterable[str]:
+def _encode_column(values: Values, ready: re.Pattern[str] | None, convert: Convert) -> Iterable[str]:
     if None not in values:
         if ready is not None and ready.fullmatch("\n".join(values) + "\n"):  # type: ignore[arg-type]
             return values  # type: ignore[return-value]

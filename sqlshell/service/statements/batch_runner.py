@@ -94,11 +94,11 @@ class BatchRunner:
         records = records[: self._endings.assign(records, session.connection)]
         if len(records) < 2:
             return at + sum(self._alone(loop, session, request, batch, record) for record in records)
-        told = 0
+        reported = 0
 
-        def ended(number: int, result: Outcome | Exception, seconds: float) -> None:
-            nonlocal told
-            told += 1
+        def on_end(number: int, result: Outcome | Exception, seconds: float) -> None:
+            nonlocal reported
+            reported += 1
             if isinstance(result, Exception):
                 result = self._execution.better_explained(session, records[number].sql, result)
             else:
@@ -108,18 +108,18 @@ class BatchRunner:
                 except Exception as error:
                     # The error belongs to this statement, not to the next one.
                     result = error
-            self._endings.release(records[number], records[told] if told < len(records) else None)
-            self._tell(loop, session, batch, records[number], result, seconds)
+            self._endings.release(records[number], records[reported] if reported < len(records) else None)
+            self._report(loop, session, batch, records[number], result, seconds)
 
         runs = [(record.sql, record.spool) for record in records]
         try:
-            session.connection.several(runs, self._execution.options(session, request.parameters), ended)
+            session.connection.several(runs, self._execution.options(session, request.parameters), on_end)
         except Exception as error:
             # The statements could not be started.
-            ended(told, error, 0.0)
+            on_end(reported, error, 0.0)
         finally:
-            self._endings.unassign(records[told:])
-        return at + told
+            self._endings.unassign(records[reported:])
+        return at + reported
 
     def _plain(self, session: Session, batch: Batch, at: int, most: int) -> int:
         """The number of statements from `at` on that the engine can run without the service; at least 1."""
@@ -142,10 +142,10 @@ class BatchRunner:
             batch.state = sqlstate.RUNNING
             loop.call_soon_threadsafe(self._begun, session, record, result)
         else:
-            self._tell(loop, session, batch, record, result, time.perf_counter() - began)
+            self._report(loop, session, batch, record, result, time.perf_counter() - began)
         return 1
 
-    def _tell(
+    def _report(
         self,
         loop: asyncio.AbstractEventLoop,
         session: Session,

@@ -69,7 +69,7 @@ def chart(columns: Sequence[Column], rows: Rows, words: Sequence[str]) -> Chart:
 
     Raises UsageError for columns that do not exist, and if there is nothing to draw.
     """
-    kind, places = chosen(columns, words, empty=not rows)
+    kind, places = kind_and_columns(columns, words, empty=not rows)
     if kind == "hist":
         return _histogram(columns, rows, places[0])
     if kind == "heat":
@@ -79,7 +79,7 @@ def chart(columns: Sequence[Column], rows: Rows, words: Sequence[str]) -> Chart:
     return _points(kind, columns, rows, places)
 
 
-def chosen(columns: Sequence[Column], words: Sequence[str], *, empty: bool = False) -> tuple[str, list[int]]:
+def kind_and_columns(columns: Sequence[Column], words: Sequence[str], *, empty: bool = False) -> tuple[str, list[int]]:
     """The kind of a chart and its columns: for a histogram one, for a heat map those for x, y and the cells, for others
     that for x and those for y. Raises UsageError.
     """
@@ -249,10 +249,10 @@ def _heat(columns: Sequence[Column], rows: Rows, x: int, y: int, value: int) -> 
         if number is not None:
             spot = (label(row[y]), label(row[x]))
             sums[spot] = sums.get(spot, 0.0) + number
-    return heat(columns[x], _distinct(rows, x), _distinct(rows, y), sums)
+    return heat_map(columns[x], _distinct(rows, x), _distinct(rows, y), sums)
 
 
-def heat(column: Column, across: Sequence[str], down: Sequence[str], sums: Cells) -> Chart:
+def heat_map(column: Column, across: Sequence[str], down: Sequence[str], sums: Cells) -> Chart:
     """A heat map of the first labels of each axis; `column` is that for x."""
     notes = (
         []

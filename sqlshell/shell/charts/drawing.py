@@ -15,7 +15,7 @@ MOST_HEIGHT = 30
 TICKS = 5
 
 
-def drawn(chart: Chart, width: int, height: int, *, colors: bool) -> str:
+def as_text(chart: Chart, width: int, height: int, *, colors: bool) -> str:
     """The chart as lines of at most `width` cells, about `height` of them; bar charts take as many as they need. Raises
     UsageError.
     """

@@ -18,9 +18,9 @@ from sqlshell.shell.charts.charts import (
     Point,
     bars,
     bin_edges,
-    chosen,
-    heat,
+    heat_map,
     histogram,
+    kind_and_columns,
     label,
     lines,
 )
@@ -42,7 +42,7 @@ async def whole_chart(table: Table, columns: Sequence[Column], words: Sequence[s
     Raises UsageError and OutputError.
     """
     ((count,),) = await table.query(f"SELECT count(*) FROM {table.source}")
-    kind, places = chosen(columns, words, empty=not count)
+    kind, places = kind_and_columns(columns, words, empty=not count)
     stored = [table.columns[at] for at in places]
     if kind == "hist":
         source = f"(SELECT {number(stored[0])} AS x FROM {table.source}) WHERE abs(x) <= {LARGEST}"
@@ -175,4 +175,4 @@ async def _heat(table: Table, x: StoredColumn, y: StoredColumn, value: StoredCol
     for head, side, total in cells:
         spot = (label(side), label(head))
         sums[spot] = sums.get(spot, 0.0) + float(total or 0)
-    return heat(x.column, across, down, sums)
+    return heat_map(x.column, across, down, sums)

@@ -97,7 +97,7 @@ async def show_chart(shell: ShellView, args: Args) -> UseResult:
 
     async def take(result: Result) -> Summary:
         from sqlshell.shell.charts.charts import chart
-        from sqlshell.shell.charts.drawing import drawn
+        from sqlshell.shell.charts.drawing import as_text
         from sqlshell.shell.charts.picture import svg
 
         figure = await _whole_chart(result, words)
@@ -116,7 +116,7 @@ async def show_chart(shell: ShellView, args: Args) -> UseResult:
         else:
             colors = shell.session.interactive and shell.front_end.paint is not None
             size = shutil.get_terminal_size((80, 24))
-            made.append(Print(drawn(figure, min(size.columns, 120), size.lines - 4, colors=colors), True, own=True))
+            made.append(Print(as_text(figure, min(size.columns, 120), size.lines - 4, colors=colors), True, own=True))
         made.extend(map(ShowMessage, figure.notes))
         return summary
 

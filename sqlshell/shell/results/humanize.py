@@ -15,7 +15,7 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
-def amount(size: int) -> str:
+def byte_size(size: int) -> str:
     """A number of bytes for people: `512 bytes`, `1.2 kB`, `3.4 MB`."""
     if size < 1000:
         return counted(size, "byte")
@@ -43,12 +43,12 @@ def one_line(text: str, most: int) -> str:
     return line if len(line) <= most and len(text) <= most * 4 else f"{line[: most - 1]}…"
 
 
-def clock(seconds: float) -> str:
+def elapsed_time(seconds: float) -> str:
     """A time that is still passing: `1.2 s`, `2 min 03 s`. Its width seldom changes."""
     return f"{seconds:.1f} s" if seconds < 60 else duration(seconds)
 
 
-def brief(number: float) -> str:
+def short_number(number: float) -> str:
     """A number with three digits: `950`, `12.3k`, `4.56M`."""
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if number >= size:

@@ -22,7 +22,7 @@ from sqlshell.errors import (
 )
 from sqlshell.interface import sqlstate
 from sqlshell.shell.front_end import FrontEnd
-from sqlshell.shell.results.humanize import clock
+from sqlshell.shell.results.humanize import elapsed_time
 from sqlshell.shell.scripts.buffer import Buffer
 from sqlshell.shell.scripts.position import Position, shown_name
 from sqlshell.shell.session import Session
@@ -111,7 +111,7 @@ class Failures:
             in_script = bool(script) or not self._session.interactive
             own = isinstance(error, Interrupted) and error.where.sql_state == sqlstate.CANCELLED
             if own and not in_script and self._diagnostics.at_terminal:
-                self._diagnostics.canceled(error, clock(self._session.elapsed or 0.0))
+                self._diagnostics.canceled(error, elapsed_time(self._session.elapsed or 0.0))
                 return
             place = (script, line, position.column) if in_script else ("", 0, 0)
             report(error, place, self._buffer.sent.lexed, self._diagnostics, known, self._session.redact)

@@ -36,7 +36,7 @@ from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.results.artifacts import creates_object, is_creation_result, tag_of
-from sqlshell.shell.results.humanize import amount, counted, duration
+from sqlshell.shell.results.humanize import byte_size, counted, duration
 from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.fetch_command import fetch_command
 from sqlshell.shell.running.submission import LexedSubmission
@@ -321,7 +321,7 @@ class Foreground:
         if self._session.interactive:
             self._report_footer(result, summary, size, seconds, shown)
         elif self._diagnostics.verbose:
-            summary += f", {amount(size)}" if size else ""
+            summary += f", {byte_size(size)}" if size else ""
             summary += f", statement {result.statement_id}" if result.statement_id else ""
             summary += f" ({duration(seconds)})"
             self._diagnostics.say(summary)
@@ -338,7 +338,7 @@ class Foreground:
         if shown is not None and shown.shortened:
             parts.append(f"{counted(shown.shortened, 'value')} cut (\\pset maxwidth 0 shows all)")
         if self._diagnostics.verbose:
-            parts += [amount(size)] if size else []
+            parts += [byte_size(size)] if size else []
             parts += [f"statement {result.statement_id}"] if result.statement_id else []
         self._diagnostics.footer((" · " if shows_unicode(os.environ) else ", ").join(parts))
 
@@ -347,11 +347,11 @@ class Foreground:
         query = endless.query_id or result.statement_id
         summary = f"{endless.rows:,} row{'s' * (endless.rows != 1)} in {duration(seconds)}"
         gaps = f", with {endless.gaps} possible gap{'s' if endless.gaps > 1 else ''}" if endless.gaps else ""
-        if endless.ended == "service":
+        if endless.end_reason == "service":
             self._journal.record_end(result.statement_id, sqlstate.DONE, "", endless.rows)
             self._diagnostics.report(f"the stream ended: {summary}{gaps}")
             return
-        if endless.ended in {"max_rows", "seconds"} and submitted_here:
+        if endless.end_reason in {"max_rows", "seconds"} and submitted_here:
             # The query was terminated on purpose: nobody reads it any more.
             try:
                 async with asyncio.timeout(CANCEL_SECONDS):
@@ -367,7 +367,7 @@ class Foreground:
         still_running = (
             f"the query is still running: {terminate_query(query)}; stops it{f', {fetch_hint}' if fetch_hint else ''}"
         )
-        if not self._session.interactive and endless.ended == "stopped":
+        if not self._session.interactive and endless.end_reason == "stopped":
             raise Interrupted(f"interrupted after {summary}{gaps}", still_running)
         self._diagnostics.note(f"{summary}{gaps}; {still_running}", always=self._session.interactive)
 

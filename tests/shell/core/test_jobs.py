@@ -186,7 +186,7 @@ class Streaming(ScriptedClient):
 
 class Running:
     rows = gaps = 0
-    ended = query_id = ""
+    end_reason = query_id = ""
 
     def stop(self) -> None:
         raise AssertionError

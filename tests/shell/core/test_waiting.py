@@ -20,12 +20,12 @@ class Stream:
     """How far a result without end was read, and why it was left."""
 
     def __init__(self, ended: str = "", rows: int = 3, gaps: int = 0, query_id: str = "") -> None:
-        self.ended, self.rows, self.gaps, self.query_id = ended, rows, gaps, query_id
+        self.end_reason, self.rows, self.gaps, self.query_id = ended, rows, gaps, query_id
         self.stopped = False
 
     def stop(self) -> None:
         self.stopped = True
-        self.ended = "stopped"
+        self.end_reason = "stopped"
 
 
 class Given(ScriptedClient):

@@ -13,7 +13,7 @@ from sqlshell.output.text.cells import cells, printable
 from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.interactive.look.remaining import Remaining
 from sqlshell.shell.interactive.look.terminal_features import progress_report
-from sqlshell.shell.results.humanize import amount, brief, clock
+from sqlshell.shell.results.humanize import byte_size, elapsed_time, short_number
 from sqlshell.shell.scripts.script_place import ScriptPlace
 from sqlshell.shell.session import Running
 
@@ -155,7 +155,7 @@ class ProgressLine:
     def _line(self, running: Running, script: ScriptPlace | None, share: float | None, look: Look) -> str:
         """The parts that fit into the width, the most important first, in their order on the screen."""
         signs = SIGNS if self._unicode else PLAIN_SIGNS
-        elapsed = clock(self._drawn_at - (running.began if script is None else script.began))
+        elapsed = elapsed_time(self._drawn_at - (running.began if script is None else script.began))
         notice = _shortened(running.notice or running.message, self._unicode)
         size = WIDE_BAR_CELLS if self._width >= WIDE and script is None else BAR_CELLS
         bar = self._bar(share, size, look) if share is not None else ""
@@ -174,7 +174,7 @@ class ProgressLine:
             said = _percent(share).rjust(4)
             parts += [(3, 4, said), (2, size if self._unicode else size + 2, bar)]
         if script is not None and (script.number > 1 or running.shown_share is not None):
-            own = clock(self._drawn_at - running.began)
+            own = elapsed_time(self._drawn_at - running.began)
             own += f" {_percent(running.shown_share)}" if running.shown_share is not None else ""
             parts.append((5, cells(own) + 2, f"({own})"))
         # The share of a script is one of statements, which take unequal times.
@@ -254,9 +254,9 @@ def _rates(running: Running, now: float) -> list[str]:
     seconds = now - running.fetching
     told = [f"{running.fetched_rows:,} rows"]
     if seconds >= RATE_SECONDS:
-        told.append(f"{brief(running.fetched_rows / seconds)} rows/s")
+        told.append(f"{short_number(running.fetched_rows / seconds)} rows/s")
         if running.fetched_bytes:
-            told.append(f"{amount(round(running.fetched_bytes / seconds))}/s")
+            told.append(f"{byte_size(round(running.fetched_bytes / seconds))}/s")
     return told
 
 
