@@ -16,7 +16,8 @@ from typing import Any
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Failure, Rights
+from sqlshell.service.failure import Failure
+from sqlshell.service.rights import Rights
 from sqlshell.service.storage import Storage
 
 ORGANIZATION_ID = "00000000-0000-4000-8000-00000000c0de"

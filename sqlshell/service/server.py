@@ -30,7 +30,7 @@ from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.runtime.shutdown import EXIT_SIGNALS
 from sqlshell.runtime.unused_memory import limit_unused_memory
 from sqlshell.service.catalog import Catalog
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.service.http.app import make_app
 from sqlshell.service.http.guard import loopback
 from sqlshell.service.options import Options

@@ -12,7 +12,9 @@ from msgspec import Struct
 
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import Failure, Limits, Listing, Options, Rights
+from sqlshell.service.engines.engine import Limits, Listing, Options
+from sqlshell.service.failure import Failure
+from sqlshell.service.rights import Rights
 
 SECONDS = 5
 """After which a statement is interrupted."""

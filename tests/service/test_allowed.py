@@ -16,8 +16,10 @@ from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.rights import functions
 from sqlshell.service.engines.duckdb.rights.binding import Binder
 from sqlshell.service.engines.duckdb.rights.judge import PLANNED
-from sqlshell.service.engines.engine import Failure, Limits, Options, Rights
+from sqlshell.service.engines.engine import Limits, Options
+from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
+from sqlshell.service.rights import Rights
 
 ALLOWED = {
     "scalar": functions.OPERATORS | functions.VALUES | functions.SESSION | functions.SEQUENCES,

@@ -16,8 +16,10 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.rights.walk import EngineState
-from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights
+from sqlshell.service.engines.engine import Options, Outcome
+from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard
+from sqlshell.service.rights import Rights
 
 
 class Interrupted:

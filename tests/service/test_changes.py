@@ -22,9 +22,9 @@ from sqlshell.service.bounds import Bounds
 from sqlshell.service.catalog import OPERATOR, ROLES, Caller, Catalog
 from sqlshell.service.dialect import Update
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import Failure
 from sqlshell.service.engines.engine import Options as EngineOptions
 from sqlshell.service.engines.sandbox import beneath
+from sqlshell.service.failure import Failure
 from sqlshell.service.objects.changes import Changes
 from sqlshell.service.objects.objects import Objects
 from sqlshell.service.options import Options

@@ -20,7 +20,7 @@ linux = pytest.mark.skipif(not landlock.version(), reason="the kernel has no Lan
 PROGRAM = """
 import os, signal, socket, subprocess, sys, time
 from sqlshell.service.engines.converter import converter
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 
 def tried(connection, root, name):
     try:

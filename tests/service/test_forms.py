@@ -14,7 +14,7 @@ import pytest
 from sqlshell.service.catalog import ORGANIZATION_ID
 from sqlshell.service.dialect import read
 from sqlshell.service.dialect.columns import without_key
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
 from tests.conftest import Served, serve, stop

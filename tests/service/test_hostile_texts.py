@@ -13,7 +13,7 @@ from sqlshell.service.dialect.columns import without_key
 from sqlshell.service.engines.duckdb import statement_traits
 from sqlshell.service.engines.duckdb.configuration import Setting
 from sqlshell.service.engines.duckdb.results.copying import copied_out
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.service.refusals import ClientDisconnected
 from sqlshell.service.statements import splitting
 from sqlshell.service.statements.reading_thread import ReadingThread

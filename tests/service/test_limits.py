@@ -17,7 +17,7 @@ from websockets.sync.client import connect
 from sqlshell.launch.serve import SERVE
 from sqlshell.service.bounds import EMBEDDED_BOUNDS, Bounds, limit_option
 from sqlshell.service.engines.duckdb.feeds import evaluated, make_feed
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.service.statements.ledger import MESSAGE
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client

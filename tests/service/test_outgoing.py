@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.service.secrets import outgoing
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.pools import Pool, Size
 from sqlshell.service.statements.reading_thread import PIECE, ReadingThread
 from sqlshell.service.statements.splitting import split

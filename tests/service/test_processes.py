@@ -20,11 +20,12 @@ from sqlshell.runtime.unused_memory import MORE, Growth, return_unused_memory
 from sqlshell.service.engines.duckdb import connection as connection_module
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import Failure, Limits, Options, Outcome
+from sqlshell.service.engines.engine import Limits, Options, Outcome
 from sqlshell.service.engines.process.child import ChildConnection
 from sqlshell.service.engines.process.launching import MEMORY
 from sqlshell.service.engines.process.process import Opening
 from sqlshell.service.engines.process.remote import RemoteConnection, RemoteEngine
+from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
 
 LONG = "select count(*) from range(100000000000) t(i) where hash(i) = 1"

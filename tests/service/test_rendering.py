@@ -13,7 +13,8 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.results import returned, selected
-from sqlshell.service.engines.engine import Failure, Options, Outcome
+from sqlshell.service.engines.engine import Options, Outcome
+from sqlshell.service.failure import Failure
 from sqlshell.service.results.time_zones import in_zone
 from tests.service.values import every_value
 

@@ -21,7 +21,7 @@ from websockets.exceptions import ConnectionClosed
 from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.service.options import Options
 from sqlshell.service.results.results import Spool
 from sqlshell.service.setup import make_statements

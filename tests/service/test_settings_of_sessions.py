@@ -11,7 +11,8 @@ import pytest
 from sqlshell.context import SessionContext
 from sqlshell.interface.models import ContextEcho
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import Failure, Options
+from sqlshell.service.engines.engine import Options
+from sqlshell.service.failure import Failure
 from tests.conftest import Program, Served
 from tests.service.client import Client
 from tests.service.test_rendering import Kept, Session

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.service.engines.engine import Failure, Options
+from sqlshell.service.engines.engine import Options
+from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard
 from tests.service.test_processes import Host, failing, result_of, rows, until
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.results import selected
-from sqlshell.service.engines.engine import Failure, Options, Outcome
+from sqlshell.service.engines.engine import Options, Outcome
+from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import literal
 
 CONNECTION = DuckdbConnection(duckdb.connect())

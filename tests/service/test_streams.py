@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from websockets.sync.client import ClientConnection, connect
 
-from sqlshell.service.engines.engine import Failure, Feed, Relation
+from sqlshell.service.engines.engine import Feed, Relation
+from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.streams import Streams
 from sqlshell.service.organizations.workers import Workers
 from tests.conftest import Served, serve, stop

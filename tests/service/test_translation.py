@@ -20,7 +20,8 @@ from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.translation import text
 from sqlshell.service.engines.duckdb.translation.functions import MADE, MADE_OF_TEXT, REFUSED
 from sqlshell.service.engines.duckdb.translation.statement import translated
-from sqlshell.service.engines.engine import Failure, Options
+from sqlshell.service.engines.engine import Options
+from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard
 from sqlshell.sql.analysis.read_only_functions import is_read_only_function
 from sqlshell.sql.analysis.tokens import Token, tokens

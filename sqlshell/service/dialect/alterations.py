@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from sqlshell.interface import sqlstate
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.names import Names
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 
 _ARGUMENT = re.compile(r"\s*(?:([A-Za-z_]\w*)\s+)?([A-Za-z].*?)\s*", re.S)
 ARGUMENTS = 4096

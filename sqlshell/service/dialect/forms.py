@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.dialect.tokens import END, NAME, NUMBER, TEXT, WORD, Tokens, TooMany
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 
 T_co = TypeVar("T_co", covariant=True)
 

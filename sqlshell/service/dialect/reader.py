@@ -9,7 +9,7 @@ from sqlshell.service.dialect import alterations, definitions, inspection, runni
 from sqlshell.service.dialect.forms import Form, first_of
 from sqlshell.service.dialect.names import HEAD, without_comments
 from sqlshell.service.dialect.tokens import Tokens
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 
 READ_LENGTH = 1 << 20
 """Statements longer than this many characters are for the engine."""

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.dialect.forms import Form
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 
 _ROLES = "the roles owner, writer and reader are predefined; assign them with CREATE API_TOKEN"
 _USERS = "this service has API tokens instead of users; use CREATE API_TOKEN"

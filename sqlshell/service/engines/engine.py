@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,6 +9,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.rights import Rights
 
 TOGETHER_SECONDS = 0.05
 """How long statements that were passed to an engine together run before the service decides again."""
@@ -18,35 +18,6 @@ NO_CONTINUOUS_QUERIES = "DuckDB does not support continuous queries"
 """The reason why queries that run continuously over a stream are not supported."""
 
 CANCELED_BEFORE_START = "the statement was canceled before it started"
-
-
-class Failure(Exception):
-    """A statement failed: its sqlState and the engine's own message; `missing` names the schema that does not exist,
-    with its database if that is known.
-    """
-
-    def __init__(self, sql_state: str, message: str, missing: tuple[str, ...] = ()) -> None:
-        super().__init__(message)
-        self.sql_state = sql_state
-        self.message = message
-        self.missing = missing
-
-    def with_message(self, message: str) -> Failure:
-        """The same failure with another message."""
-        return Failure(self.sql_state, message, self.missing)
-
-
-class Rights(enum.IntEnum):
-    """What a role may do; each value includes the smaller ones."""
-
-    READ = 1
-    DATA = 2
-    OBJECTS = 3
-
-    @property
-    def role(self) -> str:
-        """The name of the role with these rights."""
-        return {Rights.READ: "reader", Rights.DATA: "writer", Rights.OBJECTS: "owner"}[self]
 
 
 class Sink(Protocol):

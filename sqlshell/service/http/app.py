@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
 from sqlshell.interface.models import PARQUET, StatementRequest, Version
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.service.http.auth import BY_PLANE, BearerAuth, caller_of
 from sqlshell.service.http.bodies import Bodies
 from sqlshell.service.http.body import BadRequest, check_timezone

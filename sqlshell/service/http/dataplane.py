@@ -19,7 +19,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, DataplaneRequest
 from sqlshell.service.catalog import Caller, Catalog
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.streams import Query
 from sqlshell.service.statements.ledger import Record

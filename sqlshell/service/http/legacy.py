@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Rows, StatementRequest
 from sqlshell.service.catalog import Caller
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.service.http.auth import caller_of
 from sqlshell.service.http.bodies import Bodies
 from sqlshell.service.http.body import BadRequest, Form, check_names, check_statement

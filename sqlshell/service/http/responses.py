@@ -22,7 +22,7 @@ from sqlshell.interface.models import (
     StatementResponse,
 )
 from sqlshell.service.catalog import Caller
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.service.http.body import BadRequest
 from sqlshell.service.http.dataplane import DataPlane
 from sqlshell.service.http.files import ConditionalResponse, accepts, conditional_response, has_preference

@@ -8,7 +8,8 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.bounds import limit_note
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import Alter, CreateFunction, DropFunction, InsertEntity, Test, Truncate, Update
-from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
+from sqlshell.service.engines.engine import Options, Outcome, Sink
+from sqlshell.service.failure import Failure
 from sqlshell.service.objects import functions
 from sqlshell.service.objects.names import check_name
 from sqlshell.service.objects.objects import Objects, pool_detail, relation_kind, require, unsupported
@@ -18,6 +19,7 @@ from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.pools import DEFAULT, read_size, size_of
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.results.results import Discard
+from sqlshell.service.rights import Rights
 from sqlshell.service.secrets import registries, secrets
 from sqlshell.service.stores import stores
 from sqlshell.service.stores.entities import check_options

@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import duplicate, missing
 from sqlshell.service.dialect import CreateFunction, DropFunction
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.sql.analysis.secrets import shown_options
 from sqlshell.sql.identifiers import literal

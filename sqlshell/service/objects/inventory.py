@@ -18,12 +18,14 @@ from msgspec import Struct
 from sqlshell.service.catalog import ROLES, Object, owning_role
 from sqlshell.service.dialect import names_of, without_literals
 from sqlshell.service.dialect.names import DOTTED, HEAD
-from sqlshell.service.engines.engine import CatalogQuery, Failure, Rights
+from sqlshell.service.engines.engine import CatalogQuery
+from sqlshell.service.failure import Failure
 from sqlshell.service.objects.objects import pool_detail
 from sqlshell.service.objects.result_rows import Facts
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.pools import DEFAULT, Size
 from sqlshell.service.organizations.sessions import Session
+from sqlshell.service.rights import Rights
 from sqlshell.service.secrets import secrets
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.secrets import shown_options

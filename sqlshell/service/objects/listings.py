@@ -13,7 +13,8 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import Describe, List
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
+from sqlshell.service.engines.engine import Options, Outcome, Sink
+from sqlshell.service.failure import Failure
 from sqlshell.service.objects import inventory
 from sqlshell.service.objects.inventory import Scope
 from sqlshell.service.objects.names import check_open
@@ -32,6 +33,7 @@ from sqlshell.service.objects.result_rows import (
 from sqlshell.service.organizations.copies import CopyWaiter
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session
+from sqlshell.service.rights import Rights
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.tokens import tokens
 

@@ -14,7 +14,8 @@ from typing import Final
 
 from sqlshell.service.catalog import DUPLICATES, duplicate
 from sqlshell.service.engines.duckdb.contents import RESERVED
-from sqlshell.service.engines.engine import CatalogQuery, Failure
+from sqlshell.service.engines.engine import CatalogQuery
+from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization
 
 UNREADABLE = "58030"

@@ -12,7 +12,8 @@ from sqlshell.service.catalog import ROLES, duplicate, least_role, missing
 from sqlshell.service.dialect import Create, Drop, Names, StartPool, Use
 from sqlshell.service.dialect.names import WRITES, targets
 from sqlshell.service.engines.duckdb.contents import HIDDEN
-from sqlshell.service.engines.engine import CatalogQuery, Engine, Failure, Options, Outcome, Relation, Rights
+from sqlshell.service.engines.engine import CatalogQuery, Engine, Options, Outcome, Relation
+from sqlshell.service.failure import Failure
 from sqlshell.service.objects import functions, resources, stream_definitions
 from sqlshell.service.objects.attachments import Attachment
 from sqlshell.service.objects.names import NameTaken, check_name, check_open, reserved_name
@@ -21,6 +22,7 @@ from sqlshell.service.organizations.organizations import Organization, Organizat
 from sqlshell.service.organizations.pools import DEFAULT, Size, read_size
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.results.results import Discard
+from sqlshell.service.rights import Rights
 from sqlshell.service.secrets import registries, secrets
 from sqlshell.service.stores import stores
 from sqlshell.service.stores.entities import Entities

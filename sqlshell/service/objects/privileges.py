@@ -5,8 +5,10 @@ from __future__ import annotations
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import CanI, Describe, read
-from sqlshell.service.engines.engine import Failure, Outcome, Rights
+from sqlshell.service.engines.engine import Outcome
+from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.sessions import Session
+from sqlshell.service.rights import Rights
 
 _OBJECTS = (
     *("database", "schema", "store", "stream", "changelog", "table", "view", "materialized_view", "relation"),

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlshell.interface import sqlstate
 from sqlshell.service.bounds import limit_note
 from sqlshell.service.catalog import Object
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.service.objects.attachments import Attachment
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.sql.analysis.secrets import shown_options

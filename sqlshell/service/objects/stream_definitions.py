@@ -15,7 +15,8 @@ from sqlshell.service.dialect import Create, CreateAs, Drop
 from sqlshell.service.dialect.columns import first_words, without_key
 from sqlshell.service.engines.duckdb.messages import near
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Failure, Options, Relation
+from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Options, Relation
+from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.results.results import Discard

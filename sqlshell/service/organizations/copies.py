@@ -22,9 +22,10 @@ from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.converter.conversion import COPY, CopyReport, Order, Stamp
-from sqlshell.service.engines.engine import Engine, Failure, Limits
+from sqlshell.service.engines.engine import Engine, Limits
 from sqlshell.service.engines.process import launching
 from sqlshell.service.engines.sandbox import sandbox
+from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import literal
 
 SECONDS: Final = 600.0

@@ -17,7 +17,8 @@ from sqlshell.interface import sqlstate
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.catalog import Catalog, missing
 from sqlshell.service.engines.duckdb.contents import RESERVED
-from sqlshell.service.engines.engine import Engine, Failure, Limits, Relation
+from sqlshell.service.engines.engine import Engine, Limits, Relation
+from sqlshell.service.failure import Failure
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.copies import Copies
 from sqlshell.service.organizations.memory_shares import Shares

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 
 DEFAULT = "default"
 SIZES: Mapping[str, int] = {"small": 4, "medium": 8, "large": 16}

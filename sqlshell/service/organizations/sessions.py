@@ -14,10 +14,12 @@ from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import ROLES, Caller, missing
 from sqlshell.service.engines.duckdb.contents import HIDDEN
-from sqlshell.service.engines.engine import CatalogQuery, Connection, Failure, Relation, Rights
+from sqlshell.service.engines.engine import CatalogQuery, Connection, Relation
+from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.pools import DEFAULT
 from sqlshell.service.refusals import InvalidRequest, TooManyRequests
+from sqlshell.service.rights import Rights
 
 INITIAL_SCHEMA = "main"
 """The schema that exists in every database."""

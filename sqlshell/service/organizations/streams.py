@@ -17,7 +17,8 @@ from functools import partial
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Engine, Failure, Feed, Relation
+from sqlshell.service.engines.engine import Engine, Feed, Relation
+from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.workers import Workers
 
 SEGMENT = 2000

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.addresses import meanings
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.unreachable import Cause, why_failed
 
 SECONDS: Final = 5.0

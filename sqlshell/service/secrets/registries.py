@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import Catalog
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.service.secrets import outgoing, secrets
 from sqlshell.service.secrets.vault import Vault
 

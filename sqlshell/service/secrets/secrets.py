@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import Catalog
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.service.secrets.vault import Vault
 
 KIND: Final = "secret"

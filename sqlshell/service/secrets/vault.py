@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 
 FILE: Final = "secrets.key"
 """The name of the key file in the service's folder."""

@@ -12,7 +12,8 @@ from typing import Any
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.dialect import DialectStatement
-from sqlshell.service.engines.engine import Failure, Outcome
+from sqlshell.service.engines.engine import Outcome
+from sqlshell.service.failure import Failure
 from sqlshell.service.objects import inventory
 from sqlshell.service.objects.attachments import Attachment
 from sqlshell.service.organizations.pools import Pool

@@ -7,10 +7,12 @@ from typing import TypeGuard
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.dialect import DescribeQuery, List, Terminate, TerminateSession
-from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Failure, Outcome, Rights
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Outcome
+from sqlshell.service.failure import Failure
 from sqlshell.service.objects.objects import require
 from sqlshell.service.objects.result_rows import keep
 from sqlshell.service.organizations.sessions import Session, Sessions
+from sqlshell.service.rights import Rights
 from sqlshell.service.statements import queries
 from sqlshell.service.statements.endings import QUERY_ENDED, Endings
 from sqlshell.service.statements.ledger import Ledger, Record

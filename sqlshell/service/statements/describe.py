@@ -14,12 +14,14 @@ from sqlshell.service.dialect.names import Names
 from sqlshell.service.dialect.relations import TableWrite, writing
 from sqlshell.service.dialect.tokens import WORD, Tokens
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import Failure, Options, Outcome, Plan, Relation, Rights, Sink
+from sqlshell.service.engines.engine import Options, Outcome, Plan, Relation, Sink
+from sqlshell.service.failure import Failure
 from sqlshell.service.objects import stream_definitions
 from sqlshell.service.objects.objects import only_operator, require
 from sqlshell.service.objects.result_rows import table
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session
+from sqlshell.service.rights import Rights
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.secrets import shown_options
 from sqlshell.sql.identifiers import qualified

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Connection, Failure
+from sqlshell.service.engines.engine import Connection
+from sqlshell.service.failure import Failure
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions

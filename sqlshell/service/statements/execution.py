@@ -35,7 +35,8 @@ from sqlshell.service.dialect import (
     without_literals,
 )
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome
+from sqlshell.service.engines.engine import Feed, Options, Outcome
+from sqlshell.service.failure import Failure
 from sqlshell.service.objects import functions, inventory, listings, privileges, stream_definitions, system
 from sqlshell.service.objects.attachments import Attachment
 from sqlshell.service.objects.changes import Changes

@@ -6,9 +6,10 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Outcome, Rights, Sink
+from sqlshell.service.engines.engine import Outcome, Sink
 from sqlshell.service.objects.result_rows import NUMBER, Facts, columns, stamp, table
 from sqlshell.service.organizations.sessions import Session
+from sqlshell.service.rights import Rights
 from sqlshell.service.statements.ledger import Record
 
 HIDDEN = "<insufficient privilege>"

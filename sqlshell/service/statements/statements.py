@@ -29,7 +29,8 @@ from sqlshell.service.dialect import (
     Restart,
     is_about_organizations,
 )
-from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Failure, Outcome
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Outcome
+from sqlshell.service.failure import Failure
 from sqlshell.service.objects.attachments import Attachment, Attachments
 from sqlshell.service.objects.result_rows import table
 from sqlshell.service.options import Options as ServiceOptions

@@ -18,8 +18,8 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import missing
 from sqlshell.service.engines.duckdb.datafiles import ENDINGS
-from sqlshell.service.engines.engine import Failure
 from sqlshell.service.engines.sandbox import beneath
+from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.stores import stores
 

@@ -20,8 +20,9 @@ from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import READS, WRITES, dotted, targets
 from sqlshell.service.engines.converter.conversion import stamp
 from sqlshell.service.engines.duckdb.datafiles import ENDINGS
-from sqlshell.service.engines.engine import CatalogQuery, Connection, Failure
+from sqlshell.service.engines.engine import CatalogQuery, Connection
 from sqlshell.service.engines.sandbox.beneath import folder_of
+from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.copies import CopyWaiter
 from sqlshell.service.organizations.organizations import NOT_GRANTED, Organization, Organizations
 

@@ -20,9 +20,9 @@ import msgspec
 from sqlshell.service.engines.converter.conversion import COPY, CopyReport, Order, Stamp, stamp
 from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
-from sqlshell.service.engines.engine import Failure
 from sqlshell.service.engines.sandbox import sandbox
 from sqlshell.service.engines.sandbox.beneath import opened
+from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import duckdb
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import literal
 
 SESSION_SETTINGS: Final = ("TimeZone", "enable_progress_bar", "enable_progress_bar_print", "search_path", "schema")

@@ -36,16 +36,16 @@ from sqlshell.service.engines.engine import (
     CANCELED_BEFORE_START,
     TOGETHER_SECONDS,
     Ended,
-    Failure,
     Feed,
     Options,
     Outcome,
     Plan,
     Relation,
-    Rights,
     Runs,
     Sink,
 )
+from sqlshell.service.failure import Failure
+from sqlshell.service.rights import Rights
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 from sqlshell.sql.keywords import CREATE_FILLERS
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import literal
 
 _CSV = re.compile(

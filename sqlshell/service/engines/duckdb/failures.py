@@ -9,7 +9,7 @@ import duckdb
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.datafiles import explained
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 
 CLASSES: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.InterruptException, sqlstate.CANCELLED),

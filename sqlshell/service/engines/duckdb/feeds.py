@@ -20,7 +20,8 @@ from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.fetch import fetched
 from sqlshell.service.engines.duckdb.results.render import finished, row, type_name
 from sqlshell.service.engines.duckdb.translation.text import without_place
-from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Failure, Feed, Relation
+from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Feed, Relation
+from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, qualified
 
 MOST = 16 << 20

@@ -24,7 +24,8 @@ from sqlshell.service.engines.duckdb.results.converted import convert
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.filed import Reader
 from sqlshell.service.engines.duckdb.rights.walk import EngineState
-from sqlshell.service.engines.engine import CatalogQuery, Failure, Feed, Limits, Listing, Relation
+from sqlshell.service.engines.engine import CatalogQuery, Feed, Limits, Listing, Relation
+from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
 

@@ -29,7 +29,7 @@ from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.failures import followable
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.messages import is_locked
-from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Failure, Outcome, Sink
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Outcome, Sink
 from sqlshell.service.engines.process.frames import (
     READ,
     Answer,
@@ -60,6 +60,7 @@ from sqlshell.service.engines.process.frames import (
 )
 from sqlshell.service.engines.process.memory import USED_UP, short_of_memory, used_up
 from sqlshell.service.engines.sandbox import sandbox
+from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
 
 CLOSING_SECONDS: Final = 5.0

@@ -10,7 +10,7 @@ import duckdb
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb import messages
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 
 LEAST: Final = 512 << 20
 """Minimum memory in bytes that an idle process should have left of its limit, which is 1.5 GiB more than DuckDB's."""

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Failure, Limits
+from sqlshell.service.engines.engine import Limits
 from sqlshell.service.engines.process import launching
 from sqlshell.service.engines.process.frames import (
     READ,
@@ -40,6 +40,7 @@ from sqlshell.service.engines.process.frames import (
     frame,
     read_report,
 )
+from sqlshell.service.failure import Failure
 
 ASKED_SECONDS: Final = 5.0
 """How often a busy process is asked whether it is alive."""

@@ -25,7 +25,6 @@ from sqlshell.service.engines.engine import (
     BatchSink,
     CatalogQuery,
     Ended,
-    Failure,
     Feed,
     Listing,
     Options,
@@ -50,6 +49,7 @@ from sqlshell.service.engines.process.frames import (
     send,
 )
 from sqlshell.service.engines.process.process import Opening, Process, ProcessEnded
+from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
 
 SCHEMA: Final = "main"

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.descriptors import descriptor
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 
 _STDOUT: Final = 1
 _BLANK: Final = r"\s++|--[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.bounds import UNLIMITED
-from sqlshell.service.engines.engine import Failure, Sink
+from sqlshell.service.engines.engine import Sink
+from sqlshell.service.failure import Failure
 
 WATCH_SECONDS = 0.02
 """How often the size of a file that the engine writes is checked."""

@@ -19,7 +19,8 @@ from sqlshell.service.engines.duckdb.results.fetch import fetched
 from sqlshell.service.engines.duckdb.results.filed import LARGE, write
 from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row
 from sqlshell.service.engines.duckdb.results.simple import SMALL, line, writers
-from sqlshell.service.engines.engine import Failure, Options, Outcome
+from sqlshell.service.engines.engine import Options, Outcome
+from sqlshell.service.failure import Failure
 
 _FROM = re.compile(r"(?<!\w)(?:from|table|pivot|unpivot|values)(?!\w)", re.I)
 

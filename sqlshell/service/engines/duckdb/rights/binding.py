@@ -15,7 +15,7 @@ from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.rights.walk import EngineState
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import literal, qualified
 
 BOUND_BY_EXPLAIN: Final = frozenset({"CREATE", "DELETE", "INSERT", "MERGE_INTO", "SELECT", "UPDATE"})

@@ -12,7 +12,7 @@ import duckdb
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 
 _OPTIONS = frozenset(
     {"analyze", "format", "html", "json", "text", "graphviz", "yaml", "mermaid", "true", "false", "on", "off"}

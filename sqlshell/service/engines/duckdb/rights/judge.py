@@ -25,7 +25,9 @@ from sqlshell.service.engines.duckdb.rights.binding import BOUND_BY_EXPLAIN, Bin
 from sqlshell.service.engines.duckdb.rights.functions import SEQUENCES
 from sqlshell.service.engines.duckdb.rights.insert_shapes import InsertShape, plain_insert
 from sqlshell.service.engines.duckdb.rights.walk import EngineState, Path, StatementEffects, is_constant, refused, walk
-from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Failure, Options, Rights
+from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Options
+from sqlshell.service.failure import Failure
+from sqlshell.service.rights import Rights
 from sqlshell.sql.identifiers import always_quoted
 
 PLANNED: Final = frozenset(

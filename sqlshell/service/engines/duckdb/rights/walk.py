@@ -28,7 +28,8 @@ from sqlshell.service.engines.duckdb.rights.functions import (
     is_table,
     names,
 )
-from sqlshell.service.engines.engine import Failure, Rights
+from sqlshell.service.failure import Failure
+from sqlshell.service.rights import Rights
 
 Path = tuple[str, ...]
 """A qualified name: database, schema, name; fewer parts if DuckDB found no such object."""

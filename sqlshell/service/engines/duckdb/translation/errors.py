@@ -9,7 +9,7 @@ import duckdb
 
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.translation.statement import Translation
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 
 
 @contextlib.contextmanager

@@ -13,7 +13,8 @@ from typing import Final
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.translation.patterns import SECONDS, strftime
 from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits
-from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Failure
+from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES
+from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import literal
 
 _UNITS: Final = {

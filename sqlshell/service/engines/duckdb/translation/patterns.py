@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 
 SECONDS: Final = "%Y-%m-%d %H:%M:%S"
 """yyyy-MM-dd HH:mm:ss."""

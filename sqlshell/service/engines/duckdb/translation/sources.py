@@ -6,7 +6,8 @@ from typing import Final
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits
-from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Failure
+from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES
+from sqlshell.service.failure import Failure
 
 WINDOWS: Final = frozenset({"TUMBLE", "HOP", "CUMULATE"})
 _POSITION: Final = "starting.position"

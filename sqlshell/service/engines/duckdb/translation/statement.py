@@ -13,7 +13,7 @@ from sqlshell.service.engines.duckdb.rights.insert_shapes import inserts_literal
 from sqlshell.service.engines.duckdb.translation import fields, functions, sources
 from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits, TranslatedStatement
 from sqlshell.service.engines.duckdb.translation.types import read_type
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted
 
 _FIRST: Final = ("(", "<", "->", "::", "alter", "type", "within", "json", "map")

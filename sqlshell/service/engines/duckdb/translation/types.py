@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted
 
 MOST_DIGITS: Final = 9
