@@ -25,6 +25,6 @@ def test_export_writes_to_any_name(name: str, tmp_path: Path) -> None:
 
 
 def test_replay_opens_any_name(tmp_path: Path) -> None:
-    done = sqlshell("replay", 'it\'s\n`echo no` "y" :x', "--set", "x=1", folder=tmp_path)
+    done = sqlshell("replay", 'it\'s\n`echo no` "y" :x', folder=tmp_path)
     assert done.returncode == 2
     assert "echo no" in done.stderr and ":x" in done.stderr and "line break" not in done.stderr

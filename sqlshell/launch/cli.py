@@ -47,12 +47,12 @@ The token is read from SQLSHELL_TOKEN, --token-file or a profile; at a terminal,
 CONFIG = """Manage the profiles in config.toml.
 
 \b
-list      list the profiles
-show      print the value of every setting and its source
-settings  list all settings
-check     check all profiles
-init      create config.toml from a template
-edit      open config.toml in $EDITOR
+list            list the profiles
+show [PROFILE]  print the value of every setting and its source
+settings        list all settings
+check           check all profiles
+init            create config.toml from a template
+edit            open config.toml in $EDITOR
 """
 
 _OF_SCRIPTS = frozenset(
@@ -69,11 +69,9 @@ _OF_SCRIPTS = frozenset(
         "no_rc",
     }
 )
-_OF_RESULTS = frozenset(
+_OF_READING = frozenset({"max_rows", "stream_for", "allow_gaps"})
+_OF_WRITING = frozenset(
     {
-        "max_rows",
-        "stream_for",
-        "allow_gaps",
         "attach",
         "tuples_only",
         "fieldsep",
@@ -83,10 +81,12 @@ _OF_RESULTS = frozenset(
         "theme",
     }
 )
+_OF_RESULTS = _OF_READING | _OF_WRITING
 UNUSED: Mapping[str, frozenset[str]] = {
     "fetch": _OF_SCRIPTS | {"attach", "set"},
     "import": _OF_SCRIPTS | _OF_RESULTS,
     "export": _OF_SCRIPTS | {"theme"},
+    "replay": _OF_SCRIPTS | _OF_WRITING | {"set", "format", "null", "table_style"},
     "download": _OF_SCRIPTS | _OF_RESULTS | {"set"},
     "doctor": _OF_SCRIPTS | _OF_RESULTS | {"set", "echo", "stats"},
     "version": _OF_SCRIPTS | _OF_RESULTS | {"set", "echo", "stats"},

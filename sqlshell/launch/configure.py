@@ -49,6 +49,8 @@ TEMPLATE = """\
 
 def configure(action: str, name: str, environ: Mapping[str, str], streams: Streams) -> int:
     """Run an action on config.toml; `name` is a profile. Returns the exit code. Raises UsageError."""
+    if name and action in ACTIONS and action != "show":
+        raise UsageError(f"sqlshell config {action} takes no profile")
     folder = config_folder(environ)
     path = folder / "config.toml"
     match action:
