@@ -1,7 +1,7 @@
 """python -m tests.soak [--runs N] [--busy N] [--load N] [--minutes M] [-- ARGUMENT...]: how often the suite fails.
 
 Runs pytest again and again, the last runs beside processes that keep the processors busy, and counts the failures of
-each test. The exit code is 1 if anything failed.
+each test. The exit code is 1 if anything failed, and 2 if there is no test to run, such as for a path that is wrong.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 BUSY = "while True: pass"
+
+NO_TESTS = frozenset({pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED})
+"""pytest's exit codes that every run would have."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,7 +53,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         busy = number >= asked.runs - asked.busy
         with _load(asked.load if busy else 0):
             began = time.monotonic()
-            code, failed = run(asked.arguments)
+            code, failed, written = run(asked.arguments)
+        if code in NO_TESTS:
+            sys.stderr.write(f"{written}\npytest ran no test; check the arguments after --\n")
+            return 2
         done += 1
         wrong += code != 0
         failures.update(failed)
@@ -64,19 +72,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if wrong else 0
 
 
-def run(arguments: Sequence[str]) -> tuple[int, list[str]]:
-    """pytest's exit code, and the tests that failed."""
+def run(arguments: Sequence[str]) -> tuple[int, list[str], str]:
+    """pytest's exit code, the tests that failed, and what it wrote."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *arguments]
-        code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False).returncode
+        ended = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
         cases = ElementTree.parse(report).iter("testcase") if report.exists() else ()
         failed = [
             f"{case.get('classname')}::{case.get('name')}"
             for case in cases
             if case.find("failure") is not None or case.find("error") is not None
         ]
-    return code, failed
+    return ended.returncode, failed, ended.stdout.strip()
 
 
 @contextlib.contextmanager

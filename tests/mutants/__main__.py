@@ -1,8 +1,10 @@
 """Changes one thing at a time in a copy of the tree, and tells which changes no test notices.
 
 The tests of a change are those that reach its line, in whatever process; which those are is recorded once and kept
-until the code changes. A change that no test notices has survived: write the test that fails with it, and those of
-its neighbours, or add it to tests/mutants/explained.toml with the reason why nobody could notice it.
+until the code changes. Recording takes at most RECORDING of the minutes; the next run continues it, and until it is
+complete a change that no recorded test notices is undecided. A change that no test notices has survived: write the test
+that fails with it, and those of its neighbours, or add it to tests/mutants/explained.toml with the reason why nobody
+could notice it.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from typing import Any, TypeVar
 from tests.mutants.areas import AREAS, Area, files
 from tests.mutants.changes import Change, changes, sample
 from tests.mutants.copies import Copy
+from tests.slow import slow_tests
 
 ROOT = Path(__file__).parent.parent.parent
 EXPLAINED = Path(__file__).with_name("explained.toml")
@@ -39,6 +42,9 @@ Told = dict[str, dict[str, Any]]
 
 SECONDS = 120
 """What the tests of one change may take, by the time that they took when nothing was changed."""
+
+RECORDING = 0.6
+"""The share of a run's time after which no other file of tests is recorded."""
 
 
 def say(line: str) -> None:
@@ -77,18 +83,24 @@ class Recorded:
             if not path.name.startswith("test_") and path.parent.name not in {"mutants", "benchmarks", "hostile"}:
                 yield path
 
-    def tests(self, copies: list[Copy], minutes: float) -> Told:
+    def missing(self) -> list[str]:
+        """The files of tests that are not recorded, those with few slow tests first."""
+        slow = Counter(test.partition("::")[0] for test in slow_tests())
+        missing = (file for file, kept in self._kept.items() if not kept.exists())
+        return sorted(missing, key=lambda file: (slow[file], file))
+
+    def tests(self, copies: list[Copy], until: float) -> Told:
+        """What is recorded; files that are not are recorded before, until then on the monotonic clock."""
         KEPT.mkdir(exist_ok=True)
-        missing = sorted(file for file, kept in self._kept.items() if not kept.exists())
-        if missing:
+        if missing := self.missing():
             say(f"recording what {len(missing)} files of tests reach …")
             # Each copy takes the next file, whenever it has done one.
             left = iter(missing)
 
             def work(copy: Copy) -> None:
                 with copy.recording(self._code):
-                    for file in left:
-                        self._record(file, copy.collect(file, minutes))
+                    while time.monotonic() < until and (file := next(left, None)) is not None:
+                        self._record(file, copy.collect(file, minutes=10))
 
             at_once(copies, work, copies)
         every: Told = {}
@@ -99,7 +111,7 @@ class Recorded:
     def _record(self, file: str, told: Told | None) -> None:
         if told is None:
             say(f"  {file}: left out, as pytest came to no end")
-            return
+            told = {}
         if failed := [name for name, test in told.items() if test["outcome"] == "failed"]:
             say(f"  {file}: left out, as they fail without a change: {', '.join(failed)}")
         self._kept[file].write_text(json.dumps(told))
@@ -166,27 +178,34 @@ def run(asked: argparse.Namespace) -> int:
     code = files(ROOT, area.code, "*.py")
     room = Path(tempfile.mkdtemp(prefix="mutants-"))
     copies: list[Copy] = []
+    began = time.monotonic()
+    end = began + asked.minutes * 60
     try:
         copies += [Copy(ROOT, room / str(number)) for number in range(asked.jobs)]
-        tests = Recorded(area).tests(copies, minutes=10)
+        recorded = Recorded(area)
+        tests = recorded.tests(copies, began + (end - began) * (1 if asked.unreached else RECORDING))
+        missing = recorded.missing()
+        if missing:
+            say(f"{len(missing)} files of tests are not recorded yet; another run records more of them")
         if asked.unreached:
             for line in unreached(ROOT, code, tests):
                 say(line)
             return 0
         every = [change for change in changes(ROOT, code) if asked.only in f"{change.file} {change.scope}"]
-        return report(asked, sample(every, asked.seed, asked.count), tests, copies)
+        return report(asked, sample(every, asked.seed, asked.count), tests, copies, end, complete=not missing)
     finally:
         for copy in copies:
             copy.stop()
         shutil.rmtree(room, ignore_errors=True)
 
 
-def report(asked: argparse.Namespace, chosen: list[Change], tests: Told, copies: list[Copy]) -> int:
+def report(
+    asked: argparse.Namespace, chosen: list[Change], tests: Told, copies: list[Copy], end: float, *, complete: bool
+) -> int:
     known, counted = explained(), Counter[str]()
     free: SimpleQueue[Copy] = SimpleQueue()
     for copy in copies:
         free.put(copy)
-    end = time.monotonic() + asked.minutes * 60
     speaking = threading.Lock()
 
     def become(change: Change) -> None:
@@ -199,12 +218,15 @@ def report(asked: argparse.Namespace, chosen: list[Change], tests: Told, copies:
         else:
             copy = free.get()
             try:
+                # A busy machine makes a run longer, and gives it no more time of the processors.
                 seconds = 60 + 4 * sum(tests[name]["seconds"] for name in names)
                 why = copy.killer(change, names, seconds)
                 came = "killed" if why else "survived"
                 why = why or f"{len(names)} tests"
             finally:
                 free.put(copy)
+        if came in {"survived", "unreached"} and not complete:
+            came = "undecided"
         with speaking:
             counted[came] += 1
             say(f"{came:9} {change.file}:{change.lines.start} {change.scope}: {change.kind} ({why})")
@@ -216,7 +238,8 @@ def report(asked: argparse.Namespace, chosen: list[Change], tests: Told, copies:
     say(
         f"{asked.area}, seed {asked.seed}: {counted['killed']} of {judged} killed"
         f" ({100 * counted['killed'] / judged if judged else 100:.0f} %), {counted['survived']} survived,"
-        f" {counted['unreached']} unreached, {counted['explained']} explained, {counted['not begun']} not begun"
+        f" {counted['unreached']} unreached, {counted['explained']} explained, {counted['undecided']} undecided,"
+        f" {counted['not begun']} not begun"
     )
     return 1 if counted["survived"] or counted["unreached"] else 0
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import time
 import venv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +36,12 @@ MARKERS = "not (conformance or fuzz or long)"
 """The tests that pytest runs unless it is told otherwise."""
 
 ENDED = "the time ended"
+
+IDLE = 60
+"""Seconds in which a run that uses no processor counts as hung."""
+
+LOOKS = 2
+"""Seconds between two looks at what a run uses."""
 
 
 class Copy:
@@ -78,7 +85,10 @@ class Copy:
             (self._prefix / MAP).unlink()
 
     def collect(self, file: str, minutes: float) -> dict[str, dict[str, Any]] | None:
-        """What each test of a file reaches: outcome, seconds, lines by file; None where pytest came to no end."""
+        """What each test of a file reaches: outcome, seconds, lines by file; None where pytest came to no end.
+
+        `minutes` are those of the processors, as in killer() the seconds are.
+        """
         code, told = self._pytest([file], minutes * 60)
         if code not in {0, 1, 5}:
             return None
@@ -151,17 +161,26 @@ class Copy:
         forks.stdin.write(json.dumps(run).encode() + b"\n")
         forks.stdin.flush()
         child = int(forks.stdout.readline())
-        late = threading.Event()
+        ended, late = threading.Event(), threading.Event()
 
-        def end() -> None:
-            late.set()
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child, signal.SIGKILL)
+        def watch() -> None:
+            used: dict[int, float] = {}
+            before, changed = 0.0, time.monotonic()
+            while not ended.wait(LOOKS):
+                used |= {pid: spent for pid, spent in self._running() if pid != forks.pid}
+                if (spent := sum(used.values())) > before:
+                    before, changed = spent, time.monotonic()
+                if spent > seconds or time.monotonic() - changed > IDLE:
+                    late.set()
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(child, signal.SIGKILL)
+                    return
 
-        timer = threading.Timer(seconds, end)
-        timer.start()
+        watching = threading.Thread(target=watch)
+        watching.start()
         code = int(forks.stdout.readline() or -1)
-        timer.cancel()
+        ended.set()
+        watching.join()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
         return None if late.is_set() else code
@@ -177,14 +196,29 @@ class Copy:
             self._forks.communicate()
             self._forks = None
 
+    def _running(self) -> Iterator[tuple[int, float]]:
+        """The processes that run the copy's interpreter, each with the seconds of a processor that it used."""
+        columns = ["ps", "-A", "-o", "pid=,time=,args="]
+        for line in subprocess.run(columns, capture_output=True, text=True, check=True).stdout.splitlines():
+            number, spent, argv = line.split(None, 2)
+            if str(self._python) in argv:
+                yield int(number), _seconds(spent)
+
     def _end(self) -> None:
         """End what still runs the copy's interpreter."""
-        running = subprocess.run(["ps", "-A", "-o", "pid=,args="], capture_output=True, text=True, check=True).stdout
-        for line in running.splitlines():
-            number, _, argv = line.strip().partition(" ")
-            if str(self._python) in argv and (self._forks is None or int(number) != self._forks.pid):
+        for number, _ in self._running():
+            if self._forks is None or number != self._forks.pid:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(int(number), signal.SIGKILL)
+                    os.kill(number, signal.SIGKILL)
+
+
+def _seconds(spent: str) -> float:
+    """Of a time as ps prints it: 1-02:03:04 on Linux, 12:34.56 on macOS."""
+    days, _, clock = spent.rpartition("-")
+    seconds = 0.0
+    for part in clock.split(":"):
+        seconds = seconds * 60 + float(part)
+    return int(days or 0) * 86_400 + seconds
 
 
 def _file(test: str) -> str:
