@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,11 +42,10 @@ def isolated_duckdb(
             "python_enable_replacements": "false",
         },
     )
+    hide_progress(instance)
     for name, value in {
         "temp_directory": literal(str(spilled or "")),
         "TimeZone": "'UTC'",
-        # In an interactive Python DuckDB prints progress to stdout.
-        "enable_progress_bar": "false",
         **settings,
         "allowed_paths": _list(files),
         "allowed_directories": _list([folder] if folder is not None else []),
@@ -54,6 +54,15 @@ def isolated_duckdb(
     }.items():
         instance.execute(f"SET {name} = {value}")
     return instance
+
+
+def hide_progress(instance: duckdb.DuckDBPyConnection) -> None:
+    """Turn off the progress that DuckDB prints to stdout in an interactive Python."""
+    import duckdb
+
+    # In a notebook without ipywidgets there is no progress bar, and DuckDB refuses to turn it off.
+    with contextlib.suppress(duckdb.InvalidInputException):
+        instance.execute("SET enable_progress_bar = false")
 
 
 def _list(places: Sequence[Path]) -> str:

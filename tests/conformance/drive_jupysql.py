@@ -16,6 +16,11 @@ CELLS = (
     "chosen = 2\nfound = %sql select body from notes where id = {{chosen}}\nprint(found[0][0])",
     "frame = %sql select count(*) as n from notes\nprint(frame.DataFrame().to_dict('records'))",
     "names = %sqlcmd tables\nprint(names)",
+    "large = %sql select * from range(100000) t(i)\nprint(large.DataFrame()['i'].sum())",
+    "import pandas\nmany = pandas.DataFrame({'i': range(5000)})\n%sql --persist --no-index many\n"
+    "stored = %sql select sum(i) from many\nprint(stored[0][0])",
+    "import sqlshell\nwith sqlshell.connect(':memory:') as connection:\n"
+    "    print(connection.execute('select 1 as one').fetch_df().to_dict('records'))",
 )
 notebook = nbformat.v4.new_notebook()
 notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in CELLS]

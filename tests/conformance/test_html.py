@@ -132,6 +132,12 @@ def test_sorting_and_searching(page: Callable[[list[Column], Rows], Page]) -> No
     assert find(shown, "nowhere") == []
 
 
+def test_sorting_decimals_beyond_the_precision_of_a_double(page: Callable[[list[Column], Rows], Page]) -> None:
+    ordered = ["-0.2000000000000000001", "-0.2000000000000000000", "0.5000000000000000001", "0.5000000000000000002"]
+    shown = page([Column("n", "DECIMAL(38,19)")], [[text] for text in reversed(ordered)])
+    assert [row[0] for row in sort(shown, 0)] == ordered
+
+
 def test_a_hundred_thousand_rows(page: Callable[[list[Column], Rows], Page]) -> None:
     rows: Rows = [[str(number), f"name {number * 7919 % 100_003}", "x" * 40] for number in range(100_000)]
     shown = page([Column("id", "INTEGER"), Column("name"), Column("pad")], rows)

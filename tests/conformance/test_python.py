@@ -65,3 +65,6 @@ def test_jupysql_in_a_notebook(tmp_path: Path) -> None:
     assert outputs[4].strip() == "two"
     assert outputs[5].strip() == "[{'n': 2}]"
     assert "notes" in outputs[6]
+    assert outputs[7].strip() == "4999950000"
+    assert outputs[8].split()[-1] == "12497500"
+    assert outputs[9].strip() == "[{'one': 1}]"

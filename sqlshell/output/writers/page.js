@@ -14,15 +14,17 @@ const all = Int32Array.from(rows, (_, number) => number);
 let shown = all, sorted = null, direction = 0, texts = null, waiting = 0;
 
 const words = new Intl.Collator(undefined, { numeric: false });
+const decimal = /^-?\d+(\.\d+)?$/;
 function numbers(a, b) {
   const x = Number(a), y = Number(b);
   if (x < y) return -1;
   if (x > y) return 1;
-  if (x === y && Number.isSafeInteger(x)) return 0;
-  // Beyond the precision of a double, longer integers are larger.
-  if (/^-?\d+$/.test(a) && /^-?\d+$/.test(b)) {
-    const m = BigInt(a), n = BigInt(b);
-    return m < n ? -1 : m > n ? 1 : 0;
+  if (a === b) return 0;
+  // Beyond the precision of a double, all digits count.
+  if (decimal.test(a) && decimal.test(b)) {
+    const [m, p = ""] = a.split("."), [n, q = ""] = b.split("."), scale = Math.max(p.length, q.length);
+    const difference = BigInt(m + p.padEnd(scale, "0")) - BigInt(n + q.padEnd(scale, "0"));
+    return difference < 0n ? -1 : difference > 0n ? 1 : 0;
   }
   return Number.isNaN(x) - Number.isNaN(y);
 }

@@ -22,6 +22,7 @@ from msgspec import Struct
 from sqlshell.errors import OutputError, StatementError, UsageError
 from sqlshell.interface.types import Kind, kind
 from sqlshell.runtime.empty_files import is_empty
+from sqlshell.runtime.isolated_duckdb import hide_progress
 from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
 from sqlshell.shell.loading.column_types import TargetColumn, interface_type
 from sqlshell.shell.loading.digits import keep_digits, unmarked
@@ -107,11 +108,11 @@ class DataFile:
         self._text = request.format in _NULLS
         self._mark = ""
         self._connection = duckdb.connect()
+        hide_progress(self._connection)
         for setting in (
             f"memory_limit = '{MEMORY}'",
             f"temp_directory = {literal(str(folder / 'spilled'))}",
             "autoinstall_known_extensions = false",
-            "enable_progress_bar = false",
         ):
             self._connection.execute(f"SET {setting}")
         if timezone:

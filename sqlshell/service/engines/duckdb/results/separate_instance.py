@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import duckdb
 
+from sqlshell.runtime.isolated_duckdb import hide_progress
+
 _SETTINGS = {
-    "enable_progress_bar": "false",
     "enable_external_file_cache": "false",
     "autoinstall_known_extensions": "false",
 }
@@ -16,6 +17,7 @@ _SETTINGS = {
 def separate_instance(threads: int, settings: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
     """A new instance in memory. `settings` are SQL by name; with 0 threads DuckDB chooses their number."""
     root = duckdb.connect(":memory:")
+    hide_progress(root)
     for name, value in {**_SETTINGS, **settings}.items():
         root.execute(f"SET {name} = {value}")
     if threads:
