@@ -80,7 +80,7 @@ def test_data_on_stdin_are_a_view(program: Program, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "data", "said"),
     [
-        (("-", "-f", "-"), "a\n1\n", "stdin is data, it cannot be a script too"),
+        (("-", "-f", "-"), "a\n1\n", "stdin is data; it cannot be a script too"),
         (("-", "-c", "from stdin"), "", "stdin has no data"),
         (("-", "stdin.csv", "-c", "from stdin"), "a\n1\n", "would both be the view stdin"),
         (("-", "-", "-c", "from stdin"), "a\n1\n", "only once"),

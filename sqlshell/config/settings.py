@@ -448,7 +448,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("title", 'template of the window title, such as "{target}", or off', OUTPUT),
     Setting(
         "terminal_integration",
-        "show progress and links in terminals that have them [default: on]",
+        "show progress and links in terminals that support them [default: on]",
         OUTPUT,
         "flag",
         default=True,

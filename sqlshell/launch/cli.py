@@ -197,7 +197,7 @@ def subcommand(name: str) -> click.Command:
                 click.Option(
                     ["--create"], is_flag=True, help="create the table first, with types detected from the file"
                 ),
-                click.Option(["--dry-run"], is_flag=True, help="only show which column goes where"),
+                click.Option(["--dry-run"], is_flag=True, help="only show how the columns are matched"),
                 click.Option(["--input-format"], metavar="FORMAT", help="csv, text, json or parquet"),
                 click.Option(
                     ["--with"], metavar="OPTIONS", help="options of \\copy, such as \"HEADER, DELIMITER ';'\""

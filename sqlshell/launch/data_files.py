@@ -47,7 +47,7 @@ def _data_files(text: str) -> Sequence[Path]:
         if not without_compression(path).endswith(DATA_ENDINGS):
             raise UsageError(
                 f"{text!r} is not a data file",
-                f"several TARGETs are data files, which end in {', '.join(DATA_ENDINGS)}",
+                f"several TARGETs must all be data files, which end in {', '.join(DATA_ENDINGS)}",
             )
         if not path.exists():
             raise UsageError(f"no such file: {text}")

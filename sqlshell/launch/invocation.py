@@ -262,7 +262,7 @@ def _wait_for(endpoint: Endpoint, destination: Destination) -> None:
 
 def _check_scripts(invocation: Invocation) -> None:
     if any(kind == "file" and text == "-" for kind, text in invocation.scripts):
-        raise UsageError("stdin is data, it cannot be a script too", "give statements with -c or -f FILE")
+        raise UsageError("stdin is data; it cannot be a script too", "give statements with -c or -f FILE")
 
 
 def _destination(invocation: Invocation, diagnostics: Diagnostics) -> Destination:

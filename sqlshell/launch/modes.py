@@ -37,7 +37,7 @@ def _checkpoint(settings: Settings, target: str, rehearsal: str, *, scripts: boo
     path = settings["checkpoint"]
     if not path:
         if settings["resume"]:
-            raise UsageError("--resume requires --checkpoint FILE", "name the file of the run that is continued")
+            raise UsageError("--resume requires --checkpoint FILE", "FILE is the checkpoint of the run to continue")
         if settings["unknown"]:
             raise UsageError("--unknown requires --checkpoint FILE and --resume")
         return None

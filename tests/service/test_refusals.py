@@ -11,7 +11,6 @@ from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 
 PREDEFINED = "the roles owner, writer, reader are predefined"
-NO_URL = "'uris': "
 
 MADE = (
     "create table t (i int)",

@@ -67,7 +67,7 @@ def _compressor(suffix: str) -> _Compressor:
     except ImportError:
         raise UsageError(
             "writing .zst files requires the package backports.zstd",
-            "install it: pip install backports.zstd; or write .gz",
+            "run: pip install backports.zstd; or write .gz",
         ) from None
     compressor: _Compressor = zstd.ZstdCompressor()
     return compressor

@@ -28,7 +28,7 @@ class ArrowWriter(TypedWriter):
             import pyarrow.ipc
         except ImportError:
             raise UsageError(
-                "the arrow formats require the package pyarrow (extra: arrow)", "install it: pip install pyarrow"
+                "the arrow formats require the package pyarrow (extra: arrow)", "run: pip install pyarrow"
             ) from None
         self._arrow: Any = pyarrow
         self._open_writer = pyarrow.ipc.new_stream if stream else pyarrow.ipc.new_file

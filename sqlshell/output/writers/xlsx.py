@@ -43,9 +43,7 @@ class XlsxWriter(Unbuffered):
         try:
             import xlsxwriter
         except ImportError:
-            raise UsageError(
-                "the xlsx format requires the package XlsxWriter", "install it: pip install XlsxWriter"
-            ) from None
+            raise UsageError("the xlsx format requires the package XlsxWriter", "run: pip install XlsxWriter") from None
         self._make = xlsxwriter.Workbook
         self._header = options.header
         self._null = options.null

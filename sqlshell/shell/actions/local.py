@@ -40,7 +40,7 @@ class LocalActions:
         sql = filled.text.strip().removesuffix(";")
         if filled.foreign and len(split(sql, commands=False)) > 1:
             raise UsageError(
-                f"{filled.source} came from the service and contains several statements", "\\local runs only one"
+                f"{filled.source} came from the service and contains several statements", "\\local runs one statement"
             )
         start = filled.text.index(sql)
         foreign = filled.part(start, start + len(sql)).foreign

@@ -59,7 +59,7 @@ async def begin_parallel(shell: ShellView, args: Args) -> BeginParallel:
     settings of this one. Nothing runs before \\end. After a failure no further statement is started, unless on_error
     is continue. --max-parallel limits COUNT."""
     if not (args[0].isascii() and args[0].isdecimal() and int(args[0]) > 0):
-        raise UsageError(f"\\parallel: {args[0]!r} is not a number from 1", "example: \\parallel 4")
+        raise UsageError(f"\\parallel: {args[0]!r} is not a positive integer", "example: \\parallel 4")
     return BeginParallel(int(args[0]))
 
 

@@ -63,7 +63,7 @@ class Loader:
         connection = self._session.connection
         if connection.offline is not None:
             raise UsageError(
-                "cannot load a file with --offline: the columns of the table are needed from the service",
+                "cannot load a file with --offline: only the service knows the columns of the table",
                 "use --dry-run (in \\copy: DRY_RUN) without --offline to see where the columns go",
             )
         # What is sent is checked as it is written by hand.

@@ -85,7 +85,7 @@ def request_of(copy: CopyStatement, path: Own, name: str, *, default: str = "tex
         if option in given and len(given[option].encode()) != 1 and not (option != "delimiter" and not given[option]):
             raise UsageError(f"COPY: {option} must be a single one-byte character, not {given[option]!r}")
     if given.get("unknown", UNKNOWN[0]) not in UNKNOWN:
-        raise UsageError(f"COPY: unknown is skip or send, not {given['unknown']!r}")
+        raise UsageError(f"COPY: unknown must be skip or send, not {given['unknown']!r}")
     sniffed = given.get("sniff") == "true" or (not given.get("format") and format_of(name)) or form == "auto"
     header = given["header"] == "true" if "header" in given else None
     if not sniffed and form in {"csv", "text"}:
@@ -116,5 +116,5 @@ def request_of(copy: CopyStatement, path: Own, name: str, *, default: str = "tex
 
 def _number(text: str) -> int:
     if not text.isdecimal() or len(text) > 12:
-        raise UsageError(f"COPY: max_errors is a number of rows, not {text!r}")
+        raise UsageError(f"COPY: max_errors must be a number of rows, not {text!r}")
     return int(text)

@@ -129,7 +129,7 @@ class ResultHistory:
             raise UsageError(
                 "no statement has returned rows yet"
                 if not self._entries
-                else f"{name} is not available: results available: {len(self._entries)}",
+                else f"{name} is not available; available results: {len(self._entries)}",
                 "run a statement first: select …;",
             )
         return self._entries[number]

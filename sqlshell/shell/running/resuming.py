@@ -65,7 +65,7 @@ class Resumer:
             return step
         if self._is_temporary(statement):
             raise CannotResume(
-                "the statement created a temporary object, which is gone",
+                "the statement created a temporary object, which no longer exists",
                 f"remove {self._checkpoint.path} to start again",
                 step.where(),
             )

@@ -301,7 +301,7 @@ def test_temporary_tables_cannot_be_resumed(run: Run) -> None:
     script = "create temp table t (a int);\nwrong;\n"
     run(script, {"wrong": FAILED})
     assert run(script, resume=True) == Exit.USAGE
-    assert "x.sql:1: error: the statement created a temporary object, which is gone" in run.err
+    assert "x.sql:1: error: the statement created a temporary object, which no longer exists" in run.err
     assert run.sent == []
 
 
