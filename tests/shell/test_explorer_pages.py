@@ -138,6 +138,34 @@ def test_nested_values_in_a_cell_are_those_of_a_table() -> None:
     assert asyncio.run(look()).split("│")[:3] == ['1 {"a": 1, "b": "x\\x1b"}', '{1="y"}', '{"a":1}']
 
 
+def test_values_have_the_colors_of_a_table() -> None:
+    columns = [Column("n", "BIGINT"), Column("b", "BOOLEAN"), Column("d", "DATE"), Column("s", "STRUCT<a INTEGER>")]
+    row: list[str | None] = ["-1234567", "true", "2026-01-02", '{"a":1}']
+
+    async def look() -> list[tuple[str, str]]:
+        batches = PartitionReader(_nothing, Batch(2, rows=[row, row]), 1, 1)
+        made = Pages(Result(columns, batches, row_counts=[2], partition=_nothing))
+        await made.open()
+        grid = Grid(made)
+        grid.lines(80, 3)
+        return [(style, text) for style, text in grid.lines(80, 3)[2] if text.strip() not in {"", "│"}]
+
+    async def _nothing(number: int) -> Batch:
+        raise AssertionError(f"partition {number} is here already")
+
+    assert asyncio.run(look()) == [
+        ("class:continuation", "2 "),
+        ("class:negative", "-1"),
+        ("class:digits", "234"),
+        ("class:negative", "567"),
+        ("class:boolean", "true"),
+        ("class:date", "2026-01-02"),
+        ("", "{"),
+        ("class:dim", '"a"'),
+        ("", ": 1}"),
+    ]
+
+
 def test_a_selected_null_has_the_colors_of_the_selection() -> None:
     async def look() -> str:
         batches = PartitionReader(_nothing, Batch(1, rows=[[None]]), 1, 1)

@@ -249,3 +249,13 @@ def test_a_file_with_another_table_of_that_name_is_left_alone(tmp_path: Path) ->
     assert told[0].startswith(f"cannot use the journal {path}; statements are not recorded: ")
     with contextlib.closing(sqlite3.connect(path)) as other:
         assert other.execute("SELECT * FROM statements").fetchall() == []
+
+
+def test_the_time_for_which_a_user_read_a_result_is_no_time_of_the_statement() -> None:
+    journal = Journal(None, "here", "", print)
+    journal.record_start("one", "select 1", SessionContext(), 10_000.0)
+    journal.record_end("one", "00000", waited=9_000.0)
+    (entry,) = journal.recent(1)
+    assert entry.ended is not None
+    assert 1_000 <= entry.ended - entry.began < 10_000
+    journal.close()

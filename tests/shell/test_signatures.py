@@ -6,8 +6,13 @@ import duckdb
 import pytest
 
 from sqlshell.result import Rows
+from sqlshell.service.engines.duckdb.translation import functions
+from sqlshell.shell.interactive.look.toolbar import call_text
 from sqlshell.shell.metadata.catalog_loader import FUNCTIONS, functions_of
+from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Function
+from sqlshell.sql.completion.interface_functions import SIGNATURES
 from sqlshell.sql.completion.signatures import Form, signature_of
+from sqlshell.sql.completion.suggestions import Place, suggestions
 
 
 def form(parameters: str, types: str, result: str = "", *, variadic: bool = False) -> Form:
@@ -78,3 +83,32 @@ def test_rows_that_are_no_functions_are_left_out() -> None:
     assert functions_of(rows) == []
     (found, *_) = functions_of([["f", '["a","b"]', '["DATE"]', None, "false"], *rows])
     assert (found.name, found.signature) == ("f", "(a DATE, b)")
+
+
+def counts(signature: str) -> set[int]:
+    """The numbers of arguments that a signature allows."""
+    listed = signature[1 : signature.index(") ->")]
+    required, *optional = listed.split("[")
+    first = len([name for name in required.split(",") if name.strip()])
+    return set(range(first, first + len(optional) + 1))
+
+
+def test_the_functions_of_the_interface_have_signatures_that_the_local_service_accepts() -> None:
+    accepted = {
+        name: {*functions.MADE.get(name, ()), *functions.MADE_OF_TEXT.get(name, ())}
+        for name in functions.MADE.keys() | functions.MADE_OF_TEXT.keys()
+    }
+    # DuckDB has a function of this name, and lists it.
+    del accepted["to_timestamp"]
+    assert {name: counts(signature) for name, signature in SIGNATURES.items()} == accepted
+
+
+def test_completion_shows_the_signatures_of_the_interface_before_the_names_of_a_service_are_loaded() -> None:
+    found = suggestions("select to_da", 12, Place(Catalog(), "", ""))[1]
+    assert [item.detail for item in found if item.text == "to_date("] == [SIGNATURES["to_date"]]
+    assert call_text("select convert_tz(a, ", Catalog())[1] == ("bold", "from_zone")
+
+
+def test_a_macro_of_the_user_precedes_a_function_of_the_interface() -> None:
+    catalog = Catalog(CachedCatalog(functions=[Function("nvl", "(a, b, c)")]))
+    assert catalog.signature("NVL") == catalog.signatures()["nvl"] == "(a, b, c)"

@@ -204,7 +204,7 @@ def test_a_dumb_terminal(opened: Open) -> None:
     terminal = opened("-q", env={"TERM": "dumb"})
     terminal.wait(">")
     terminal.enter("select 42 as answer;")
-    terminal.wait("42 |")
+    terminal.wait("42 │")
     terminal.enter("\\q")
     assert terminal.end() == 0
 

@@ -24,8 +24,10 @@ DEFAULT_FOR_WIDE = "less -SRX"
 
 WITH_KEY = "{command} -fL{prompt} /dev/stdin"
 """less runs no editor on a file without a name; its key for the explorer is one. -L: no program prepares this file."""
-PROMPT = " '-Ps?e(END) .q quits, B explores'"
-"""The prompt of less, which has keys in place of the name of the file, unless the user has a prompt (-P)."""
+PROMPT = " '-Ps?e(END) .?ltlines %lt-%lb?e of %L., .q quits, B explores'"
+"""The prompt of less, which has lines and keys in place of the name of the file, unless the user has a prompt (-P).
+
+The number of all lines is known at the end only."""
 
 NOT_STARTED = frozenset({126, 127})
 """The exit code of a shell if the command does not exist."""

@@ -61,8 +61,13 @@ class StreamSink:
 
     @functools.cached_property
     def terminal(self) -> bool:
+        """Whether a person reads it."""
+        return self._stream.isatty()
+
+    @property
+    def redraws(self) -> bool:
         """Whether it is a terminal on which text can be redrawn."""
-        return self._stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        return self.terminal and os.environ.get("TERM", "dumb") != "dumb"
 
     def hold(self) -> None:
         """Let output wait for more, until settle()."""

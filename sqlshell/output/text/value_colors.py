@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sqlshell.interface.types import Kind
 from sqlshell.output.text.nesting import is_nested
@@ -14,6 +14,7 @@ RESET = "\x0e"
 """A control character that stands for the end of a color until the text is encoded."""
 BAR = "\x01"
 """The bar between two cells, likewise."""
+_CODE = re.compile("([\x0e-\x1f])")
 _ROLES: tuple[Role, ...] = ("header", "null", "changed", "border", "dim", "digits", "negative", "boolean", "date", "id")
 UNGROUPED = 4
 """Numbers of up to this many digits are not grouped: years, small ids."""
@@ -63,6 +64,16 @@ class ValueColors:
         for char, sequence in self._sequences:
             data = data.replace(char, sequence)
         return data
+
+    def parts(self, text: str) -> Iterator[tuple[Role | None, str]]:
+        """The parts of a colored text, each with its role, where a screen is not drawn by escape sequences."""
+        roles = {code: role for role, code in self._codes.items()}
+        role: Role | None = None
+        for part in _CODE.split(text):
+            if _CODE.fullmatch(part):
+                role = roles.get(part)
+            elif part:
+                yield role, part
 
     def code(self, role: Role) -> str:
         """What begins a role; "" if it has no color."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import TypeVar
 
 from sqlshell.errors import StatementError, UsageError, Where
 from sqlshell.interface import sqlstate
@@ -15,8 +13,6 @@ from sqlshell.shell.results.humanize import one_line
 from sqlshell.shell.results.rows import table_of
 from sqlshell.shell.running.background import find_entry
 from sqlshell.shell.shell_view import ShellView
-
-Item = TypeVar("Item")
 
 SHOWN = 10
 NAMED_SECONDS = 1.0
@@ -38,7 +34,8 @@ async def jobs(shell: ShellView, args: Args) -> ShowResult:
     """List running and recent statements, including those of other shells. The default COUNT is 10.
 
     The column job shows the number that ;& printed for a statement of this shell; \\fetch, \\wait and \\cancel accept
-    it instead of the ID. The shell asks the service for the state of running statements.
+    it instead of the ID. At the prompt the columns job and target are shown only if they say something. The shell asks
+    the service for the state of running statements.
     """
     most = _count(args)
     await shell.background.wait_for_ids(NAMED_SECONDS)
@@ -48,10 +45,13 @@ async def jobs(shell: ShellView, args: Args) -> ShowResult:
         entries = shell.journal.recent(most)
     numbers = {job.statement_id: str(job.number) for job in shell.background.jobs if job.statement_id}
     rows = [_row(entry, numbers.get(entry.id)) for entry in entries]
-    if shell.session.interactive and all(shell.journal.is_here(entry) for entry in entries):
-        at = [name for name, _ in COLUMNS].index("target")
-        return ShowResult(table_of(_without(COLUMNS, at), [_without(row, at) for row in rows]))
-    return ShowResult(table_of(COLUMNS, rows))
+    said = {name for name, _ in COLUMNS}
+    if shell.session.interactive:
+        # A person does not look for the column of each value, as a script does.
+        said -= {"target"} if all(shell.journal.is_here(entry) for entry in entries) else set()
+        said -= set() if numbers.keys() & {entry.id for entry in entries} else {"job"}
+    places = [at for at, (name, _) in enumerate(COLUMNS) if name in said]
+    return ShowResult(table_of([COLUMNS[at] for at in places], [[row[at] for at in places] for row in rows]))
 
 
 @command("fetch", "[ID]", aliases=("!result",), data=("ID",))
@@ -152,10 +152,6 @@ def _number(text: str) -> int | None:
     """A job number, written as `2` or `[2]`; None for anything else."""
     digits = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 8 else None
-
-
-def _without(items: Sequence[Item], at: int) -> list[Item]:
-    return [*items[:at], *items[at + 1 :]]
 
 
 def _row(entry: Entry, number: str | None) -> list[str | None]:

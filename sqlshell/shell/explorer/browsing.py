@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 
 from prompt_toolkit.styles import BaseStyle
@@ -50,9 +51,10 @@ async def browse(result: Result, style: BaseStyle | None, places: RememberedPosi
     explorer = Explorer(pages, style)
     places = places or RememberedPositions()
     places.restore(result, explorer.grid)
+    began = time.monotonic()
     try:
         await explorer.run(bindings(explorer))
     finally:
         await pages.close()
     places.keep(result, explorer.grid)
-    return Summary(pages.total, True)
+    return Summary(pages.total, True, waited=time.monotonic() - began)

@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.output.text.nesting import is_nested, spaced
+from sqlshell.output.text.value_colors import ValueColors, role_of
+from sqlshell.output.writer import Role
 from sqlshell.result import Column
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.explorer.pages import Pages, Row
@@ -23,6 +25,9 @@ SAMPLED = 200
 
 Fragments = list[tuple[str, str]]
 
+COLORS = ValueColors(lambda text, role: f"{role} {text}")
+"""Finds the parts of a value that have colors; the style of the screen has the colors by role."""
+
 
 class GridColumn(Struct):
     """One column: `at` is its position in the result."""
@@ -33,6 +38,8 @@ class GridColumn(Struct):
     hidden: bool = False
     chosen: bool = False
     """Whether the user has set its width."""
+    role: Role | None = None
+    """The color that its values share."""
 
 
 class GridPosition(Struct, frozen=True):
@@ -64,7 +71,10 @@ class Grid:
         """The pattern to highlight."""
         self.height = 1
         self._bar, self._ellipsis = in_locale("│"), in_locale("…")
-        self._fit([row for row in map(pages.row, range(min(SAMPLED, pages.total))) if row])
+        first = [row for row in map(pages.row, range(min(SAMPLED, pages.total))) if row]
+        for shown in self.columns:
+            shown.role = role_of(shown.column, [row[shown.at] for row in first])
+        self._fit(first)
         if len(self.columns) > 1 and self.columns[0].width <= WIDEST_FROZEN:
             self.frozen = 1
 
@@ -243,7 +253,10 @@ class Grid:
             return [(f"class:null {base}", self._fitted("NULL", shown.width, right=shown.column.kind.numeric))]
         hit = self.found is not None and not chosen and self.found.search(value) is not None
         text = self._fitted(_shown(value, shown.column), shown.width, right=shown.column.kind.numeric)
-        return [(f"{base} class:search" if hit else base, text)]
+        if hit or chosen:
+            return [(f"{base} class:search" if hit else base, text)]
+        colored = COLORS.value(text, value, shown.column, shown.role)
+        return [(f"class:{role}" if role else "", part) for role, part in COLORS.parts(colored)]
 
     def _fit(self, rows: Sequence[Row]) -> None:
         """Widen columns for these rows; they never become narrower automatically."""

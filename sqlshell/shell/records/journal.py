@@ -121,12 +121,15 @@ class Journal:
         self._write(sql, query_id, statement_id, self._target)
         self.flush()
 
-    def record_end(self, statement_id: str, state: str, message: str = "", rows: int | None = None) -> None:
-        """Record the current state: `rows` only if all were read. A recorded end time is kept.
+    def record_end(
+        self, statement_id: str, state: str, message: str = "", rows: int | None = None, *, waited: float = 0.0
+    ) -> None:
+        """Record the current state: `rows` only if all were read. `waited` are the seconds for which the result was
+        only being read by the user. A recorded end time is kept.
 
         The message of a statement whose secrets were removed is not stored: it may quote them in any form.
         """
-        self._record(statement_id, state, message, rows, None if sqlstate.running(state) else time.time())
+        self._record(statement_id, state, message, rows, None if sqlstate.running(state) else time.time() - waited)
 
     def record_state(self, statement_id: str, state: str, message: str = "") -> None:
         """Record the state of a statement that ended at a time that is not known."""

@@ -518,7 +518,7 @@ class ResultOutput:
 
 def live(session: Session, sink: Sink) -> bool:
     """Whether rows are shown in a view that is redrawn: on a terminal that supports it."""
-    return session.interactive and isinstance(sink, StreamSink) and sink.terminal
+    return session.interactive and isinstance(sink, StreamSink) and sink.redraws
 
 
 def _reversed(text: str, role: Role) -> str:

@@ -281,7 +281,7 @@ class Foreground:
     async def _show(self, result: Result, running: Running, show: Consumer, *, quiet: bool) -> None:
         self._progress.hide()
         running.endless = result.endless
-        rows, complete, size = None, True, 0
+        rows, complete, size, waited_before = None, True, 0, running.waited
         shown: Summary | None = None
         if self._session.interactive or result.endless is not None or len(result.row_counts or ()) > 1:
             # Its reader may be killed, or busy for hours.
@@ -300,7 +300,9 @@ class Foreground:
             seconds = time.monotonic() - running.began - running.waited
         running.elapsed = result.elapsed
         if result.endless is None:
-            self._journal.record_end(result.statement_id, result.sql_state, result.message, rows if complete else None)
+            read = rows if complete else None
+            waited = running.waited - waited_before
+            self._journal.record_end(result.statement_id, result.sql_state, result.message, read, waited=waited)
         if sqlstate.warns(result.sql_state) and result.message:
             remedy = "; \\pset rowlimit 0 shows all" if result.limited else ""
             self._diagnostics.warn_here(result.message + remedy)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec import Struct, field
 
+from sqlshell.sql.completion.interface_functions import SIGNATURES
+
 MOST = 200
 """Maximum suggestions of one kind."""
 
@@ -200,11 +202,14 @@ class Catalog(Struct):
         return list(dict.fromkeys([*self.names_of("relation").all, *columns, *names, *self.seen]))
 
     def signatures(self) -> Mapping[str, str]:
-        return {item.name: item.signature for item in self.contents.functions}
+        """The signatures of all known functions. A macro of the user precedes a function of the interface."""
+        return SIGNATURES | {item.name: item.signature for item in self.contents.functions}
 
     def signature(self, name: str) -> str:
         """The signature of a function; "" if it is not known."""
-        return next((item.signature for item in self.contents.functions if item.name == name.lower()), "")
+        low = name.lower()
+        listed = (item.signature for item in self.contents.functions if item.name == low)
+        return next(listed, SIGNATURES.get(low, ""))
 
 
 def key(relation: Relation) -> str:

@@ -172,9 +172,11 @@ class WatchedJournal(Journal):
         self._events.append(f"began {statement_id}")
         super().record_start(statement_id, sql, context, ago)
 
-    def record_end(self, statement_id: str, state: str, message: str = "", rows: int | None = None) -> None:
+    def record_end(
+        self, statement_id: str, state: str, message: str = "", rows: int | None = None, *, waited: float = 0.0
+    ) -> None:
         self._events.append(f"ended {statement_id} {state} {rows}")
-        super().record_end(statement_id, state, message, rows)
+        super().record_end(statement_id, state, message, rows, waited=waited)
 
     def close(self) -> None:
         self.was_closed = True

@@ -236,3 +236,13 @@ def test_a_statement_whose_end_was_not_seen_has_no_seconds() -> None:
     assert "canceled" in core.out
     assert core.journal.find("id1")[0].ended is None
     assert ",," in core.out.splitlines()[-1].partition("canceled")[2].partition("select")[0]
+
+
+@pytest.mark.parametrize("interactive", [False, True])
+def test_the_prompt_lists_job_numbers_only_where_there_are_some(interactive: bool) -> None:
+    core = after(Asked(), "\\format csv\nselect 1;\n\\jobs\nselect 2;&\n\\wait\n\\jobs\n", interactive=interactive)
+    headers = [line for line in core.out.splitlines() if ",state," in line]
+    always = "job,id,state,rows,started,seconds,target,statement"
+    assert headers == (
+        ["id,state,rows,started,seconds,statement", always.replace(",target", "")] if interactive else [always] * 2
+    )
