@@ -14,9 +14,9 @@ from functools import cache, cached_property
 from urllib.parse import quote, quote_plus
 
 from sqlshell.errors import ShellError
+from sqlshell.mask import MASK
 from sqlshell.result import Body
 
-STARS = "***"
 SHORTEST = 4
 """Minimum length: a shorter value would occur by chance."""
 
@@ -100,7 +100,7 @@ class _Forms:
     def without(self, given: Body) -> Body:
         """Remove every encoding of the value, also mixed ones."""
         if self._any.search(given):
-            given = self._any.sub(STARS.encode(), given)
+            given = self._any.sub(MASK.encode(), given)
         for core in self._cores:
             if core in given:
                 given = _without_base64(bytes(given), core)
@@ -113,12 +113,12 @@ class _Forms:
     def quickly_without(self, given: Body) -> Body:
         for plain in self._plain:
             if plain in given:
-                given = given.replace(plain, STARS.encode())
+                given = given.replace(plain, MASK.encode())
         if b"\\u00" in given:
             # In a JSON string every character may be written as an escape.
             read = _ESCAPED.sub(_unescaped, given)
             if self._value in read:
-                return read.replace(self._value, STARS.encode())
+                return read.replace(self._value, MASK.encode())
         return given
 
 
@@ -172,7 +172,7 @@ def _without_base64(given: bytes, core: bytes) -> bytes:
             start -= 1
         while end < len(given) and given[end] in _IN_BASE64:
             end += 1
-        made += [given[done:start], STARS.encode()]
+        made += [given[done:start], MASK.encode()]
         done = end
         at = given.find(core, done)
     return b"".join([*made, given[done:]])

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sqlshell.errors import UsageError
+from sqlshell.mask import MASK
 from sqlshell.runtime.addresses import is_loopback
 
 DSN_PARTS = {
@@ -31,8 +32,8 @@ _TOKEN = re.compile(r"^([a-z][a-z0-9+.-]*:/+).*@", re.IGNORECASE | re.DOTALL)
 
 
 def without_token(url: str) -> str:
-    """A DSN with stars in place of its token; any other text unchanged."""
-    return _TOKEN.sub(r"\1***@", url)
+    """A DSN with *** in place of its token; any other text unchanged."""
+    return _TOKEN.sub(rf"\1{MASK}@", url)
 
 
 class Target(Struct, frozen=True):

@@ -45,7 +45,7 @@ DUPLICATE_COMPUTE_POOL = "42P019"
 LIMIT = "53000"
 DISK_FULL = "53100"
 TOO_LARGE = "54000"
-CANCELLED = "57000"
+CANCELED = "57000"
 TIMEOUT = "57014"
 SESSION_LOST = "57P02"
 REMOTE_UNAVAILABLE = "57015"
@@ -94,7 +94,7 @@ MEANINGS = {
     LIMIT: "limit exceeded",
     DISK_FULL: "disk full",
     TOO_LARGE: "too large",
-    CANCELLED: "canceled",
+    CANCELED: "canceled",
     TIMEOUT: "timed out",
     SESSION_LOST: "session lost",
     REMOTE_UNAVAILABLE: "remote service unavailable",

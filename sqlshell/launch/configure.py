@@ -12,6 +12,7 @@ from sqlshell.config.settings import SETTINGS
 from sqlshell.config.values import Config, Settings, config_folder, read_config, resolve
 from sqlshell.errors import UsageError
 from sqlshell.launch.credentials import without_secrets
+from sqlshell.mask import MASK
 from sqlshell.origin import Own
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.interactive.editor import edit_file
@@ -80,7 +81,7 @@ def _show(settings: Settings, stdout: TextIO) -> None:
     width = max(len(setting.name) for setting in SETTINGS)
     for setting in SETTINGS:
         value = settings.values[setting.name]
-        shown = "***" if setting.name in SECRET and value.value else _text(without_secrets(setting.name, value.value))
+        shown = MASK if setting.name in SECRET and value.value else _text(without_secrets(setting.name, value.value))
         stdout.write(f"{setting.name.ljust(width)}  {shown or '-'}  ({value.source})\n")
 
 

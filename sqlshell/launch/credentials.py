@@ -20,6 +20,7 @@ from sqlshell.client.target import Target, is_url, parse, without_token
 from sqlshell.config.settings import PREFIX
 from sqlshell.config.values import Config
 from sqlshell.errors import UsageError
+from sqlshell.mask import MASK
 
 Warn = Callable[[str], None]
 
@@ -192,10 +193,10 @@ def without_secrets(name: str, value: object) -> object:
     from sqlshell.sql.analysis.secrets import NAMES
 
     if name == "token":
-        return "***" if value else value
+        return MASK if value else value
     if name == "set" and isinstance(value, tuple):
         pairs = [str(item).partition("=") for item in value]
-        return tuple(f"{key}=***" if NAMES.search(key) else f"{key}{sign}{text}" for key, sign, text in pairs)
+        return tuple(f"{key}={MASK}" if NAMES.search(key) else f"{key}{sign}{text}" for key, sign, text in pairs)
     return without_token(value) if isinstance(value, str) else value
 
 

@@ -14,6 +14,7 @@ from sqlshell.config.values import Config, Settings, resolve
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.launch.data_files import DATA_ENDINGS, STDIN, views_of, without_compression
+from sqlshell.mask import MASK
 from sqlshell.spelling import did_you_mean
 
 DATABASE_ENDINGS = (".db", ".duckdb", ".ddb")
@@ -260,7 +261,7 @@ def _shown(text: str) -> str:
     login, at, rest = text.rpartition("@")
     url = ":" in login or login.lower().startswith(("http/", "https/"))
     path = not login or os.sep in login or text.endswith((*DATA_ENDINGS, *DATABASE_ENDINGS))
-    return f"***@{rest}" if at and (url or not path) else text
+    return f"{MASK}@{rest}" if at and (url or not path) else text
 
 
 def _joined_with_or(words: Sequence[str]) -> str:

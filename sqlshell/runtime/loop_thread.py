@@ -69,6 +69,6 @@ class LoopThread:
 
 
 async def _others() -> None:
-    """Wait for the tasks that are being cancelled."""
+    """Wait for the tasks that are being canceled."""
     tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task() and task.cancelling()]
     await asyncio.gather(*tasks, return_exceptions=True)

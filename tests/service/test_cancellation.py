@@ -119,10 +119,10 @@ def test_an_interrupt_leaves_no_transaction_behind(script: tuple[str, ...], righ
                 break
             where = f"at {root.executed[at - 1]!r}"
             states = [item.sql_state for item in found]
-            cancelled += sqlstate.CANCELLED in states
+            cancelled += sqlstate.CANCELED in states
             if rights is Rights.OBJECTS:
                 # What follows in a transaction that failed is not taken.
-                assert set(states) <= {sqlstate.DONE, sqlstate.WARNING, sqlstate.CANCELLED, "25P01", "25P02"}, where
+                assert set(states) <= {sqlstate.DONE, sqlstate.WARNING, sqlstate.CANCELED, "25P01", "25P02"}, where
             root.session = None
             if made.transaction == "open":
                 assert state(made, "select 1", options) == sqlstate.DONE, where
@@ -149,7 +149,7 @@ def test_an_interrupt_that_arrives_in_begin_ends_the_statement_behind_it() -> No
         at = root.executed.index(READ_ONLY) + 1
     with duckdb.connect() as real:
         made, root = session(real, at, True)
-        assert state(made, "select 41 + 1 from range(3)", Options()) == sqlstate.CANCELLED
+        assert state(made, "select 41 + 1 from range(3)", Options()) == sqlstate.CANCELED
         assert root.executed[at - 1 :] == [READ_ONLY, "ROLLBACK"]
         # It is not meant for what is run next.
         assert state(made, "select 41 + 1 from range(3)", Options()) == sqlstate.DONE
@@ -182,4 +182,4 @@ def test_what_is_bound_for_long_can_be_interrupted() -> None:
         finally:
             ended.set()
             thread.join()
-        assert found.sql_state == sqlstate.CANCELLED
+        assert found.sql_state == sqlstate.CANCELED

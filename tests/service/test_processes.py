@@ -306,7 +306,7 @@ def test_an_interrupt_ends_the_statement_that_it_means(host: Host) -> None:
     while thread.is_alive():
         connection.interrupt(1)
         thread.join(0.01)
-    assert isinstance(found[0], Failure) and found[0].sql_state == sqlstate.CANCELLED
+    assert isinstance(found[0], Failure) and found[0].sql_state == sqlstate.CANCELED
     connection.interrupt()
     assert rows(host, connection, "select 1") == ("00000", b'["1"]')
 
@@ -326,7 +326,7 @@ def test_a_statement_that_was_ended_before_it_began_does_not_run(monkeypatch: py
     connection.several(inserts, Options(), lambda number, result, seconds: told.append((number, result)))
     held.end()
     assert isinstance(told[0][1], Outcome)
-    assert isinstance(told[1][1], Failure) and told[1][1].sql_state == sqlstate.CANCELLED
+    assert isinstance(told[1][1], Failure) and told[1][1].sql_state == sqlstate.CANCELED
     assert len(told) == 2
     assert engine.read_listing("select i from t") == [("0",)]
     held.interrupt(7)

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from sqlshell.context import SessionContext
-from sqlshell.interface.sqlstate import CANCELLED
+from sqlshell.interface.sqlstate import CANCELED
 from sqlshell.shell.records.journal import BATCH_SIZE, KEPT_DAYS, LONGEST_SQL, MAX_PENDING, Entry, Journal
 
 
@@ -110,7 +110,7 @@ def only(journal: Journal) -> Entry:
 
 @pytest.mark.parametrize(
     ("state", "word"),
-    [("03000", "running"), ("00000", "finished"), ("02000", "finished"), (CANCELLED, "canceled"), ("42601", "failed")],
+    [("03000", "running"), ("00000", "finished"), ("02000", "finished"), (CANCELED, "canceled"), ("42601", "failed")],
 )
 def test_how_a_statement_stands(journal: Journal, state: str, word: str) -> None:
     journal.record_start("id", "select 1", SessionContext(database="d", timezone="UTC"), 5.0)
@@ -131,8 +131,8 @@ def test_the_time_of_an_end_and_rows_that_are_known_stay(journal: Journal) -> No
     assert (first.message, first.rows) == ("", 7)
     journal.record_end("id", "00000")
     assert only(journal) == first
-    journal.record_end("id", CANCELLED, "canceled")
-    assert only(journal) == replace(first, sql_state=CANCELLED, message="canceled")
+    journal.record_end("id", CANCELED, "canceled")
+    assert only(journal) == replace(first, sql_state=CANCELED, message="canceled")
 
 
 def test_the_start_is_when_it_was_sent(journal: Journal) -> None:

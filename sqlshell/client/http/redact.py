@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlshell.client.secret_values import STARS
+from sqlshell.mask import MASK
 
 SHOWN_BYTES = 1 << 16
 """Longer bodies are truncated."""
@@ -24,7 +24,7 @@ _MEMBER = re.compile(r'("(?:[^"\\]|\\.){0,100}"\s*:\s*)"(?:[^"\\]|\\.)*(?:"|\Z)'
 
 def headers(given: Mapping[str, str]) -> list[str]:
     """`name: value` of each header."""
-    return [f"{name}: {STARS if SECRET_NAME.search(name) else value}" for name, value in given.items()]
+    return [f"{name}: {MASK if SECRET_NAME.search(name) else value}" for name, value in given.items()]
 
 
 def body(given: bytes | bytearray, sql: Callable[[str], str]) -> str:
@@ -44,7 +44,7 @@ def body(given: bytes | bytearray, sql: Callable[[str], str]) -> str:
         return text if len(given) <= 2_000 else f"{text[:2_000]}… ({len(given):,} bytes)"
     cut = given.find(b'"data":[')
     shown = bytes(given[: min(cut if cut >= 0 else 2_000, 2_000)]).decode(errors="replace")
-    text = _MEMBER.sub(lambda found: f'{found[1]}"{STARS}"' if SECRET_NAME.search(found[1]) else found[0], shown)
+    text = _MEMBER.sub(lambda found: f'{found[1]}"{MASK}"' if SECRET_NAME.search(found[1]) else found[0], shown)
     return text if len(shown) == len(given) else f"{text}… ({len(given):,} bytes)"
 
 
@@ -56,7 +56,7 @@ def _clean(value: Any, sql: Callable[[str], str]) -> Any:
     made: dict[str, Any] = {}
     for name, item in value.items():
         if SECRET_NAME.search(name) and isinstance(item, str):
-            made[name] = STARS
+            made[name] = MASK
         elif name == "data":
             made[name] = item
         elif isinstance(item, str):
@@ -69,7 +69,7 @@ def _clean(value: Any, sql: Callable[[str], str]) -> Any:
     hidden = _hidden(made.get("metadata"))
     if hidden and isinstance(made.get("data"), list):
         made["data"] = [
-            [STARS if number in hidden and cell is not None else cell for number, cell in enumerate(row)]
+            [MASK if number in hidden and cell is not None else cell for number, cell in enumerate(row)]
             if isinstance(row, list)
             else row
             for row in made["data"]

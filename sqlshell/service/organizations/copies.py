@@ -210,7 +210,7 @@ class Copies:
             process.kill()
             process.wait()
         if ended.is_set():
-            raise Failure(sqlstate.CANCELLED, "the statement was canceled while files of a store were copied")
+            raise Failure(sqlstate.CANCELED, "the statement was canceled while files of a store were copied")
         held: dict[str, Stamp] = {}
         failed: dict[str, str] = {}
         at = ""
@@ -247,7 +247,7 @@ def _turn(lock: threading.Lock, waiting: CopyWaiter | None) -> Iterator[None]:
     until = time.monotonic() + 2 * SECONDS
     while not lock.acquire(timeout=WAIT_SECONDS):
         if ended.is_set() or time.monotonic() > until:
-            raise Failure(sqlstate.CANCELLED, "the statement was canceled while it waited for the copy of a store")
+            raise Failure(sqlstate.CANCELED, "the statement was canceled while it waited for the copy of a store")
     try:
         if waiting is not None:
             waiting.cancel_copy = None

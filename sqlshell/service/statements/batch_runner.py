@@ -188,7 +188,7 @@ class BatchRunner:
 def state_and_message(error: Exception, record: Record) -> tuple[str, str]:
     """The sqlState and message for an error that ended a statement."""
     if isinstance(error, Failure):
-        if record.timed_out and error.sql_state == sqlstate.CANCELLED:
+        if record.timed_out and error.sql_state == sqlstate.CANCELED:
             return sqlstate.TIMEOUT, record.timed_out
         return error.sql_state, error.message
     if isinstance(error, OSError):

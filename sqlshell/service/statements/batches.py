@@ -66,7 +66,7 @@ class Batch(Struct, eq=False):
         if record.feed is not None:
             return True
         if sqlstate.failed(state):
-            return self.stops or state in {sqlstate.CANCELLED, sqlstate.SESSION_LOST} or sqlstate.not_ready(state)
+            return self.stops or state in {sqlstate.CANCELED, sqlstate.SESSION_LOST} or sqlstate.not_ready(state)
         return record.spool.layout.form != "record" or self.size > RESULTS
 
 

@@ -95,9 +95,9 @@ class Control:
         if target.running:
             self._endings.mark_ending(target)
             if target.feed is not None:
-                await self._endings.end_stream_query(target, sqlstate.CANCELLED, QUERY_ENDED)
+                await self._endings.end_stream_query(target, sqlstate.CANCELED, QUERY_ENDED)
             elif not target.started and target.connection is None:
-                self._endings.finish(target, sqlstate.CANCELLED, CANCELED_BEFORE_START)
+                self._endings.finish(target, sqlstate.CANCELED, CANCELED_BEFORE_START)
             else:
                 await self._endings.until_ended(target)
         meaning = "is still running" if target.running else f"has state {target.state}"

@@ -128,9 +128,9 @@ class Endings:
                 continue
             known = self.mark_ending(record)
             if record.feed is not None:
-                await self.end_stream_query(record, sqlstate.CANCELLED, TOKEN_DROPPED)
+                await self.end_stream_query(record, sqlstate.CANCELED, TOKEN_DROPPED)
             elif not record.started and record.connection is None:
-                self.finish(record, sqlstate.CANCELLED, TOKEN_DROPPED)
+                self.finish(record, sqlstate.CANCELED, TOKEN_DROPPED)
             elif not known:
                 task = asyncio.ensure_future(self.until_ended(record))
                 self._ending.add(task)
@@ -144,7 +144,7 @@ class Endings:
         while target.running and time.monotonic() < began + TERMINATE_SECONDS:
             if target.feed is not None:
                 # The SELECT on a stream has started meanwhile and has its response: there is nothing to interrupt.
-                await self.end_stream_query(target, sqlstate.CANCELLED, QUERY_ENDED)
+                await self.end_stream_query(target, sqlstate.CANCELED, QUERY_ENDED)
                 return
             if time.monotonic() > began + ABANDON_SECONDS and not abandoned:
                 connection = target.connection
@@ -197,7 +197,7 @@ class Endings:
                 record = self._ledger.find(query.query_id)
                 if record is not None and not query.readers and query.idle_since < oldest:
                     await self.end_stream_query(
-                        record, sqlstate.CANCELLED, "canceled because no client was reading its result"
+                        record, sqlstate.CANCELED, "canceled because no client was reading its result"
                     )
 
 

@@ -157,7 +157,7 @@ class Record(Struct, eq=False, weakref=True):
         """Its state in LIST QUERIES."""
         if self.running:
             return "running" if self.started else "queued"
-        if self.state == sqlstate.CANCELLED:
+        if self.state == sqlstate.CANCELED:
             return "terminated"
         return "failed" if sqlstate.failed(self.state) else "completed"
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Parameters, StatementRequest
+from sqlshell.mask import MASK
 from sqlshell.runtime.idle import in_thread
 from sqlshell.runtime.unused_memory import Growth, return_unused_memory
 from sqlshell.service.bounds import limit_note
@@ -198,7 +199,7 @@ class Statements:
         for record in self.ledger.running():
             record.ending = True
             if record.feed is not None:
-                await self.endings.end_stream_query(record, sqlstate.CANCELLED, "the service was shut down")
+                await self.endings.end_stream_query(record, sqlstate.CANCELED, "the service was shut down")
         while any(record.connection for record in self.ledger.running()) and time.monotonic() < until:
             self.endings.interrupt(*(record for record in self.ledger.running() if record.connection))
             await asyncio.sleep(0.01)
@@ -253,7 +254,7 @@ class Statements:
                 for record in records:
                     if (failed or session.ended) and record.running:
                         self.endings.finish(
-                            record, sqlstate.CANCELLED, failed or SESSION_ENDED, session if adopted else None
+                            record, sqlstate.CANCELED, failed or SESSION_ENDED, session if adopted else None
                         )
                     elif record.running:
                         adopted = adopted or await self._adopted(session, request, record)
@@ -279,7 +280,7 @@ class Statements:
                         break
                     record = records[at]
                     if session.ended:
-                        self.endings.finish(record, sqlstate.CANCELLED, SESSION_ENDED)
+                        self.endings.finish(record, sqlstate.CANCELED, SESSION_ENDED)
                         at += 1
                         continue
                     pool = None
@@ -310,7 +311,7 @@ class Statements:
         finally:
             self._batch_runner.take(batch, session)
             while at < len(records) and (records[at].started or not records[at].running):
-                self.endings.finish(records[at], sqlstate.CANCELLED, "the service was shut down", session)
+                self.endings.finish(records[at], sqlstate.CANCELED, "the service was shut down", session)
                 at += 1
             unused = records[at:]
             del records[at:]
@@ -363,7 +364,7 @@ class Statements:
         try:
             await work
         except asyncio.CancelledError:
-            self.endings.finish(record, sqlstate.CANCELLED, "the service was shut down", session)
+            self.endings.finish(record, sqlstate.CANCELED, "the service was shut down", session)
             raise
         except Exception as error:
             state, message = state_and_message(error, record)
@@ -397,7 +398,7 @@ class Statements:
             if not record.running:
                 return
             if record.ending:
-                raise Failure(sqlstate.CANCELLED, CANCELED_BEFORE_START)
+                raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
             record.started = True
             self.endings.start_on(record, session.connection)
             try:
@@ -427,7 +428,7 @@ class Statements:
         target = self._control.readable(session, asked.statement_id, "RESTART QUERY")
         if target.running:
             raise Failure("55006", f"query {asked.statement_id} is still running; run TERMINATE QUERY first")
-        if MAY_HOLD_SECRETS.match(target.sql) and "***" in target.sql:
+        if MAY_HOLD_SECRETS.match(target.sql) and MASK in target.sql:
             said = f"query {asked.statement_id} contained a secret, which is not stored; send the statement again"
             raise Failure(sqlstate.UNSUPPORTED, said)
         place = target.context
@@ -492,7 +493,7 @@ class Statements:
 
     def _cancel(self, records: Sequence[Record]) -> None:
         for record in records:
-            self.endings.finish(record, sqlstate.CANCELLED, NOT_RUN)
+            self.endings.finish(record, sqlstate.CANCELED, NOT_RUN)
 
     async def _tick(self) -> None:
         sweep = time.monotonic() + SWEEP_SECONDS

@@ -224,7 +224,7 @@ def mount_named(organization: Organization, sql: str, waiting: CopyWaiter, datab
                 refused = _bring(organization, store, place, known, named, waiting)
                 broken |= {(store, name): reason for name, reason in refused.items()}
         except Failure as failure:
-            if failure.sql_state == sqlstate.CANCELLED:
+            if failure.sql_state == sqlstate.CANCELED:
                 raise
             broken[store, ""] = failure.message
     return broken

@@ -97,7 +97,7 @@ async def cancel(shell: ShellView, args: Args) -> ShowMessage:
     except StatementError as error:
         error.message = f"the service did not cancel {entry.id}: {error.message}"
         raise
-    if state == sqlstate.CANCELLED:
+    if state == sqlstate.CANCELED:
         return ShowMessage(f"{entry.id} was canceled")
     if sqlstate.running(state):
         return ShowMessage(f"cancellation requested; {entry.id} is still running")

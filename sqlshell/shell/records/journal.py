@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from sqlshell.context import SessionContext
 from sqlshell.interface import sqlstate
-from sqlshell.shell.records.redaction import MASK
+from sqlshell.mask import MASK
 
 if TYPE_CHECKING:
     import sqlite3
@@ -71,7 +71,7 @@ class Entry(Struct, frozen=True):
         """The state in one word, as last reported by the service."""
         if self.running:
             return "running"
-        if self.sql_state == sqlstate.CANCELLED:
+        if self.sql_state == sqlstate.CANCELED:
             return "canceled"
         return "failed" if sqlstate.failed(self.sql_state) else "finished"
 

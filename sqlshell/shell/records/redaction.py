@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from urllib.parse import quote
 
-MASK = "***"
+from sqlshell.mask import MASK
+
 MIN_LENGTH = 4
 """Minimum length: a shorter value would occur by chance."""
 

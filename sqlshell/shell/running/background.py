@@ -217,7 +217,7 @@ class Background:
             job.error = error
             if job.statement_id and error.where.sql_state:
                 self._journal.record_end(job.statement_id, error.where.sql_state, error.message)
-            ended = "was canceled" if error.where.sql_state == sqlstate.CANCELLED else "failed"
+            ended = "was canceled" if error.where.sql_state == sqlstate.CANCELED else "failed"
             if outcome_unknown(error, arrived=bool(job.statement_id)):
                 known = (
                     f"; use \\wait {job.statement_id} to ask the service"

@@ -109,7 +109,7 @@ class Failures:
         elif not isinstance(error, Unread):
             known = self._front_end.catalog.all_names
             in_script = bool(script) or not self._session.interactive
-            own = isinstance(error, Interrupted) and error.where.sql_state == sqlstate.CANCELLED
+            own = isinstance(error, Interrupted) and error.where.sql_state == sqlstate.CANCELED
             if own and not in_script and self._diagnostics.at_terminal:
                 self._diagnostics.canceled(error, elapsed_time(self._session.elapsed or 0.0))
                 return

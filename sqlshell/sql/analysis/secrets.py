@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from sqlshell.mask import MASK
 from sqlshell.sql.analysis.lexed import Lexed, Redact, Sql, lexed, once_per_statement
 from sqlshell.sql.analysis.tokens import Token, tokens
 from sqlshell.sql.identifiers import literal
 from sqlshell.sql.script.blanks import FOREIGN, ambiguous_characters
 
-STARS: Final = "'***'"
+_QUOTED: Final = f"'{MASK}'"
 NAMES: Final = re.compile(
     r"token(?!i[sz])|secret|passw|passphrase|credential|authorization|jaas|bearer|(?<![a-z])(?:pass|pwd|pw|dsn|auth)(?![a-z])"
     r"|webhook"
@@ -184,7 +185,7 @@ def _lists(given: Sequence[Token]) -> Iterator[tuple[int, int]]:
 
 def shown_options(options: Mapping[str, str]) -> dict[str, str]:
     """Options as they are stored and shown: `***` replaces values that are or contain a secret."""
-    return {name: "***" if _is_secret_option(name, value) else value for name, value in options.items()}
+    return {name: MASK if _is_secret_option(name, value) else value for name, value in options.items()}
 
 
 def _is_secret_option(name: str, value: str) -> bool:
@@ -223,7 +224,7 @@ def without_values(text: str, values: Sequence[str]) -> str:
         return UNTOLD
     for value in values:
         if len(value) < _SHORTEST:
-            text = re.sub(rf"""(["'`]){re.escape(value)}\1""", STARS, text)
+            text = re.sub(rf"""(["'`]){re.escape(value)}\1""", _QUOTED, text)
             continue
         for size in (len(value), *range(min(len(value) - 1, _CUT_OFF), _SHORTEST - 1, -1)):
             if value[:size] in text:
@@ -240,7 +241,7 @@ def _without_beginnings(text: str, value: str, least: int) -> str:
         end = at + least
         while end < min(len(text), at + len(value)) and text[end] == value[end - at]:
             end += 1
-        made += [text[done:at], "***"]
+        made += [text[done:at], MASK]
         done = end
     return "".join([*made, text[done:]])
 
@@ -256,10 +257,10 @@ _MOST_VALUES: Final = 50
 def _redacted(statement: Lexed, names: re.Pattern[str], depth: int) -> str:
     sql = statement.text
     if _has(sql, SHAPE_STEMS):
-        sql = _SHAPES.sub("***", sql)
+        sql = _SHAPES.sub(MASK, sql)
     if (found := sql.find("\\")) > 0 and (option := _LOGGED_IN.search(sql, found)):
         # A command follows the statement.
-        sql = f"{sql[: option.end()]}***"
+        sql = f"{sql[: option.end()]}{MASK}"
     if sql != statement.text:
         statement = lexed(sql)
     if sql.lstrip().startswith("\\"):
@@ -279,7 +280,7 @@ def _redacted(statement: Lexed, names: re.Pattern[str], depth: int) -> str:
     if cuts and _unsure(sql, given):
         first = next((token.start for token in given if token.kind in {"string", "name"}), len(sql))
         start, _, left = cuts[0]
-        return _hidden_logins(f"{sql[: min(first, start)]}{left if start < first else STARS}")
+        return _hidden_logins(f"{sql[: min(first, start)]}{left if start < first else _QUOTED}")
     return _hidden_logins(_without(sql, cuts))
 
 
@@ -312,7 +313,7 @@ def _without(sql: str, cuts: Sequence[_Cut]) -> str:
 
 
 def _hidden_logins(text: str) -> str:
-    return _LOGIN.sub("://***@", text)
+    return _LOGIN.sub(f"://{MASK}@", text)
 
 
 def _unsure(sql: str, given: Sequence[Token]) -> bool:
@@ -341,8 +342,8 @@ def _command(statement: Lexed, names: re.Pattern[str], depth: int) -> str:
         ends.append(option.end())
     end = min(ends)
     blank = " " if end and not sql[end - 1].isspace() and sql[end : end + 1].isspace() else ""
-    shown = sql[:end] + (f"{blank}***" if sql[end:].strip() else "")
-    return _MISTYPED.sub(r"\1***@", _ANY_LOGIN.sub("://***@", shown))
+    shown = sql[:end] + (f"{blank}{MASK}" if sql[end:].strip() else "")
+    return _MISTYPED.sub(rf"\1{MASK}@", _ANY_LOGIN.sub(f"://{MASK}@", shown))
 
 
 def _end(sql: str, given: Sequence[Token], names: re.Pattern[str], depth: int) -> int:
@@ -432,10 +433,10 @@ def _values(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Iterato
             reading = None
         if token.kind == "string" and (reading is not None or filling or _holds(token.value, names)):
             if not _variable(sql, given, number):
-                yield token.start, token.end, STARS
+                yield token.start, token.end, _QUOTED
             continue
         if token.kind == "name" and _holds(token.value, names):
-            yield token.start, token.end, '"***"'
+            yield token.start, token.end, f'"{MASK}"'
             continue
         after = given[number + 1] if number + 1 < len(given) else None
         listed = token.word == "WITH" and after is not None and after.text == "("
@@ -449,7 +450,7 @@ def _values(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Iterato
             if text in _JOINTS or token.word in _JOINTS:
                 reading.joined = True
             elif reading.takes(token, before):
-                yield token.start, token.end, "***"
+                yield token.start, token.end, MASK
         elif named:
             lists = after is not None and after.text == ","
             if lists and (token.kind != "string" or not opened or opened[-1] == "IN"):
@@ -492,7 +493,7 @@ def _before(sql: str, given: Sequence[Token], number: int) -> Iterator[_Cut]:
         elif token.word in _ENDS and depth <= 0:
             return
         elif token.kind == "string" and compares and not _variable(sql, given, at):
-            yield token.start, token.end, STARS
+            yield token.start, token.end, _QUOTED
 
 
 _RELATIONS: Final = frozenset(
@@ -515,11 +516,11 @@ def _created(given: Sequence[Token], end: int) -> Iterator[_Cut]:
         if depth:
             depth += (token.text == "(") - (token.text == ")")
             if not depth:
-                yield begun, token.start, "***"
+                yield begun, token.start, MASK
         elif token.text == "(" and _creates_secret(given, number):
             begun, depth = token.end, 1
     if depth:
-        yield begun, end, "***"
+        yield begun, end, MASK
 
 
 def _creates_secret(given: Sequence[Token], number: int) -> bool:
@@ -548,7 +549,7 @@ def _comments(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Itera
         named = names.search(between) or _KEY.search(between)
         if _LOGIN.search(between) or _PARAMETER.search(between) or (named and _VALUE.search(between)):
             line = "\n" if "\n" in between or "\r" in between else ""
-            yield start, end, f" /* *** */{line or ' '}"
+            yield start, end, f" /* {MASK} */{line or ' '}"
 
 
 def _holds(value: str, names: re.Pattern[str]) -> bool:

@@ -224,7 +224,7 @@ def test_what_is_said_of_the_end_of_a_background_statement(
 
 
 def test_a_statement_whose_end_was_not_seen_has_no_seconds() -> None:
-    client = Asked((sqlstate.CANCELLED, ""))
+    client = Asked((sqlstate.CANCELED, ""))
 
     async def work() -> Core:
         core = Core(client)

@@ -212,7 +212,7 @@ class Deaf(Given):
         await super().step(what)
         if what == "wait":
             await (self.asked.wait() if self.canceled else asyncio.Event().wait())
-            raise failure(sqlstate.CANCELLED, "canceled")
+            raise failure(sqlstate.CANCELED, "canceled")
 
     async def terminate(self, query_id: str, context: SessionContext) -> None:
         await super().terminate(query_id, context)

@@ -171,7 +171,7 @@ class DuckdbConnection:
                 with self._cancellation.statement(number) as wanted:
                     try:
                         if not wanted:
-                            raise Failure(sqlstate.CANCELLED, CANCELED_BEFORE_START)
+                            raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
                         outcome: Outcome | Exception = self.run(sql, options, sink)
                         assert isinstance(outcome, Outcome)
                         sink.finish(outcome.filed)

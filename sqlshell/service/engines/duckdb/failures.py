@@ -12,7 +12,7 @@ from sqlshell.service.engines.duckdb.datafiles import explained
 from sqlshell.service.failure import Failure
 
 CLASSES: tuple[tuple[type[Exception], str], ...] = (
-    (duckdb.InterruptException, sqlstate.CANCELLED),
+    (duckdb.InterruptException, sqlstate.CANCELED),
     (duckdb.ParserException, sqlstate.SYNTAX),
     (duckdb.SyntaxException, sqlstate.SYNTAX),
     (duckdb.ConstraintException, "23000"),
@@ -53,7 +53,7 @@ def followable(message: str) -> str:
 def failure(error: Exception, lines_before: int = 0) -> Failure:
     """The Failure for an error of DuckDB. `lines_before` is the number of lines that we added before the statement."""
     if isinstance(error, duckdb.InterruptException):
-        return Failure(sqlstate.CANCELLED, "the statement was canceled")
+        return Failure(sqlstate.CANCELED, "the statement was canceled")
     # Memory addresses in a trace are of no use to a reader.
     message = explained(str(error)[:_LENGTH].partition("\n\nStack Trace:")[0])
     if lines_before:
@@ -75,5 +75,5 @@ def _state(error: Exception, message: str) -> str:
         case duckdb.InternalException() if messages.lacks_memory(message):
             found = sqlstate.LIMIT
         case RuntimeError() if messages.is_interrupted(message):
-            found = sqlstate.CANCELLED
+            found = sqlstate.CANCELED
     return found or next((code for kind, code in CLASSES if isinstance(error, kind)), sqlstate.INTERNAL)

@@ -109,7 +109,7 @@ def evaluated(
         return rows
     except duckdb.Error as error:
         if unwanted.is_set():
-            raise Failure(sqlstate.CANCELLED, "canceled: no client is reading the rows") from error
+            raise Failure(sqlstate.CANCELED, "canceled: no client is reading the rows") from error
         if late:
             said = f"evaluating {end - start} rows of the stream took longer than {seconds:g} seconds"
             raise Failure(sqlstate.TIMEOUT, f"{said} {limit_note('seconds')}") from error

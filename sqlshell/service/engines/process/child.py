@@ -108,7 +108,7 @@ class ChildConnection:
         with self._lock:
             unwanted = {number for number in self._unwanted if number >= first}
             if first in unwanted or self._closed:
-                raise Failure(sqlstate.CANCELLED, CANCELED_BEFORE_START)
+                raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
             self._first, self._behind = first, first + count
             self._unwanted = {number for number in unwanted if number >= self._behind}
             for number in unwanted - self._unwanted:

@@ -1,0 +1,5 @@
+"""What replaces a secret in everything that is shown or stored."""
+
+from typing import Final
+
+MASK: Final = "***"
