@@ -72,7 +72,7 @@ class LegacyClient(Struct):
                     lambda answer: self._read(answer, submission),
                     content=upload,
                     content_type=upload.content_type,
-                    idempotent=submission.reads_only,
+                    idempotent=submission.repeatable,
                 )
         except TimeoutError:
             raise WaitTimeout(
@@ -80,7 +80,7 @@ class LegacyClient(Struct):
                 "the statement may still be running on the service; use a longer --wait",
             ) from None
         except ConnectionBroken as error:
-            if not submission.reads_only:
+            if not submission.repeatable:
                 mark_uncertain(error)
             raise
         for element in elements:
@@ -162,7 +162,7 @@ def _failure(answer: Response, base: str, submission: Submission) -> ShellError:
     if answer.status == 404:
         error.message = f"{base} has no legacy interface"
         error.hint = "use --api v2"
-    if answer.status in UNCERTAIN and not submission.reads_only:
+    if answer.status in UNCERTAIN and not submission.repeatable:
         mark_uncertain(error)
     return error
 

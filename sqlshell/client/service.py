@@ -56,7 +56,7 @@ class Service(Struct):
         if not legacy:
             observer = Observer(context=lambda echo: echoed.append((echo.organization_id if echo else None) or ""))
             async for result in self.statements.run(
-                Submission("LIST ORGANIZATIONS", reads_only=True), context, observer
+                Submission("LIST ORGANIZATIONS", repeatable=True), context, observer
             ):
                 await result.batches.aclose()
         found = next((name for name in reversed(echoed) if name), context.organization)

@@ -119,7 +119,7 @@ class Session:
             await self._policy.check(sql, None)
             await self._begin(sql)
             reads = not self._embedded and not files and is_repeatable(sql)
-            return await self._run(Submission(text, files, reads_only=reads), running)
+            return await self._run(Submission(text, files, repeatable=reads), running)
 
     async def execute_each(self, statements: Sequence[str], running: Running) -> AsyncIterator[Result]:
         """The result of each statement. After a failure no more statements run.

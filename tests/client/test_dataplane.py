@@ -154,7 +154,7 @@ def read(api: str, network: NetworkOptions | None = None, target: Target | None 
         found: list[Rows] = []
         try:
             context = SessionContext(session_id="s", timezone="UTC")
-            async for result in statements.run(Submission("select 1", reads_only=True), context):
+            async for result in statements.run(Submission("select 1", repeatable=True), context):
                 found.append([row async for batch in result.batches for row in batch.rows])
         finally:
             await statements.aclose()

@@ -120,7 +120,7 @@ def run(url: str, token: str = TOKEN, level: int = 0, **network: Any) -> tuple[l
         statements = StatementsClient(transport, ResultFactory(transport))
         rows: list[list[str | None]] = []
         try:
-            async for given in statements.run(Submission("select 1", reads_only=True), SessionContext()):
+            async for given in statements.run(Submission("select 1", repeatable=True), SessionContext()):
                 async for batch in given.batches:
                     rows += batch.rows
         except ShellError as error:

@@ -127,7 +127,7 @@ def test_a_statement_that_may_have_run_is_named_so_unless_it_only_reads(answer: 
     async def work(url: str) -> None:
         legacy = LegacyClient(Transport(parse(url), "tok", network=NetworkOptions(retries=0)))
         try:
-            async for _ in legacy.run(Submission("x", reads_only=reads), CONTEXT):
+            async for _ in legacy.run(Submission("x", repeatable=reads), CONTEXT):
                 pass
         finally:
             await legacy.aclose()

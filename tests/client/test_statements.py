@@ -98,7 +98,7 @@ def run(
         transport = Transport(parse(state.url), "tok", network=network)
         try:
             found = []
-            asked = Submission(sql, reads_only=is_repeatable(sql))
+            asked = Submission(sql, repeatable=is_repeatable(sql))
             context = SessionContext(database="d", timezone="UTC", session_id="s 1")
             async for result in StatementsClient(transport, ResultFactory(transport), wait).run(
                 asked, context, observer

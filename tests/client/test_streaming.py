@@ -73,7 +73,7 @@ def read(
         context = SessionContext(session_id="s1", timezone="UTC")
         try:
             async for result in statements.run(
-                Submission("select * from s", reads_only=True),
+                Submission("select * from s", repeatable=True),
                 context,
                 Observer(say=seen.message.append, query_id=seen.queries.append),
             ):

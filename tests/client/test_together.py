@@ -58,7 +58,7 @@ async def taken(
         stack.push_async_callback(transport.aclose)
         client = StatementsClient(transport, ResultFactory(transport))
         context = SessionContext(session_id="s")
-        first, *rest = [Submission(sql, reads_only=reads) for sql in sqls]
+        first, *rest = [Submission(sql, repeatable=reads) for sql in sqls]
 
         async def take(results: Any) -> None:
             async for result in results:

@@ -197,7 +197,7 @@ def export(service: Service, sink: Kept, name: str = "csv", token: str = "tok") 
         transport = Transport(parse(service.url), token)
         try:
             client = StatementsClient(transport, ResultFactory(transport), None)
-            async for result in client.run(Submission("select 1", reads_only=True), SessionContext()):
+            async for result in client.run(Submission("select 1", repeatable=True), SessionContext()):
                 return (await copy(result, format_named(name).factory(WriterOptions()), sink)).rows
             return 0
         finally:

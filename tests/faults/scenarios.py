@@ -77,7 +77,7 @@ async def _rows(url: str, token: str, reads: bool) -> tuple[list[list[str | None
     rows: list[list[str | None]] = []
     statements = StatementsClient(transport, ResultFactory(transport))
     try:
-        async for result in statements.run(Submission(SQL, reads_only=reads), context):
+        async for result in statements.run(Submission(SQL, repeatable=reads), context):
             async for batch in result.batches:
                 rows += batch.rows
     except ShellError as error:

@@ -46,7 +46,7 @@ def with_result(served: Served, work: Callable[[Pages, Rows], Awaitable[Made]]) 
         try:
             client = StatementsClient(transport, ResultFactory(transport), None)
             rows: Rows = []
-            async for result in client.run(Submission(SELECT, reads_only=True), CONTEXT):
+            async for result in client.run(Submission(SELECT, repeatable=True), CONTEXT):
                 async for batch in result.batches:
                     rows += with_hex(batch.rows, binary_columns(result.columns))
                 statement = result.statement_id

@@ -237,7 +237,7 @@ class PolledBatch:
         left = self._next_submissions()
         if len(left) < 2 or not ran or not self._client.supports_batches:
             raise _SendSeparately
-        batch = BatchSubmission([item.text for item in left], self._stop, all(item.reads_only for item in left))
+        batch = BatchSubmission([item.text for item in left], self._stop, all(item.repeatable for item in left))
 
         def read(answer: Response) -> bool:
             if answer.status in REFUSED:
@@ -245,7 +245,7 @@ class PolledBatch:
             self._count, self._outcome_count = len(left), 0
             error = self._store_outcomes(answer)
             if error is not None:
-                if not batch.reads_only and (answer.status in {200, 202} or self._client.uncertain(answer.status)):
+                if not batch.repeatable and (answer.status in {200, 202} or self._client.uncertain(answer.status)):
                     mark_uncertain(error, len(left) - 1)
                 raise error
             return True
@@ -253,7 +253,7 @@ class PolledBatch:
         try:
             taken = await self._client.submit_batch(batch, context, read)
         except ConnectionBroken as error:
-            if not batch.reads_only:
+            if not batch.repeatable:
                 mark_uncertain(error, len(left) - 1)
             raise
         if not taken:

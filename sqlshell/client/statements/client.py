@@ -41,14 +41,14 @@ class Observer(Struct):
 
 
 class Submission(Struct, frozen=True):
-    """One statement to run. `reads_only` says that the service may safely receive it twice; `ending` is the `;` as
+    """One statement to run. `repeatable`: the service may receive it twice (`is_repeatable()`); `ending` is the `;` as
     typed.
     """
 
     sql: str
     attachments: Sequence[Attachment] = ()
     row_limit: int | None = None
-    reads_only: bool = False
+    repeatable: bool = False
     ending: str = ""
 
     @property
@@ -58,11 +58,11 @@ class Submission(Struct, frozen=True):
 
 
 class BatchSubmission(Struct, frozen=True):
-    """Statements to submit together. `stop` says that a failure ends the batch, `reads_only` is as in Submission."""
+    """Statements to submit together. `stop` says that a failure ends the batch, `repeatable` is as in Submission."""
 
     texts: Sequence[str]
     stop: bool
-    reads_only: bool
+    repeatable: bool
 
 
 class StreamLimits(Struct, frozen=True):

@@ -173,7 +173,7 @@ class StatementsClient(Struct):
             read,
             content=content,
             content_type="application/json",
-            idempotent=batch.reads_only,
+            idempotent=batch.repeatable,
         )
 
     async def look_up_batch(
@@ -194,7 +194,7 @@ class StatementsClient(Struct):
             return
 
         async def end(session_id: str) -> None:
-            submission = Submission(f"TERMINATE SESSION '{session_id}' WHEN IDLE", reads_only=True)
+            submission = Submission(f"TERMINATE SESSION '{session_id}' WHEN IDLE", repeatable=True)
             with contextlib.suppress(ShellError):
                 # Run in the session itself, so that no other session is opened for this.
                 async for result in self.run(submission, SessionContext(session_id=session_id)):
@@ -264,9 +264,9 @@ class StatementsClient(Struct):
             if self.supports_batches is None and announces_batches(answer.headers):
                 self.supports_batches = True
             step = read_submission(answer.status, answer.headers, answer.body, self.base)
-            if isinstance(step, Fail) and answer.status in UNCERTAIN and not submission.reads_only:
+            if isinstance(step, Fail) and answer.status in UNCERTAIN and not submission.repeatable:
                 mark_uncertain(step.error)
-            if submission.reads_only and isinstance(step, Fail) and isinstance(step.error, ProtocolError):
+            if submission.repeatable and isinstance(step, Fail) and isinstance(step.error, ProtocolError):
                 raise step.error
             return step
 
@@ -277,14 +277,14 @@ class StatementsClient(Struct):
             read,
             content=content,
             content_type=upload.content_type,
-            idempotent=submission.reads_only,
+            idempotent=submission.repeatable,
             preference=self._preference,
         )
         try:
             # Uploading files takes an unknown time, and a statement without an ID could not be fetched later.
             return await (sending if upload.files else self._within(sending, began, NAMED_SECONDS))
         except (ConnectionBroken, WaitTimeout) as error:
-            if not submission.reads_only:
+            if not submission.repeatable:
                 mark_uncertain(error)
             raise
 
@@ -357,7 +357,7 @@ class StatementsClient(Struct):
 
     async def _history(self, query_id: str, context: SessionContext) -> str:
         """The output of DESCRIBE QUERY HISTORY in one line; "" if there is none."""
-        submission = Submission(f"DESCRIBE QUERY HISTORY {query_id}", reads_only=True)
+        submission = Submission(f"DESCRIBE QUERY HISTORY {query_id}", repeatable=True)
         told: list[str] = []
         try:
             async with asyncio.timeout(HISTORY_SECONDS):
@@ -385,7 +385,7 @@ def _doubting(submission: Submission, statement_id: str, behind: int = 0) -> Ite
     except ServiceError as error:
         if statement_id:
             error.where = replace(error.where, statement_id=statement_id)
-            if not submission.reads_only:
+            if not submission.repeatable:
                 mark_uncertain(error, behind)
         raise
 

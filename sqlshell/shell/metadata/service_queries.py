@@ -30,7 +30,7 @@ async def fetch_rows(
     """The columns and up to `MOST_ROWS` rows of a statement that reads. Raises the client's errors."""
     rows: Rows = []
     columns: list[Column] = []
-    async for result in client.run(Submission(sql, reads_only=True), context, Observer(context=adopt)):
+    async for result in client.run(Submission(sql, repeatable=True), context, Observer(context=adopt)):
         if result.endless is not None:
             await result.batches.aclose()
             break

@@ -107,7 +107,7 @@ async def plan(
             break
         shown = shown or only or "returning" in item.text.lower()
         reads = reads and only
-        planned.append((item, submission_of(item.lexed, reads_only=reads, ending=item.ending)))
+        planned.append((item, submission_of(item.lexed, repeatable=reads, ending=item.ending)))
     if len(planned) < 2:
         return None
     batch = client.begin_batch([submission for _, submission in planned], stop=stop)

@@ -20,7 +20,7 @@ def submission_of(
     attachments: Sequence[Attachment] = (),
     row_limit: int | None = None,
     *,
-    reads_only: bool = False,
+    repeatable: bool = False,
     ending: str = "",
 ) -> LexedSubmission:
-    return LexedSubmission(statement.text, attachments, row_limit, reads_only, ending, statement=statement)
+    return LexedSubmission(statement.text, attachments, row_limit, repeatable, ending, statement=statement)

@@ -235,7 +235,7 @@ class Submitter:
         statement, files = await self._checked(statement, request)
         # Statements for the embedded service are never retried: it is always reachable.
         may_retry = not connection.embedded and is_repeatable(statement)
-        submission = submission_of(statement, files, limit, reads_only=may_retry, ending=self._buffer.last.ending)
+        submission = submission_of(statement, files, limit, repeatable=may_retry, ending=self._buffer.last.ending)
         if self.block is not None:
             self._collect(self.block, submission, request)
         elif connection.offline is not None:
