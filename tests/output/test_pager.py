@@ -164,12 +164,12 @@ def test_the_key_of_the_explorer(scripted: type[Scripted]) -> None:
             done.append("explored")
 
         sink = ScreenSink(io.BytesIO(), "", sys.stdin, sideways=True)
-        sink.offer(explorer)
+        sink.offer(explorer, 12_000)
         sink.write(WIDE)
         [(command, environment)] = scripted.started
         assert environment is not None
         assert command.startswith("exec less -SRX")
-        assert command.endswith(" -fL '-Ps?e(END) .?ltlines %lt-%lb?e of %L., .q quits, B explores' /dev/stdin")
+        assert command.endswith(" -fL '-Ps?e(END) .12,000 rows, ?ltlines %lt-%lb, .q quits, B explores' /dev/stdin")
         assert environment["LESSCHARSET"] == "utf-8"
         keys = Path(environment["LESSKEYIN"])
         assert text_of(keys) == "#command\nB visual\nv invalid\n"

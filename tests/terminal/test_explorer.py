@@ -149,7 +149,7 @@ def test_from_the_pager_by_a_key_and_back(tmp_path: Path) -> None:
     terminal.enter("select i as id from range(100) t(i);")
     at_less = "q quits, B explores"
     terminal.wait(lambda text: text.rstrip().endswith(at_less))
-    assert terminal.screen().rstrip().splitlines()[-1].startswith("lines 1-")
+    assert terminal.screen().rstrip().splitlines()[-1].startswith("100 rows, lines 1-")
     terminal.type("30g")
     before = terminal.wait(lambda text: "26 │" in text and text.rstrip().endswith(at_less))
     for _ in range(2):

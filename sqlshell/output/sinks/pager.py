@@ -24,10 +24,9 @@ DEFAULT_FOR_WIDE = "less -SRX"
 
 WITH_KEY = "{command} -fL{prompt} /dev/stdin"
 """less runs no editor on a file without a name; its key for the explorer is one. -L: no program prepares this file."""
-PROMPT = " '-Ps?e(END) .?ltlines %lt-%lb?e of %L., .q quits, B explores'"
-"""The prompt of less, which has lines and keys in place of the name of the file, unless the user has a prompt (-P).
-
-The number of all lines is known at the end only."""
+PROMPT = " '-Ps?e(END) .{rows}?ltlines %lt-%lb, .q quits, B explores'"
+"""The prompt of less, which has rows, lines and keys in place of the name of the file, unless the user has a prompt (-P).
+"""
 
 NOT_STARTED = frozenset({126, 127})
 """The exit code of a shell if the command does not exist."""
@@ -66,6 +65,7 @@ class ScreenSink:
         self._terminal_lent = contextlib.ExitStack()
         self._prints = not self._command
         self._browse: Callable[[], Awaitable[None]] | None = None
+        self._rows: int | None = None
         self._key: PagerKey | None = None
         self._frozen: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self._wraps: Callable[[], bool] = lambda: False
@@ -91,9 +91,10 @@ class ScreenSink:
         `wraps` whether wide lines may be wrapped."""
         self._frozen, self._wraps = frozen, wraps
 
-    def offer(self, browse: Callable[[], Awaitable[None]]) -> None:
-        """Give the default pager a key that waits for `browse`, which has the terminal meanwhile, in the event loop."""
-        self._browse = browse
+    def offer(self, browse: Callable[[], Awaitable[None]], rows: int | None = None) -> None:
+        """Give the default pager a key that waits for `browse`, which has the terminal meanwhile, in the event loop.
+        The pager shows the number of all `rows`, if it is known."""
+        self._browse, self._rows = browse, rows
 
     def write(self, data: bytes) -> None:
         if self._pager is not None:
@@ -153,7 +154,8 @@ class ScreenSink:
             started = f"exec {command}" if _SIMPLE.fullmatch(command) else command
             if (key := self._create_key(command, environment)) is not None:
                 own = "P" in environment.get("LESS", "")
-                started = WITH_KEY.format(command=started, prompt="" if own else PROMPT)
+                rows = f"{self._rows:,} rows, " if self._rows is not None else ""
+                started = WITH_KEY.format(command=started, prompt="" if own else PROMPT.format(rows=rows))
                 environment |= key.environment
             self._pager = CommandProcess(Own(started), environment)
         except OutputError:

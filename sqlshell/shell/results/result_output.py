@@ -205,7 +205,7 @@ class ResultOutput:
         if (freeze := getattr(sink, "freeze", None)) is not None:
             freeze(lambda: getattr(drawn, "frozen", (0, 0)), lambda: getattr(drawn, "wraps", False))
         if (offer := getattr(sink, "offer", None)) is not None and self._reopens(result):
-            offer(partial(self._browse, result.statement_id))
+            offer(partial(self._browse, result.statement_id), None if result.limited else result.row_count)
         if self._copies:
             result = self._with_copies(result, format_)
         fetching = self._fetching(result, sink)
