@@ -172,7 +172,28 @@ def test_a_mistyped_url_is_told_without_its_token(config: Config, text: str) -> 
         assert "sec" not in refused.value.message.replace("SQLSHELL_URL", "") + refused.value.hint
 
 
-@pytest.mark.parametrize("text", ["reports@2026/a.csv", "a@b.csv", "./a@b", "@none/x"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("unix:///:T0ken@x", "unix:///T0ken@x", "unix://T0ken@/run/x", "unix:///run/:T0ken@x", "Bearer T0ken"),
+        *("https://host/v2 T0ken", "https://host/v2%20T0ken", "https://host/v2\nT0ken", "https://host/v2:T0ken"),
+        *("https://host/v2/:T0ken@x", "https://host/v2?T0ken", "https://host/v2;T0ken", "T0ken:https://host/v2"),
+        *("@host:T0ken", "host:T0ken", "T0ken,https", "token=T0ken", "T0ken https://host/v2", "https:/host/v2 T0ken"),
+        *("T0ken@host:1", "abcT0ken0123456789xyz", "0abcdef0-0000-T0ken", "Bearer T0ken.csv", "https/T0ken/a b"),
+    ],
+)
+def test_an_address_that_cannot_be_used_shows_no_token(config: Config, text: str) -> None:
+    for environ in ({}, {"SQLSHELL_URL": text}):
+        with pytest.raises(UsageError) as refused:
+            found("" if environ else text, config, {}, environ)
+        shown = (refused.value.message + refused.value.hint).replace("SQLSHELL_TOKEN", "")
+        assert "t0ken" not in shown.lower()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["reports@2026/a.csv", "my file.csv", "/a b", "monthly_sales_report/2026-01/new", "a@b.csv", "./a@b", "@none/x"],
+)
 def test_a_file_with_an_at_sign_keeps_its_name(config: Config, text: str) -> None:
     with pytest.raises(UsageError) as refused:
         found(text, config)

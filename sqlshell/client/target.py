@@ -30,6 +30,9 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _TOKEN = re.compile(r"^([a-z][a-z0-9+.-]*:/+).*@", re.IGNORECASE | re.DOTALL)
 
+_TOKEN_IN_PATH = re.compile(r"/*[^/]*@|.*:.*@", re.DOTALL)
+_TOKENS_PLACE = "set the token with SQLSHELL_TOKEN or --token-file; a URL is written as https://host/v2"
+
 
 def without_token(url: str) -> str:
     """A DSN with *** in place of its token; any other text unchanged."""
@@ -89,6 +92,11 @@ class Target(Struct, frozen=True):
         return bool(self.uds) or is_loopback(self.host)
 
 
+def _named(text: str) -> str:
+    """A wrong word of a URL in an error; "" for a text that may be a token."""
+    return f" {text!r}" if re.fullmatch(r"[A-Za-z_+]{1,20}", text) else ""
+
+
 def is_url(text: str) -> bool:
     return "://" in text
 
@@ -101,6 +109,12 @@ def parse(text: str) -> Target:
         host, port = parts.hostname or "", parts.port
     except ValueError:
         raise UsageError("invalid URL", "expected the base URL, such as https://host/v2") from None
+    if re.search(r"\s", text.strip()) or re.search(r"\s", unquote(parts.path)):
+        raise UsageError("the URL contains whitespace", _TOKENS_PLACE)
+    if (scheme == "unix" and (parts.username or _TOKEN_IN_PATH.match(unquote(parts.path)))) or (
+        scheme in DEFAULT_PORTS and re.search(r"[:;,@=]", unquote(parts.path))
+    ):
+        raise UsageError("the path of the URL may contain a token", _TOKENS_PLACE)
     if scheme == "unix" and not host and parts.path:
         return Target("http", "localhost", 80, uds=unquote(parts.path))
     if scheme == "unix":
@@ -109,7 +123,7 @@ def parse(text: str) -> Target:
         )
     if scheme not in DEFAULT_PORTS:
         raise UsageError(
-            f"unsupported URL scheme {scheme!r}: expected http, https or unix",
+            f"unsupported URL scheme{_named(scheme)}: expected http, https or unix",
             "expected the base URL, such as https://host/v2 or unix:///path/to/socket",
         )
     if not host:
@@ -120,7 +134,7 @@ def parse(text: str) -> Target:
     given: dict[str, str] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in DSN_PARTS:
-            raise UsageError(f"unknown parameter {name!r} in the URL", f"expected one of {', '.join(DSN_PARTS)}")
+            raise UsageError(f"unknown parameter{_named(name)} in the URL", f"expected one of {', '.join(DSN_PARTS)}")
         if value:
             given[DSN_PARTS[name]] = value
     return Target(

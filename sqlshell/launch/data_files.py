@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from sqlshell.errors import UsageError
+from sqlshell.mask import MASK
 
 DATA_ENDINGS: Final = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 COMPRESSED_ENDINGS: Final = (".gz", ".zst")
+DATABASE_ENDINGS: Final = (".db", ".duckdb", ".ddb")
 STDIN: Final = "stdin"
 """The view of the data on stdin."""
+
+_ENDINGS: Final = "|".join(map(re.escape, (*DATA_ENDINGS, *DATABASE_ENDINGS)))
+_NAME: Final = re.compile(r"[\w.-]{1,24}")
+_PATH: Final = re.compile(rf"(?!/?/)[^:\s]*/[^:\s]*|(?:~?/|\.{{1,2}}/)[^:@\n]*|[^:\n]*(?:{_ENDINGS})")
+_URL_BEGUN: Final = re.compile(r"https?[/\\;]|//|bearer\b|basic\b", re.I)
+_RANDOM: Final = re.compile(r"[A-Za-z0-9+=]{20}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-|\beyJ")
+"""What tokens contain, and names seldom do."""
 
 
 def views_of(texts: Sequence[str]) -> dict[str, Path]:
@@ -33,6 +43,18 @@ def views_of(texts: Sequence[str]) -> dict[str, Path]:
     return views
 
 
+def shown_target(text: str) -> str:
+    """A TARGET that refers to nothing, as an error shows it: with its text if that has the form of a name or path.
+
+    Any other text may contain a token: it may be a mistyped URL, or a token in the place of one.
+    """
+    if not _RANDOM.search(text) and (_NAME.fullmatch(text) or (_PATH.fullmatch(text) and not _URL_BEGUN.match(text))):
+        return text
+    login, _, rest = text.rpartition("@")
+    is_host = _NAME.fullmatch(rest.replace("/", "_")) and not _RANDOM.search(rest)
+    return f"{MASK}@{rest}" if login and is_host else MASK
+
+
 def without_compression(path: Path) -> str:
     """The name of a file in lower case, without the ending of its compression."""
     bare = path.name.lower()
@@ -46,11 +68,11 @@ def _data_files(text: str) -> Sequence[Path]:
     if not path.is_dir():
         if not without_compression(path).endswith(DATA_ENDINGS):
             raise UsageError(
-                f"{text!r} is not a data file",
+                f"{shown_target(text)!r} is not a data file",
                 f"several TARGETs must all be data files, which end in {', '.join(DATA_ENDINGS)}",
             )
         if not path.exists():
-            raise UsageError(f"no such file: {text}")
+            raise UsageError(f"no such file: {shown_target(text)}")
         return [path]
     try:
         files = sorted(item for item in path.iterdir() if item.is_file() and not item.name.startswith("."))

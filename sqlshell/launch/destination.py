@@ -13,11 +13,16 @@ from sqlshell.client.target import Target, is_url, parse
 from sqlshell.config.values import Config, Settings, resolve
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
-from sqlshell.launch.data_files import DATA_ENDINGS, STDIN, views_of, without_compression
-from sqlshell.mask import MASK
+from sqlshell.launch.data_files import (
+    DATA_ENDINGS,
+    DATABASE_ENDINGS,
+    STDIN,
+    shown_target,
+    views_of,
+    without_compression,
+)
 from sqlshell.spelling import did_you_mean
 
-DATABASE_ENDINGS = (".db", ".duckdb", ".ddb")
 LOOKS_LIKE_PATH = ("/", "\\", ".", "~")
 
 
@@ -235,17 +240,17 @@ def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalSer
         return LocalService(database=path)
     if bare.endswith(DATABASE_ENDINGS):
         if not path.parent.is_dir():
-            raise UsageError(f"cannot create {path.name}: {_shown(str(path.parent))} is not a directory")
+            raise UsageError(f"cannot create {path.name}: {shown_target(str(path.parent))} is not a directory")
         return LocalService(database=path)
     if bare.endswith(DATA_ENDINGS) or text.startswith(LOOKS_LIKE_PATH) or os.sep in text:
         raise UsageError(
-            f"no such file: {_shown(text)}",
+            f"no such file: {shown_target(text)}",
             f"to create a database, use the extension {_joined_with_or(DATABASE_ENDINGS)}",
         )
     ending = f"to create a database, use the extension {_joined_with_or(DATABASE_ENDINGS)}"
     if profiles is None:
         raise UsageError(
-            f"{_shown(text)!r} is neither a URL nor an existing file", f"write a URL as https://host/v2; {ending}"
+            f"{shown_target(text)!r} is neither a URL nor an existing file", f"write a URL as https://host/v2; {ending}"
         )
     from sqlshell.launch.subcommands import SUBCOMMANDS
 
@@ -253,15 +258,7 @@ def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalSer
     otherwise = f"known profiles: {', '.join(known)}; {ending}" if known else ending
     similar = {**dict.fromkeys(known, ""), **dict.fromkeys(SUBCOMMANDS, "sqlshell ")}
     hint = did_you_mean(text, similar, otherwise, shown=lambda name: similar[name] + name)
-    raise UsageError(f"{_shown(text)!r} is not a URL, profile or existing file", hint)
-
-
-def _shown(text: str) -> str:
-    """A text that is not a URL, without what may be the token of a mistyped one."""
-    login, at, rest = text.rpartition("@")
-    url = ":" in login or login.lower().startswith(("http/", "https/"))
-    path = not login or os.sep in login or text.endswith((*DATA_ENDINGS, *DATABASE_ENDINGS))
-    return f"{MASK}@{rest}" if at and (url or not path) else text
+    raise UsageError(f"{shown_target(text)!r} is not a URL, profile or existing file", hint)
 
 
 def _joined_with_or(words: Sequence[str]) -> str:

@@ -326,11 +326,11 @@ def test_what_is_no_secret_is_kept(operator: Client, make: Make) -> None:
     for sql in (
         "select 1 where 'password' = 'x' -- with a name",
         "select * from nothing_there with ('topic' = 'x') where password = 'x'",
-        "create api_token kept_token with ('role' = 'nobody')",
+        "create api_token kept_one with ('role' = 'nobody')",
     ):
         answer = owner.run(sql)
         assert ["query", sql] in owner.rows(f"describe query '{answer['statementID']}'")
-    assert "'nobody'" in owner.run("create api_token kept_token with ('role' = 'nobody')")["message"]
+    assert "'nobody'" in owner.run("create api_token kept_one with ('role' = 'nobody')")["message"]
 
 
 # A statement belongs to the organization in which it ran

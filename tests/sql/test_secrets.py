@@ -232,13 +232,13 @@ def test_the_value_of_an_unfinished_string_is_removed_whole(begun: str) -> None:
 
 def test_the_values_that_were_removed_values() -> None:
     sql = "create user u with (a = 'kept', password = 'it''s', 'b.password' = hunter2)"
-    assert removed_values(sql, redacted(sql)) == ["it's", "it''s", "hunter2"]
+    assert removed_values(sql, redacted(sql)) == ["kept", "it's", "it''s", "hunter2"]
     assert removed_values("select 'a' = 1", "select 'a' = 1") == []
 
 
 def test_only_options_of_a_text_that_is_data() -> None:
-    sql = "insert into t (password) values ('kept') with ('a.password' = 'hunter2', b = 'kept')"
-    assert redacted_options(sql) == sql.replace("hunter2", "***")
+    sql = "insert into t (password) values ('kept') with ('a.password' = 'hunter2', b = 'x')"
+    assert redacted_options(sql) == sql.replace("hunter2", "***").replace("'x'", "'***'")
     assert redacted_options("select 1") == "select 1"
     nested = "create stream s with ('password' = ('hunter2'), 'a' = (1)) as select 'kept' as password from x"
     assert redacted_options(nested) == nested.replace("hunter2", "***")
@@ -291,29 +291,101 @@ def test_no_secret_reaches_a_file(tmp_path_factory: pytest.TempPathFactory, form
         assert secret not in redact.body(body.encode(), redacted)
 
 
+SUSPICIOUS = {
+    "select token from t where user = 'bob'": "select token from t where user = '***'",
+    "select password_hash, 'x' as label from t where id = 3 limit 5": (
+        "select password_hash, '***' as label from t where id = 3 limit 5"
+    ),
+    "select password_hash from users where id = 12345": "select password_hash from users where id = ***",
+    "select u.name from tokens t join users u using (id) where u.name = 'bob'": (
+        "select u.name from tokens t join users u using (id) where u.name = '***'"
+    ),
+    "create table tokens (id int, label varchar(255) default 'x')": (
+        "create table tokens (id int, label varchar(255) default '***')"
+    ),
+    "select 'the secret garden', 'Burnett'": "select '***', '***'",
+    "select 'x' -- the token comes later": "select '***' /* *** */ ",
+    "where name in ('password', 'token')": "where name in ('***', '***')",
+    'select t."a b", "password" from "my table" t where "c d" > 3': (
+        'select t."a b", "password" from "my table" t where "c d" > 3'
+    ),
+    'insert into t ("a b", "password") values ("x", 3)': 'insert into t ("a b", "password") values ("***", 3)',
+    "select pin from t where pin = 123": "select pin from t where pin = ***",
+    "select 0x1F, 0xFFFF as token": "select ***, *** as token",
+    "create store k with ('type' = kafka, 'pin' = 'a', 'uris' = 'b')": (
+        "create store k with ('type' = kafka, 'pin' = '***', 'uris' = '***')"
+    ),
+    "set userPin = abc": "set userPin = ***",
+    "\\echo 'select token from t'": "\\echo ***",
+    "select 1; set password = 'a'; select 'b'": "select 1; set password = '***'; select '***'",
+}
+"""Statements that name a secret: their values are removed, the names of tables, columns and options stay."""
+
+
+@pytest.mark.parametrize("sql", SUSPICIOUS)
+def test_a_statement_that_names_a_secret_keeps_none_of_its_values(sql: str) -> None:
+    assert redacted(sql) == SUSPICIOUS[sql]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select map(['password'], ['hunter2'])",
+        "select 'password' as k, 'hunter2' as v",
+        "select E'pass\\x77ord=hunter2'",
+        "select E'pass\\167ord', 'hunter2'",
+        "select E'\\u0070assword', 'hunter2'",
+        "select U&'pass\\0077ord', 'hunter2'",
+        "select U&'pass!0077ord' uescape '!', 'hunter2'",
+        "select '{\"pass\\u0077ord\": 1}', 'hunter2'",
+        "select 'client_secret%3Dhunter2'",
+        "select 'client%255Fsecret', 'hunter2'",
+        "select 'pass&#119;ord', 'hunter2'",
+        "select 'PASS\nWORD: hunter2'",
+        "select 'p a s s w o r d', 'hunter2'",
+        "select 'hunter2' password",
+        "select 'hunter2' as userPwd",
+        "select 'hunter2' as \"my password\"",
+        "select x'ab', 'hunter2' from tokens",
+        "select 'pass' || 'word', 'hunter2'",
+        "select concat('pass', 'word'), 'hunter2'",
+        "select 'pass\u200bword', 'hunter2'",
+        "select '\uff30\uff21\uff33\uff33\uff37\uff2f\uff32\uff24', 'hunter2'",
+        "select 'p\u00e0ssword', 'hunter2'",
+        "select [{'k': 'password', 'v': 'hunter2'}]",
+        "select 'hunter2' -- the password",
+        "values ('hunter2', 'signature')",
+        "select 'hunter2' as pin",
+        'create user u password "hunter2"',
+        'select f(password, "hunter2")',
+        "create store s with ('signature' = 'hunter2')",
+        "create store s with ('x.pin' = 'hunter2')",
+        "\\set k 'PASS\nWORD: hunter2'",
+        "\\set k E'pass\\x77ord=hunter2'",
+        "\\echo client_secret%3Dhunter2",
+        "\\echo 'hunter2' 'my password'",
+    ],
+)
+def test_no_spelling_of_a_name_hides_a_secret(sql: str) -> None:
+    assert "hunter2" not in redacted(sql)
+    assert may_hold_secrets(sql)
+
+
 HARMLESS = (
     "select * from users where name = 'bob' and age > 3",
-    "select token from t where user = 'bob'",
-    "select password_hash, 'x' as label from t where id = 3 order by password_hash limit 5",
-    "select * from tokens t join users u on t.user = u.id where u.name = 'bob'",
-    "create table tokens (id int, label text default 'x')",
     "select tokenize('some text', 'english')",
     "select key, value from t where key = 'a'",
     "create table t (id int primary key, name text default 'key')",
-    "select 'the secret garden', 'Burnett'",
     "select '12:30', 'a@b.c', 'https://host:80/p?q=1'",
     "select * from t where compass = 'north' and passenger = 'x'",
     "with ('topic' = 't', 'key.format' = 'json', 'value.format' = 'json')",
-    "select 'x' -- the token comes later",
     "copy t to 'f.csv' (format csv, delimiter ',')",
-    "where name in ('password', 'token')",
     "select * from auth.users where name = 'bob'",
     "create table auth.users (name text default 'x')",
     "select partition_key from t where partition_key = 'x'",
     "select {'sort_key': 'a'}",
     "select * from t where business_key = 'A1'",
     "\\set x 'hello'",
-    "\\echo 'select token from t'",
     "\\i 'my file.sql'",
     "\\echo `date +%s`",
     "\\! ls -la",
@@ -322,10 +394,7 @@ HARMLESS = (
     "\\copy t to 'x.csv'",
     "select monkey from zoo where monkey = 'a'",
     "with ('topic'='t', 'key.format'='json', 'timestamp'='x')",
-    "select 'a' as x, count(*) from tokens",
     "\\d keys",
-    "select * from t where a = 'x' and token is null",
-    "select 'a' = b, token from t",
     "create table t(key text primary key, v text default 'v')",
     "select * from a join b on a.user_key = b.user_key where a.x = 'y'",
     "\\set user_key 'x'",
@@ -364,7 +433,9 @@ def test_ordinary_statements_seldom_lose_their_literals() -> None:
     found = [item for block in texts for item in split("".join(block), commands=False)]
     statements = [item.text for item in found if isinstance(item, Statement)]
     statements += [line.split(" => ")[0] for line in (root / "tests/sql/effects.txt").read_text().splitlines()]
-    literal = [sql for sql in statements if "'" in sql and not re.search("password|secret|token", sql, re.I)]
+    named = re.compile("password|secret|token|auth", re.I)
+    # A table of a page is no statement.
+    literal = [sql for sql in statements if "'" in sql and "\n|" not in sql and not named.search(sql)]
     assert len(literal) > 40
     assert [sql for sql in literal if redacted(sql) != sql] == []
 

@@ -46,8 +46,8 @@ class SavedQueries:
             )
         if self._redact(text) != text:
             raise UsageError(
-                "the statement contains a secret, which would be saved in a file",
-                "use a variable instead, such as password = :'new_password'",
+                "the statement may contain a secret, which would be saved in a file",
+                "use variables instead of its values, such as password = :'new_password'",
             )
         self._write(self.all() | {name: text})
 

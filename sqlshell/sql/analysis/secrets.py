@@ -1,21 +1,27 @@
-"""Redaction of secrets in statements, for the journal, logs and the history."""
+"""Redaction of secrets in statements, for the journal, logs and the history.
+
+No analysis of a text can tell which of its values is the secret: `map(['password'], ['x'])`, `select 'x' password`. A
+statement that names a secret anywhere, in any spelling, is therefore kept without any of its values.
+"""
 
 from __future__ import annotations
 
+import html
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
+from urllib.parse import unquote
 
 from sqlshell.mask import MASK
 from sqlshell.sql.analysis.lexed import Lexed, Redact, Sql, lexed, once_per_statement
 from sqlshell.sql.analysis.tokens import Token, tokens
-from sqlshell.sql.identifiers import literal
 from sqlshell.sql.script.blanks import FOREIGN, ambiguous_characters
 
 _QUOTED: Final = f"'{MASK}'"
 NAMES: Final = re.compile(
-    r"token(?!i[sz])|secret|passw|passphrase|credential|authorization|jaas|bearer|(?<![a-z])(?:pass|pwd|pw|dsn|auth)(?![a-z])"
-    r"|webhook"
+    r"token(?!i[sz])|secret|passw|passphrase|passcode|passkey|credential|authorization|jaas|bearer|webhook|signature"
+    r"|mnemonic|(?<![a-z])(?:pass|pwd|pw|dsn|pin|otp|totp|cvv|cvc)(?![a-z])|(?<![a-z])o?auth(?![a-z])"
     r"|(?:api|access|private|account|sas|shared|encrypt(?:ion)?|decrypt(?:ion)?|master|signing|hmac|aes|rsa|ssl|tls|ssh"
     r"|client|server|service|consumer|storage|license|host|session|symmetric|data|footer|column)[_.\- ]?keys?(?![a-z])"
     r"|parquet_key|key[_.\- ]?(?:password|material|id|pem|data)|(?<=[.])key\Z|sas[_.\- ]?url|connection[_.\- ]?string"
@@ -25,8 +31,8 @@ NAMES: Final = re.compile(
 """Names of options with secret values: `'kafka.sasl.password' = '…'`, `ACCESS_KEY_ID '…'`."""
 
 STEMS: Final = (
-    *("auth", "bearer", "connection", "cookie", "credential", "dsn", "identified", "jaas", "key", "pass", "pw", "sas"),
-    *("secret", "token", "user", "webhook"),
+    *("auth", "bearer", "connection", "cookie", "credential", "cvc", "cvv", "dsn", "identified", "jaas", "key"),
+    *("mnemonic", "otp", "pass", "pin", "pw", "sas", "secret", "signature", "token", "user", "webhook"),
 )
 """Each name that NAMES finds contains one of these. Searching for them is a hundred times faster."""
 
@@ -34,6 +40,7 @@ OPTIONS: Final = re.compile(rf"(?<!\w)with[\s{FOREIGN}]*+(?:\(|--|/\*)", re.I)
 """Words that begin a list of options; a comment may precede its parenthesis."""
 
 _BLANK: Final = r" \t\r\n\f\v"
+_BLANK_CHARACTERS: Final = " \t\r\n\f\v"
 _LOGIN: Final = re.compile(
     rf"://(?:[^{_BLANK}/@:'\"]{{0,999}}+:[^{_BLANK}@'\"]{{0,999}}+@|[^{_BLANK}/@:'\"?#]{{1,999}}+@)"
 )
@@ -97,13 +104,31 @@ _LOGGED_IN: Final = re.compile(
 )
 """Options of programs that are followed by a password."""
 
+_COMMAND_NAME: Final = re.compile(r"\s*+(?:\\\S*+)?")
+
 _DEEPEST: Final = 4
 """Maximum depth of strings inside strings."""
 
 _GIVEN: Final = re.compile(r"[\w.\-]{0,64}+[\s'\"\\\])]{0,64}+[=:>][\s'\"\\]{0,64}+(?:[^\s'\"%\\]|%(?!\Z|['\"]))")
 """What follows a secret name inside a string that also contains the value."""
 
-_VALUE: Final = re.compile(r"[=:'\"`$>]|\bis\b", re.I)
+_ESCAPE: Final = re.compile(
+    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|([bfnrtv])|(.))", re.S
+)
+"""An escape of E'…' or of JSON: a code point in hexadecimal or octal digits, a blank, or another character."""
+
+_CODE_POINT: Final = re.compile(r"\\(?:\+([0-9a-fA-F]{6})|([0-9a-fA-F]{4}))")
+"""An escape of U&'…'."""
+
+_ENCODED: Final = re.compile(r"%[0-9a-fA-F]{2}|&(?:#|\w+;)|\\")
+_BLANKS: Final = str.maketrans("", "", _BLANK_CHARACTERS)
+_PUNCTUATION: Final = str.maketrans("", "", f"{_BLANK_CHARACTERS}'\"`|+,()[]$")
+"""What may stand inside a name whose letters are in several strings."""
+
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_INVISIBLE: Final = frozenset({"Mn", "Me", "Cf"})
+"""Categories of characters that a name may contain without looking different."""
+
 _KEYLIKE: Final = re.compile(r"[\w.\-:/$@\[\]]{1,200}")
 _KINDS: Final = frozenset({"OR", "REPLACE", "PERSISTENT", "TEMPORARY", "TEMP", "LOCAL"})
 _SETTING_SECRETS: Final = frozenset({"CREATE", "UPDATE", "ALTER"})
@@ -116,14 +141,23 @@ _ENDS: Final = frozenset(
 )
 """Words that begin something other than the value of a secret."""
 
-_FILLING: Final = frozenset({"INSERT", "UPSERT", "MERGE", "VALUES"})
-"""Statements in which values are far from the names of their columns."""
-
 _OPTIONS: Final = frozenset({"ATTACH", "COPY", "EXPORT", "PRAGMA", "SET"})
 """Statements in which `name: value` and `name = value` are options with any name."""
 
 _COMPARES: Final = frozenset({"=", "<", ">", "!", "~"})
-_COMPARING: Final = frozenset({"LIKE", "ILIKE", "IN", "AS", "FROM", "GLOB", "SIMILAR"})
+_LONGEST_NUMBER: Final = 3
+"""Maximum characters of a number that stays, if it is not the value of a secret name."""
+
+_RELATIONS: Final = frozenset(
+    {"TABLE", "VIEW", "INTO", "FROM", "JOIN", "EXISTS", "STREAM", "CHANGELOG", "ON", "UPDATE", "DATABASE", "SCHEMA"}
+)
+_OBJECT_VERBS: Final = frozenset({"CREATE", "DROP", "DESCRIBE"})
+"""CREATE API_TOKEN and its like: the service makes the value of the token, so the statement contains no secret."""
+
+_BEFORE_VALUES: Final = frozenset(
+    {"TO", "IS", "IN", "LIKE", "ILIKE", "VALUES", "DEFAULT", "RETURN", "BETWEEN", "THEN", "ELSE"}
+)
+"""Words before a value; a text in double quotes after another word is a name."""
 
 _OPEN: Final = {"(": ")", "[": "]", "{": "}"}
 
@@ -139,9 +173,9 @@ def redactor(more: Sequence[str]) -> Redact:
 def redacted(sql: Sql, names: re.Pattern[str] = NAMES) -> str:
     """The statement as written, without its secrets.
 
-    `'***'` replaces strings that belong to a secret name, or that contain such a name with its value, or a URL with a
-    password. All values of CREATE SECRET, and comments that contain a secret, are removed. If engines read the text
-    differently, it is cut off at its first string.
+    If the statement contains the name of a secret, in any place and spelling, or a URL with a password, all its
+    strings, comments and numbers of four or more characters are removed, and all values of CREATE SECRET. The names of
+    tables, columns and options stay. If engines read the text differently, it is cut off at its first string.
     """
     statement = lexed(sql)
     return statement.answer((redacted, names), lambda: _redacted(statement, names, 0), long=True)
@@ -189,17 +223,21 @@ def shown_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_secret_option(name: str, value: str) -> bool:
-    written = " = ".join(map(literal, (name, value)))
-    return NAMES.search(name) is not None or redacted(f"WITH ({written})") != f"WITH ({written})"
+    if _is_named(name, NAMES) or _OTHER_KEY.match(name) or _has(value, SHAPE_STEMS):
+        return True
+    return _holds(value, NAMES)
 
 
 @once_per_statement
 def may_hold_secrets(statement: Lexed) -> bool:
     """Whether redacted() may change the statement; False if it certainly does not."""
     sql = statement.text
-    if "@" in sql or "\\" in sql or _has_name(sql, NAMES) or _has(sql, SHAPE_STEMS):
+    if "@" in sql or _ENCODED.search(sql) or _has(sql, SHAPE_STEMS):
         return True
-    return any(pattern.search(sql) for pattern in (_KEY, _MAYBE, _PARAMETER))
+    plain = sql if sql.isascii() else _plain(sql)
+    if _has(plain.lower().translate(_PUNCTUATION), STEMS):
+        return True
+    return _MAYBE.search(sql) is not None or _PARAMETER.search(sql) is not None
 
 
 def removed_values(sql: Sql, shown: str) -> list[str]:
@@ -265,17 +303,15 @@ def _redacted(statement: Lexed, names: re.Pattern[str], depth: int) -> str:
         statement = lexed(sql)
     if sql.lstrip().startswith("\\"):
         return _command(statement, names, depth)
-    if not _has_name(sql, names) and not _KEY.search(sql) and not _MAYBE.search(sql):
-        if "@" not in sql and not _PARAMETER.search(sql) and names is NAMES:
-            return sql
-        told = any(_holds(token.value, names) or _names(token, names) for token in statement)
-        if not told and not _LOGIN.search(sql):
-            return sql
+    if names is NAMES and not may_hold_secrets(statement):
+        return sql
     given = statement.tokens
     if given and given[0].text == "\\":
         return _command(statement, names, depth)
+    if not _is_suspicious(sql, given, names):
+        return _hidden_logins(sql)
     # If two begin at the same position, the longer one contains the other.
-    unsorted = [*_values(sql, given, names), *_comments(sql, given, names), *_created(given, len(sql))]
+    unsorted = [*_values(sql, given, names), *_comments(sql, given), *_created(given, len(sql))]
     cuts = sorted(unsorted, key=lambda cut: (cut[0], -cut[1]))
     if cuts and _unsure(sql, given):
         first = next((token.start for token in given if token.kind in {"string", "name"}), len(sql))
@@ -284,10 +320,105 @@ def _redacted(statement: Lexed, names: re.Pattern[str], depth: int) -> str:
     return _hidden_logins(_without(sql, cuts))
 
 
-def _has_name(sql: str, names: re.Pattern[str]) -> bool:
-    if names is NAMES and sql.isascii() and not _has(sql.lower(), STEMS):
-        return False
-    return names.search(sql) is not None
+def _is_suspicious(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> bool:
+    """Whether the name of a secret occurs in a statement: as a word, alias or comment, in a string or in several."""
+    strings: list[str] = []
+    for token, before, opened, first, after in _placed(given):
+        if token.kind == "string":
+            strings.append(token.value)
+            if _mentions(token.value, names):
+                return True
+        elif token.kind == "name" and _mentions(token.value, names):
+            return True
+        if token.word == "API_TOKEN" and before is not None and before.word in _OBJECT_VERBS:
+            continue
+        if token.word == "UESCAPE" or _is_secret(token, after, names, opened, first):
+            return True
+    return _is_named("".join(strings), names) or any(_mentions(sql[a:b], names) for a, b in _between(sql, given))
+
+
+def _placed(given: Sequence[Token]) -> Iterator[tuple[Token, Token | None, Sequence[str], str, Token | None]]:
+    """Each token with the one before it, the words before the open brackets, the first word of its statement, and the
+    token after it. A closing bracket is given after it has closed.
+    """
+    opened: list[str] = []
+    first = ""
+    for number, token in enumerate(given):
+        before = given[number - 1] if number else None
+        if token.kind == "sign":
+            if token.text in _OPEN:
+                opened.append("COLUMNS" if _lists_columns(given, number) else before.word if before else "")
+            elif token.text in ")]}" and opened:
+                opened.pop()
+            elif token.text == ";" and not opened:
+                first = ""
+        first = first or token.word
+        yield token, before, opened, first, given[number + 1] if number + 1 < len(given) else None
+
+
+def _lists_columns(given: Sequence[Token], number: int) -> bool:
+    """Whether the bracket at `number` follows the name of a table, as in INSERT INTO a.t (."""
+    at = number - 1
+    while at > 1 and given[at].kind in {"word", "name"} and given[at - 1].text == ".":
+        at -= 2
+    return at > 0 and given[at].kind in {"word", "name"} and given[at - 1].word in _RELATIONS
+
+
+def _mentions(text: str, names: re.Pattern[str]) -> bool:
+    """Whether a string or comment contains the name of a secret, or a URL with a password."""
+    for form in _spellings(text):
+        if names.search(form) or _KEY.search(form) or _PARAMETER.search(form):
+            return True
+        if "@" in form and (_LOGIN.search(form) or _USER.match(form)):
+            return True
+    return False
+
+
+def _is_named(text: str, names: re.Pattern[str]) -> bool:
+    return any(names.search(form) for form in _spellings(text))
+
+
+def _spellings(text: str) -> Iterator[str]:
+    """A text, and what may be meant by it: without escapes, blanks, accents and invisible characters."""
+    yield text
+    plain = text if text.isascii() else _plain(text)
+    if plain is not text:
+        yield plain
+    if _ENCODED.search(plain):
+        for read in (_without_escapes(plain), _CODE_POINT.sub(_character, plain)):
+            # What was encoded twice is decoded twice.
+            once = unquote(html.unescape(read))
+            plain = unquote(html.unescape(_without_escapes(once)))
+            yield once
+            yield plain
+            yield plain.translate(_BLANKS)
+    else:
+        squeezed = plain.translate(_BLANKS)
+        if len(squeezed) < len(plain):
+            yield squeezed
+    humps = _HUMP.sub("_", plain)
+    if len(humps) > len(plain):
+        yield humps
+
+
+def _plain(text: str) -> str:
+    """A text in the letters that it looks like: full-width letters and accents are replaced."""
+    return "".join(char for char in unicodedata.normalize("NFKD", text) if unicodedata.category(char) not in _INVISIBLE)
+
+
+def _without_escapes(text: str) -> str:
+    return _ESCAPE.sub(_character, text) if "\\" in text else text
+
+
+def _character(found: re.Match[str]) -> str:
+    """What an escape stands for; a blank for one that is invalid."""
+    number, group = found.lastindex, found.group(found.lastindex or 0)
+    if found.re is _ESCAPE and number == 5:
+        return " "
+    if found.re is _ESCAPE and number == 6:
+        return group
+    code = int(group, 8 if found.re is _ESCAPE and number == 4 else 16)
+    return chr(code) if code < 0x110000 else " "
 
 
 def _has(text: str, stems: Sequence[str]) -> bool:
@@ -341,6 +472,10 @@ def _command(statement: Lexed, names: re.Pattern[str], depth: int) -> str:
     if option := _LOGGED_IN.search(sql):
         ends.append(option.end())
     end = min(ends)
+    if end == len(sql) and _is_named(sql, names):
+        # The name is in a spelling that only a part of the readers knows.
+        end = len(sql) if names.search(sql) else len(sql) - len(_COMMAND_NAME.sub("", sql, count=1))
+        end = next((token.start for token in statement.tokens if token.kind in {"string", "name"}), end)
     blank = " " if end and not sql[end - 1].isspace() and sql[end : end + 1].isspace() else ""
     shown = sql[:end] + (f"{blank}{MASK}" if sql[end:].strip() else "")
     return _MISTYPED.sub(rf"\1{MASK}@", _ANY_LOGIN.sub(f"://{MASK}@", shown))
@@ -363,108 +498,79 @@ def _end(sql: str, given: Sequence[Token], names: re.Pattern[str], depth: int) -
     return len(sql)
 
 
-def _fillings(given: Sequence[Token], names: re.Pattern[str]) -> Iterator[bool]:
-    """For each statement, whether it fills a table or columns with secret names."""
-    fills = named = listed = False
-    depth = 0
-    for number, token in enumerate(given):
-        if token.kind == "sign":
-            depth = max(0, depth + (token.text in _OPEN) - (token.text in ")]}"))
-            if token.text == ")" and number + 1 < len(given) and given[number + 1].word == "AS" and listed:
-                fills = True
-            listed = listed and token.text == ","
-            if token.text == ";" and not depth:
-                yield fills and named
-                fills = named = False
-        elif token.kind != "string":
-            fills = fills or token.word in _FILLING
-            secret = _names(token, names)
-            named = named or secret
-            # A list of columns: `t (a, password) AS …`.
-            listed = listed or (depth > 0 and secret)
-    yield fills and named
-
-
 class _Reading:
-    """The range in which strings are the value of a secret name."""
+    """The range in which numbers and words are the value of a secret name."""
 
-    def __init__(self, depth: int, *, skips: bool, bare: bool) -> None:
+    def __init__(self, name: Token, depth: int, *, bare: bool) -> None:
+        self.name = name
         self.depth = depth
-        self.skips = skips
-        """Whether the next comma separates the name from its value."""
         self.bare = bare
+        """Whether a word may be a value."""
         self.joined = False
 
     def takes(self, token: Token, before: Token | None) -> bool:
-        """Whether a token other than a string is a value: a number, or a word if words may be values."""
+        """Whether a token other than a string is a value."""
         if token.kind == "number":
-            return self.joined or before is None or before.kind != "sign"
+            return self.joined or before is self.name
         return self.bare and self.joined and token.kind in {"word", "name"}
 
 
 def _values(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Iterator[_Cut]:
-    opened: list[str] = []
+    """All strings, the numbers that may be secrets, and the words that are the value of a secret name."""
     reading: _Reading | None = None
-    first = ""
-    fills = _fillings(given, names)
-    filling = next(fills, False)
-    for number, token in enumerate(given):
-        before = given[number - 1] if number else None
-        text = token.text
-        if token.kind == "sign":
-            if text in _OPEN:
-                opened.append(before.word if before is not None else "")
-            elif text in ")]}":
-                if opened:
-                    opened.pop()
-                if reading is not None and len(opened) < reading.depth:
-                    reading = None
-            elif text == ";" and not opened:
-                reading, first, filling = None, "", next(fills, False)
-                continue
-            elif text == "," and reading is not None and len(opened) == reading.depth:
-                if not reading.skips:
-                    reading = None
-                elif reading is not None:
-                    reading.skips = False
-        first = first or token.word
+    for number, (token, before, opened, first, after) in enumerate(_placed(given)):
+        text, depth = token.text, len(opened)
+        if reading is not None and (depth < reading.depth or (text in {",", ";"} and depth == reading.depth)):
+            reading = None
         distinct = token.word == "FROM" and before is not None and before.word == "DISTINCT"
-        if reading is not None and token.word in _ENDS and not distinct and len(opened) == reading.depth:
+        if reading is not None and token.word in _ENDS and not distinct and depth == reading.depth:
             reading = None
-        if token.kind == "string" and (reading is not None or filling or _holds(token.value, names)):
-            if not _variable(sql, given, number):
+        if token.kind == "string":
+            named = (
+                opened[-1:] == ["WITH"] and after is not None and after.text == "=" and not _holds(token.value, names)
+            )
+            if not named and not _is_variable(sql, given, number):
                 yield token.start, token.end, _QUOTED
-            continue
-        if token.kind == "name" and _holds(token.value, names):
-            yield token.start, token.end, f'"{MASK}"'
-            continue
-        after = given[number + 1] if number + 1 < len(given) else None
-        listed = token.word == "WITH" and after is not None and after.text == "("
-        if listed and reading is not None and len(opened) == reading.depth and not reading.joined:
-            # It was the name of the object that has these options.
-            reading = None
-        named = token.kind in {"string", "name", "word"} and _is_secret(token, after, names, opened, first)
-        if named:
-            yield from _before(sql, given, number)
-        if reading is not None:
-            if text in _JOINTS or token.word in _JOINTS:
-                reading.joined = True
-            elif reading.takes(token, before):
-                yield token.start, token.end, MASK
-        elif named:
-            lists = after is not None and after.text == ","
-            if lists and (token.kind != "string" or not opened or opened[-1] == "IN"):
                 continue
-            if after is not None and after.text == "(" and before is not None and before.word in _RELATIONS:
-                continue
-            bare = first in {"SET", "ATTACH", "ALTER"} or opened[-1:] == ["WITH"]
-            reading = _Reading(len(opened), skips=lists, bare=bare)
+        if reading is not None and (text in _JOINTS or token.word in _JOINTS):
+            reading.joined = True
+        elif reading is not None and reading.takes(token, before):
+            yield token.start, token.end, MASK
+        elif token.kind == "number":
+            # The digits of 0xFF are a word.
+            end = after.end if after is not None and after.kind == "word" and after.start == token.end else token.end
+            if end - token.start > _LONGEST_NUMBER:
+                yield token.start, end, MASK
+        elif token.kind == "name" and (_holds(token.value, names) or not _is_name(given, number, opened, names)):
+            yield token.start, token.end, f"{text[0]}{MASK}{text[0]}"
+        elif reading is None and _is_secret(token, after, names, opened, first):
+            bare = first in {"SET", "ATTACH", "ALTER"} or token.word == "IDENTIFIED" or opened[-1:] == ["WITH"]
+            reading = _Reading(token, depth, bare=bare)
+
+
+def _is_name(given: Sequence[Token], number: int, opened: Sequence[str], names: re.Pattern[str]) -> bool:
+    """Whether a text in double quotes is certainly a name: some engines read it as a string."""
+    token, before = given[number], given[number - 1] if number else None
+    after = given[number + 1].text if number + 1 < len(given) else ""
+    if token.text[0] == "`" or before is None or "." in {before.text, after}:
+        return True
+    if opened[-1:] == ["WITH"] and after == "=":
+        return True
+    if before.kind == "word":
+        if before.word == "BY":
+            return number > 1 and given[number - 2].word in {"ORDER", "GROUP", "PARTITION"}
+        return before.word not in _BEFORE_VALUES and not names.search(before.text)
+    if before.text in {"(", ","}:
+        return not opened or opened[-1] == "COLUMNS"
+    return before.kind != "sign" or before.text in ")*"
 
 
 def _is_secret(token: Token, after: Token | None, names: re.Pattern[str], opened: Sequence[str], first: str) -> bool:
     """Whether a token is a secret name at its position."""
     follows = after.text if after is not None else ""
     if opened[-1:] == ["WITH"] and follows == "=" and names.search(token.value):
+        return True
+    if token.kind == "word" and _HUMP.search(token.text) and names.search(_HUMP.sub("_", token.text)):
         return True
     if _names(token, names):
         # It is the schema auth, not a column.
@@ -476,37 +582,12 @@ def _is_secret(token: Token, after: Token | None, names: re.Pattern[str], opened
     return token.kind == "string" or first in _OPTIONS or "{" in opened
 
 
-def _before(sql: str, given: Sequence[Token], number: int) -> Iterator[_Cut]:
-    """The strings that a secret name is compared with, or that it names, if they precede it."""
-    compares = False
-    depth = 0
-    for at in range(number - 1, max(-1, number - 200), -1):
-        token = given[at]
-        if token.kind == "sign":
-            depth += (token.text in ")]}") - (token.text in _OPEN)
-            if token.text == ";" or (token.text == "," and depth <= 0):
-                return
-            # What a cast makes may have a name: `'…'::VARCHAR password`.
-            compares = compares or token.text in _COMPARES or token.text == ":"
-        elif token.word in _COMPARING and (token.word != "FROM" or given[at - 1].word == "DISTINCT"):
-            compares = True
-        elif token.word in _ENDS and depth <= 0:
-            return
-        elif token.kind == "string" and compares and not _variable(sql, given, at):
-            yield token.start, token.end, _QUOTED
-
-
-_RELATIONS: Final = frozenset(
-    {"TABLE", "VIEW", "INTO", "FROM", "JOIN", "EXISTS", "STREAM", "CHANGELOG", "ON", "SECRET"}
-)
-
-
-def _variable(sql: str, given: Sequence[Token], number: int) -> bool:
+def _is_variable(sql: str, given: Sequence[Token], number: int) -> bool:
     """Whether a string is the name of a shell variable, as in `= :'name'`."""
     token = given[number]
     if number < 2 or sql[token.start - 1] != ":" or not token.value.isidentifier():
         return False
-    return given[number - 2].text in {"=", ">", "("} or given[number - 2].word in {"TO", "BY", "IS"}
+    return given[number - 2].text in {"=", ">", "(", ","} or given[number - 2].word in {"TO", "BY", "IS"}
 
 
 def _created(given: Sequence[Token], end: int) -> Iterator[_Cut]:
@@ -537,23 +618,27 @@ def _creates_secret(given: Sequence[Token], number: int) -> bool:
     return False
 
 
-def _comments(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Iterator[_Cut]:
-    """Comments that contain a secret name and a possible value. They are removed as a whole, because their syntax is
-    unknown.
-    """
+def _between(sql: str, given: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """Start and end of what is between tokens, if it is more than blanks: the comments."""
     starts, ends = [0, *(token.end for token in given)], [*(token.start for token in given), len(sql)]
     for start, end in zip(starts, ends, strict=True):
-        between = sql[start:end]
-        if len(between) < 2 or between.isspace():
-            continue
-        named = names.search(between) or _KEY.search(between)
-        if _LOGIN.search(between) or _PARAMETER.search(between) or (named and _VALUE.search(between)):
-            line = "\n" if "\n" in between or "\r" in between else ""
-            yield start, end, f" /* {MASK} */{line or ' '}"
+        if end - start > 1 and not sql[start:end].isspace():
+            yield start, end
 
 
-def _holds(value: str, names: re.Pattern[str]) -> bool:
+def _comments(sql: str, given: Sequence[Token]) -> Iterator[_Cut]:
+    """The comments. They are removed as a whole, because their syntax is unknown."""
+    for start, end in _between(sql, given):
+        line = "\n" if "\n" in sql[start:end] or "\r" in sql[start:end] else ""
+        yield start, end, f" /* {MASK} */{line or ' '}"
+
+
+def _holds(text: str, names: re.Pattern[str]) -> bool:
     """Whether a string contains a secret: `host=h password=p`, `{"token": "t"}`, `https://user:password@host`."""
+    return any(_gives(form, names) for form in _spellings(text))
+
+
+def _gives(value: str, names: re.Pattern[str]) -> bool:
     if "@" in value and (("://" in value and _LOGIN.search(value)) or _USER.match(value)):
         return True
     if not ("=" in value or ":" in value or ">" in value):
