@@ -148,7 +148,7 @@ def _websocket(**given: Any) -> asyncio.Protocol:
 
 
 def _process_ends() -> bool:
-    """Whether the interpreter is shutting down: no thread gets any more work."""
+    """Whether the interpreter is shutting down: threads get no more work."""
     try:
         with ThreadPoolExecutor(1) as pool:
             pool.submit(int)

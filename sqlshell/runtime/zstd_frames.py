@@ -52,7 +52,7 @@ def _cut_off(file: FileIO, size: int) -> bool:
 
 
 def _skip_frame(file: FileIO) -> None:
-    """Go on after a frame, or after the end of the file. Raises EOFError."""
+    """Continue after a frame, or after the end of the file. Raises EOFError."""
     descriptor = _number(file, 1)
     single, content = descriptor >> 5 & 1, descriptor >> 6
     header = (1 - single) + (0, 1, 2, 4)[descriptor & 3] + (single, 2, 4, 8)[content]

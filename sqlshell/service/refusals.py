@@ -32,4 +32,4 @@ class ShuttingDown(Refusal):
 
 
 class ClientDisconnected(Refusal):
-    """Nobody waits for the response any more."""
+    """The client has disconnected: nobody waits for the response."""

@@ -95,7 +95,7 @@ class PolledBatch:
         """The outcomes of the next statements, from the responses."""
         self._running: Poll | None = None
         self._finished = True
-        """Whether nothing of the last batch will run any more."""
+        """Whether no statement of the last batch will run."""
         self._batch_id = ""
         self._count = self._outcome_count = 0
         """The statements of the last batch, and how many of them have an outcome."""

@@ -76,7 +76,7 @@ class CommandProcess:
         return self._process.poll() is not None
 
     def write(self, data: bytes) -> None:
-        """Waits while the command does not read. Raises OutputClosed if it will not read any more."""
+        """Waits while the command does not read. Raises OutputClosed if it no longer reads."""
         left = memoryview(data)
         began = time.monotonic()
         try:

@@ -132,7 +132,7 @@ class Partitions:
                 self._unread.give(record.organization, taken)
 
     async def _converted(self, record: Record) -> tuple[BinaryIO, int]:
-        """A file of the engine's format made of a result that is kept as text; it has no name any more."""
+        """A file of the engine's format made of a result that is kept as text; it no longer has a name."""
         organization = await asyncio.to_thread(self._organizations.get, record.organization)
         outcome, spool = record.outcome, record.spool
         assert outcome is not None

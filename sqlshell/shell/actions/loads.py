@@ -59,7 +59,7 @@ class LoadActions:
         try:
             await self._submitter.submit(SubmitRequest(statement, write, verbatim=True, rows_for="copy"))
         finally:
-            # As in psql, also if it failed.
+            # As in psql, even if it failed.
             buffer.repeat(last, local=local)
         if not written:
             if components.session.connection.offline is None:

@@ -73,7 +73,7 @@ class ScriptActions:
         buffer.replace_with(text if path or written or text != last else EMPTY)
 
     async def _ask_about_step(self) -> str:
-        """The user's choice for the next step in lower case; "" runs it, also if there is nobody to ask."""
+        """The user's choice for the next step in lower case; "" runs it, as where nobody can be asked."""
         ask = self._components.front_end.ask
         if ask is None:
             return ""

@@ -24,7 +24,7 @@ COLUMN = 58
 """The least width of a column of the list, in characters."""
 
 FULL = 85
-"""A longer line of a docstring goes on in the next one."""
+"""A longer line of a docstring continues in the next one."""
 
 GAP = 3
 """Blanks between two columns."""

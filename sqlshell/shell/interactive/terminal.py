@@ -17,7 +17,7 @@ RESET = b"\x1b[?2004l\x1b[?1000l\x1b[?1006l\x1b[?25h\x1b[?7h\x1b[0m"
 
 @contextlib.contextmanager
 def restored(streams: Streams) -> Iterator[None]:
-    """Restore the terminal after a crash or signal, also if the program exits without leaving the block."""
+    """Restore the terminal after a crash or signal, even if the program exits without leaving the block."""
     if os.name != "posix" or not streams.stdin.isatty():
         yield
         return

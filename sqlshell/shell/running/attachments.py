@@ -46,8 +46,8 @@ class Attachments:
     def prepare(self, statement: Lexed) -> tuple[Lexed, list[Attachment]]:
         """The statement as it is sent, and its files, which are checked.
 
-        Raises UsageError before anything is sent, also if a value from a service names a file. The files keep waiting
-        until mark_sent().
+        Raises UsageError before anything is sent, also for a value from a service that names a file. The files keep
+        waiting until mark_sent().
         """
         named = named_files(statement)
         files = [self._attachment_of(item) for item in named.files]

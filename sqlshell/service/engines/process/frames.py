@@ -79,7 +79,7 @@ class GiveBack(Message, frozen=True):
 
 
 class Leave(Message, frozen=True):
-    """The rows of a stream that a call evaluates are not needed any more."""
+    """The rows of a stream that a call evaluates are no longer needed."""
 
     number: int
 
