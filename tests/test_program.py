@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import re
 import signal
 import socket
+import sqlite3
 import time
 from pathlib import Path
 from subprocess import PIPE
@@ -404,6 +406,26 @@ def test_a_token_outlives_the_service(tmp_path: Path, program: Program) -> None:
     assert not any(tokens[0] in text for text in message)
     assert all(f"sqlshell {url.rpartition(':')[0]}" in text and "--token-file" in text for text in message)
     assert [path.name for path in (tmp_path / "data").iterdir() if path.name.startswith(".token")] == []
+
+
+def test_serve_on_a_storage_that_it_cannot_write(tmp_path: Path, program: Program) -> None:
+    argv = ("serve", "--port", "0", "--data", str(tmp_path / "data"))
+    process = start(tmp_path, *argv, stdout=PIPE, stderr=PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("listening on ")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    with contextlib.closing(sqlite3.connect(tmp_path / "data" / "service.sqlite", isolation_level=None)) as storage:
+        # A write fails, as on a full disk.
+        storage.execute("CREATE TRIGGER full BEFORE UPDATE ON statements BEGIN SELECT no_such_function(); END")
+        storage.execute(
+            "INSERT INTO statements (id, organization, owner, sql, created, finished, state, message, context, bytes) "
+            "VALUES ('a', '', '', '', 0, 0, '03000', '', '{}', 0)"
+        )
+    done = program(*argv)
+    assert done.code == 2
+    assert done.err.startswith(f"error: cannot write to {tmp_path / 'data'}: ")
+    assert "bug" not in done.err
 
 
 def test_serve_on_a_unix_socket(tmp_path: Path, program: Program) -> None:

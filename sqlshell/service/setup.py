@@ -86,7 +86,17 @@ def _note_process(file: int) -> None:
 def make_statements(
     storage: Storage, options: Options, data: Path | None = None, engine: Engine | None = None
 ) -> Statements:
-    """Build the statements of a service on `data` (None: in memory). `engine` makes it the embedded service."""
+    """Build the statements of a service on `data` (None: in memory). `engine` makes it the embedded service.
+
+    Raises UsageError if the storage cannot be written.
+    """
+    try:
+        return _make_statements(storage, options, data, engine)
+    except sqlite3.OperationalError as error:
+        raise UsageError(f"cannot write to {data or 'the temporary directory'}: {error}") from None
+
+
+def _make_statements(storage: Storage, options: Options, data: Path | None, engine: Engine | None) -> Statements:
     organizations = Organizations(Catalog(storage), options, data, engine)
 
     def place(organization: str, statement_id: str) -> Spool:

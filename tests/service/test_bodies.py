@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,6 +31,7 @@ from sqlshell.service.http.body import (
 from sqlshell.service.wire.budget import SHARE, Budget, Lease
 
 LIMITS = Limits(statement=10, attachment=5, attachments=2, name=4, statements=3)
+LIMITS_OF_FILES = Limits(statement=10, attachment=1_000_000, attachments=2)
 
 
 def part(name: str, value: bytes = b"", file: str | None = None, *headers: str) -> bytes:
@@ -211,6 +213,28 @@ def test_memory_and_space_are_leased_and_given_back(tmp_path: Path) -> None:
             await read()
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize("size", [5, 100_000], ids=["behind the part", "in the part"])
+def test_a_file_for_which_the_disk_has_no_space(tmp_path: Path, size: int) -> None:
+    uploads = Budget(SHARE * 2 * size)
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Python ignores the signal, so that a write beyond the limit fails as one to a full disk does.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, limit[1]))
+    try:
+        told = refused(
+            lambda: form(
+                tmp_path,
+                part("attachments", b"x" * size, "a"),
+                limits=LIMITS_OF_FILES,
+                files_lease=Lease(uploads, "o"),
+            )
+        )
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert told == (507, "attachments: cannot store the file: File too large")
+    assert not any(tmp_path.iterdir())
+    assert uploads.take("o", 2 * size)
 
 
 def test_memory_is_not_returned_at_the_end_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,16 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, ContextEcho
 from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.results.results import Spool
-from sqlshell.service.statements.ledger import MESSAGE, PAGE, RECENT, RECENT_SIZE, Ledger, Record, wait_for_response
+from sqlshell.service.statements.ledger import (
+    LATE_SIZE,
+    MESSAGE,
+    PAGE,
+    RECENT,
+    RECENT_SIZE,
+    Ledger,
+    Record,
+    wait_for_response,
+)
 from sqlshell.service.storage import Storage
 
 
@@ -109,6 +118,22 @@ def test_statements_go_on_while_the_disk_is_full(tmp_path: Path) -> None:
     assert storage.read("SELECT count(*) FROM statements WHERE state = '00000'") == [(7,)]
     again = ledger_of(tmp_path, storage)
     assert all(again.find(record.statement_id) is not None for record in (before, running, *full))
+    storage.close()
+
+
+def test_what_waits_for_space_on_the_disk_is_bounded(tmp_path: Path) -> None:
+    storage = Storage(tmp_path / "s.sqlite")
+    ledger = ledger_of(tmp_path, storage)
+    pages = storage.read("PRAGMA page_count")[0][0]
+    storage.read(f"PRAGMA max_page_count = {pages}")
+    large = [made(tmp_path, sql="x" * (LATE_SIZE // 4)) for _ in range(9)]
+    for record in large:
+        ledger.begin([record])
+        ledger.finish((record, sqlstate.DONE, ""))
+    storage.read("PRAGMA max_page_count = 100000")
+    ledger.finish((made(tmp_path), sqlstate.DONE, ""))
+    # The latest ones are kept, as far as there is room for them.
+    assert [ledger.find(record.statement_id) is not None for record in large] == [False] * 6 + [True] * 3
     storage.close()
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import tempfile
 import zoneinfo
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -96,7 +97,7 @@ async def read_form(
     """Read a multipart form: each of `fields` once, and any number of files in parts named `files`.
 
     Files are written to `folder`; other parts are ignored. `lease` counts the memory of the fields, `files_lease` the
-    size of the files until the form is closed. Raises BadRequest that names the part.
+    size of the files until the form is closed. Raises BadRequest that names the part, or says that the disk is full.
     """
     _, options = parse_options_header(content_type)
     if not options.get(b"boundary"):
@@ -290,7 +291,9 @@ class _Parts:
 
     def abort(self) -> None:
         if self._file is not None:
-            self._file.close()
+            # If the disk is full, what was not written yet cannot be written now either.
+            with contextlib.suppress(OSError):
+                self._file.close()
         self.form.attachments.close()
 
     def _begin(self) -> None:
@@ -331,7 +334,8 @@ class _Parts:
             raise BadRequest(f"part {self._files!r} has no file name")
         if len(self.form.attachments.files) >= self._limits.attachments:
             raise BadRequest(f"{self._files}: more than {self._limits.attachments} files", 413)
-        handle, path = tempfile.mkstemp(dir=self._folder)
+        with self._storing():
+            handle, path = tempfile.mkstemp(dir=self._folder)
         self._file = os.fdopen(handle, "wb")
         self.form.attachments.files.append(Attachment(name, Path(path)))
 
@@ -341,7 +345,8 @@ class _Parts:
             if self._bytes > self._limits.attachment:
                 raise BadRequest(f"{self._files}: more than {self._limits.attachment} bytes", 413)
             _grow(self._files_lease, end - start, "uploads_size")
-            self._file.write(chunk[start:end])
+            with self._storing():
+                self._file.write(chunk[start:end])
             return
         self._texts += end - start
         if self._texts > self._limits.text:
@@ -352,13 +357,23 @@ class _Parts:
 
     def _end(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with self._storing():
+                self._file.close()
             self._file = None
         elif self._name in self._fields:
             self.form.fields[self._name] = bytes(self._text)
 
     def _finish(self) -> None:
         self.ended = True
+
+    @contextlib.contextmanager
+    def _storing(self) -> Iterator[None]:
+        """Raises BadRequest if a file cannot be written."""
+        try:
+            yield
+        except OSError as error:
+            # The message of the error would reveal where the service stores files.
+            raise BadRequest(f"{self._files}: cannot store the file: {error.strerror or 'error'}", 507) from error
 
 
 def media_type(content_type: str, known: Collection[str]) -> str:

@@ -37,8 +37,10 @@ LISTED = 1000
 PAGE = 100
 """The number of records that are read at once for a list."""
 
-LATE = 1000
-"""The number of finished records that are kept in memory while the disk is full."""
+LATE, LATE_SIZE = 1000, 16 << 20
+"""The number of finished records that are kept in memory while the disk is full, and the size of their texts and rows,
+in characters and bytes.
+"""
 
 MESSAGE = 10_000
 """Characters that are stored of a message: a statement can cause an error of any length."""
@@ -201,7 +203,7 @@ class Ledger:
         self.finished = 0
         """How many records have been finished."""
         self._loads: dict[str, StatementLoad] = {}
-        self._late: deque[tuple[str, Sequence[Any]]] = deque(maxlen=LATE)
+        self._late: deque[tuple[str, Sequence[Any]]] = deque()
         """Pending writes: the SQL and its values."""
         self._fresh: dict[str, Record] = {}
         """Running records that are not written yet."""
@@ -327,15 +329,21 @@ class Ledger:
         self._fresh.clear()
 
     def _write_late(self) -> None:
-        """Write the pending changes; if the disk is full, they stay pending."""
+        """Write the pending changes; if the disk is full, the latest ones stay pending."""
         rows = list(self._late)
         try:
             for sql in (_DELETED, _ENDED, _INSERT):
                 if some := [row for which, row in rows if which is sql]:
                     self._storage.write_all(sql, some)
-                    self._late = deque((item for item in self._late if item[0] is not sql), LATE)
+                    self._late = deque(item for item in self._late if item[0] is not sql)
         except sqlite3.OperationalError:
-            return
+            sizes = [sum(len(value) for value in row if isinstance(value, str | bytes)) for _, row in self._late]
+            size = sum(sizes)
+            for one in sizes:
+                if len(self._late) <= LATE and size <= LATE_SIZE:
+                    return
+                self._late.popleft()
+                size -= one
 
     def find(self, statement_id: str) -> Record | None:
         found = self._at_hand(statement_id)
