@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.conftest import Program, Served
+from tests.conftest import Program, Served, serve, stop
 from tests.terminal.query_buffer import psql_prompt
 
 SCRIPT = """create or replace table t (a int, b varchar);
@@ -163,6 +164,75 @@ def test_a_dump_of_duckdb(program: Program, served: Served, tmp_path: Path) -> N
         args = ("-f", "out/schema.sql", "-f", "out/load.sql", "-c", shown, "-c", "drop table exported")
         done = program("-q", "--format", "csv", *args, env=target)
         assert (done.code, done.out, done.err) == (0, expected, ""), done
+
+
+EXPORTED = """
+create sequence numbers start 5;
+create type mood as enum ('a', 'b''c');
+create table parent (id integer primary key, a varchar not null, f struct(x int, y varchar), g map(varchar, int),
+    l varchar[], p mood, b decimal(10, 2) default 1.5, unique (a), check (b > 0));
+insert into parent values (1, 'x', {x: 1, y: 'z'}, map {'k': 1}, ['a b', null, 'NULL'], 'a', 2.5),
+    (2, '', null, null, null, null, null), (3, 'NULL', {x: null, y: ''}, map {}, [], 'b''c', 1);
+create table child (id integer default nextval('numbers'), parent integer references parent(id), "sel ect" int not null,
+    "Odd ""Name" varchar not null);
+insert into child (parent, "sel ect", "Odd ""Name") values (1, 3, ''), (2, 4, 'q"');
+create view counted as select a, count(*) as n from parent join child on parent = parent.id group by all;
+"""
+
+
+def test_all_that_a_dump_of_duckdb_may_hold(program: Program, tmp_path: Path) -> None:
+    with duckdb.connect() as made:
+        made.execute(EXPORTED)
+        made.execute(f"export database '{tmp_path}/out'")
+        rows = made.execute("select f::varchar, g::varchar, l::varchar from parent order by id").fetchall()
+    (tmp_path / "data").mkdir()
+    own = serve(tmp_path / "data")
+    files = ("-f", "out/schema.sql", "-f", "out/load.sql")
+    shown = ("-c", "select id, a, p, b from parent order by id", "-c", "from child order by id", "-c", "from counted")
+    nested = ("-c", "select f::varchar as f, g::varchar as g, l::varchar as l from parent order by id")
+    expected = (
+        'id,a,p,b\n1,x,a,2.50\n2,"",,\n3,NULL,b\'c,1.00\nid,parent,sel ect,"Odd ""Name"\n5,1,3,""\n6,2,4,"q"""\na,n\n'
+    )
+    for target in ({}, {"SQLSHELL_URL": own.url, "SQLSHELL_TOKEN": own.token}):
+        done = program("-q", "--format", "csv", *files, *shown, env=target)
+        assert (done.code, done.err) == (0, ""), done
+        assert done.out.startswith(expected), done.out
+        if not target:
+            done = program("-q", "--format", "jsonl", *files, *nested, env=target)
+        else:
+            done = program("-q", "--format", "jsonl", *nested, env=target)
+        assert [tuple(json.loads(line).values()) for line in done.out.splitlines()] == rows
+    stop(own)
+
+
+def test_columns_that_are_never_null_in_csv(program: Program) -> None:
+    script = """create table f (a int, b varchar, c varchar);
+copy f from stdin (format csv, force_not_null (b));
+1,,
+\\.
+copy f from stdin csv force not null b, c;
+2,,
+\\.
+copy f from stdin (format csv, force_not_null *);
+,,
+\\.
+copy f from stdin (format csv, force_not_null (nope));
+4,,
+\\.
+from f;
+"""
+    done = program("-q", "--format", "csv", "--on-error", "continue", stdin=script)
+    assert (done.code, done.out) == (2, 'a,b,c\n1,"",\n2,"",""\n')
+    assert "<stdin>:9: error: STDIN, column a: FORCE_NOT_NULL, but a value is NULL" in done.err
+    assert "<stdin>:12: error: force_not_null: f has no column 'nope'" in done.err
+
+
+def test_an_unknown_option_of_copy_is_named(program: Program, served: Served, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("1\n")
+    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    done = program("-q", "-c", "copy t from 't.csv' (format csv, nope 1)", env=env)
+    assert (done.code, done.out) == (2, "")
+    assert "error: COPY: unknown option 'nope'" in done.err
 
 
 SERIAL = """SELECT pg_catalog.set_config('search_path', '', false);

@@ -609,3 +609,29 @@ def test_an_empty_result_and_exact_numbers_are_loaded_again(program: Program, en
     assert "0 rows loaded into t" in done.err
     done = program("import", f"e.{ending}", "work.duckdb", "--table", "new", "--create")
     assert (done.code, done.err) == (2, f"error: e.{ending} is empty\n")
+
+
+def test_the_encoding_is_named_also_where_the_format_is_looked_at(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "late.csv").write_bytes(b"".join(b"%d,x\n" % number for number in range(30)) + b"30,caf\xe9\n")
+    (tmp_path / "late.jsonl").write_bytes(b'{"a": "caf\xe9"}\n')
+    done = program("import", "late.csv", "w.duckdb", "--table", "t", "--create")
+    assert (done.code, done.out) == (2, "")
+    assert "error: cannot read late.csv, line 31: the file is not valid UTF-8\n" in done.err
+    assert "--with ENCODING=latin1" in done.err
+    done = program("import", "late.jsonl", "w.duckdb", "--table", "t", "--create")
+    assert (done.code, done.out) == (2, "")
+    assert "error: cannot read late.jsonl: the file is not valid UTF-8\n" in done.err
+    assert "iconv" in done.err and "ENCODING" not in done.err
+
+
+@pytest.mark.parametrize("table", ["semi", "at (show, b)", "Select"])
+def test_a_table_or_column_may_be_named_like_a_keyword(program: Program, tmp_path: Path, table: str) -> None:
+    (tmp_path / "k.csv").write_text("show,b\n1,2\n")
+    name = table.partition(" ")[0]
+    made = () if name == table else ("-c", 'create table "at" ("show" int, b int)')
+    if made:
+        assert program("-q", "w.duckdb", *made).code == 0
+    done = program("import", "k.csv", "w.duckdb", "--table", table, *(() if made else ("--create",)))
+    assert done.code == 0, done
+    done = program("export", "w.duckdb", "--table", name, "-o", "again.csv")
+    assert (done.code, (tmp_path / "again.csv").read_text()) == (0, "show,b\n1,2\n"), done

@@ -809,3 +809,12 @@ def test_what_a_checkpoint_requires(program: Program, tmp_path: Path, argv: tupl
     assert (done.code, done.out) == (2, "")
     assert said in done.err
     assert not tmp_path.joinpath("c").exists()
+
+
+def test_an_error_in_the_text_of_a_command_has_its_place(program: Program) -> None:
+    done = program("-q", "-1", "--on-error", "continue", "-c", "select nope;\nselect 2 as b", "-c", "select 3")
+    assert [line.partition(" ")[0] for line in done.err.splitlines() if "error[" in line] == [
+        "<command>:1:8:",
+        "<command>:2:",
+        "<command>:1:",
+    ]

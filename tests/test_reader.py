@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,18 @@ def test_what_is_sent_together_ends_at_the_rows(tmp_path: Path, served: Served) 
     remote = f"export SQLSHELL_URL={served.url} SQLSHELL_TOKEN={served.token};"
     assert in_shell(tmp_path, f"{remote} $S | head -1", script).code == 141
     assert in_shell(tmp_path, f"{remote} $S -c 'from gone' -c 'drop table gone'").out == "a\n"
+
+
+def test_a_stream_whose_reader_left_is_terminated(tmp_path: Path, served: Served) -> None:
+    remote = f"export SQLSHELL_URL={served.url} SQLSHELL_TOKEN={served.token};"
+    setup = "create stream unread (i int); insert into unread values (1), (2);"
+    assert in_shell(tmp_path, f"{remote} $S", setup).code == 0
+    # The reader exits after all rows that there are: no write fails.
+    done = in_shell(tmp_path, f"{remote} $S -c 'print entity unread from beginning' | head -3")
+    assert (done.code, done.out, done.err) == (141, "i\n1\n2\n", "")
+    listed = in_shell(tmp_path, f"{remote} $S --format jsonl -c 'list queries' -c 'drop stream unread'").out
+    printed = [json.loads(line) for line in listed.splitlines() if "print entity unread" in line]
+    assert [query["ActualState"] for query in printed] == ["terminated"]
 
 
 def test_echo_notices_too(tmp_path: Path) -> None:

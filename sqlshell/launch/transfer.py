@@ -9,6 +9,7 @@ from sqlshell.errors import UsageError
 from sqlshell.shell.loading.request import format_of
 from sqlshell.shell.running.submitting import require_rows
 from sqlshell.sql.analysis.lexed import lexed
+from sqlshell.sql.identifiers import RESERVED, always_quoted
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
 
@@ -32,7 +33,7 @@ def import_command(
         # A later option of the same name counts.
         options.insert(0, "FORMAT auto")
     source = "PSTDIN" if path == "-" else _literal(path)
-    return f"\\copy {table} FROM {source}" + (f" WITH ({', '.join(options)})" if options else "")
+    return f"\\copy {_with_quotes(table)} FROM {source}" + (f" WITH ({', '.join(options)})" if options else "")
 
 
 def export_script(query: str | None, table: str | None) -> str:
@@ -41,7 +42,7 @@ def export_script(query: str | None, table: str | None) -> str:
         raise UsageError("export requires either --query or --table", "sqlshell export --help lists the options")
     if table is not None:
         _check_name(table)
-    items = split(query if query is not None else f"SELECT * FROM {table}")
+    items = split(query if query is not None else f"SELECT * FROM {_with_quotes(table or '')}")
     if len(items) != 1 or not isinstance(items[0], Statement):
         raise UsageError("export requires exactly one statement", "omit backslash commands and other statements")
     require_rows(items[0].lexed, "export")
@@ -61,6 +62,14 @@ def _check_name(table: str) -> None:
         raise UsageError(
             f"--table {table!r} is not the name of a table", "quote a name with spaces: '\"no such\"'; or use --query"
         )
+
+
+def _with_quotes(table: str) -> str:
+    """A table as given, perhaps with columns, with quotes around keywords, which can only be names here."""
+    for token in reversed(list(lexed(table).tokens)):
+        if token.kind == "word" and token.text.upper() in RESERVED:
+            table = table[: token.start] + always_quoted(token.text) + table[token.end :]
+    return table
 
 
 def _literal(text: str) -> str:

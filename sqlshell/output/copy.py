@@ -38,7 +38,7 @@ async def copy(result: Result, writer: Writer, sink: Sink, received: Received | 
     at_line_start = True
     slow = writer if takes_whole(writer) else None
     _choose_source(result, writer)
-    coming = _NextBatch(result.batches, writer, sink)
+    coming = _NextBatch(result.batches, writer, sink, endless=result.endless is not None)
     try:
         at_line_start = await _write(sink, writer.begin(result.columns)) in {b"", b"\n"}
         if slow is not None and (whole := await _from_file(result, slow, sink)) is not None:
@@ -84,16 +84,17 @@ class _NextBatch:
     noticed.
     """
 
-    def __init__(self, batches: Partitions, writer: Writer, sink: Sink) -> None:
+    def __init__(self, batches: Partitions, writer: Writer, sink: Sink, *, endless: bool) -> None:
         self._batches = batches
         self._writer = writer
         self._sink = sink
+        self._endless = endless
         self._settle_at: float | None = None
 
     async def next(self) -> Batch | None:
         if not self._writer.buffering:
             self._settle_at = None
-            if not self._sink.blocking:
+            if not self._watched:
                 return await anext(self._batches, None)
         elif self._settle_at is None:
             self._settle_at = asyncio.get_running_loop().time() + SETTLE_SECONDS
@@ -113,10 +114,15 @@ class _NextBatch:
                 coming.cancel()
                 await asyncio.wait([coming])
 
+    @property
+    def _watched(self) -> bool:
+        """Whether the reader may exit long before the next batch."""
+        return self._endless or self._sink.blocking
+
     def _time_left(self) -> float | None:
         """Seconds until the next action; None if there is none."""
         left = None if self._settle_at is None else max(0.0, self._settle_at - asyncio.get_running_loop().time())
-        if not self._sink.blocking:
+        if not self._watched:
             return left
         return LOOK_SECONDS if left is None else min(left, LOOK_SECONDS)
 

@@ -15,14 +15,19 @@ _PART: Final = re.compile(r'"((?:[^"]|"")*)"?|(\.)|([^".])')
 PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*\Z")
 RESERVED: Final = frozenset(
     {
-        "ALL", "AND", "ANY", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "CHECK", "COLUMN", "CREATE", "CROSS",
-        "DEFAULT", "DESC", "DISTINCT", "DROP", "ELSE", "END", "EXCEPT", "EXISTS", "FALSE", "FOR", "FROM", "FULL",
-        "GROUP", "HAVING", "IN", "INNER", "INTERSECT", "INTO", "IS", "JOIN", "LEFT", "LIKE", "LIMIT", "NATURAL",
-        "NOT", "NULL", "OFFSET", "ON", "OR", "ORDER", "OUTER", "RIGHT", "SELECT", "SET", "TABLE", "THEN", "TO",
-        "TRUE", "UNION", "UNIQUE", "UPDATE", "USING", "VALUES", "WHEN", "WHERE", "WINDOW", "WITH",
+        "ALL", "ANALYSE", "ANALYZE", "AND", "ANTI", "ANY", "ARRAY", "AS", "ASC", "ASOF", "ASYMMETRIC", "AT",
+        "AUTHORIZATION", "BETWEEN", "BINARY", "BOTH", "BY", "CASE", "CAST", "CHECK", "COLLATE", "COLLATION", "COLUMN",
+        "CONCURRENTLY", "CONSTRAINT", "CREATE", "CROSS", "DEFAULT", "DEFERRABLE", "DESC", "DESCRIBE", "DISTINCT", "DO",
+        "DROP", "ELSE", "END", "EXCEPT", "EXISTS", "FALSE", "FETCH", "FOR", "FOREIGN", "FREEZE", "FROM", "FULL", "GLOB",
+        "GROUP", "HAVING", "ILIKE", "IN", "INITIALLY", "INNER", "INTERSECT", "INTO", "IS", "ISNULL", "JOIN", "LAMBDA",
+        "LATERAL", "LEADING", "LEFT", "LIKE", "LIMIT", "NATURAL", "NOT", "NOTNULL", "NULL", "OFFSET", "ON", "ONLY",
+        "OR", "ORDER", "OUTER", "OVERLAPS", "PIVOT", "PIVOT_LONGER", "PIVOT_WIDER", "PLACING", "POSITIONAL", "PRIMARY",
+        "QUALIFY", "REFERENCES", "RETURNING", "RIGHT", "SELECT", "SEMI", "SET", "SHOW", "SIMILAR", "SOME", "SUMMARIZE",
+        "SYMMETRIC", "TABLE", "TABLESAMPLE", "THEN", "TO", "TRAILING", "TRUE", "UNION", "UNIQUE", "UNPACK", "UNPIVOT",
+        "UPDATE", "USING", "VALUES", "VARIADIC", "VERBOSE", "WHEN", "WHERE", "WINDOW", "WITH",
     }
 )  # fmt: skip
-"""Names that must be quoted because they are keywords."""
+"""Names that must be quoted because they are keywords, also those of DuckDB alone."""
 
 
 def quoted(name: str) -> str:

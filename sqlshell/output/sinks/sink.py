@@ -51,7 +51,6 @@ class StreamSink:
     """An open stream, such as stdout; it is not closed. `before` is called before each write."""
 
     blocking = False
-    closed = False
 
     def __init__(self, stream: BinaryIO, name: str = "stdout", before: Callable[[], None] | None = None) -> None:
         self._stream = stream
@@ -68,6 +67,15 @@ class StreamSink:
     def redraws(self) -> bool:
         """Whether it is a terminal on which text can be redrawn."""
         return self.terminal and os.environ.get("TERM", "dumb") != "dumb"
+
+    @property
+    def closed(self) -> bool:
+        try:
+            poll = select.poll()
+            poll.register(self._stream.fileno(), 0)
+            return any(events & select.POLLERR for _, events in poll.poll(0))
+        except (OSError, ValueError):
+            return False
 
     def hold(self) -> None:
         """Let output wait for more, until settle()."""

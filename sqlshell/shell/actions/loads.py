@@ -15,7 +15,7 @@ from sqlshell.result import Result
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submitting import SubmitRequest, Submitter
-from sqlshell.sql.analysis.copy_statements import CopyStatement, read_copy
+from sqlshell.sql.analysis.copy_statements import CopyStatement, LoadOptionError, read_copy
 from sqlshell.sql.script.items import Statement
 
 if TYPE_CHECKING:
@@ -75,14 +75,19 @@ class LoadActions:
         connection = self._components.session.connection
         if connection.embedded or connection.offline is not None:
             return False
+        wrong: LoadOptionError | None = None
         try:
             copy = read_copy(statement.text)
+        except LoadOptionError as error:
+            wrong = error
         except UsageError:
             return False
-        if not copy.loads or copy.stream or ":" in statement.text or statement.foreign:
+        if wrong is None and (not copy.loads or copy.stream or ":" in statement.text or statement.foreign):
             return False
         if "copy" not in await connection.service.extensions():
             return False
+        if wrong is not None:
+            raise wrong
         await self.run(copy, binary="escaped")
         return True
 

@@ -30,7 +30,7 @@ from sqlshell.shell.loading.progress import (
 )
 from sqlshell.shell.loading.request import LoadRequest
 from sqlshell.shell.loading.sending import EXTENSION, AttachmentSender, InsertSender, Sender, SentBatch, blocking
-from sqlshell.shell.loading.source import ConvertedRows, DataFile, Reject, write_rejects
+from sqlshell.shell.loading.source import ENCODE, ConvertedRows, DataFile, Reject, write_rejects
 from sqlshell.shell.metadata.table_columns import table_columns
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submission import submission_of
@@ -133,7 +133,7 @@ class Loader:
             skip = f"skip {'it' if staged.rejected == 1 else 'them'} (in \\copy: MAX_ERRORS {staged.rejected})"
             remedy = f"use --max-errors {staged.rejected} to {skip}"
             if all(item.encoded for item in staged.rejects):
-                remedy = "name the encoding of the file, such as --with ENCODING=latin1 (in \\copy: ENCODING latin1)"
+                remedy = ENCODE
             raise StatementError(
                 f"{count} of {request.name} cannot be loaded:\n{told}{more}", f"{where}nothing was sent; {remedy}"
             )

@@ -32,6 +32,9 @@ class ColumnMatch(Struct, frozen=True):
 def matched(request: LoadRequest, looked: FileLayout, table: Sequence[TargetColumn]) -> ColumnMatch:
     """Match by name where the file has names, and else by position. Raises UsageError."""
     wanted = _wanted(request, table)
+    known = {"*", *(column.name.lower() for column in table)}
+    if unknown := next((name for name in request.force_not_null if name not in known), ""):
+        raise UsageError(f"force_not_null: {request.table} has no column {unknown!r}")
     if not looked.columns:
         return ColumnMatch(())
     if looked.named and (request.columns or request.format not in {"csv", "text"} or _known(looked, wanted)):

@@ -1,8 +1,11 @@
-"""SQL that reads arrays, maps and structs from a text: JSON, and for arrays also what PostgreSQL writes, `{1,2}`."""
+"""SQL that reads arrays, maps and structs from a text: JSON, what DuckDB writes, `{'a': x}`, and for arrays also what
+PostgreSQL writes, `{1,2}`.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from sqlshell.interface.types import Kind, base, field_of, is_named, kind, parts_of
@@ -26,14 +29,22 @@ def nested_from_text(text: str, declared: str, converted: str) -> str:
     json = text
     if base(declared) == "ARRAY":
         json = f"CASE WHEN starts_with(ltrim({text}), '{{') THEN {_array_as_json(text, declared)} ELSE {text} END"
-    value = f"CAST(({json})::JSON AS {converted})"
-    # DuckDB would round a number with a fraction.
-    wide = _INTEGERS.sub(lambda found: found[1] or "DOUBLE", converted)
-    if wide != converted:
-        rounded = f"CAST(({json})::JSON AS {wide}) IS DISTINCT FROM CAST({value} AS {wide})"
-        refused = f"CAST(({_NO_JSON} || {text})::JSON AS {converted})"
-        value = f"CASE WHEN regexp_matches({text}, {_FRACTION}) AND {rounded} THEN {refused} ELSE {value} END"
-    return _with_bytes(declared, value, 0)
+    value = _without_rounding(lambda type_: f"CAST(({json})::JSON AS {type_})", text, converted)
+    if _has_bytes(declared):
+        return _with_bytes(declared, value, 0)
+    own = _without_rounding(lambda type_: f"CAST({text} AS {type_})", text, converted)
+    return f"CASE WHEN json_valid({json}) THEN {value} ELSE {own} END"
+
+
+def _without_rounding(cast: Callable[[str], str], text: str, type_: str) -> str:
+    """SQL that casts to a type, and raises for a fraction of an integer, which DuckDB would round. `cast` is given the
+    type."""
+    wide = _INTEGERS.sub(lambda found: found[1] or "DOUBLE", type_)
+    if wide == type_:
+        return cast(type_)
+    rounded = f"{cast(wide)} IS DISTINCT FROM CAST({cast(type_)} AS {wide})"
+    refused = f"CAST(({_NO_JSON} || {text})::JSON AS {type_})"
+    return f"CASE WHEN regexp_matches({text}, {_FRACTION}) AND {rounded} THEN {refused} ELSE {cast(type_)} END"
 
 
 def _array_as_json(text: str, declared: str) -> str:

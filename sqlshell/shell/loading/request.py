@@ -51,6 +51,8 @@ class LoadRequest(Struct, frozen=True):
     kept: bool = True
     binary: str = "hex"
     """How bytes are written in text: "hex" or "escaped"; see TargetColumn.from_text()."""
+    force_not_null: tuple[str, ...] = ()
+    """Columns of the table in which the text of NULL is a value, in lower case; `*` is all."""
     ends: bool = False
     """Whether a line that is `\\.` ends CSV, as it ends text."""
 
@@ -78,8 +80,9 @@ def request_of(copy: CopyStatement, path: Own, name: str, *, default: str = "tex
     if form and form not in CHOSEN:
         raise UsageError(f"COPY: unknown format {form!r}", f"the formats are {', '.join(CHOSEN)}")
     form = CHOSEN.get(form) or format_of(name) or default
-    for option in ("delimiter", "null", "quote", "escape", "header", "encoding"):
-        if option in given and (form in {"json", "parquet"} or (form == "text" and option in {"quote", "escape"})):
+    for option in ("delimiter", "null", "quote", "escape", "header", "encoding", "force_not_null"):
+        of_csv = option in {"quote", "escape", "force_not_null"}
+        if option in given and (form in {"json", "parquet"} or (form == "text" and of_csv)):
             raise UsageError(f"COPY: {option} does not apply to the format {form}")
     for option in ("delimiter", "quote", "escape"):
         if option in given and len(given[option].encode()) != 1 and not (option != "delimiter" and not given[option]):
@@ -111,6 +114,7 @@ def request_of(copy: CopyStatement, path: Own, name: str, *, default: str = "tex
         given.get("resume") == "true",
         given.get("unknown", ""),
         kept,
+        force_not_null=tuple(given["force_not_null"].lower().split("\n")) if "force_not_null" in given else (),
     )
 
 

@@ -70,6 +70,10 @@ _SHORT: Final = frozenset({Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.DATE, Ki
 """Types that no number is rounded for on its way."""
 _FRACTIONAL: Final = ("DOUBLE", "FLOAT", "DECIMAL", "VARCHAR")
 _UNDETECTED: Final = "not possible to automatically detect"
+_NOT_UTF8: Final = re.compile(r"not utf-8 encoded|invalid UTF-8", re.I)
+_LINE_NUMBER: Final = re.compile(r"CSV Error on Line: (\d+)")
+ENCODE: Final = "name the encoding of the file, such as --with ENCODING=latin1 (in \\copy: ENCODING latin1)"
+CONVERT: Final = "convert it: iconv -f latin1 -t UTF-8 FILE > NEW_FILE"
 _INVALID: Final = "state machine reached an invalid state"
 _ESCAPES: Final = {"b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 
@@ -228,6 +232,11 @@ class DataFile:
             if self._mark:
                 # Bytes are counted in another file.
                 said = re.sub(r" at byte \d+", "", said.replace(self._path, self._request.path))
+            if _NOT_UTF8.search(said) and not self._request.encoding:
+                line = found[1] if (found := _LINE_NUMBER.search(said)) and self._text else ""
+                where = f"{self._request.name}, line {line}" if line else self._request.name
+                remedy = ENCODE if self._text else CONVERT
+                raise UsageError(f"cannot read {where}: the file is not valid UTF-8", remedy) from None
             said = "\n".join(map(_short, said.split("\n")))
             raise UsageError(f"cannot read {self._request.name}: {said}") from None
 
@@ -358,9 +367,16 @@ class DataFile:
     def _stage_text(
         self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path, most: int
     ) -> ConvertedRows:
-        texts, values = [], []
+        texts, values, never_null = [], [], []
+        forced = self._request.force_not_null
         for number, (source, target) in enumerate(pairs):
             text = always_quoted(source.name)
+            if target.name.lower() in forced or "*" in forced:
+                # DuckDB's own option is about other columns if not all are read.
+                if target.loose or target.converted == TEXT:
+                    text = f"coalesce({text}, {dict(looked.reader)['nullstr']})"
+                else:
+                    never_null.append((number, target))
             if self._request.format == "text" and (target.loose or target.converted == TEXT):
                 text = _unescaped(text)
             texts.append(f"{text} AS t{number}, {always_quoted(source.name)} AS raw{number}")
@@ -412,6 +428,13 @@ class DataFile:
             more = self._with_wrong_values(rejects, looked, found)
             rejects = tuple(sorted([*rejects, *more], key=lambda item: item.line))
         TextChecks(self._connection, self._path, self._request.name, looked, pairs).check(path, count + len(rejects))
+        for number, target in never_null:
+            empty = f"SELECT 1 FROM {_numbered(path)} WHERE c{number} IS NULL LIMIT 1"
+            if self._connection.execute(empty).fetchone() is not None:
+                raise UsageError(
+                    f"{self._request.name}, column {target.name}: FORCE_NOT_NULL, but a value is NULL, which cannot be "
+                    f"converted to {target.type}"
+                )
         return ConvertedRows(path, count, rejects, len(rejects))
 
     def _with_wrong_values(

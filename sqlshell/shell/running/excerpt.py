@@ -51,7 +51,9 @@ def cause(message: str) -> MessageParts:
         words = _CANDIDATES.sub("", words)
     if asked:
         words = _ASKED.sub("", words)
-    return MessageParts(words.strip() or message, asked[1] if asked else "", candidates)
+    # DuckDB puts several names into one pair of quotes.
+    several = '" or "'.join(asked[1].split(" or ")) if asked else ""
+    return MessageParts(words.strip() or message, several, candidates)
 
 
 def excerpt(sent: Sql, error: ShellError, widest: int = WIDEST) -> Excerpt | None:
@@ -93,7 +95,7 @@ def suggested(error: ShellError, known: Iterable[str]) -> str:
         for name in unknown:
             if near := nearest(name, columns):
                 return f"did you mean {_quoted(near)[0]}?"
-        return f"candidates: {', '.join(_quoted(found.candidates))}"
+        return ""
     if not sqlstate.is_not_found(error.where.sql_state) or "did you mean" in (found.words + error.hint).lower():
         return ""
     # DuckDB finds a view of its own for every short name.

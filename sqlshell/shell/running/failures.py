@@ -133,9 +133,10 @@ def report(
     diagnostics.trace(error)
     script, line, column = place
     # An error about another place than that of the script has it already.
-    if line and script and not error.where.file:
-        error.where = replace(error.where, file=script, line=line)
-    if not sent.text or error.in_command or not isinstance(error, StatementError):
+    of_statement = isinstance(error, StatementError) and not error.in_command
+    if line and (script or of_statement) and not error.where.file:
+        error.where = replace(error.where, file=script or "<command>", line=line)
+    if not sent.text or not of_statement:
         diagnostics.error(error)
         return
     from sqlshell.shell.running.excerpt import WIDEST, cause, excerpt, suggested

@@ -353,8 +353,9 @@ class Foreground:
             self._journal.record_end(result.statement_id, sqlstate.DONE, "", endless.rows)
             self._diagnostics.report(f"the stream ended: {summary}{gaps}")
             return
-        if endless.end_reason in {"max_rows", "seconds"} and submitted_here:
-            # The query was terminated on purpose: nobody reads it any more.
+        unread = self._result_output.reader_left and not self._session.interactive
+        if (endless.end_reason in {"max_rows", "seconds"} or unread) and submitted_here:
+            # Nobody reads the query any more.
             try:
                 async with asyncio.timeout(CANCEL_SECONDS):
                     await self._client.terminate(query, self._session.context)

@@ -18,13 +18,14 @@ STREAMS: Final = frozenset({"STDIN", "STDOUT", "PSTDIN", "PSTDOUT"})
 _NAMES: Final = {"DELIM": "delimiter", "SEP": "delimiter", "NULLSTR": "null", "NULL_STRING": "null", "NULLS": "null"}
 KNOWN: Final = frozenset({"format", "header", "delimiter", "null", "quote", "escape", "encoding"})
 """Options of the data's form."""
-LOADED: Final = frozenset({"freeze", "allow_quoted_nulls"})
+LOADED: Final = frozenset({"freeze", "allow_quoted_nulls", "force_not_null"})
 """Further options that only loading takes."""
 WRITTEN: Final = frozenset({"force_quote"})
 """Further options that only writing takes."""
 OWN: Final = frozenset({"create", "dry_run", "max_errors", "rejects", "resume", "sniff", "unknown"})
 """Options of sqlshell's own, for loading."""
 _ALL: Final = KNOWN | LOADED | WRITTEN | OWN
+_COLUMNS: Final = frozenset({"force_quote", "force_not_null"})
 _FLAGS: Final = frozenset({"header", "create", "dry_run", "resume", "sniff", "freeze"})
 _TRUE: Final = frozenset({"true", "on", "1", "yes", "match"})
 _FALSE: Final = frozenset({"false", "off", "0", "no"})
@@ -32,11 +33,15 @@ _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f"}
 _HINT: Final = "example: \\copy t FROM 'file.csv' WITH (FORMAT csv, HEADER)"
 
 
+class LoadOptionError(UsageError):
+    """A COPY … FROM can be parsed except for its options."""
+
+
 class CopyStatement(Struct, frozen=True):
     """`source` is a table as written, with `columns` as written or none for all, or a `query`. It is read, or with
     `loads` written. `place` is a file, or with `stream` one of STREAMS, or with `program` a command. `options` are by
-    name in lower case: a text, or "true" and "false" of those that are flags. FORCE_QUOTE is `*`, or names of columns
-    with line breaks between them. `end` is where the options begin, in characters."""
+    name in lower case: a text, or "true" and "false" of those that are flags. FORCE_QUOTE and FORCE_NOT_NULL are `*`,
+    or names of columns with line breaks between them. `end` is where the options begin, in characters."""
 
     source: str
     columns: tuple[str, ...]
@@ -75,7 +80,7 @@ def read_copy(sql: Sql, *, command: bool = False) -> CopyStatement:
     """Parse a statement from COPY on. With `command` it is the text of \\copy: a file may be written without quotes,
     and PROGRAM names a command that this machine runs.
 
-    Raises UsageError.
+    Raises UsageError, and LoadOptionError for options of COPY … FROM.
     """
     statement = lexed(sql)
     found = list(statement.tokens)
@@ -89,7 +94,11 @@ def read_copy(sql: Sql, *, command: bool = False) -> CopyStatement:
         raise UsageError(f"COPY: expected {'TO' if query else 'FROM or TO'}, found {reader.last!r}", _HINT)
     place, stream, program = reader.place(command=command)
     end = reader.end
-    return CopyStatement(source, columns, query, direction == "FROM", place, stream, program, end, reader.options())
+    try:
+        options = reader.options()
+    except UsageError as error:
+        raise (LoadOptionError(error.message, error.hint) if direction == "FROM" else error) from None
+    return CopyStatement(source, columns, query, direction == "FROM", place, stream, program, end, options)
 
 
 class _Reader:
@@ -204,8 +213,8 @@ class _Reader:
         if value is None or value.text in {",", ")"}:
             _set(given, name, "true" if name in _FLAGS else None, named.text)
             return
-        if name == "force_quote":
-            given[name] = self._quoted_columns()
+        if name in _COLUMNS:
+            given[name] = self._listed_columns(option=True)
             return
         self.next("a value")
         if value.text == "(":
@@ -232,8 +241,14 @@ class _Reader:
             case "BINARY":
                 raise UsageError("COPY BINARY is not supported", "use the format csv, text or parquet")
             case "FORCE":
-                self.word("QUOTE")
-                given["force_quote"] = self._quoted_columns()
+                kind = self.next("QUOTE or NOT NULL").word
+                if kind == "NOT":
+                    self.word("NULL")
+                    given["force_not_null"] = self._listed_columns()
+                elif kind == "QUOTE":
+                    given["force_quote"] = self._listed_columns()
+                else:
+                    raise UsageError(f"COPY: expected QUOTE or NOT NULL, found {self.last!r}", _HINT)
             case "DELIMITER" | "DELIMITERS" | "NULL" | "QUOTE" | "ESCAPE" | "ENCODING":
                 if (token := self.peek()) is not None and token.word == "AS":
                     self.next("AS")
@@ -244,18 +259,21 @@ class _Reader:
             case _:
                 raise UsageError(f"COPY: unknown option {named.text!r}", _HINT)
 
-    def _quoted_columns(self) -> str:
-        """`*`, or names in parentheses or, in the old form, without."""
+    def _listed_columns(self, *, option: bool = False) -> str:
+        """`*`, or names in parentheses or, in the old form, without. In an `option` in parentheses a name may be a
+        string, as DuckDB writes it, and further names need parentheses."""
         first = self.next("* or columns")
         if first.text == "*":
             return "*"
         names = [first] if first.text != "(" else [self.next("a column")]
-        while (token := self.peek()) is not None and token.text == ",":
+        listed = first.text == "(" or not option
+        while listed and (token := self.peek()) is not None and token.text == ",":
             self.next(",")
             names.append(self.next("a column"))
         if first.text == "(" and self.next(", or )").text != ")":
             raise UsageError(f"COPY: expected , or ), found {self.last!r}", _HINT)
-        if bad := [name.text for name in names if name.kind not in {"word", "name"}]:
+        kinds = {"word", "name", "string"} if option else {"word", "name"}
+        if bad := [name.text for name in names if name.kind not in kinds]:
             raise UsageError(f"COPY: {bad[0]!r} is not the name of a column", _HINT)
         return "\n".join(name.value for name in names)
 
