@@ -60,7 +60,8 @@ class Template(Struct, frozen=True):
             given = len(parameters)
             raise ProgrammingError(
                 f"the statement has {count} placeholder{'' if count == 1 else 's'}, but {given}"
-                f" value{' was' if given == 1 else 's were'} given"
+                f" value{' was' if given == 1 else 's were'} given",
+                hint="" if count else "write ? for each value, or :name and pass a mapping",
             )
         return list(map(literal_of, parameters))
 

@@ -59,6 +59,13 @@ def test_what_is_refused(sql: str, parameters: Any, message: str) -> None:
         bound(sql, parameters)
 
 
+@pytest.mark.parametrize("sql", ["select %s", "select $1"])
+def test_the_placeholders_of_other_drivers_are_answered_with_ours(sql: str) -> None:
+    with pytest.raises(ProgrammingError) as caught:
+        bound(sql, [1])
+    assert caught.value.hint == "write ? for each value, or :name and pass a mapping"
+
+
 def inserts(sql: str, rows: list[tuple[Any, ...]]) -> list[str]:
     found = row_insert(sql, named=False)
     assert found is not None

@@ -6,7 +6,7 @@ import datetime
 import re
 import shutil
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,10 @@ CHUNK = 1 << 20
 _NUMBER = re.compile(r"[-+]?+0*+(\d*+)(?:\.(\d*+))?+")
 _EARLIEST = datetime.datetime(1900, 3, 1)
 """Excel counts a 29 February 1900, so that the days before this one are not those of the calendar."""
+
+
+Cell = Callable[[int, int, str], None]
+"""Writes a value into a row and a column, both from 0."""
 
 
 class XlsxWriter(Unbuffered):
@@ -71,8 +75,7 @@ class XlsxWriter(Unbuffered):
             Kind.DATE: self._book.add_format({"num_format": "yyyy-mm-dd"}),
             Kind.TIMESTAMP: self._book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss.000"}),
         }
-        self._kinds = [column.kind for column in columns]
-        self._formats = [formats.get(column.kind) for column in columns]
+        self._cells = [_cell_of(self._sheet, column.kind, formats.get(column.kind)) for column in columns]
         if self._header:
             bold = self._book.add_format({"bold": True})
             for number, column in enumerate(columns):
@@ -90,8 +93,11 @@ class XlsxWriter(Unbuffered):
                     f"the result has more than {MOST_ROWS:,} rows, the maximum of an Excel sheet",
                     "select fewer rows, or write csv",
                 )
-            for number, (value, kind) in enumerate(zip(row, self._kinds, strict=True)):
-                self._cell(number, value, kind)
+            for number, (value, write) in enumerate(zip(row, self._cells, strict=True)):
+                if value is not None:
+                    write(self._row, number, value)
+                elif self._null:
+                    self._sheet.write_string(self._row, number, self._null)
             self._row += 1
         return []
 
@@ -106,19 +112,37 @@ class XlsxWriter(Unbuffered):
         finally:
             self._discard()
 
-    def _cell(self, number: int, value: str | None, kind: Kind) -> None:
-        if value is None:
-            if self._null:
-                self._sheet.write_string(self._row, number, self._null)
-            return
-        if kind is Kind.BOOLEAN and value in {"true", "false"}:
-            self._sheet.write_boolean(self._row, number, value == "true")
-        elif kind.numeric and _precise(value):
-            self._sheet.write_number(self._row, number, float(value))
-        elif kind in {Kind.DATE, Kind.TIMESTAMP} and (moment := _moment(value)) is not None:
-            self._sheet.write_datetime(self._row, number, moment, self._formats[number])
+
+def _cell_of(sheet: Any, kind: Kind, form: Any) -> Cell:
+    """What writes the values of a column of this kind, dates with this format; others than Excel's are text."""
+
+    def text(row: int, number: int, value: str) -> None:
+        sheet.write_string(row, number, _text(value))
+
+    def boolean(row: int, number: int, value: str) -> None:
+        if value in {"true", "false"}:
+            sheet.write_boolean(row, number, value == "true")
         else:
-            self._sheet.write_string(self._row, number, _text(value))
+            text(row, number, value)
+
+    def figure(row: int, number: int, value: str) -> None:
+        if _precise(value):
+            sheet.write_number(row, number, float(value))
+        else:
+            text(row, number, value)
+
+    def time(row: int, number: int, value: str) -> None:
+        moment = _moment(value)
+        if moment is not None:
+            sheet.write_datetime(row, number, moment, form)
+        else:
+            text(row, number, value)
+
+    if kind is Kind.BOOLEAN:
+        return boolean
+    if kind in {Kind.DATE, Kind.TIMESTAMP}:
+        return time
+    return figure if kind.numeric else text
 
 
 def _discard(sheet: Any, folder: Path) -> None:
