@@ -362,6 +362,13 @@ def test_bad_commands(program: Program, tmp_path: Path, command: str, said: str)
     assert done.code in {1, 2} and said in done.err, done
 
 
+def test_options_are_checked_before_a_command_runs(program: Program, tmp_path: Path) -> None:
+    command = "\\copy t from program 'touch ran' with (format csv, max_errors 'x')"
+    done = program("w.duckdb", "-c", "create table t (a int)", "-c", command)
+    assert "max_errors must be a number" in done.err
+    assert not (tmp_path / "ran").exists()
+
+
 def test_the_policy_is_asked(program: Program, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n")
     program("w.duckdb", "-c", "create table t (a int)")

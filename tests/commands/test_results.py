@@ -246,6 +246,7 @@ def test_a_script_that_failed_leaves_no_copy(program: Program, tmp_path: Path) -
 def test_a_log_goes_on(program: Program, tmp_path: Path) -> None:
     for number in (1, 2):
         program("-q", "--on-error", "continue", stdin=f"\\log log.txt\nselect {number} as a;\nselect 1/;\n")
+    assert (tmp_path / "log.txt").stat().st_mode & 0o777 == 0o600
     text = (tmp_path / "log.txt").read_text()
     assert (
         text.index("select 1 as a;")

@@ -132,6 +132,19 @@ def test_a_secret_is_known_by_what_was_entered_before(tmp_path: Path, told: list
     assert not tmp_path.joinpath("torn").exists()
 
 
+def test_what_continues_a_statement_that_is_not_kept_is_not_kept(tmp_path: Path, told: list[str]) -> None:
+    before = [""]
+    history = FileHistory(tmp_path / "history", told.append, unfinished=lambda: before[0])
+    for before[0], line in (
+        ("", " select 'a'"),
+        ("select 'a'\n", ", 'b'"),
+        ("select 'a'\n, 'b'\n", ";"),
+        ("", "select 1;"),
+    ):
+        history.store_string(line)
+    assert [entry.text for entry in history.entries()] == ["select 1;"]
+
+
 def test_entries_are_matched_by_their_letters() -> None:
     entries = [Entry(float(number), text) for number, text in enumerate(["xaxb", "AB", "ab c", "ba", "AB"])]
     assert [entry.text for entry in matching(entries, "Ab")] == ["AB", "ab c", "xaxb"]

@@ -129,14 +129,14 @@ class StreamSink:
 
 
 class AppendSink(StreamSink):
-    """Appends to a file. Raises OutputError if it cannot be opened."""
+    """Appends to a file, which only its owner can read if it is new. Raises OutputError if it cannot be opened."""
 
     terminal = False
 
     def __init__(self, path: Own) -> None:
         try:
             place = Path(path).expanduser()
-            file = open_fd(place) or place.open("ab", buffering=0)
+            file = open_fd(place) or open(place, "ab", buffering=0, opener=_private)  # noqa: SIM115
         except (OSError, RuntimeError, ValueError) as error:
             raise write_error(path, error) from error
         super().__init__(file, path)
@@ -147,6 +147,10 @@ class AppendSink(StreamSink):
 
     def abort(self) -> None:
         self.close()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def command_in(output: Own) -> Own:

@@ -78,6 +78,22 @@ def words(
     return found if current is None else [*found, joined(current)]
 
 
+def commands_in(text: str) -> list[str]:
+    """The commands in backticks of a command's arguments, with their backticks."""
+    return [part[0] for part in _PART.finditer(text) if part["shell"] is not None]
+
+
+def quoted_commands(text: Own) -> Own:
+    """A command's arguments, in which each command in backticks is a quoted word with the same text."""
+
+    def quoted(part: re.Match[str]) -> str:
+        if part["shell"] is None:
+            return part[0]
+        return "'" + part[0].replace("\\", "\\\\").replace("'", "''") + "'"
+
+    return Own(_PART.sub(quoted, text))
+
+
 def output_of(command: Own) -> str:
     """The output of a shell command without its final line break. Raises UsageError if the command fails."""
     try:

@@ -31,8 +31,8 @@ class Entry(Struct, frozen=True):
 class FileHistory(History):
     """Stores entries in `path` and in `shared`. If a file cannot be used, a warning is printed once.
 
-    An entry that begins with a space is not written to the files. `unfinished` returns the statement that the next
-    entry continues.
+    An entry that begins with a space is not written to the files, and neither is one that continues a statement that
+    began with one. `unfinished` returns the statement that the next entry continues.
     """
 
     def __init__(
@@ -50,6 +50,8 @@ class FileHistory(History):
         self._warn = warn
         self._usable = True
         self._unfinished = unfinished
+        self._hidden = False
+        """Whether the statement began with a space in an earlier entry."""
         self.paused = False
         """Whether what is typed are rows of COPY, which are not stored."""
 
@@ -74,9 +76,12 @@ class FileHistory(History):
             super().append_string(string)
 
     def store_string(self, string: str) -> None:
-        if not self._usable or string[:1].isspace() or not string.strip():
+        before = self._unfinished()
+        if not before:
+            self._hidden = string[:1].isspace()
+        if not self._usable or self._hidden or string[:1].isspace() or not string.strip():
             return
-        kept = self._redacted(string)
+        kept = self._redacted(string, before)
         if not kept:
             return
         entry = _entry(Entry(time.time(), kept))
@@ -84,11 +89,10 @@ class FileHistory(History):
             if path is not None:
                 self._append(path, entry)
 
-    def _redacted(self, string: str) -> str:
+    def _redacted(self, string: str, before: str) -> str:
         """The entry without its secrets, "" if they cannot be recognized, because their names may be in an earlier
         entry.
         """
-        before = self._unfinished()
         if not before:
             return self._redact(string)
         whole, head = self._redact(f"{before}\n{string}"), f"{self._redact(before)}\n"

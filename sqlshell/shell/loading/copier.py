@@ -11,7 +11,7 @@ from typing import BinaryIO, Final, TextIO
 from msgspec.structs import replace
 
 from sqlshell.errors import OutputError, UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import EMPTY, Own
 from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.loading.loader import Loader
 from sqlshell.shell.loading.request import LoadRequest, request_of
@@ -43,6 +43,9 @@ class Copier:
             raise UsageError(
                 "COPY FROM PSTDIN: the script itself is on stdin", "use FROM STDIN with the data after it, or -f FILE"
             )
+        name = "the command's output" if copy.program else "stdin"
+        # Wrong options are told before a command runs or stdin is read.
+        request = replace(request_of(copy, EMPTY, name, kept=False), ends=copy.stream)
         folder = scratch().folder("stdin")
         try:
             path = folder / "data"
@@ -50,7 +53,7 @@ class Copier:
                 await self._loader.interruptible(_output_of(Own(copy.place), path))
             else:
                 await _kept(path, self._stdin)
-            await self._load(copy, path)
+            await self._load(request, path)
         finally:
             for item in folder.iterdir():
                 item.unlink()
@@ -63,11 +66,10 @@ class Copier:
         await self._loader.check(copy.source)
         await self._run(request_of(copy, Own(str(data)), "STDIN", kept=False))
 
-    async def _load(self, copy: CopyStatement, path: Path) -> None:
-        """Load data from stdin, which have no name that says how they are compressed."""
+    async def _load(self, request: LoadRequest, path: Path) -> None:
+        """Load data from a pipe, which have no name that says how they are compressed."""
         path = await asyncio.to_thread(path.rename, path.with_name(f"data{compression_of(path)}"))
-        name = "the command's output" if copy.program else "stdin"
-        await self._run(replace(request_of(copy, Own(str(path)), name, kept=False), ends=copy.stream))
+        await self._run(replace(request, path=Own(str(path))))
 
     async def _run(self, request: LoadRequest) -> None:
         if request.format == "auto":

@@ -51,7 +51,7 @@ class Statistics:
         """Whether a line could not be written."""
         try:
             place = Path(path).expanduser()
-            self._file = FileIO(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666), "ab")
+            self._file = FileIO(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab")
         except (OSError, RuntimeError, ValueError) as error:
             raise OutputError(f"cannot write {path}: {reason(error)}") from None
 

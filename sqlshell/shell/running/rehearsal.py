@@ -16,6 +16,7 @@ from sqlshell.output.text.cells import printable
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.commands.command import Command
+from sqlshell.shell.commands.lexing import commands_in, quoted_commands
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.results.humanize import counted
 from sqlshell.shell.results.rows import table_of
@@ -38,6 +39,7 @@ _UNTERMINATED = {
 }
 """What is wrong with a statement that the end of the script ends inside of something."""
 
+_CONDITIONS = frozenset({"if", "elif"})
 _SETS_VARIABLES = frozenset({"gset", "gexec"})
 """Commands after which the text that is sent depends on results."""
 
@@ -82,12 +84,23 @@ class Rehearsal:
         """The first line of the data that arrive, and their number so far."""
 
     def runs(self, command: Command, item: BackslashCommand) -> bool:
-        """Whether a command is carried out. `\\set` alone would only list the variables."""
+        """Whether a command is carried out. `\\set` alone would only list the variables.
+
+        What a command in backticks would print is not known: only `\\set` and conditions can do without it.
+        """
+        if "`" in item.args and command.name not in {"set", *_CONDITIONS} and commands_in(item.args):
+            return False
         return command.changes == "text" and bool(command.name != "set" or item.args)
 
     def argument(self, command: Command, args: Own) -> Own:
-        """The arguments of a command that is carried out: a condition that depends on a result is false."""
-        if command.name not in {"if", "elif"} or not self._depends:
+        """The arguments of a command that is carried out: a command in backticks is its own text, and a condition that
+        depends on a result or on such a command is false.
+        """
+        if "`" in args and (found := commands_in(args)):
+            meant = "used as written" if command.name == "set" else "the condition counts as false"
+            self._components.diagnostics.warn_here(f"the command {found[0]} is not run; {meant}")
+            return quoted_commands(args) if command.name == "set" else Own("false")
+        if command.name not in _CONDITIONS or not self._depends:
             return args
         if not undefined(Lexed(Text(args)), self._components.variables):
             return args

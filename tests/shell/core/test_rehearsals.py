@@ -53,6 +53,8 @@ def rehearse(text: str, name: str = "x.sql", *, stop: bool = True, describes: bo
             "-- x.sql:1 \\copy t from stdin (not run)\n-- x.sql:2 1 line of data (not sent)\n",
         ),
         ("\\set\n", "-- x.sql:1 \\set (not run)\n"),
+        ("\\set d 'a`b`'\nselect :'d';", "-- x.sql:2\nselect 'a`b`';\n"),
+        ("\\i `touch never`\n", "-- x.sql:1 \\i `touch never` (not run)\n"),
     ],
 )
 def test_what_is_printed(text: str, printed: str) -> None:
@@ -60,6 +62,36 @@ def test_what_is_printed(text: str, printed: str) -> None:
     assert core.out == printed
     assert core.err == ""
     assert core.shell.exit == Exit.DONE
+
+
+@pytest.mark.parametrize(
+    ("text", "printed", "said"),
+    [
+        (
+            "\\set d `touch 'a b'` c\nselect :'d';",
+            "-- x.sql:2\nselect '`touch ''a b''`c';\n",
+            "`touch 'a b'` is not run; used as written",
+        ),
+        (
+            "\\if `touch never`\nselect 1;\n\\else\nselect 2;\n\\endif\n",
+            "-- x.sql:4\nselect 2;\n",
+            "`touch never` is not run; the condition counts",
+        ),
+    ],
+)
+def test_a_command_in_backticks_is_told_and_not_run(text: str, printed: str, said: str) -> None:
+    core = rehearse(text)
+    assert core.out == printed
+    assert said in core.err
+
+
+@pytest.mark.parametrize("describes", [False, True])
+@pytest.mark.parametrize("command", ["set x", "if", "elif", "i", "ir", "cd", "n", "getenv x", "prompt", "parallel"])
+def test_no_command_in_backticks_runs(tmp_path: Path, command: str, describes: bool) -> None:
+    before = "\\if false\n" if command == "elif" else ""
+    core = rehearse(f"{before}\\{command} `touch {tmp_path}/ran`\n", stop=False, describes=describes)
+    assert not any(tmp_path.iterdir())
+    assert describes or "touch" in core.out + core.err
 
 
 def test_included_scripts_are_printed_with_their_names(tmp_path: Path) -> None:
