@@ -48,6 +48,8 @@ def test_a_token_in_the_keyring_says_what_it_requires(tmp_path: Path) -> None:
 
 
 def test_formatting_says_what_it_requires(tmp_path: Path) -> None:
-    program = "from sqlshell.shell.interactive.editing.formatter import formatted\nprint(*formatted('select 1'))"
+    program = (
+        "from sqlshell.shell.interactive.editing.formatter import format_script\nprint(*format_script('select 1'))"
+    )
     done = without_extras(tmp_path, program)
     assert done.stdout == "select 1 formatting requires sqlglot (extra: format); run: pip install sqlglot\n"

@@ -11,7 +11,7 @@ from sqlshell.dbapi.binding import Parameters
 from sqlshell.dbapi.connection_state import ConnectionState
 from sqlshell.dbapi.cursors import Attachments, CursorState
 from sqlshell.dbapi.exceptions import translated
-from sqlshell.dbapi.opening import opened, reporting
+from sqlshell.dbapi.opening import open_session, reporting
 from sqlshell.dbapi.values.typed_rows import Row
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 async def aconnect(target: str | os.PathLike[str] = "", *, autocommit: bool = False, **options: Any) -> AsyncConnection:
     """Connect as connect() does, on the running event loop. Raises the same exceptions."""
     with reporting() as warn, translated():
-        return AsyncConnection(await opened(target, options, warn, autocommit=autocommit))
+        return AsyncConnection(await open_session(target, options, warn, autocommit=autocommit))
 
 
 class AsyncConnection(ConnectionState):

@@ -120,12 +120,12 @@ def _from_file(
 ) -> tuple[duckdb.DuckDBPyConnection, str]:
     import duckdb
 
-    from sqlshell.client.results.result_table import opened
+    from sqlshell.client.results.result_table import open_duckdb
 
     source = f"read_parquet({literal(str(place))})"
     values = [_value(column, kind) for column, kind in zip(stored, types, strict=True)]
     chosen = ", ".join(f"{value} AS {always_quoted(name)}" for value, name in zip(values, names, strict=True))
-    root = opened(place)
+    root = open_duckdb(place)
     try:
         # What may fail does so here, not in the consumer of the stream.
         casts = [

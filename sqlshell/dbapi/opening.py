@@ -50,7 +50,7 @@ def reporting() -> Iterator[Callable[[str], None]]:
             warnings.warn(text, Warning, stacklevel=4)
 
 
-async def opened(
+async def open_session(
     target: str | os.PathLike[str], options: Mapping[str, Any], warn: Callable[[str], None], *, autocommit: bool = False
 ) -> Session:
     """A session at the service of `target`, after its first response. `warn` receives warnings about unsafe settings.

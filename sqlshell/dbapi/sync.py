@@ -14,7 +14,7 @@ from sqlshell.dbapi.binding import Parameters
 from sqlshell.dbapi.connection_state import ConnectionState
 from sqlshell.dbapi.cursors import Attachments, CursorState
 from sqlshell.dbapi.exceptions import InterfaceError, translated
-from sqlshell.dbapi.opening import opened, reporting
+from sqlshell.dbapi.opening import open_session, reporting
 from sqlshell.dbapi.session import Session
 from sqlshell.dbapi.values.typed_rows import Row
 from sqlshell.runtime.loop_thread import LoopThread
@@ -38,7 +38,7 @@ def connect(target: str | os.PathLike[str] = "", *, autocommit: bool = False, **
     loop = LoopThread("sqlshell connection")
     try:
         with reporting() as warn, translated():
-            session = loop.run(opened(target, options, warn, autocommit=autocommit))
+            session = loop.run(open_session(target, options, warn, autocommit=autocommit))
     except BaseException:
         loop.close()
         raise

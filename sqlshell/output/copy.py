@@ -10,7 +10,7 @@ from sqlshell.errors import OutputError
 from sqlshell.output.sinks.command import OutputClosed
 from sqlshell.output.sinks.sink import Sink
 from sqlshell.output.writer import Summary, WholeWriter, Writer, has_lines, takes_whole
-from sqlshell.output.writers.column_names import renamed
+from sqlshell.output.writers.column_names import changed_names
 from sqlshell.result import Batch, Partitions, Result
 
 Consumer = Callable[[Result], Awaitable[Summary]]
@@ -200,7 +200,7 @@ async def _finish(sink: Sink) -> None:
 
 def warn_of_names(result: Result, warn: Callable[[str], None], *, fold_case: bool = False) -> None:
     """Warn about column names that a format for programs has to change."""
-    changed = renamed(result.columns, fold_case=fold_case)
+    changed = changed_names(result.columns, fold_case=fold_case)
     if changed:
         told = ", ".join(f"{old} to {new}" for old, new in changed[:5])
         warn(f"duplicate column names were changed: {told}{', …' if len(changed) > 5 else ''}")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sqlshell.errors import UsageError
 from sqlshell.output.writer import Writer, WriterOptions
-from sqlshell.output.writers.formats import Format, delimited, format_for_path, format_named
+from sqlshell.output.writers.formats import Format, delimited_writer, format_for_path, format_named
 from sqlshell.sql.analysis.copy_statements import KNOWN, WRITTEN, CopyStatement
 
 UTF8: Final = frozenset({"utf8", "utf-8", "unicode"})
@@ -78,7 +78,7 @@ def _factory(chosen: Format, given: Mapping[str, str]) -> Callable[[WriterOption
         if delimiter in _NO_DELIMITER:
             raise UsageError(f"COPY TO: delimiter cannot be {delimiter!r} in the format text")
         _check_null(null, delimiter)
-        return lambda options: delimited(text_writer(options, delimiter), options)
+        return lambda options: delimited_writer(text_writer(options, delimiter), options)
     quote = _single("quote", given.get("quote", '"'))
     escape = _single("escape", given.get("escape", quote))
     if delimiter == quote:
@@ -88,7 +88,7 @@ def _factory(chosen: Format, given: Mapping[str, str]) -> Callable[[WriterOption
     if not names and (delimiter, quote, escape, null) == (",", '"', '"', ""):
         return None
     force = None if names == "*" else frozenset(filter(None, names.split("\n")))
-    return lambda options: delimited(CopyCsvWriter(options, delimiter, quote, escape, force), options)
+    return lambda options: delimited_writer(CopyCsvWriter(options, delimiter, quote, escape, force), options)
 
 
 def _single(name: str, value: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from sqlshell.client.http.failures import connection_failed
 from sqlshell.client.http.lean_httpx import httpx
-from sqlshell.client.http.network import AsyncioBackend, AsyncioStream, connected
+from sqlshell.client.http.network import AsyncioBackend, AsyncioStream, open_socket
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.target import parse
@@ -194,7 +194,7 @@ def test_an_interrupted_connection_is_closed(monkeypatch: pytest.MonkeyPatch) ->
 
         monkeypatch.setattr(asyncio.get_running_loop(), "sock_connect", never)
         monkeypatch.setattr(socket, "socket", Watched)
-        task = asyncio.create_task(connected("127.0.0.1", 9))
+        task = asyncio.create_task(open_socket("127.0.0.1", 9))
         await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -219,12 +219,12 @@ def test_the_next_address_is_tried_and_a_refusal_is_the_reason() -> None:
             return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address) for address in addresses]
 
         loop.getaddrinfo = found  # type: ignore[method-assign, assignment]
-        sock = await connected("a.name.invalid", port, checked.append)
+        sock = await open_socket("a.name.invalid", port, checked.append)
         assert sock.getpeername()[1] == port
         sock.close()
         server.close()
         assert checked == ["127.0.0.1", "127.0.0.1"]
         with pytest.raises(ConnectionRefusedError):
-            await connected("a.name.invalid", 1)
+            await open_socket("a.name.invalid", 1)
 
     asyncio.run(work())

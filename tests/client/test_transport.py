@@ -22,7 +22,7 @@ import pytest
 from sqlshell.client.http import redact, retries
 from sqlshell.client.http.decompress import BodyReader
 from sqlshell.client.http.failures import connection_failed
-from sqlshell.client.http.network import connected
+from sqlshell.client.http.network import open_socket
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.proxies import proxy_for
 from sqlshell.client.http.retries import Retries, retry_after
@@ -713,7 +713,7 @@ def test_each_address_of_a_name_is_checked_before_any_is_tried(monkeypatch: pyte
     async def reach(addresses: list[str], port: int) -> str:
         found[:] = addresses
         checked.clear()
-        with await connected("service.test", port, check) as sock:
+        with await open_socket("service.test", port, check) as sock:
             return str(sock.getpeername()[0])
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)

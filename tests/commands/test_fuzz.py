@@ -34,7 +34,7 @@ from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Effect, Submit
 from sqlshell.shell.front_end import NoProgress
-from sqlshell.shell.interactive.editor import edited
+from sqlshell.shell.interactive.editor import edit_text
 from sqlshell.shell.metadata.catalog_loader import CatalogLoader
 from sqlshell.shell.records.redaction import SecretFilter
 from sqlshell.shell.results.result_output import ResultOutput
@@ -61,7 +61,7 @@ class Person(ScriptFrontEnd):
     """A person, who may be given something to ask, to look at and to edit with."""
 
     def edit(self, text: str, path: Own) -> Own:
-        return edited(text, path, sys.stdin)
+        return edit_text(text, path, sys.stdin)
 
 
 class Room:

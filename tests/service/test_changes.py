@@ -267,7 +267,7 @@ def test_a_folder_that_is_exchanged_for_a_link_is_not_entered(tmp_path: Path) ->
             if turn > 2000 and written and refused:
                 break
             try:
-                with beneath.opened(place, "in/x.json", os.O_WRONLY | os.O_APPEND) as file:
+                with beneath.open_file(place, "in/x.json", os.O_WRONLY | os.O_APPEND) as file:
                     written += os.write(file, b"x")
             except OSError:
                 refused += 1

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from sqlshell.interface.models import StatementRequest
-from sqlshell.service.http.decoding import LARGE, StatementDecoder, TooManyStrings, decoded
+from sqlshell.service.http.decoding import LARGE, StatementDecoder, TooManyStrings, decode_request
 
 ODD = 'é😀"\\ \n\x01/'
 REQUESTS = [
@@ -70,5 +70,5 @@ def test_what_is_large_is_decoded_elsewhere_and_nothing_else() -> None:
     small, large = (json.dumps({"statement": "x" * size}).encode() for size in (1000, 4 * LARGE))
     for body, number in ((small, 0), (large, 3)):
         steps.clear()
-        found = asyncio.run(decoded(chunks(body), 10, elsewhere))
+        found = asyncio.run(decode_request(chunks(body), 10, elsewhere))
         assert (found, len(steps)) == (msgspec.json.decode(body, type=StatementRequest), number)

@@ -16,7 +16,7 @@ from websockets.sync.client import connect
 
 from sqlshell.launch.serve import SERVE
 from sqlshell.service.bounds import EMBEDDED_BOUNDS, Bounds, limit_option
-from sqlshell.service.engines.duckdb.feeds import evaluated, make_feed
+from sqlshell.service.engines.duckdb.feeds import evaluate, make_feed
 from sqlshell.service.failure import Failure
 from sqlshell.service.statements.ledger import MESSAGE
 from tests.conftest import Served, serve, stop
@@ -336,16 +336,16 @@ def test_the_time_and_size_of_rows_of_a_stream() -> None:
     assert slow is not None
     assert wide is not None
     with pytest.raises(Failure, match="--max-seconds") as late:
-        evaluated(connection.cursor(), slow, 0, 300_000, 0.001, Event())
+        evaluate(connection.cursor(), slow, 0, 300_000, 0.001, Event())
     assert late.value.sql_state == "57014"
     with pytest.raises(Failure, match="Mi characters") as large:
-        evaluated(connection.cursor(), wide, 0, 1000, 0.0, Event())
+        evaluate(connection.cursor(), wide, 0, 1000, 0.0, Event())
     assert large.value.sql_state == "54000"
-    assert evaluated(connection.cursor(), slow, 7, 8, 100.0, Event()) == ['["499500"]']
+    assert evaluate(connection.cursor(), slow, 7, 8, 100.0, Event()) == ['["499500"]']
     unwanted = Event()
     unwanted.set()
     with pytest.raises(Failure, match="no client is reading") as left:
-        evaluated(connection.cursor(), slow, 0, 300_000, 0.0, unwanted)
+        evaluate(connection.cursor(), slow, 0, 300_000, 0.0, unwanted)
     assert left.value.sql_state == "57000"
     connection.close()
 

@@ -200,18 +200,18 @@ def test_a_file_that_is_swapped_for_a_link_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("secret")
     place = stores.open_folder(root)
     try:
-        with beneath.opened(place, "in/x.csv") as file:
+        with beneath.open_file(place, "in/x.csv") as file:
             assert os.read(file, 100) == b"n\n1\n"
         (root / "in" / "x.csv").unlink()
         (root / "in" / "x.csv").symlink_to(tmp_path / "x.csv")
-        with pytest.raises(OSError), beneath.opened(place, "in/x.csv"):
+        with pytest.raises(OSError), beneath.open_file(place, "in/x.csv"):
             pass
         shutil.rmtree(root / "in")
         (root / "in").symlink_to(tmp_path)
-        with pytest.raises(OSError), beneath.opened(place, "in/x.csv"):
+        with pytest.raises(OSError), beneath.open_file(place, "in/x.csv"):
             pass
         for name in ("../x.csv", "in/../../x.csv"):
-            with pytest.raises(OSError), beneath.opened(place, name):
+            with pytest.raises(OSError), beneath.open_file(place, name):
                 pass
     finally:
         os.close(place)

@@ -14,8 +14,8 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import EMPTY, Own
 from sqlshell.shell.interactive.bare_words import bare_word, hint
 from sqlshell.shell.interactive.editing.continuation import Continuations
-from sqlshell.shell.interactive.editing.formatter import formatted
-from sqlshell.shell.interactive.editor import edited
+from sqlshell.shell.interactive.editing.formatter import format_script
+from sqlshell.shell.interactive.editor import edit_text
 from sqlshell.shell.interactive.history import Entry, matching
 from sqlshell.shell.interactive.look.highlight import LineLexer
 from sqlshell.sql.script.scanner import Scanner, State
@@ -75,10 +75,10 @@ def test_every_character_is_drawn(text: str) -> None:
 def test_an_editor_that_saves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "true")
     with pytest.raises(UsageError, match=r"\Anothing was saved to .*new\.sql\Z"):
-        edited("", Own(str(tmp_path / "new.sql")), sys.stdin)
+        edit_text("", Own(str(tmp_path / "new.sql")), sys.stdin)
     tmp_path.joinpath("old.sql").write_bytes(b"\xff")
     with pytest.raises(UsageError, match=r"old\.sql is not valid UTF-8\Z"):
-        edited("", Own(str(tmp_path / "old.sql")), sys.stdin)
+        edit_text("", Own(str(tmp_path / "old.sql")), sys.stdin)
 
 
 def test_an_editor_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_an_editor_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         UsageError, match=r"cannot start the editor 'no-such-editor-anywhere': No such file or directory\Z"
     ):
-        edited("", EMPTY, sys.stdin)
+        edit_text("", EMPTY, sys.stdin)
 
 
 def drawn(text: str, line: int = 0) -> dict[str, str]:
@@ -133,9 +133,9 @@ def test_lines_inside_a_string_are_strings() -> None:
 
 
 def test_a_statement_laid_out() -> None:
-    text, why = formatted("select a, b from t where c = 1;")
+    text, why = format_script("select a, b from t where c = 1;")
     assert (text.startswith("SELECT\n"), text.endswith(";"), why) == (True, True, "")
-    text, why = formatted("select from where (")
+    text, why = format_script("select from where (")
     assert text == "select from where ("
     assert why
 
@@ -159,8 +159,8 @@ def test_a_statement_laid_out() -> None:
     ],
 )
 def test_unfinished_text_is_kept(text: str) -> None:
-    assert formatted(text)[0] == text
-    assert formatted(text)[1]
+    assert format_script(text)[0] == text
+    assert format_script(text)[1]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_unfinished_text_is_kept(text: str) -> None:
     ],
 )
 def test_finished_text_is_laid_out(text: str, laid_out: str) -> None:
-    assert formatted(text) == (laid_out, "")
+    assert format_script(text) == (laid_out, "")
 
 
 def test_entries_are_found_by_their_letters() -> None:

@@ -10,7 +10,7 @@ import pytest
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.loading.file_layout import FileLayout
-from sqlshell.shell.loading.matching import made, matched
+from sqlshell.shell.loading.matching import match_columns, new_columns
 from sqlshell.shell.loading.request import request_of
 from sqlshell.shell.loading.source import ConvertedRows, DataFile
 from sqlshell.sql.analysis.copy_statements import read_copy
@@ -24,7 +24,7 @@ def read(folder: Path, name: str, data: str, most: int = 0) -> tuple[FileLayout,
     file = DataFile(request, folder)
     try:
         looked = file.look(())
-        found = matched(request, looked, made(looked))
+        found = match_columns(request, looked, new_columns(looked))
         staged = file.stage(looked, found.pairs, most)
         return looked, staged, list(file.literals(staged, found.targets, 0)) if not staged.rejects else []
     finally:

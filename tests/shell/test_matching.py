@@ -8,7 +8,7 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.loading.column_types import TargetColumn
 from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
-from sqlshell.shell.loading.matching import matched
+from sqlshell.shell.loading.matching import match_columns
 from sqlshell.shell.loading.request import request_of
 from sqlshell.sql.analysis.copy_statements import read_copy
 
@@ -27,6 +27,6 @@ def test_a_first_line_that_may_be_data_is_not_skipped(table: str, names: tuple[s
     looked = FileLayout(tuple(SourceColumn(name, "VARCHAR", "VARCHAR") for name in names), True, "csv, header")
     request = request_of(read_copy(f"COPY {table} FROM 'x.csv'", command=True), Own("x.csv"), "x.csv")
     with pytest.raises(UsageError) as caught:
-        matched(request, looked, TABLE)
+        match_columns(request, looked, TABLE)
     assert caught.value.message == f"x.csv: the first line looks like a header, {said}"
     assert "--with 'HEADER false'" in (caught.value.hint or "")

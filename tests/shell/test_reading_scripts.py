@@ -12,7 +12,7 @@ import pytest
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.scripts import reading
-from sqlshell.shell.scripts.reading import beside_script, decoded, next_chunk, write_text
+from sqlshell.shell.scripts.reading import beside_script, decode, next_chunk, write_text
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def text(content: bytes) -> str:
-    return "".join(decoded(io.BytesIO(content), "s.sql"))
+    return "".join(decode(io.BytesIO(content), "s.sql"))
 
 
 @pytest.mark.parametrize("content", ["", "a", "select 1;\nselect 2;\n", "ü" * 5, "aü€😀" * 3])
@@ -39,7 +39,7 @@ def test_text_is_given_out_as_it_arrives() -> None:
             asked.append(1)
             return super().read(size)
 
-    chunks = decoded(Slow(b"abcdefgh"), "s.sql")
+    chunks = decode(Slow(b"abcdefgh"), "s.sql")
     assert next(chunks) == "abcd"
     assert len(asked) == 1
     assert list(chunks) == ["efgh"]
@@ -61,7 +61,7 @@ def test_bytes_that_are_not_text_are_named_by_their_line(content: bytes, where: 
 
 
 def test_a_binary_file_is_not_a_script() -> None:
-    chunks = decoded(io.BytesIO(b"abcd\0fgh"), "s.sql")
+    chunks = decode(io.BytesIO(b"abcd\0fgh"), "s.sql")
     assert next(chunks) == "abcd"
     with pytest.raises(UsageError, match="binary file"):
         next(chunks)
@@ -71,9 +71,9 @@ def test_reading_goes_on_beside_other_work() -> None:
     async def work(chunks: Iterator[Own]) -> list[Own | None]:
         return [await next_chunk(chunks) for _ in range(3)]
 
-    assert asyncio.run(work(decoded(io.BytesIO(b"abcdef"), "s.sql"))) == ["abcd", "ef", None]
+    assert asyncio.run(work(decode(io.BytesIO(b"abcdef"), "s.sql"))) == ["abcd", "ef", None]
     with pytest.raises(UsageError, match="binary file"):
-        asyncio.run(work(decoded(io.BytesIO(b"\0"), "s.sql")))
+        asyncio.run(work(decode(io.BytesIO(b"\0"), "s.sql")))
 
 
 @pytest.mark.parametrize(

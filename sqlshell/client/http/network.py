@@ -89,7 +89,7 @@ class AsyncioStream(httpcore.AsyncNetworkStream):
         return bool(poll.poll(0))
 
 
-async def connected(host: str, port: int, check_address: CheckAddress | None = None) -> socket.socket:
+async def open_socket(host: str, port: int, check_address: CheckAddress | None = None) -> socket.socket:
     """A TCP connection to the first address of `host` that accepts one.
 
     `check_address` is called with every address before any is tried, and raises for one that is not allowed. The
@@ -129,7 +129,7 @@ async def connected(host: str, port: int, check_address: CheckAddress | None = N
 class AsyncioBackend(httpcore.AsyncNetworkBackend):
     """Connects with `dial` if it is given, otherwise to the unix socket `uds` if that is given, otherwise by TCP.
 
-    `check_address` is as in connected().
+    `check_address` is as in open_socket().
     """
 
     def __init__(self, *, dial: Dial | None = None, uds: str = "", check_address: CheckAddress | None = None) -> None:
@@ -153,7 +153,7 @@ class AsyncioBackend(httpcore.AsyncNetworkBackend):
             return AsyncioStream(*await asyncio.open_connection(sock=self._dial(), limit=_BUFFER))
         try:
             async with asyncio.timeout(timeout):
-                sock = await connected(host, port, self._admit)
+                sock = await open_socket(host, port, self._admit)
                 reader, writer = await asyncio.open_connection(sock=sock, limit=_BUFFER)
                 self.peers.add(str((writer.get_extra_info("peername") or ("",))[0]))
                 return AsyncioStream(reader, writer)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from sqlshell.client.results.result_file import ResultFile, Unavailable
-from sqlshell.client.results.result_table import opened
+from sqlshell.client.results.result_table import open_duckdb
 from sqlshell.client.results.stretches import block_of, stretches
 from sqlshell.client.results.zones import in_zone
 from sqlshell.errors import ProtocolError, Where
@@ -75,7 +75,7 @@ class FileReader:
 
         self._file = file
         self._source = f"read_parquet({literal(str(place))}, file_row_number = true)"
-        self._root = opened(place, large=True)
+        self._root = open_duckdb(place, large=True)
         self._cursors = [self._root.cursor() for _ in range(READERS)]
         self._idle = [*self._cursors]
         try:

@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.frames import Frame, Opcode
 
 from sqlshell.client.http.failures import connection_failed
-from sqlshell.client.http.network import CheckAddress, Dial, connected
+from sqlshell.client.http.network import CheckAddress, Dial, open_socket
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.proxies import proxy_for, secrets_of
 from sqlshell.client.secret_values import Secrets
@@ -152,7 +152,7 @@ async def open_stream(
     with secrets.redacting(), _translating_errors(target):
         async with asyncio.timeout(network.connect_timeout or None):
             if not (given.keys() & {"sock", "unix"} or proxy):
-                given["sock"] = await connected(target.host, target.port, check_address)
+                given["sock"] = await open_socket(target.host, target.port, check_address)
             connection = await _NoRedirects(
                 uri,
                 create_connection=StreamConnection,

@@ -37,7 +37,7 @@ class ResultTable:
         self.source = f"read_parquet({literal(str(place))}, file_row_number = true)"
         self._redact = redact
         self._folder = folder
-        self._root = opened(place, spilled=folder / "spilled")
+        self._root = open_duckdb(place, spilled=folder / "spilled")
         self._threads = ThreadPoolExecutor(1, "table")
 
     async def query(self, sql: str) -> list[tuple[Any, ...]]:
@@ -70,7 +70,7 @@ class ResultTable:
             raise OutputError(f"cannot read the result: {str(error).splitlines()[0]}") from error
 
 
-def opened(place: Path, *, large: bool = False, spilled: Path | None = None) -> duckdb.DuckDBPyConnection:
+def open_duckdb(place: Path, *, large: bool = False, spilled: Path | None = None) -> duckdb.DuckDBPyConnection:
     """An instance of DuckDB that may read one file, and write temporary files in the folder `spilled` if given; `large`
     gives strings in Arrow streams offsets of 64 bits.
     """

@@ -29,7 +29,7 @@ def encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def encoded(text: str) -> Iterator[bytes]:
+def encode_pieces(text: str) -> Iterator[bytes]:
     """Encode a text of any length in pieces."""
     for start in range(0, len(text), PIECE):
         yield encode(text[start : start + PIECE])

@@ -58,14 +58,14 @@ def _csv(options: WriterOptions) -> Writer:
     from sqlshell.output.writers.delimited import CsvRecordWriter, CsvWriter
 
     if options.expanded:
-        return delimited(CsvRecordWriter(options), options)
-    return delimited(CsvWriter(options), options)
+        return delimited_writer(CsvRecordWriter(options), options)
+    return delimited_writer(CsvWriter(options), options)
 
 
 def _tsv(options: WriterOptions) -> Writer:
     from sqlshell.output.writers.delimited import TsvWriter
 
-    return delimited(TsvWriter(options), options)
+    return delimited_writer(TsvWriter(options), options)
 
 
 def _json(options: WriterOptions) -> Writer:
@@ -128,7 +128,7 @@ def _arrow_stream(options: WriterOptions) -> Writer:
     return ArrowWriter(stream=True)
 
 
-def delimited(writer: Writer, options: WriterOptions) -> Writer:
+def delimited_writer(writer: Writer, options: WriterOptions) -> Writer:
     """A writer of CSV or TSV with what applies to all of them."""
     if options.spreadsheet_safe:
         from sqlshell.output.writers.spreadsheet import SpreadsheetWriter

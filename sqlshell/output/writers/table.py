@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlshell.output.text.cells import lines_of, printable
 from sqlshell.output.writer import Role, Summary, WriterOptions
 from sqlshell.output.writers.column_text import Align, ColumnText, column_text, justify
-from sqlshell.output.writers.delimited import Values, encoded
+from sqlshell.output.writers.delimited import Values, encode_pieces
 from sqlshell.output.writers.styles import Edge, Lines, Style, table_style
 from sqlshell.result import Batch, Column, Rows, StoredColumn
 
@@ -102,7 +102,7 @@ class TableWriter(SampledTable):
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         yield from self.settle()
-        yield from encoded(self._lines.below)
+        yield from encode_pieces(self._lines.below)
 
     def _prepared(self, rows: Rows) -> list[Drawn]:
         return [(values, column_text(values, self._null)) for values in zip(*rows, strict=True)]
@@ -118,12 +118,12 @@ class TableWriter(SampledTable):
         self._lines = self._style.lines(self._widths, self._aligns, self._show_header)
 
     def _head(self) -> Iterator[bytes]:
-        yield from encoded(self._lines.above)
+        yield from encode_pieces(self._lines.above)
         if self._show_header:
             names = [lines_of(name) for name in self._names]
-            yield from encoded(self._tall(names, self._style.header, ["header"] * len(names)))
+            yield from encode_pieces(self._tall(names, self._style.header, ["header"] * len(names)))
             yield b"\n"
-            yield from encoded(self._lines.below_header)
+            yield from encode_pieces(self._lines.below_header)
 
     def _draw(self, columns: Sequence[Drawn]) -> Iterator[bytes]:
         if not columns:
@@ -143,9 +143,9 @@ class TableWriter(SampledTable):
             roles: list[Role | None] = ["null" if values[number] is None else None for values, _ in columns]
             drawn[number] = self._tall(lines, self._style.row, roles)
         if self._any:
-            yield from encoded(self._lines.between)
+            yield from encode_pieces(self._lines.between)
         self._any = True
-        yield from encoded(f"\n{self._lines.between}".join(drawn))
+        yield from encode_pieces(f"\n{self._lines.between}".join(drawn))
         yield b"\n"
 
     def _painted(self, column: int, values: Values, texts: list[str]) -> list[str]:

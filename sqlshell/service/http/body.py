@@ -17,7 +17,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.bounds import UNLIMITED, limit_note
-from sqlshell.service.http.decoding import RunInThread, TooManyStrings, decoded
+from sqlshell.service.http.decoding import RunInThread, TooManyStrings, decode_request
 from sqlshell.service.objects.attachments import Attachment, Attachments
 from sqlshell.service.wire.budget import Lease
 
@@ -140,7 +140,7 @@ async def read_request(
 ) -> StatementRequest:
     """Decode a statement request; long steps are run by `elsewhere`. Raises BadRequest that names the field."""
     try:
-        request = await decoded(_bounded(stream, limits, lease), BATCH + MEMBERS, elsewhere)
+        request = await decode_request(_bounded(stream, limits, lease), BATCH + MEMBERS, elsewhere)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         said = str(error)
         if "truncated" in said or "surrogate" in said:

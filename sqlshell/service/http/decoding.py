@@ -50,7 +50,7 @@ class TooManyStrings(Exception):
     """A request has more strings, or more bytes beside its long strings, than any valid request."""
 
 
-async def decoded(stream: AsyncIterator[bytes], strings: int, elsewhere: RunInThread) -> StatementRequest:
+async def decode_request(stream: AsyncIterator[bytes], strings: int, elsewhere: RunInThread) -> StatementRequest:
     """Decode a statement request that arrives in chunks; `strings` is the maximum number of strings, keys included.
 
     Raises TooManyStrings, RecursionError, and msgspec.DecodeError or UnicodeDecodeError if it is not a request in JSON.

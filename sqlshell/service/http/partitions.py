@@ -14,7 +14,7 @@ from typing import BinaryIO
 from sqlshell.runtime.idle import IdleTimer, in_thread
 from sqlshell.runtime.unused_memory import return_unused_memory
 from sqlshell.service.organizations.organizations import Organizations
-from sqlshell.service.results.results import PARTITION_BYTES, Layout, opened
+from sqlshell.service.results.results import PARTITION_BYTES, Layout, open_engine_file
 from sqlshell.service.results.time_zones import in_zone
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.wire.budget import Budget
@@ -144,7 +144,7 @@ class Partitions:
                 await asyncio.to_thread(rows.write_bytes, spool.body)
             convert = organization.engine.convert
             await organization.workers.reader(convert, rows, spool.layout.ends, outcome.columns or [], numbers, target)
-            return await asyncio.to_thread(opened, target)
+            return await asyncio.to_thread(open_engine_file, target)
         finally:
             target.unlink(missing_ok=True)
             if spool.path is None:

@@ -20,7 +20,7 @@ KINDS = ("function_source", "descriptor_source")
 CHUNK = 1 << 20
 
 
-def attached(attachments: Sequence[Attachment], wanted: str) -> Attachment:
+def attachment_named(attachments: Sequence[Attachment], wanted: str) -> Attachment:
     """The attachment of this name. Raises Failure if there is none."""
     found = next((item for item in attachments if item.name == wanted), None)
     if found is None:
@@ -43,7 +43,7 @@ def add(
         raise Failure(
             sqlstate.SYNTAX, f"CREATE {kind.upper()} requires WITH ('file' = 'NAME') and an attachment of that name"
         )
-    found = attached(attachments, wanted)
+    found = attachment_named(attachments, wanted)
     catalog = organization.catalog
     kept = sum(item.detail["size"] for each in KINDS for item in catalog.objects(organization.id, each))
     if kept + found.path.stat().st_size > most:

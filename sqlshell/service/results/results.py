@@ -178,11 +178,11 @@ class Spool:
     def open_whole(self) -> tuple[BinaryIO, int]:
         """Open the file of the result; returns its size too. Raises OSError."""
         assert self._path is not None
-        return opened(self._path)
+        return open_engine_file(self._path)
 
     def _opened(self) -> BinaryIO:
         assert self._path is not None
-        return opened(self._path)[0]
+        return open_engine_file(self._path)[0]
 
     def drop(self) -> None:
         if self._file is not None:
@@ -238,7 +238,7 @@ class Spool:
             self._held = []
 
 
-def opened(path: Path) -> tuple[BinaryIO, int]:
+def open_engine_file(path: Path) -> tuple[BinaryIO, int]:
     """Open a file of an engine; returns its size too. Raises OSError."""
     # The engine's process created the file: it could be a link to a file that the engine may not read.
     file = open(path, "rb", opener=_not_through_links)  # noqa: SIM115

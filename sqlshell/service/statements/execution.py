@@ -43,7 +43,7 @@ from sqlshell.service.objects.changes import Changes
 from sqlshell.service.objects.names import check_named
 from sqlshell.service.objects.objects import Objects, with_missing_database
 from sqlshell.service.objects.required_context import required_parts
-from sqlshell.service.objects.resources import attached
+from sqlshell.service.objects.resources import attachment_named
 from sqlshell.service.objects.result_rows import Facts
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organization, Organizations
@@ -331,7 +331,7 @@ class Execution:
     def _load(
         self, session: Session, asked: Load, record: Record, files: Sequence[Attachment], options: Options
     ) -> Outcome:
-        organization, found = session.organization, attached(files, asked.file)
+        organization, found = session.organization, attachment_named(files, asked.file)
         if not organization.is_confined:
             return session.connection.load(asked.names, asked.columns, found.path, options)
         # Its engine sees no file outside of its own folder.

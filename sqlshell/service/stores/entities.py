@@ -80,7 +80,7 @@ class Entities:
             try:
                 with _told(store, name):
                     try:
-                        with beneath.opened(place.root, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
+                        with beneath.open_file(place.root, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
                             return
                     except FileExistsError:
                         if not recorded:
@@ -89,7 +89,7 @@ class Entities:
                             said = f"file {name!r} already exists in the directory of store {store!r}"
                             remedy = "use CREATE ENTITY IF NOT EXISTS to make it an entity"
                             raise Failure(sqlstate.DUPLICATE, f"{said}; {remedy}") from None
-                    with beneath.opened(place.root, name) as file:
+                    with beneath.open_file(place.root, name) as file:
                         _check_lines(file, f"{store}.{name}")
             except Failure:
                 if recorded:
@@ -127,7 +127,7 @@ class Entities:
             if sum(found.st_size for found in known.values()) + len(line) > self._most:
                 said = f"the files of store {store!r} would exceed {self._most} bytes"
                 raise Failure(sqlstate.LIMIT, f"{said} (limit set by sqlshell serve --quota)")
-            with _told(store, name), beneath.opened(place.root, name, os.O_RDWR | os.O_APPEND) as file:
+            with _told(store, name), beneath.open_file(place.root, name, os.O_RDWR | os.O_APPEND) as file:
                 _append(file, f"{store}.{name}", line)
 
     @contextlib.contextmanager
@@ -136,7 +136,7 @@ class Entities:
         if not detail.get("writable"):
             said = f"store {store!r} is read-only; use UPDATE STORE … WITH ('writable' = TRUE) to allow changes"
             raise Failure(sqlstate.UNSUPPORTED, said)
-        with stores.opened(organization, store) as place:
+        with stores.open_store(organization, store) as place:
             stores.check_writable_place(str(place.folder), self._organizations)
             yield place
 

@@ -121,7 +121,7 @@ def _folder(uri: str, organizations: Organizations) -> str:
 
 
 @contextlib.contextmanager
-def opened(organization: Organization, store: str) -> Iterator[Place]:
+def open_store(organization: Organization, store: str) -> Iterator[Place]:
     """Open a store's folder. Raises Failure."""
     if reason := organization.broken.get(("store", store)):
         raise Failure(sqlstate.STORE_NOT_READY, f"cannot read store {store!r}: {reason}")
@@ -160,7 +160,7 @@ def open_folder(folder: Path) -> int:
 
 def entities(organization: Organization, store: str) -> dict[str, os.stat_result]:
     """The data files of a store by name, which is the path inside it. Raises Failure."""
-    with opened(organization, store) as place:
+    with open_store(organization, store) as place:
         return place.entities()
 
 
@@ -194,7 +194,7 @@ def _entities(root: int, made: Collection[str]) -> dict[str, os.stat_result]:
 
 def mount(organization: Organization, store: str, names: Sequence[str], waiting: CopyWaiter | None = None) -> None:
     """Make entities readable as relations. Raises Failure if one does not exist or cannot be read."""
-    with opened(organization, store) as place:
+    with open_store(organization, store) as place:
         known = place.entities()
         for name in names:
             if name not in known:
@@ -218,7 +218,7 @@ def mount_named(organization: Organization, sql: str, waiting: CopyWaiter, datab
     broken: dict[tuple[str, str], str] = {}
     for store in {*named_stores(organization, sql), *({database} & organization.store_names)}:
         try:
-            with opened(organization, store) as place:
+            with open_store(organization, store) as place:
                 known = place.entities()
                 named = [name for name in known if name.lower().replace('"', '""') in text]
                 refused = _bring(organization, store, place, known, named, waiting)
@@ -298,7 +298,7 @@ def change(
 
 def test(organization: Organization, store: str, organizations: Organizations) -> str:
     """Check a store and return a message. Raises Failure if it cannot be read, or is writable but cannot be written."""
-    with opened(organization, store) as place:
+    with open_store(organization, store) as place:
         number = len(place.entities())
         can = "read"
         if organization.catalog.get(organization.id, "store", store).detail.get("writable"):
@@ -344,7 +344,7 @@ def _unmount(organization: Organization, store: str) -> None:
 def state(organization: Organization, store: str) -> str:
     """The state of a store: `ready` or `broken: REASON`."""
     try:
-        with opened(organization, store):
+        with open_store(organization, store):
             return "ready"
     except Failure as failure:
         return f"broken: {failure.message}"

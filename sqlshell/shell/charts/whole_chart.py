@@ -46,7 +46,7 @@ async def whole_chart(table: Table, columns: Sequence[Column], words: Sequence[s
     stored = [table.columns[at] for at in places]
     if kind == "hist":
         source = f"(SELECT {number(stored[0])} AS x FROM {table.source}) WHERE abs(x) <= {LARGEST}"
-        edges, counts = await binned(table, source)
+        edges, counts = await histogram_bins(table, source)
         return histogram(columns[places[0]], edges, counts, count - sum(counts))
     if kind == "bar":
         strings = ", ".join(column.string for column in table.columns)
@@ -71,7 +71,7 @@ async def whole_chart(table: Table, columns: Sequence[Column], words: Sequence[s
     return lines(kind, columns, places, found, dropped, labels)
 
 
-async def binned(table: Table, source: str) -> tuple[list[float], list[int]]:
+async def histogram_bins(table: Table, source: str) -> tuple[list[float], list[int]]:
     """The edges of bins of equal width for the numbers x of a source, and how many are in each; both are empty if there
     are none. Raises OutputError.
     """

@@ -119,7 +119,7 @@ async def _sample_data(shell: ShellView, *, remove: bool = False) -> Effect:
         )
     return Chain(
         [
-            Execute([Statement(text, 0, 0, True) for text in sample_data.made()], silent=True),
+            Execute([Statement(text, 0, 0, True) for text in sample_data.creating_statements()], silent=True),
             RefreshCatalog(),
             ShowMessage(
                 f"sample data in the schema {schema}: 2,000 customers, 160 products, 100,000 orders, 250,013 items"

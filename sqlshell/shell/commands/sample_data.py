@@ -94,7 +94,7 @@ JOIN {SCHEMA}.products p ON p.id = product""",
 }
 
 
-def made() -> list[str]:
+def creating_statements() -> list[str]:
     """The statements that make the schema and its tables, without a final `;`."""
     statements = [f"CREATE SCHEMA {SCHEMA}"]
     for name in TABLES:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlshell.shell.explorer.explorer import Explorer
 
 
-def copied(grid: Grid, what: str) -> str:
+def copy_cells(grid: Grid, what: str) -> str:
     """Copy a cell (or the selection), a row or a column of the rows in memory; returns a message."""
     lines, columns = grid.selection()
     if what == "row":
@@ -49,7 +49,7 @@ def copied(grid: Grid, what: str) -> str:
     return in_locale(f"{len(rows):,} × {len(columns)} copied{missing}")
 
 
-async def exported(explorer: Explorer, path: Own) -> None:
+async def export_table(explorer: Explorer, path: Own) -> None:
     """Write the visible table to a file: visible columns in their order, filtered and sorted rows.
 
     Raises OutputError and the errors of fetching partitions.

@@ -13,7 +13,7 @@ from sqlshell.output.text.cells import printable
 from sqlshell.output.text.folding import folded
 from sqlshell.result import Table
 from sqlshell.shell.explorer.explorer import Explorer, pattern
-from sqlshell.shell.explorer.export import copied, exported
+from sqlshell.shell.explorer.export import copy_cells, export_table
 from sqlshell.shell.explorer.grid import STEP
 from sqlshell.shell.explorer.pages import Pages
 from sqlshell.shell.explorer.summary import facts_of_values, pretty, sort_key, summary
@@ -112,12 +112,14 @@ def bindings(explorer: Explorer) -> KeyBindings:
 
         @on(name)
         def copy(what: str = what) -> None:
-            explorer.message = copied(grid, what)
+            explorer.message = copy_cells(grid, what)
             grid.anchor = None
 
     @on("w")
     def write() -> None:
-        explorer.ask("write to: ", lambda path: explorer.start(lambda: exported(explorer, Own(path))) if path else None)
+        explorer.ask(
+            "write to: ", lambda path: explorer.start(lambda: export_table(explorer, Own(path))) if path else None
+        )
 
     return keys
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from sqlshell.interface.strings import literal
 from sqlshell.interface.types import Kind
 from sqlshell.result import Batch, Column, HeldBatches, Result, StoredColumn, Table
-from sqlshell.shell.charts.whole_chart import binned, number
+from sqlshell.shell.charts.whole_chart import histogram_bins, number
 from sqlshell.shell.explorer.summary import MOST_COMMON, ColumnFacts, NumberFacts
 
 WINDOW = 1_000
@@ -91,7 +91,7 @@ async def facts_of(table: Table, at: int) -> ColumnFacts:
 
 async def _numbers(table: Table, column: StoredColumn, text: str) -> NumberFacts | None:
     source = f"(SELECT {number(column)} AS x, {text} AS s FROM {table.source}) WHERE isfinite(x)"
-    edges, counts = await binned(table, source)
+    edges, counts = await histogram_bins(table, source)
     if not edges:
         return None
     ((least, most, mean),) = await table.query(f"SELECT arg_min(s, x), arg_max(s, x), avg(x) FROM {source}")

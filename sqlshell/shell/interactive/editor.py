@@ -29,7 +29,7 @@ def edit_file(path: Own, stdin: TextIO) -> None:
         raise UsageError(f"the editor failed with exit code {done.returncode}", "nothing was run")
 
 
-def edited(text: str, path: Own, stdin: TextIO) -> Own:
+def edit_text(text: str, path: Own, stdin: TextIO) -> Own:
     """Edit a text, or a file, and return what was saved; other users cannot read it. Raises UsageError."""
     folder = scratch().folder("editor")
     try:

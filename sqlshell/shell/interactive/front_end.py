@@ -28,7 +28,7 @@ from sqlshell.runtime.background_tasks import in_background
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.front_end import Paint, Progress
-from sqlshell.shell.interactive.editor import edited
+from sqlshell.shell.interactive.editor import edit_text
 from sqlshell.shell.interactive.history import FileHistory
 from sqlshell.shell.interactive.interrupts import interrupt_typed_ahead
 from sqlshell.shell.interactive.look.paint import color_depth, painter, previews
@@ -139,7 +139,7 @@ class PromptFrontEnd:
                 self.progress.show(running)
 
     def edit(self, text: str, path: Own) -> Own:
-        return edited(text, path, self.streams.stdin)
+        return edit_text(text, path, self.streams.stdin)
 
     def history(self) -> Sequence[tuple[float, str]]:
         return [(entry.time, entry.text) for entry in self.file_history.all_entries()]

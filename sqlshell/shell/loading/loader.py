@@ -18,7 +18,7 @@ from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.loading.column_types import TargetColumn
 from sqlshell.shell.loading.file_layout import FileLayout
-from sqlshell.shell.loading.matching import ColumnMatch, made, matched
+from sqlshell.shell.loading.matching import ColumnMatch, match_columns, new_columns
 from sqlshell.shell.loading.progress import (
     Fingerprint,
     Progress,
@@ -84,7 +84,7 @@ class Loader:
 
     async def _load(self, request: LoadRequest, source: DataFile) -> None:
         looked, columns = await self.interruptible(self._look(request, source))
-        found = matched(request, looked, columns)
+        found = match_columns(request, looked, columns)
         for line in _plan(request, looked, found):
             (self._diagnostics.say if request.dry_run else self._diagnostics.detail)(line)
         for line in looked.warnings:
@@ -114,7 +114,7 @@ class Loader:
         """What is in the file, and the columns of the table."""
         if request.create:
             looked = await blocking(source, lambda: source.look(()))
-            return looked, made(looked)
+            return looked, new_columns(looked)
         columns = [TargetColumn(*each) for each in await table_columns(self._session, request.table)]
         return await blocking(source, lambda: source.look([column.name for column in columns])), columns
 

@@ -29,7 +29,7 @@ class ColumnMatch(Struct, frozen=True):
         return ", ".join(quoted(target.name) for target in self.targets)
 
 
-def matched(request: LoadRequest, looked: FileLayout, table: Sequence[TargetColumn]) -> ColumnMatch:
+def match_columns(request: LoadRequest, looked: FileLayout, table: Sequence[TargetColumn]) -> ColumnMatch:
     """Match by name where the file has names, and else by position. Raises UsageError."""
     wanted = _wanted(request, table)
     known = {"*", *(column.name.lower() for column in table)}
@@ -64,7 +64,7 @@ def matched(request: LoadRequest, looked: FileLayout, table: Sequence[TargetColu
     return ColumnMatch(pairs, _left(table, pairs))
 
 
-def made(looked: FileLayout) -> tuple[TargetColumn, ...]:
+def new_columns(looked: FileLayout) -> tuple[TargetColumn, ...]:
     """The columns of a table that is made for the file."""
     return tuple(TargetColumn(column.name, column.made) for column in looked.columns)
 

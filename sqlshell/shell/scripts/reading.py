@@ -29,10 +29,10 @@ def read_script(path: Own, stdin: TextIO) -> Iterator[Own]:
         if path == "-":
             # Without a buffer: Python aborts at exit if a thread still waits for the buffer of stdin.
             with open(stdin.fileno(), "rb", buffering=0, closefd=False) as file:
-                yield from decoded(file, "stdin")
+                yield from decode(file, "stdin")
             return
         with Path(path).expanduser().open("rb") as file:
-            yield from decoded(file, path)
+            yield from decode(file, path)
     except FileNotFoundError:
         raise UsageError(f"no such script: {path}") from None
     except OSError as error:
@@ -41,7 +41,7 @@ def read_script(path: Own, stdin: TextIO) -> Iterator[Own]:
         raise UsageError(f"cannot read {name}: {reason}") from None
 
 
-def decoded(stream: BinaryIO, name: str) -> Iterator[Own]:
+def decode(stream: BinaryIO, name: str) -> Iterator[Own]:
     """UTF-8 text from a stream, as much as has arrived each time; `name` is for errors."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     read = stream.read1 if isinstance(stream, BufferedReader) else stream.read

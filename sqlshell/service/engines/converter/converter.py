@@ -21,7 +21,7 @@ from sqlshell.service.engines.converter.conversion import COPY, CopyReport, Orde
 from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.sandbox import sandbox
-from sqlshell.service.engines.sandbox.beneath import opened
+from sqlshell.service.engines.sandbox.beneath import open_file
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal
 
@@ -75,7 +75,7 @@ def main() -> int:
 
 
 def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stamp:
-    with opened(root, name) as file:
+    with open_file(root, name) as file:
         found = os.fstat(file)
         into, path = f"CREATE TABLE {always_quoted(name)} AS FROM ", Path(f"/dev/fd/{file}")
         try:

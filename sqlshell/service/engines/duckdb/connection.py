@@ -24,8 +24,8 @@ from sqlshell.service.engines.duckdb.planned import planned
 from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, check_files, copied_out
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.duckdb.results.render import type_name
-from sqlshell.service.engines.duckdb.results.returned import gives_rows, kind_of, returned
-from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns, selected, selected_constants
+from sqlshell.service.engines.duckdb.results.returned import gives_rows, kind_of, run_statement
+from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns, run_select, selected_constants
 from sqlshell.service.engines.duckdb.results.simple import brief, one_row
 from sqlshell.service.engines.duckdb.rights.judge import Judge, Verdict
 from sqlshell.service.engines.duckdb.rights.walk import EngineState
@@ -122,7 +122,7 @@ class DuckdbConnection:
             ) from None
         if trusted:
             self._prepare(sql, options)
-            return selected(self._connection, sql, options, sink, self._reaches_files)
+            return run_select(self._connection, sql, options, sink, self._reaches_files)
         translation = self._translation(sql, options)
         if translation is None:
             return self._copied_or_run(sql, options, sink)
@@ -494,7 +494,7 @@ class DuckdbConnection:
                 return outcome
         if kind == "SELECT" and verdict.required_rights is Rights.READ and not writes_inside(sql):
             try:
-                return selected(self._connection, sql, options, sink, self._reaches_files)
+                return run_select(self._connection, sql, options, sink, self._reaches_files)
             except duckdb.Error as error:
                 raise failure(error, lines_before=1) from error
         setting = Setting(sql) if kind in SETTINGS else None
@@ -583,7 +583,7 @@ class DuckdbConnection:
         """Run a statement that cannot be a subquery, once, and commit it when its rows have been
         rendered and stored.
         """
-        run = partial(returned, self._connection, kind, sql, head, options, sink, self._reaches_files)
+        run = partial(run_statement, self._connection, kind, sql, head, options, sink, self._reaches_files)
         if self._read_only:
             return run()
         if self.in_transaction:

@@ -17,7 +17,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.bounds import limit_note
 from sqlshell.service.engines.duckdb.failures import failure
-from sqlshell.service.engines.duckdb.results.fetch import fetched
+from sqlshell.service.engines.duckdb.results.fetch import fetch_rows
 from sqlshell.service.engines.duckdb.results.render import finished, row, type_name
 from sqlshell.service.engines.duckdb.translation.text import without_place
 from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Feed, Relation
@@ -74,7 +74,7 @@ def make_feed(
     return Feed(stream, columns, f"SELECT {row(kinds, names)} FROM (\n{over_new}\n) t({', '.join(names)})")
 
 
-def evaluated(
+def evaluate(
     connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end: int, seconds: float, unwanted: threading.Event
 ) -> list[str]:
     """The output of a feed for the rows of its stream from `start` to before `end`; `connection` is then closed.
@@ -100,7 +100,7 @@ def evaluated(
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("BEGIN TRANSACTION READ ONLY")
         connection.execute(feed.sql, {"lo": start, "hi": end})
-        for texts in fetched(connection, _rendered):
+        for texts in fetch_rows(connection, _rendered):
             rows += texts
             size += sum(map(len, texts))
             if size > MOST:

@@ -19,7 +19,7 @@ from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.contents import FIRST_SCHEMA, SYSTEM, columns, inline, listing
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.duckdb.failures import failure
-from sqlshell.service.engines.duckdb.feeds import evaluated
+from sqlshell.service.engines.duckdb.feeds import evaluate
 from sqlshell.service.engines.duckdb.results.converted import convert
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.filed import Reader
@@ -228,7 +228,7 @@ class DuckdbEngine:
         unwanted = self._read[number] = threading.Event()
         try:
             # A separate cursor: a slow statement here blocks no other.
-            return evaluated(self._root.cursor(), feed, start, end, self._seconds, unwanted)
+            return evaluate(self._root.cursor(), feed, start, end, self._seconds, unwanted)
         finally:
             del self._read[number]
 

@@ -53,7 +53,7 @@ from sqlshell.service.engines.process.frames import (
     Run,
     State,
     Stop,
-    converted,
+    convert_to,
     read_order,
     read_request,
     send,
@@ -386,12 +386,12 @@ def _called(target: Any, methods: Collection[str], call: Call) -> Any:
     values = iter(call.given)
     # The rows of calls other than Run are not stored.
     given = [
-        Discard() if kind is Sink else converted(next(values), kind) for kind in _kinds(target.__class__, call.method)
+        Discard() if kind is Sink else convert_to(next(values), kind) for kind in _kinds(target.__class__, call.method)
     ]
     return getattr(target, call.method)(*given)
 
 
-def opened(asked: Open) -> DuckdbEngine:
+def open_engine(asked: Open) -> DuckdbEngine:
     """The engine on the databases of an organization. Raises Failure."""
     until = time.monotonic() + LOCKED_SECONDS
     while True:
@@ -434,7 +434,7 @@ def main() -> NoReturn:
 
     def open_it() -> None:
         try:
-            engine = opened(first)
+            engine = open_engine(first)
         except Failure as failure:
             send(orders, Broken(failure.message))
             os._exit(1)

@@ -212,7 +212,7 @@ def frame(message: Struct) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
-def converted(value: Any, kind: Any) -> Any:
+def convert_to(value: Any, kind: Any) -> Any:
     """Convert a decoded value to a type. Raises msgspec.ValidationError."""
     return msgspec.convert(value, kind, dec_hook=_made)
 

@@ -44,7 +44,7 @@ from sqlshell.service.engines.process.frames import (
     Leave,
     Rest,
     Run,
-    converted,
+    convert_to,
     read_answer,
     send,
 )
@@ -509,7 +509,7 @@ def _called(process: Process, call: Call, kind: Any, take: Callable[[Answer], No
         answer = _answer(frames.next())
         take(answer)
     _check(answer, process)
-    return converted(answer.result, kind) if kind is not None else None
+    return convert_to(answer.result, kind) if kind is not None else None
 
 
 def _read(process: Process, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:

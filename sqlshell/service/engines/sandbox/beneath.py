@@ -31,7 +31,7 @@ def folder_of(root: int, name: str) -> Iterator[tuple[int, str]]:
 
 
 @contextmanager
-def opened(root: int, name: str, flags: int = os.O_RDONLY) -> Iterator[int]:
+def open_file(root: int, name: str, flags: int = os.O_RDONLY) -> Iterator[int]:
     """A descriptor of the regular file `name`, a path beneath the directory `root`. Raises OSError."""
     with folder_of(root, name) as (place, file):
         # Opening a pipe would wait for its other end.

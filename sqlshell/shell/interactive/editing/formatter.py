@@ -19,7 +19,7 @@ NOISE = frozenset({"TRANSACTION", "WORK"})
 """Optional keywords, which are ignored."""
 
 
-def formatted(text: str) -> tuple[str, str]:
+def format_script(text: str) -> tuple[str, str]:
     """The formatted script, or the reason why it was not formatted."""
     try:
         import sqlglot

@@ -15,7 +15,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.keys import Keys
 
-from sqlshell.shell.interactive.editing.formatter import formatted
+from sqlshell.shell.interactive.editing.formatter import format_script
 from sqlshell.shell.session import Options
 from sqlshell.sql.script.splitting import complete
 
@@ -186,7 +186,7 @@ def bindings(
 
     @keys.add("c-x", "c-f")
     def tidy(event: KeyPressEvent) -> None:
-        text, why = formatted(event.current_buffer.text)
+        text, why = format_script(event.current_buffer.text)
         if why:
             say(why)
         elif text != event.current_buffer.text:

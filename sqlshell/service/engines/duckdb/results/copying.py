@@ -77,7 +77,7 @@ def copied_out(sql: str, *, paths: bool) -> CopyQuery | None:
     return CopyQuery(selected, any(item.word != ";" for item in after))
 
 
-def copied(sql: str) -> str:
+def select_of_copy(sql: str) -> str:
     """The SELECT of a COPY … TO with any target; "" for other statements."""
     found = _copied(sql)
     return found[0] if found is not None else ""

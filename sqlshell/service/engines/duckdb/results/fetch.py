@@ -15,7 +15,7 @@ FETCHED = 1 << 20
 """The maximum number of rows and characters that are fetched at once."""
 
 
-def fetched(connection: duckdb.DuckDBPyConnection, turn: Callable[[Any], str]) -> Iterator[list[str]]:
+def fetch_rows(connection: duckdb.DuckDBPyConnection, turn: Callable[[Any], str]) -> Iterator[list[str]]:
     """Yields the rows of the executed statement, each converted to text. Raises the errors of fetching."""
     count = FIRST
     while rows := connection.fetchmany(count):

@@ -19,7 +19,7 @@ import duckdb
 
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
-from sqlshell.service.engines.duckdb.results.fetch import fetched
+from sqlshell.service.engines.duckdb.results.fetch import fetch_rows
 from sqlshell.service.engines.duckdb.results.filed import LARGE, write, write_relation
 from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row
 from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
@@ -39,7 +39,7 @@ KEPT = {"INSERT", "UPDATE", "DELETE", "SELECT"}
 _NUMBERED = re.compile(r"(.+)_\d+", re.S)
 
 
-def returned(
+def run_statement(
     connection: duckdb.DuckDBPyConnection,
     kind: str,
     sql: str,
@@ -59,7 +59,7 @@ def returned(
         check_columns(len(bound[1]), options)
         connection.execute(sql)
         columns = bounded((column(str(item[0]), item[1], True) for item in connection.description or []), options)
-        for texts in fetched(connection, partial(line, writes=writes)):
+        for texts in fetch_rows(connection, partial(line, writes=writes)):
             sink.keep(texts)
         return Outcome(columns)
     relation = connection.query(sql)
@@ -116,7 +116,7 @@ def _kept(
         outcome = Outcome(columns, instants(kinds), filed=filed)
     else:
         connection.execute(f"SELECT {row(kinds, names)} FROM {rows}")
-        for texts in fetched(connection, lambda item: finished(item[0])):
+        for texts in fetch_rows(connection, lambda item: finished(item[0])):
             sink.keep(texts)
         outcome = Outcome(columns, instants(kinds))
     connection.execute(f"DROP TABLE {rows}")

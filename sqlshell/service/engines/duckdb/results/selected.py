@@ -15,7 +15,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.bounds import limit_note
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
-from sqlshell.service.engines.duckdb.results.fetch import fetched
+from sqlshell.service.engines.duckdb.results.fetch import fetch_rows
 from sqlshell.service.engines.duckdb.results.filed import LARGE, write
 from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row
 from sqlshell.service.engines.duckdb.results.simple import SMALL, line, writers
@@ -25,7 +25,7 @@ from sqlshell.service.failure import Failure
 _FROM = re.compile(r"(?<!\w)(?:from|table|pivot|unpivot|values)(?!\w)", re.I)
 
 
-def selected(
+def run_select(
     connection: duckdb.DuckDBPyConnection,
     sql: str,
     options: Options,
@@ -56,7 +56,7 @@ def selected(
         bound = f" LIMIT {limit + 1}" if limit is not None else ""
         connection.execute(f"SELECT {row(kinds, names)} FROM (\n{sql}\n) t({', '.join(names)}){bound}")
     kept, more = 0, False
-    for texts in fetched(connection, partial(line, writes=writes) if writes is not None else _rendered):
+    for texts in fetch_rows(connection, partial(line, writes=writes) if writes is not None else _rendered):
         if limit is not None and kept + len(texts) > limit:
             texts, more = texts[: limit - kept], True
         kept += len(texts)

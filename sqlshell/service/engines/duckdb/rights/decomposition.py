@@ -130,7 +130,7 @@ def copied_database(sql: str) -> str | None:
     return words[name].removeprefix('"').removesuffix('"').replace('""', '"')
 
 
-def selected(sql: str) -> str:
+def select_of_create(sql: str) -> str:
     """The text after the AS of CREATE TABLE … AS or CREATE VIEW … AS, "" for other statements."""
     found = tokens(sql)
     if not {"table", "view"} & {token.word for token in found[:8]}:

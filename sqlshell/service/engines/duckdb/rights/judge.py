@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.cancellation import Cancellation
-from sqlshell.service.engines.duckdb.results.copying import copied
+from sqlshell.service.engines.duckdb.results.copying import select_of_copy
 from sqlshell.service.engines.duckdb.results.returned import kind_of
 from sqlshell.service.engines.duckdb.rights import decomposition
 from sqlshell.service.engines.duckdb.rights.binding import BOUND_BY_EXPLAIN, Binder
@@ -421,7 +421,7 @@ class Judge:
         if kind in _WRAPPED:
             return f"WITH wrapped AS (\n{decomposition.bare(sql)}\n) SELECT 1"
         if kind == "CREATE":
-            return decomposition.selected(sql)
+            return decomposition.select_of_create(sql)
         if kind in _SETS:
             return decomposition.value(sql)
         return decomposition.bare(sql) if kind == "SELECT" else ""
@@ -477,7 +477,7 @@ def _read_whole(kind: str, sql: str) -> str:
     other statements.
     """
     if kind == "COPY":
-        return copied(sql)
+        return select_of_copy(sql)
     if kind == "EXPLAIN":
         with contextlib.suppress(Failure):
             _, inner, runs = decomposition.explained(sql)
