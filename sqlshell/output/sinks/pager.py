@@ -25,8 +25,7 @@ DEFAULT_FOR_WIDE = "less -SRX"
 WITH_KEY = "{command} -fL{prompt} /dev/stdin"
 """less runs no editor on a file without a name; its key for the explorer is one. -L: no program prepares this file."""
 PROMPT = " '-Ps?e(END) .{rows}?ltlines %lt-%lb, .q quits, B explores'"
-"""The prompt of less, which has rows, lines and keys in place of the name of the file, unless the user has a prompt (-P).
-"""
+"""The prompt of less, with rows, lines and keys in place of the name of the file, unless the user has a prompt (-P)."""
 
 NOT_STARTED = frozenset({126, 127})
 """The exit code of a shell if the command does not exist."""
