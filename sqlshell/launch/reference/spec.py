@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from sqlshell import __version__
 from sqlshell.config.settings import BY_NAME
 from sqlshell.errors import Exit
 from sqlshell.output.writers.formats import FORMATS
 from sqlshell.shell.commands import BUILTIN
+from sqlshell.version import __version__
 
 
 def spec(main: click.Command, subcommands: Sequence[tuple[str, str, click.Command]]) -> dict[str, Any]:

@@ -91,7 +91,7 @@ async def rows_only(shell: ShellView, args: Args) -> Chain:
 
 @command("headers", "[on|off]", aliases=(".headers", ".header"), changes="shell")
 async def headers(shell: ShellView, args: Args) -> Chain:
-    """Show column names; without an argument, toggle it. This is the opposite of \\t."""
+    """Show column names; without an argument, toggle them. This is the opposite of \\t."""
     header = SWITCH[args[0]] if args else not shell.session.options.header
     return _set(f"Column names are {'on' if header else 'off'}.", header=header)
 
