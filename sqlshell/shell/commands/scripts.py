@@ -56,8 +56,8 @@ async def begin_parallel(shell: ShellView, args: Args) -> BeginParallel:
     """Run the statements up to \\end at the same time, up to COUNT at once. Their results are shown in order.
 
     The statements must not depend on each other: each runs in one of COUNT new sessions, without the temporary tables
-    and settings of this one. Nothing runs before \\end. After a failure no further statement is started, unless on_error
-    is continue. --max-parallel limits COUNT."""
+    and settings of this one. Nothing runs before \\end. After a failure no further statement is started, unless
+    on_error is continue. --max-parallel limits COUNT."""
     if not (args[0].isascii() and args[0].isdecimal() and int(args[0]) > 0):
         raise UsageError(f"\\parallel: {args[0]!r} is not a positive integer", "example: \\parallel 4")
     return BeginParallel(int(args[0]))
