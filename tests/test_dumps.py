@@ -358,3 +358,130 @@ def test_only_dumps_have_the_bytes_of_postgresql(program: Program, tmp_path: Pat
     (tmp_path / "s.sql").write_text("create table t (b blob);\ninsert into t values ('\\x6162');\n")
     done = program("-q", "--format", "csv", "-f", "s.sql", "-c", "from t")
     assert (done.code, done.out) == (0, "b\n\\x613632\n"), done
+
+
+EVERYDAY = """\\restrict k
+SELECT pg_catalog.set_config('search_path', '', false);
+CREATE SCHEMA shop;
+CREATE DOMAIN shop.email AS character varying(40)
+\tCONSTRAINT email_check CHECK (((VALUE)::text ~~ '%@%'::text));
+CREATE TYPE shop.status AS ENUM (
+    'new',
+    'it''s'
+);
+CREATE FUNCTION shop.touch() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$ begin new.at := now(); return new; end; $$;
+CREATE UNLOGGED TABLE shop.customers (
+    id bigint NOT NULL,
+    mail shop.email,
+    state character varying(9) DEFAULT 'ok'::character varying,
+    tags text[] DEFAULT '{}'::text[],
+    at timestamp with time zone DEFAULT now(),
+    "show" text COLLATE pg_catalog."C",
+    CONSTRAINT c CHECK (((state)::text = ANY ((ARRAY['ok'::character varying, '[]'::character varying])::text[]))),
+    CONSTRAINT d CHECK ((id <> ALL (ARRAY[(0)::bigint, (13)::bigint])))
+);
+ALTER TABLE shop.customers OWNER TO postgres;
+COMMENT ON COLUMN shop.customers.at IS 'at; ''show''';
+ALTER TABLE shop.customers ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME shop.customers_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE SEQUENCE shop.numbers
+    START WITH 100
+    INCREMENT BY 5
+    NO MINVALUE
+    MAXVALUE 1000
+    CACHE 1
+    CYCLE;
+CREATE TABLE shop.items (
+    number integer DEFAULT nextval('shop.numbers'::regclass) NOT NULL,
+    customer bigint,
+    price numeric(10,2),
+    gross numeric(12,2) GENERATED ALWAYS AS ((price * 1.2)) STORED,
+    status shop.status DEFAULT 'new'::shop.status
+);
+CREATE TABLE shop.parts (
+    id integer
+)
+PARTITION BY RANGE (id);
+CREATE VIEW shop.totals AS
+ SELECT c.mail,
+    c.at,
+    sum(i.gross) AS total
+   FROM (shop.customers c
+     JOIN shop.items i ON ((i.customer = c.id)))
+  GROUP BY c.mail, c.at;
+COPY shop.customers (id, mail, state, tags, at, "show") FROM stdin;
+1\ta@b\tok\t{x,"y z"}\t2024-01-02 03:04:05+00\tone
+2\tc@d\t[]\t{}\t2024-01-02 03:04:05+00\t\\N
+\\.
+COPY shop.items (number, customer, price, status) FROM stdin;
+100\t1\t10.00\tit's
+\\.
+SELECT pg_catalog.setval('shop.customers_id_seq', 2, true);
+SELECT pg_catalog.setval('shop.numbers', 100, true);
+ALTER TABLE ONLY shop.customers
+    ADD CONSTRAINT customers_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY shop.customers REPLICA IDENTITY FULL;
+CREATE INDEX by_time ON shop.customers USING btree (at DESC) INCLUDE (mail);
+CREATE INDEX by_state ON shop.customers USING btree (state varchar_pattern_ops);
+CREATE INDEX by_mail ON shop.customers USING hash (mail);
+CREATE INDEX by_tags ON shop.customers USING gin (tags);
+CREATE TRIGGER touch BEFORE UPDATE ON shop.customers FOR EACH ROW EXECUTE FUNCTION shop.touch();
+ALTER TABLE ONLY shop.items
+    ADD CONSTRAINT items_customer_fkey FOREIGN KEY (customer) REFERENCES shop.customers(id);
+ALTER TABLE shop.items ENABLE ROW LEVEL SECURITY;
+GRANT SELECT ON TABLE shop.customers TO PUBLIC;
+\\unrestrict k
+"""
+
+
+@pytest.mark.parametrize("where", ["embedded", "served"])
+def test_a_dump_of_an_everyday_database(program: Program, tmp_path: Path, where: str) -> None:
+    (tmp_path / "dump.sql").write_text(EVERYDAY)
+    (tmp_path / "data").mkdir()
+    own = serve(tmp_path / "data") if where == "served" else None
+    env = {"SQLSHELL_URL": own.url, "SQLSHELL_TOKEN": own.token} if own else {}
+    target = () if own else ("w.duckdb",)
+    done = program("--on-error", "continue", "--format", "csv", *target, "-f", "dump.sql", env=env)
+    messages = [line.split(": ", 1)[1] for line in done.err.splitlines() if "error[" in line or "warning:" in line]
+    assert messages == [
+        "warning: the domain is a plain type here, without its constraints and default",
+        "error[0A000]: the local service does not support PostgreSQL's functions",
+        "error[0A000]: the local service does not support PostgreSQL's partitioned tables",
+        "error[42000]: Unknown index type: gin",
+        "error[0A000]: the local service does not support PostgreSQL's triggers",
+        "error[0A000]: No support for adding FOREIGN_KEY constraints with ALTER TABLE",
+        "error[0A000]: the local service does not support PostgreSQL's row-level security",
+    ]
+    script = """insert into shop.customers (mail) values ('e@f');
+insert into shop.items (customer, price) values (1, 1);
+select id, mail, tags from shop.customers order by id;
+select * from shop.items order by number;
+select total from shop.totals order by total;
+insert into shop.customers (state) values ('nope');
+insert into shop.customers (id) values (13);
+"""
+    done = program("-q", "--on-error", "continue", "--format", "csv", *target, stdin=script, env=env)
+    assert done.out == (
+        'id,mail,tags\n1,a@b,"[""x"",""y z""]"\n2,c@d,[]\n3,e@f,[]\n'
+        "number,customer,price,gross,status\n100,1,10.00,12.00,it's\n105,1,1.00,1.20,new\n"
+        "total\n13.20\n"
+    ), done.err
+    assert done.err.count("error[23") == 2, done.err
+    if own:
+        stop(own)
+
+
+def test_scripts_after_a_dump_have_the_keywords_of_duckdb(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "dump.sql").write_text("SELECT pg_catalog.set_config('search_path', '', false);\n")
+    script = "create table t as select 1 as a;\ncreate table u as select count(*) as n from (describe t);\nfrom u;\n"
+    (tmp_path / "own.sql").write_text(script)
+    done = program("-q", "--format", "csv", "-f", "dump.sql", "-f", "own.sql")
+    assert (done.code, done.out) == (0, "n\n1\n"), done.err

@@ -485,9 +485,8 @@ class Shell:
             if self._conditions.active and item.has_failed_command and not item.terminated:
                 self.diagnostics.warn("the unfinished statement was not run because a command in it failed")
             elif self._conditions.active:
-                item = await self._dumps.translated(item)
-                if item.text:
-                    await self._submitter.submit(SubmitRequest(item, background=item.background))
+                for each in await self._dumps.translated(item):
+                    await self._submitter.submit(SubmitRequest(each, background=each.background))
             elif self._at_prompt:
                 self.diagnostics.say("statement ignored; use \\endif or Ctrl-C to leave the \\if block")
             return

@@ -87,7 +87,7 @@ def test_types_a_style_and_the_explorer_at_the_prompt(tmp_path: Path) -> None:
 
 
 def test_a_note_has_its_label_at_a_terminal_only(tmp_path: Path, program: Program) -> None:
-    said = "settings, owners and extensions of PostgreSQL are skipped"
+    said = "settings, owners, privileges and extensions of PostgreSQL are skipped"
     (tmp_path / "dump.sql").write_text("SET statement_timeout = 0;\n")
     terminal = Terminal(tmp_path, "-f", "dump.sql", env={"TERM": "xterm-256color", "COLORTERM": "truecolor"})
     shown = terminal.wait(f"note: {said}")

@@ -7,10 +7,17 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from sqlshell.client.statements.polling import SESSIONS
-from sqlshell.errors import StatementError
+from sqlshell.errors import StatementError, Where
+from sqlshell.interface import sqlstate
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.metadata.table_columns import table_columns
-from sqlshell.sql.analysis.dump_statements import begins_dump, rounds_numbers, translated_dump
+from sqlshell.sql.analysis.dump_statements import (
+    begins_dump,
+    drops_constraints,
+    refused,
+    rounds_numbers,
+    translated_dump,
+)
 from sqlshell.sql.analysis.dump_values import DumpValues, dump_values, translated_values
 from sqlshell.sql.script.items import Statement
 
@@ -20,39 +27,60 @@ class Dumps:
 
     def __init__(self, components: ShellComponents) -> None:
         self._components = components
-        self._noted = self._in_dump = False
+        self._noted = False
         self._types: dict[str, Sequence[tuple[str, str]]] = {}
         """The columns of the tables that rows are inserted into, by name, until a statement may change them."""
 
-    async def translated(self, item: Statement) -> Statement:
-        """A statement of a script as the local service has it; without text if it means nothing there."""
-        connection = self._components.session.connection
-        if not self._components.position.in_file or item.foreign:
-            return item
-        self._in_dump = self._in_dump or begins_dump(item.text)
-        if self._in_dump and rounds_numbers(item.text):
-            self._components.diagnostics.warn_here(
-                "numeric without a precision is DECIMAL(18,3) here, which rounds further digits; "
-                "write a precision, such as numeric(38,10), to keep them"
-            )
+    async def translated(self, item: Statement) -> Sequence[Statement]:
+        """The statements that the local service has for a statement of a script; none if it means nothing there.
+
+        Raises StatementError for one that it has nothing like.
+        """
+        connection, position = self._components.session.connection, self._components.position
+        if not position.in_file or item.foreign:
+            return [item]
+        position.in_dump = in_dump = position.in_dump or begins_dump(item.text)
         values = dump_values(item.lexed)
         if values is None and item.text[:6].lower() != "insert":
             self._types.clear()
-        translated = None if values else translated_dump(item.text, embedded=connection.embedded)
-        if (values is None and translated is None) or connection.offline is not None:
-            return item
+        if in_dump and values is None:
+            self._warn(item.text)
+        translated = translated_dump(item.text, embedded=connection.embedded, in_dump=in_dump)
+        what = refused(item.text) if in_dump else ""
+        if (values is None and translated is None and not what) or connection.offline is not None:
+            return [item]
         rehearsal = self._components.modes.rehearsal
         if not connection.embedded and rehearsal == "dry-run":
             # Which service it is would have to be asked.
-            return item
+            return [item]
         if not connection.embedded and SESSIONS not in await connection.service.extensions():
-            return item
+            return [item]
+        if what:
+            raise StatementError(
+                f"the local service does not support PostgreSQL's {what}", where=Where(sqlstate.UNSUPPORTED)
+            )
+        if translated and values is not None:
+            item = replace(item, text=translated[0], column=0)
+            values = dump_values(item.lexed)
         if values is not None:
-            return item if rehearsal else await self._with_values(item, values)
+            return [item if rehearsal else await self._with_values(item, values)]
+        if translated is None:
+            return [item]
         if not translated and not self._noted:
             self._noted = True
-            self._components.diagnostics.note("settings, owners and extensions of PostgreSQL are skipped")
-        return replace(item, text=translated or "")
+            self._components.diagnostics.note("settings, owners, privileges and extensions of PostgreSQL are skipped")
+        return [replace(item, text=text, column=0) for text in translated]
+
+    def _warn(self, statement: str) -> None:
+        """Say what a statement of a dump loses."""
+        warn = self._components.diagnostics.warn_here
+        if rounds_numbers(statement):
+            warn(
+                "numeric without a precision is DECIMAL(18,3) here, which rounds further digits; "
+                "write a precision, such as numeric(38,10), to keep them"
+            )
+        if drops_constraints(statement):
+            warn("the domain is a plain type here, without its constraints and default")
 
     async def _with_values(self, item: Statement, values: DumpValues) -> Statement:
         """An INSERT with the values that PostgreSQL's texts of arrays and bytes stand for."""
@@ -70,5 +98,5 @@ class Dumps:
             return types[column] if column < len(types) else ""
 
         # Elsewhere than in a dump, the texts of bytes are the engine's.
-        made = translated_values(item.lexed, values, type_of, with_bytes=self._in_dump)
+        made = translated_values(item.lexed, values, type_of, with_bytes=self._components.position.in_dump)
         return item if made == item.text else replace(item, text=made, column=0)

@@ -173,6 +173,7 @@ class Submitter:
             self._variables,
             stop=stop,
             embedded=embedded,
+            in_dump=self._position.in_dump,
             piped=piped,
         )
 

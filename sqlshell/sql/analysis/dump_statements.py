@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from typing import Final
+
+from sqlshell.sql.analysis.tokens import tokens
+from sqlshell.sql.identifiers import always_quoted, literal
 
 _SETTINGS: Final = (
     "statement_timeout|lock_timeout|idle_in_transaction_session_timeout|transaction_timeout|client_encoding"
@@ -21,18 +25,91 @@ _SEQUENCE: Final = re.compile(r"create\s++sequence\s", re.I)
 _OF_SEQUENCE: Final = re.compile(r"\s++(?:as\s++(?:smallint|integer|bigint)|cache\s++\d++)(?![\w$])", re.I)
 _NAME: Final = r'(?:"(?:[^"]|"")++"|[\w$]++)'
 _INDEX: Final = re.compile(
-    rf"create\s++(?:unique\s++)?index\s++{_NAME}\s++on\s++{_NAME}(?:\.{_NAME})*+(\s++using\s++btree)(?=[\s(])", re.I
+    rf"(create\s++(?:unique\s++)?index\s++{_NAME}\s++on\s++(?:only\s++)?{_NAME}(?:\.{_NAME})*+)(\s++using\s++\w++)(?=[\s(])",
+    re.I,
 )
+_METHODS: Final = re.compile(r"\s++using\s++(?:btree|hash)", re.I)
+"""The methods of indexes that have the same effect as DuckDB's only one."""
 _OWNED: Final = re.compile(r"alter\s++sequence\s[^;']*\sowned\s++by\s[^;']*\Z", re.I)
 _DEFAULT: Final = re.compile(r"\sset\s++default\s++nextval\('[^']++'(::regclass)\)\s*+\Z", re.I)
 _SETVAL: Final = re.compile(r"select\s++(pg_catalog\.)setval\('[^']++',\s*+\d++,\s*+(?:true|false)\)\s*+\Z", re.I)
 
-_JSONB: Final = re.compile(r"('(?:[^']|'')*+'|\"(?:[^\"]|\"\")*+\")|(?<![\w$])jsonb(?![\w$])")
-"""Strings and names, and the type that DuckDB does not have."""
+_STRING: Final = r"'(?:[^']|'')*+'"
+_QUOTED: Final = r'"(?:[^"]|"")*+"'
+
+
+def _outside(pattern: str, made: str | Callable[[re.Match[str]], str]) -> Callable[[str], str]:
+    """Replaces what matches, except in strings and in names in quotes that do not begin the match."""
+    compiled = re.compile(rf"({pattern})|{_STRING}|{_QUOTED}")
+
+    def replaced(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
+        return made if isinstance(made, str) else made(found)
+
+    return lambda text: compiled.sub(replaced, text)
+
+
+_LIST: Final = rf"(?:{_STRING}|[^'\"\[\]])*+"
+_TABLE_PARTS: Final = (
+    _outside(r"(?<![\w$])jsonb(?![\w$])", "json"),
+    _outside(r"'\{\}'(?=::[\w .\"]+\[\])", "'[]'"),
+    _outside(r"::regclass(?![\w$])", ""),
+    _outside(r"(?<=\)) STORED(?![\w$])", ""),
+    _outside(r' COLLATE pg_catalog\."[^"]++"', ""),
+    # DuckDB takes ANY for a subquery, which a CHECK may not have.
+    _outside(
+        rf"(= ANY|<> ALL) \((?:\(ARRAY\[({_LIST})\]\)::[\w ]++\[\]|ARRAY\[({_LIST})\])\)",
+        lambda found: f"{'IN' if found[2] == '= ANY' else 'NOT IN'} ({found[3] or found[4]})",
+    ),
+)
+_INDEX_PARTS: Final = (
+    _outside(r"(?<=\)) INCLUDE \([^()]*+\)", ""),
+    _outside(r"(?<=[\w\")]) \w+_ops(?![\w$])", ""),
+)
 _NUMERIC: Final = re.compile(r"[\w\"] numeric(?![\w$(\"])", re.I)
 
 _TAIL: Final = 200
 """Characters at the end of a statement in which its owner or fill factor stands."""
+
+_UNLOGGED: Final = re.compile(r"create\s++(unlogged\s++)table\s", re.I)
+_PRIVILEGES: Final = re.compile(r"(?:grant|revoke|alter\s++default\s++privileges)\s", re.I)
+_STORAGE: Final = re.compile(
+    rf"alter\s++table\s++(?:only\s++)?{_NAME}(?:\.{_NAME})*+\s++(?:cluster\s++on\s|replica\s++identity\s"
+    rf"|alter\s++column\s++{_NAME}\s++set\s++(?:statistics|storage|compression)\s)",
+    re.I,
+)
+_IDENTITY: Final = re.compile(
+    rf"(alter\s++table\s++(?:only\s++)?{_NAME}(?:\.{_NAME})*+\s++alter\s++column\s++{_NAME})\s++add\s++generated\s++"
+    rf"(?:always|by\s++default)\s++as\s++identity\s*+\(\s*+sequence\s++name\s++({_NAME}(?:\.{_NAME})*+)([^;()]*+)\)\s*+\Z",
+    re.I,
+)
+_DOMAIN: Final = re.compile(
+    rf"create\s++domain\s++({_NAME}(?:\.{_NAME})*+)\s++as\s++"
+    r"([\w.]++(?: varying| precision)?(?:\(\d++(?:,\d++)?\))?(?: with(?:out)? time zone)?(?:\[\])?)(\s[\s\S]*+)?\Z",
+    re.I,
+)
+_WORDS: Final = (
+    "anti|asof|at|by|describe|glob|lambda|pivot|pivot_longer|pivot_wider|positional|qualify|semi|show|summarize"
+)
+_NAMES: Final = re.compile(rf"(?<![\w$])(?:{_WORDS}|unpack|unpivot)(?![\w$])")
+"""Names in PostgreSQL that are keywords in DuckDB. pg_dump writes its own keywords in capitals."""
+_NAMED: Final = re.compile(r"(?:create|alter|comment|insert)\s", re.I)
+_REFUSED: Final = (
+    (re.compile(r"create\s++(?:or\s++replace\s++)?(?:function|procedure|aggregate)\s", re.I), "functions"),
+    (re.compile(r"create\s++(?:constraint\s++|event\s++)?trigger\s", re.I), "triggers"),
+    (re.compile(r"create\s++(?:or\s++replace\s++)?rule\s", re.I), "rules"),
+    (re.compile(r"create\s++policy\s|alter\s++table\s[^;']*?\s(?:enable|force)\s++row\s", re.I), "row-level security"),
+    (re.compile(r"(?:create|refresh)\s++materialized\s++view\s", re.I), "materialized views"),
+    (re.compile(r"create\s++table\s[\s\S]*?\)\s*+inherits\s*+\([^()]*+\)\s*+\Z", re.I), "inheritance of tables"),
+    (
+        re.compile(
+            r"create\s++table\s[\s\S]*?\)\s*+partition\s++by\s[^;']*+\Z|alter\s++table\s[^']*?\sattach\s++partition\s",
+            re.I,
+        ),
+        "partitioned tables",
+    ),
+)
 
 PUBLIC: Final = "CREATE SCHEMA IF NOT EXISTS public"
 
@@ -47,42 +124,99 @@ def rounds_numbers(statement: str) -> bool:
     return _TABLE.match(statement) is not None and _NUMERIC.search(statement) is not None
 
 
-def translated_dump(statement: str, *, embedded: bool) -> str | None:
-    """What a statement that pg_dump writes means for the local service: "" for nothing; None for other statements.
+def drops_constraints(statement: str) -> bool:
+    """Whether a statement makes a domain with constraints or a default, which the type in its place does not have."""
+    found = _DOMAIN.match(statement)
+    return found is not None and bool((found[3] or "").strip())
 
-    Settings, owners and extensions mean nothing. Emptying the search path means that names are qualified, with the
-    schema `public`: databases of PostgreSQL have it, but those of the `embedded` service do not. Tables have neither
-    children (ONLY) nor a fill factor, sequences have no type, cache and owner, indexes have one method, and JSONB is
-    JSON.
+
+def refused(statement: str) -> str:
+    """What a statement of a dump makes that the local service has nothing like; "" for other statements."""
+    return next((what for pattern, what in _REFUSED if pattern.match(statement)), "")
+
+
+def translated_dump(statement: str, *, embedded: bool, in_dump: bool) -> tuple[str, ...] | None:
+    """The statements that mean the same for the local service as one that pg_dump writes: none where it means nothing;
+    None for a statement that stays as it is.
+
+    Settings, owners, privileges and extensions mean nothing. Emptying the search path means that names are qualified,
+    with the schema `public`: databases of PostgreSQL have it, but those of the `embedded` service do not. Tables have
+    neither children (ONLY) nor a fill factor, sequences have no type, cache and owner, indexes have one method and only
+    their own columns, generated columns are not stored, and JSONB is JSON. `in_dump` says that pg_dump has written the
+    script: names that are keywords of DuckDB get quotes, which other scripts need not.
     """
+    made = _translated(statement, embedded=embedded, in_dump=in_dump)
+    if not in_dump:
+        return made
+    written = (statement,) if made is None else made
+    quoted = tuple(_with_quoted_names(each) for each in written)
+    return made if quoted == written else quoted
+
+
+def _with_quoted_names(statement: str) -> str:
+    if not _NAMED.match(statement) or not _NAMES.search(statement):
+        return statement
+    for token in reversed(list(tokens(statement))):
+        if token.kind == "word" and _NAMES.fullmatch(token.text):
+            statement = statement[: token.start] + always_quoted(token.text) + statement[token.end :]
+    return statement
+
+
+def _translated(statement: str, *, embedded: bool, in_dump: bool) -> tuple[str, ...] | None:
     verb = statement[:6].lower()
     if verb[:3] == "set":
-        return "" if _SETTING.match(statement) else None
+        return () if _SETTING.match(statement) else None
     if verb == "select":
         if found := _SETVAL.match(statement):
-            return statement[: found.start(1)] + statement[found.end(1) :]
-        return (PUBLIC if embedded else "") if _SEARCH_PATH.fullmatch(statement) else None
+            return (statement[: found.start(1)] + statement[found.end(1) :],)
+        if _SEARCH_PATH.fullmatch(statement):
+            return (PUBLIC,) if embedded else ()
+        return None
+    if in_dump and (_PRIVILEGES.match(statement) or _STORAGE.match(statement)):
+        return ()
     if verb[:5] == "alter":
-        if _OWNER.search(statement, max(0, len(statement) - _TAIL)):
-            return ""
-        if _OWNED.match(statement):
-            return ""
-        made = statement
-        for part in (_DEFAULT.search(made, max(0, len(made) - _TAIL)), _ONLY.match(made)):
-            # From the end to the beginning: the second place stays where it is.
-            made = made[: part.start(1)] + made[part.end(1) :] if part is not None else made
-        return made if made != statement else None
-    if verb in {"create", "commen"}:
-        if _EXTENSION.match(statement):
-            return ""
-        if found := _INDEX.match(statement):
-            return statement[: found.start(1)] + statement[found.end(1) :]
-        if _SEQUENCE.match(statement):
-            made = _OF_SEQUENCE.sub("", statement)
-            return made if made != statement else None
-        found = _FILL_FACTOR.search(statement, max(0, len(statement) - _TAIL))
-        made = statement[: found.start(1)] if found is not None and verb == "create" else statement
-        if _TABLE.match(made) and "jsonb" in made:
-            made = _JSONB.sub(lambda part: part[1] or "json", made)
-        return made if made != statement else None
-    return None
+        return _altered(statement)
+    return _created(statement) if verb in {"create", "commen"} else None
+
+
+def _altered(statement: str) -> tuple[str, ...] | None:
+    if _OWNER.search(statement, max(0, len(statement) - _TAIL)) or _OWNED.match(statement):
+        return ()
+    if found := _IDENTITY.match(statement):
+        sequence = _OF_SEQUENCE.sub("", f"CREATE SEQUENCE {found[2]}{found[3].rstrip()}")
+        column = _ONLY.sub("ALTER TABLE ", found[1])
+        return sequence, f"{column} SET DEFAULT nextval({literal(found[2])})"
+    made = statement
+    for part in (_DEFAULT.search(made, max(0, len(made) - _TAIL)), _ONLY.match(made)):
+        # From the end to the beginning: the second place stays where it is.
+        made = made[: part.start(1)] + made[part.end(1) :] if part is not None else made
+    if " CHECK (" in made:
+        made = _with(_TABLE_PARTS, made)
+    return (made,) if made != statement else None
+
+
+def _created(statement: str) -> tuple[str, ...] | None:
+    if _EXTENSION.match(statement):
+        return ()
+    if found := _INDEX.match(statement):
+        method = "" if _METHODS.fullmatch(found[2]) else found[2]
+        made = found[1] + method + _with(_INDEX_PARTS, statement[found.end() :])
+        return (made,) if made != statement else None
+    if _SEQUENCE.match(statement):
+        made = _OF_SEQUENCE.sub("", statement)
+        return (made,) if made != statement else None
+    if found := _DOMAIN.match(statement):
+        return (f"CREATE TYPE {found[1]} AS {found[2]}",)
+    found = _FILL_FACTOR.search(statement, max(0, len(statement) - _TAIL))
+    made = statement[: found.start(1)] if found is not None and statement[:6].lower() == "create" else statement
+    if found := _UNLOGGED.match(made):
+        made = made[: found.start(1)] + made[found.end(1) :]
+    if _TABLE.match(made):
+        made = _with(_TABLE_PARTS, made)
+    return (made,) if made != statement else None
+
+
+def _with(parts: Iterable[Callable[[str], str]], text: str) -> str:
+    for part in parts:
+        text = part(text)
+    return text
