@@ -26,7 +26,7 @@ from sqlshell.errors import (
 from sqlshell.origin import EMPTY, Own
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Branch
-from sqlshell.shell.results.humanize import counted, not_run
+from sqlshell.shell.results.humanize import not_run, pluralize
 from sqlshell.shell.running.connection_manager import ConnectionManager
 from sqlshell.shell.running.dumps import Dumps
 from sqlshell.shell.running.failures import AlreadyReported, Failures
@@ -287,7 +287,7 @@ class Shell:
         """The end of the prompt. Statements that would end with this shell are waited for, until Ctrl-C."""
         jobs = self._connections.ending_jobs
         if jobs and wait:
-            many = counted(len(jobs), "background statement")
+            many = pluralize(len(jobs), "background statement")
             self.diagnostics.say(f"waiting for {many} of the embedded service; Ctrl-C cancels")
             with contextlib.suppress(Interrupted):
                 await self.interruption.interruptible(self._connections.wait_for_ending_jobs(), "q")

@@ -8,7 +8,7 @@ from sqlshell.errors import ShellError, UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import SetContext
-from sqlshell.shell.results.humanize import counted
+from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.running.connection_manager import ConnectionManager
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.sql.analysis.transaction import Transaction
@@ -53,7 +53,7 @@ class SessionActions:
 
     def detach(self) -> None:
         count = self._components.attachments.clear()
-        self._components.diagnostics.say(f"{counted(count, 'file')} detached")
+        self._components.diagnostics.say(f"{pluralize(count, 'file')} detached")
 
     def clear_history(self) -> None:
         try:

@@ -16,7 +16,7 @@ from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Result
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Chain, Effect, LocalSql, Print, ShowMessage, ShowResult, UseResult
-from sqlshell.shell.results.humanize import counted
+from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.results.rows import collect
 from sqlshell.shell.shell_view import ShellView
 
@@ -45,7 +45,7 @@ async def clip(shell: ShellView, args: Args) -> UseResult:
                 f"too many rows to copy: more than {MOST_ROWS:,}", "write them to a file with \\g FILE instead"
             )
         copy_text(data)
-        messages.append(ShowMessage(f"{counted(summary.rows, 'row')} copied ({len(data):,} bytes)"))
+        messages.append(ShowMessage(f"{pluralize(summary.rows, 'row')} copied ({len(data):,} bytes)"))
         return summary
 
     return UseResult(take, lambda: messages[-1] if messages else None)

@@ -18,7 +18,7 @@ import msgspec
 
 from sqlshell.errors import CannotResume, OutputError, UsageError, Where, reason
 from sqlshell.origin import Own
-from sqlshell.shell.results.humanize import counted
+from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.scripts.position import source_name
 
 Unknown = Literal["", "skip", "send"]
@@ -94,7 +94,7 @@ class Checkpoint:
             if self._former and not complete and not resume:
                 done = sum(step.state == "done" for step in self._former.values())
                 raise UsageError(
-                    f"{path} is the checkpoint of a run that is not complete ({counted(done, 'statement')} done)",
+                    f"{path} is the checkpoint of a run that is not complete ({pluralize(done, 'statement')} done)",
                     "continue it with --resume, or remove the file to start again",
                 )
             if complete and not resume:

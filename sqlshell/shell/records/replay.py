@@ -21,7 +21,7 @@ from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.records.transcript import DigestedBatches, Record, RecordedResult, read
-from sqlshell.shell.results.humanize import counted, one_line
+from sqlshell.shell.results.humanize import one_line, pluralize
 from sqlshell.shell.running.submitting import SubmitRequest, Submitter
 from sqlshell.sql.analysis.copy_statements import loads_rows
 from sqlshell.sql.script.items import Statement
@@ -65,7 +65,7 @@ class Replayer:
                 differing += 1
                 details = "\n".join(f"  {line}" for line in found)
                 self._result_output.print(f"{head}{details}\n", with_results=True)
-        what = f"{counted(done, 'statement')} run again"
+        what = f"{pluralize(done, 'statement')} run again"
         if differing or skipped:
             details = (
                 f"{differing} {'differs' if differing == 1 else 'differ'}"

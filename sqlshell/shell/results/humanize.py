@@ -18,14 +18,14 @@ def duration(seconds: float) -> str:
 def byte_size(size: int) -> str:
     """A number of bytes for people: `512 bytes`, `1.2 kB`, `3.4 MB`."""
     if size < 1000:
-        return counted(size, "byte")
+        return pluralize(size, "byte")
     for unit, bytes_ in (("GB", 10**9), ("MB", 10**6)):
         if size >= bytes_:
             return f"{size / bytes_:.1f} {unit}"
     return f"{size / 1000:.1f} kB"
 
 
-def counted(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """A number with its noun: `1 row`, `2,000 rows`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -33,7 +33,7 @@ def counted(number: int, noun: str) -> str:
 def not_run(*counts: tuple[int, str], before: str = "") -> str:
     """What every message says about text that was left out, "" for none: `2 statements and 1 command were not run`."""
     left = [(number, noun) for number, noun in counts if number]
-    named = " and ".join(counted(number, noun) for number, noun in left)
+    named = " and ".join(pluralize(number, noun) for number, noun in left)
     return f"{before}{named} {'was' if sum(number for number, _ in left) == 1 else 'were'} not run" if left else ""
 
 

@@ -30,7 +30,7 @@ from sqlshell.output.writers.styles import AUTO
 from sqlshell.result import Batch, Column, Result, Rows
 from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.front_end import FrontEnd
-from sqlshell.shell.results.humanize import counted
+from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.session import Options, Running, Session
 
 if TYPE_CHECKING:
@@ -450,7 +450,7 @@ class ResultOutput:
         if count:
             them = "it" if count == 1 else "them"
             self._diagnostics.note(
-                f"{counted(count, 'value')} truncated; use \\pset maxwidth 0 to show {them} in full", always=True
+                f"{pluralize(count, 'value')} truncated; use \\pset maxwidth 0 to show {them} in full", always=True
             )
 
     def _writer_options(

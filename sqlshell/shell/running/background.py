@@ -22,7 +22,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.runtime.bugs import bug_of
 from sqlshell.shell.records.journal import Entry, Journal
-from sqlshell.shell.results.humanize import counted, duration, one_line
+from sqlshell.shell.results.humanize import duration, one_line, pluralize
 from sqlshell.shell.running.outcomes import outcome_unknown
 from sqlshell.shell.running.submission import LexedSubmission
 
@@ -209,7 +209,7 @@ class Background:
                 job.rows = rows if rows is not None else result.changed_rows
                 self._journal.record_end(result.statement_id, result.sql_state, result.message, rows)
             took = duration(time.monotonic() - job.began)
-            many = f"{counted(rows, 'row')}, " if rows is not None else ""
+            many = f"{pluralize(rows, 'row')}, " if rows is not None else ""
             fetch = self._fetch_hint(job) if rows is not None else ""
             self._announce(f"{self._job_name(job)} finished ({many}{took}): {text}{fetch}")
         except Exception as unexpected:

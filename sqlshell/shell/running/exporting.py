@@ -10,7 +10,7 @@ from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.runtime.descriptors import descriptor
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.results.humanize import counted
+from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.results.kept_partitions import ExportedResult, KeptBatches, PartitionStore, digest, exported
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.submitting import SubmitRequest, Submitter
@@ -76,7 +76,7 @@ class Exporter:
             if components.session.connection.offline is None:
                 raise UsageError("\\export: the statement ran, but did not return a result set")
             return
-        text = f"{counted(self._rows, 'row')} written to {self._path}"
+        text = f"{pluralize(self._rows, 'row')} written to {self._path}"
         components.diagnostics.report(text, file=str(self._path))
 
     @property

@@ -36,7 +36,7 @@ from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.results.artifacts import creates_object, is_creation_result, tag_of
-from sqlshell.shell.results.humanize import byte_size, counted, duration
+from sqlshell.shell.results.humanize import byte_size, duration, pluralize
 from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.fetch_command import fetch_command
 from sqlshell.shell.running.submission import LexedSubmission
@@ -338,7 +338,7 @@ class Foreground:
         if self._diagnostics.verbose or self._session.options.timing:
             parts.append(duration(seconds))
         if shown is not None and shown.shortened:
-            parts.append(f"{counted(shown.shortened, 'value')} cut (\\pset maxwidth 0 shows all)")
+            parts.append(f"{pluralize(shown.shortened, 'value')} cut (\\pset maxwidth 0 shows all)")
         if self._diagnostics.verbose:
             parts += [byte_size(size)] if size else []
             parts += [f"statement {result.statement_id}"] if result.statement_id else []
@@ -502,7 +502,7 @@ def _summary(result: Result, rows: int | None, complete: bool, *, rolled_back: b
             # Its message is the warning.
             return label + ("ROLLBACK" if rolled_back else "done")
         return label + (result.message or "done")
-    text = label + counted(rows, "row")
+    text = label + pluralize(rows, "row")
     if result.limited and (complete or rows == result.row_count):
         # Its message, if it has one, is a warning above.
         return text if result.message else f"{text} (stopped at the row limit)"

@@ -18,7 +18,7 @@ from sqlshell.result import Result
 from sqlshell.shell.commands.command import Command
 from sqlshell.shell.commands.lexing import commands_in, quoted_commands
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.results.humanize import counted
+from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.results.rows import table_of
 from sqlshell.shell.scripts.position import source_name
 from sqlshell.sql.analysis.effects import effects
@@ -187,7 +187,7 @@ class PrintedScript:
             self._print(f"-- {self._place} {shown} (not run)\n")
 
     def data(self, lines: int) -> None:
-        self._print(f"-- {self._place} {counted(lines, 'line')} of data (not sent)\n")
+        self._print(f"-- {self._place} {pluralize(lines, 'line')} of data (not sent)\n")
 
     async def finish(self) -> None:
         return None

@@ -13,7 +13,7 @@ from sqlshell.client.statements.client import Client, StatementBatch
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.shell.records.journal import Journal
-from sqlshell.shell.results.humanize import counted
+from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.running.attachments import reads_stdin
 from sqlshell.shell.running.submission import LexedSubmission, submission_of
 from sqlshell.shell.scripts.variables import Variables
@@ -64,7 +64,7 @@ class SendAhead:
             return 0, ""
         lines = [statement.line for statement, _ in list(self._planned)[: len(already_run)]]
         where = f"line {lines[0]}" if lines[0] == lines[-1] else f"lines {lines[0]} to {lines[-1]}"
-        many = counted(len(already_run), "statement")
+        many = pluralize(len(already_run), "statement")
         return len(already_run), f"{many} after it ({where}) had already run; \\jobs lists the outcomes"
 
 
