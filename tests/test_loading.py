@@ -424,6 +424,7 @@ def test_rows_that_were_being_sent_when_the_shell_was_killed_are_unknown(
     plain.holds = b""
     done = where.load("a.csv", "--resume", code=2)
     assert "rows 1 to 2 of a.csv: it is unknown whether they are in t" in done.err
+    assert "otherwise delete those that are there, and use --unknown send" in done.err
     done = where.load("a.csv", "--resume", "--unknown", "send")
     assert "2 rows loaded into t" in done.err
     assert where.run("select count(*) as n from t").out == "n\n2\n"

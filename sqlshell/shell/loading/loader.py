@@ -177,7 +177,8 @@ class Loader:
             rows = ", ".join(_rows(*each) for each in before.unknown)
             raise UsageError(
                 f"{rows} of {request.name}: it is unknown whether they are in {request.table}",
-                "check the table; then use --unknown skip if they are there, or --unknown send if they are not",
+                "check the table: use --unknown skip if all of them are there; otherwise delete those that are there, "
+                "and use --unknown send",
             )
         if request.unknown == "skip":
             for each in before.unknown:
