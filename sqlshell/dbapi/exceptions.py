@@ -20,7 +20,11 @@ import contextlib
 from collections.abc import Iterator
 
 from sqlshell.errors import Bug, ProtocolError, ServiceError, ShellError, UsageError, WaitTimeout
+from sqlshell.output.text.cells import printable
 from sqlshell.runtime.bugs import bug_of
+
+KEPT = "\n\t"
+"""Control characters that stay in a message."""
 
 
 class Warning(builtins.UserWarning):
@@ -32,6 +36,8 @@ class Error(Exception):
 
     `sqlstate` is the service's code of five or six characters and `statement_id` the ID of the statement; either may
     be "". `offset` is the position in the text that was sent, in characters. `hint` says what to do, or is "".
+
+    A traceback prints the message on a terminal: control characters in it are visible, as in the shell.
     """
 
     def __init__(
@@ -43,13 +49,13 @@ class Error(Exception):
         offset: int | None = None,
         hint: str = "",
     ) -> None:
-        super().__init__(message)
+        super().__init__(printable(message, KEPT))
         self.sqlstate = sqlstate
         self.statement_id = statement_id
         self.offset = offset
         self.hint = hint
         if hint:
-            self.add_note(f"hint: {hint}")
+            self.add_note(f"hint: {printable(hint, KEPT)}")
 
 
 class InterfaceError(Error):

@@ -282,3 +282,9 @@ def test_a_connection_can_be_closed_with_unread_rows(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=home)
     said = [line for line in done.stderr.splitlines() if not line.startswith("Executing <")]
     assert (done.returncode, said) == (0, [])
+
+
+def test_the_message_of_an_error_does_not_steer_a_terminal() -> None:
+    with connect(autocommit=True) as connection, pytest.raises(dbapi.Error) as raised:
+        connection.execute("select error(chr(27) || ']0;x' || chr(7) || chr(8238) || chr(10) || 'end')")
+    assert "\\x1b]0;x\\x07\\u202e\nend" in str(raised.value)
