@@ -28,9 +28,10 @@ from sqlshell.shell.loading.progress import (
     with_range,
     without_range,
 )
+from sqlshell.shell.loading.rejects import reject_message, write_rejects
 from sqlshell.shell.loading.request import LoadRequest
 from sqlshell.shell.loading.sending import EXTENSION, AttachmentSender, InsertSender, Sender, SentBatch, blocking
-from sqlshell.shell.loading.source import ENCODE, ConvertedRows, DataFile, Reject, write_rejects
+from sqlshell.shell.loading.source import ENCODE, ConvertedRows, DataFile
 from sqlshell.shell.metadata.table_columns import table_columns
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submission import submission_of
@@ -126,7 +127,7 @@ class Loader:
             write_rejects(request.rejects, request.name, staged.rejects)
         count = f"{staged.rejected:,} row{'' if staged.rejected == 1 else 's'}"
         # In a pipe the lines become one.
-        told = ";\n".join(_told(request, item) for item in staged.rejects[:TOLD])
+        told = ";\n".join(reject_message(request, item) for item in staged.rejects[:TOLD])
         more = f";\n… and {staged.rejected - TOLD:,} more" if staged.rejected > TOLD else ""
         if staged.rejected > request.max_errors:
             where = f"all of them are in {request.rejects}; " if request.rejects else ""
@@ -281,12 +282,6 @@ def _rows(start: int, stop: int) -> str:
 
 def _count(rows: int) -> str:
     return f"{rows:,} row{'' if rows == 1 else 's'}"
-
-
-def _told(request: LoadRequest, item: Reject) -> str:
-    column = f", column {item.column}" if item.column else ""
-    line = f", {request.one} {item.line:,}" if item.line else ""
-    return f"  {request.name}{line}{column}: {item.error}"
 
 
 def _plan(request: LoadRequest, looked: FileLayout, found: ColumnMatch) -> list[str]:

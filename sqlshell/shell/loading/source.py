@@ -14,12 +14,12 @@ import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import duckdb
 from msgspec import Struct
 
-from sqlshell.errors import OutputError, StatementError, UsageError
+from sqlshell.errors import StatementError, UsageError
 from sqlshell.interface.types import Kind, kind
 from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.isolated_duckdb import hide_progress
@@ -29,6 +29,7 @@ from sqlshell.shell.loading.digits import keep_digits, unmarked
 from sqlshell.shell.loading.end_of_data import cut_at_end
 from sqlshell.shell.loading.exactness import has_fraction, inexact, overflows
 from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
+from sqlshell.shell.loading.rejects import Reject
 from sqlshell.shell.loading.request import LoadRequest
 from sqlshell.shell.loading.text_checks import (
     ISO_DATE,
@@ -42,9 +43,6 @@ from sqlshell.shell.loading.text_checks import (
 )
 from sqlshell.sql.duckdb_types import TEXT, is_nested
 from sqlshell.sql.identifiers import always_quoted, literal
-
-if TYPE_CHECKING:
-    from sqlshell.origin import Own
 
 MEMORY: Final = "1GB"
 ROW_GROUP: Final = 40_960
@@ -76,17 +74,6 @@ ENCODE: Final = "name the encoding of the file, such as --with ENCODING=latin1 (
 CONVERT: Final = "convert it: iconv -f latin1 -t UTF-8 FILE > NEW_FILE"
 _INVALID: Final = "state machine reached an invalid state"
 _ESCAPES: Final = {"b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
-
-
-class Reject(Struct, frozen=True):
-    """A row that cannot be converted; `line` is its number from 1, `column` "" where none is to blame."""
-
-    line: int
-    column: str
-    error: str
-    row: str
-    encoded: bool = False
-    """Whether it is not text in the encoding of the file."""
 
 
 class ConvertedRows(Struct, frozen=True):
@@ -628,14 +615,3 @@ def _said(message: str) -> str:
 def _short(line: str) -> str:
     """A line without the middle of a long value."""
     return line if len(line) <= LONGEST_SAID else f"{line[: LONGEST_SAID // 2]}…{line[-LONGEST_SAID // 4 :]}"
-
-
-def write_rejects(path: Own, name: str, rejects: Sequence[Reject]) -> None:
-    """Write bad rows to a CSV file. Raises OutputError."""
-    try:
-        with Path(path).expanduser().open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(("file", "line", "column", "error", "row"))
-            writer.writerows((name, item.line, item.column, item.error, item.row) for item in rejects)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
