@@ -58,7 +58,7 @@ from sqlshell.service.engines.process.frames import (
     read_request,
     send,
 )
-from sqlshell.service.engines.process.memory import USED_UP, short_of_memory, used_up
+from sqlshell.service.engines.process.memory import USED_UP, short_of_memory, short_of_spill, used_up
 from sqlshell.service.engines.sandbox import sandbox
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
@@ -351,6 +351,7 @@ class Host:
             self.report(Memory(USED_UP))
             self._pressed.set()
             return Error(short.sql_state, short.message)
+        error = short_of_spill(error) or error
         if isinstance(error, Failure):
             return Error(error.sql_state, followable(error.message), fatal=fatal, missing=error.missing)
         if isinstance(error, OSError):

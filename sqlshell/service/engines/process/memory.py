@@ -9,6 +9,7 @@ from typing import Final
 import duckdb
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.bounds import limit_note
 from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.failure import Failure
 
@@ -47,6 +48,18 @@ def short_of_memory(error: BaseException) -> Failure | None:
                 sqlstate.LIMIT, f"{said}: the engine's memory is limited (limit set by sqlshell serve --memory)"
             )
         found = found.__cause__ if found is not None else None
+    return None
+
+
+def short_of_spill(error: BaseException | None) -> Failure | None:
+    """The failure for an error that means too little space for temporary files; None for another error."""
+    for _ in range(8):
+        if isinstance(error, duckdb.OutOfMemoryException) and messages.spill_is_full(str(error)):
+            return Failure(
+                sqlstate.LIMIT,
+                f"the temporary files of the organization's statements need too much space {limit_note('spill_size')}",
+            )
+        error = error.__cause__ if error is not None else None
     return None
 
 
