@@ -57,6 +57,14 @@ PING_SECONDS = 20
 LONGEST_SOCKET = 107 if sys.platform == "linux" else 103
 """The maximum length of the path of a unix socket, in bytes."""
 
+CLIENT_MISTAKES = (
+    "ASGI callable returned without completing handshake",
+    "Invalid UTF-8 sequence received from client",
+    "Unsupported upgrade request",
+    "Invalid HTTP request received",
+)
+"""Beginnings of uvicorn's messages about refused websockets and requests."""
+
 HOST_HINT = "set --host to an address of this machine, such as 127.0.0.1"
 
 
@@ -171,6 +179,11 @@ def _websocket(**given: Any) -> asyncio.Protocol:
     return BoundedSocket(**given)
 
 
+def _is_of_the_service(record: logging.LogRecord) -> bool:
+    """Whether a message of uvicorn is about the service: any client, also one without a token, can cause the others."""
+    return not record.msg.startswith(CLIENT_MISTAKES)
+
+
 async def _serve(
     statements: Statements, app: ASGIApp, listener: socket.socket, options: Options, ready: Callable[[], None]
 ) -> int:
@@ -193,6 +206,7 @@ async def _serve(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=5,
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_of_the_service)
     server = uvicorn.Server(config)
     config.load()
     server.lifespan = config.lifespan_class(config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 import stat
@@ -193,6 +194,23 @@ def test_a_client_that_leaves_in_mid_body_leaves_no_traceback(tmp_path: Path) ->
         assert client.rows("select 1") == [["1"]]
     assert stop(served) == 0
     assert "Traceback" not in (tmp_path / "err").read_text()
+
+
+def test_what_any_client_can_cause_is_not_logged(tmp_path: Path) -> None:
+    served = serve(tmp_path, stderr=tmp_path / "err")
+    path = "/v2/streams/00000000-0000-0000-0000-000000000000"
+    upgrade = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13")
+    key = f"Sec-WebSocket-Key: {base64.b64encode(bytes(16)).decode()}"
+    began = (tmp_path / "err").read_text()
+    refused = raw(served, head(served, f"GET {path} HTTP/1.1", *upgrade, key, "Origin: http://evil.example"))
+    assert refused.startswith(b"HTTP/1.1 403"), refused
+    # A masked text frame that is not UTF-8, and then a close.
+    frames = bytes([0x81, 0x81, 0, 0, 0, 0, 0xFF, 0x88, 0x80, 0, 0, 0, 0])
+    closed = raw(served, head(served, f"GET {path} HTTP/1.1", *upgrade, key) + frames)
+    assert closed.startswith(b"HTTP/1.1 101"), closed
+    raw(served, b"\0\1\2\r\n\r\n")
+    assert stop(served) == 0
+    assert (tmp_path / "err").read_text() == began
 
 
 def test_a_unix_socket_is_private(tmp_path: Path) -> None:
