@@ -79,6 +79,14 @@ def test_what_is_not_followed(uri: str) -> None:
         data_plane(asked(uri), API, ID)
 
 
+def test_a_plane_of_an_unknown_type_or_for_no_statement_is_refused() -> None:
+    uri = "https://dp.example/v2"
+    with pytest.raises(ProtocolError, match="unknown data plane type 'carrier pigeon'"):
+        data_plane(DataplaneRequest(uri=uri, token="t", request_type="carrier pigeon"), API, ID)
+    with pytest.raises(ProtocolError, match="no statementID"):
+        data_plane(DataplaneRequest(uri=uri, token="t", request_type="result-set"), API, "")
+
+
 @pytest.mark.parametrize(
     ("uri", "api", "websocket"),
     [

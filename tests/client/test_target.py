@@ -54,7 +54,16 @@ def test_origins_differ_by_scheme_host_and_port() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["ftp://host", "https://", "https://:secret@", "http://h:99999", "http://[::1", "https://:secret@h?x=1"]
+    "text",
+    [
+        "ftp://host",
+        "https://",
+        "https://:secret@",
+        "http://h:99999",
+        "http://[::1",
+        "https://:secret@h?x=1",
+        "unix://relative/x",
+    ],
 )
 def test_what_is_no_url_is_told_without_its_token(text: str) -> None:
     with pytest.raises(UsageError) as caught:
