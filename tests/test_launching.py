@@ -128,6 +128,11 @@ def test_warnings_of_a_destination(config: Config, text: str, given: dict[str, A
     assert [warning.startswith(warned) for warning in warnings] == ([True] if warned else [])
 
 
+def test_a_database_in_memory_is_a_target(config: Config) -> None:
+    destination, _ = found(":memory:", config)
+    assert destination.service == LocalService()
+
+
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [

@@ -22,11 +22,8 @@ from sqlshell.errors import UsageError
 from sqlshell.interface.models import ENGINE_TYPES
 from sqlshell.launch.clients import Messages, endpoint_of, policy_of, service_at
 from sqlshell.launch.credentials import permission_problems
-from sqlshell.launch.destination import Destination, LocalService, context_of, find_destination, own_session
+from sqlshell.launch.destination import MEMORY, Destination, LocalService, context_of, find_destination, own_session
 from sqlshell.spelling import did_you_mean
-
-MEMORY: Final = ":memory:"
-"""The target of a new database in memory, whatever the environment and the profiles say."""
 
 OPTIONS: Final = frozenset(
     setting.name for setting in SETTINGS if setting.group in {CONNECTION, CONTEXT} and setting.name != "offline"
@@ -123,6 +120,7 @@ def _destination_of(target: str, options: Mapping[str, Any], warn: Callable[[str
             )
     config = read_config(config_folder(os.environ))
     if target == MEMORY:
+        # Whatever the environment and the profiles say.
         return Destination(resolve(given, {}, config), LocalService())
     for text in permission_problems(config):
         warn(text)

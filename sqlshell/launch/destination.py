@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -24,6 +24,9 @@ from sqlshell.launch.data_files import (
 from sqlshell.spelling import did_you_mean
 
 LOOKS_LIKE_PATH = ("/", "\\", ".", "~")
+
+MEMORY: Final = ":memory:"
+"""The TARGET of a new database in memory, as DuckDB and SQLite name it."""
 
 
 class RemoteService(Struct, frozen=True):
@@ -232,6 +235,8 @@ def _service_of(settings: Settings) -> Target | LocalService:
 
 def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalService:
     """The local service for a file that a TARGET names, or a url (`profiles` is None). Raises UsageError."""
+    if text == MEMORY:
+        return LocalService()
     path = Path(text).expanduser()
     bare = without_compression(path)
     if path.is_dir() or (path.exists() and bare.endswith(DATA_ENDINGS)):
