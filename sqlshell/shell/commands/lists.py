@@ -69,22 +69,28 @@ def _chosen(columns: Sequence[Column], rows: Rows, args: Args) -> Rows:
 
 
 def _lister(
-    name: str, statements: Sequence[str], help_text: str, aliases: tuple[str, ...] = (), short: int = SHORT
+    name: str,
+    statements: Sequence[str],
+    help_text: str,
+    aliases: tuple[str, ...] = (),
+    short: int = SHORT,
+    hint: str = "",
 ) -> Command:
-    """A command that lists the result of the first statement that the service supports; + shows all columns."""
+    """A command that lists the result of the first statement that the service supports; + shows all columns. `hint` is
+    for an empty list."""
 
     async def body(shell: ShellView, args: Args) -> Effect:
-        return await _listed(shell, args, statements, short)
+        return await _listed(shell, args, statements, short, hint)
 
     return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
 
 
-async def _listed(shell: ShellView, args: Args, statements: Sequence[str], short: int) -> Effect:
+async def _listed(shell: ShellView, args: Args, statements: Sequence[str], short: int, hint: str = "") -> Effect:
     columns, rows = await query_service(shell, *statements)
     shown = len(columns) if args.plus else min(short, len(columns))
     kept = [row[:shown] for row in _chosen(columns, rows, args)]
     if not kept and shell.result_output.for_people:
-        return ShowMessage(no_match_message(args))
+        return ShowMessage(no_match_message(args, hint))
     return ShowResult(table_of([(_title(column.name), column.type) for column in columns[:shown]], kept))
 
 
@@ -232,7 +238,7 @@ COMMANDS = (
     _lister("dT", TYPES, "List user-defined types."),
     functions,
     show_function,
-    _lister("ds", STORES, "List stores. + shows all columns."),
+    _lister("ds", STORES, "List stores. + shows all columns.", hint="\\dseq lists sequences"),
     entities,
     _lister("dp", ("LIST COMPUTE_POOLS",), "List compute pools."),
     _lister("dr", ("LIST ROLES",), "List roles.", ("dg", "du")),
