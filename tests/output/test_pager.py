@@ -164,7 +164,7 @@ def test_the_key_of_the_explorer(scripted: type[Scripted]) -> None:
             done.append("explored")
 
         sink = ScreenSink(io.BytesIO(), "", sys.stdin, sideways=True)
-        sink.offer(explorer, 12_000)
+        sink.offer(explorer, "12,000 rows")
         sink.write(WIDE)
         [(command, environment)] = scripted.started
         assert environment is not None

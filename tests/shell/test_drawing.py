@@ -17,6 +17,7 @@ from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
+from prompt_toolkit.filters import to_filter
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import DummyInput
@@ -25,7 +26,7 @@ from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor, 
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from sqlshell.shell.interactive.editing.continuation import Continuations
-from sqlshell.shell.interactive.editing.history_suggestions import SuggestFromHistory
+from sqlshell.shell.interactive.editing.history_suggestions import SuggestFromHistory, suggest_at_once
 from sqlshell.shell.interactive.editing.input_drawing import COPY_BODY, RowCopier, draw_lightly
 from sqlshell.shell.interactive.editing.unchanged_rows import COMPARE, skip_unchanged_rows
 from sqlshell.shell.interactive.look.highlight import LineLexer
@@ -171,3 +172,28 @@ def test_suggestions_are_those_of_prompt_toolkit(entries: list[str], typed: list
             history.append_string(entry)
         found, expected = (way.get_suggestion(buffer, Document(text)) for way in (ours, theirs))
         assert (found and found.text) == (expected and expected.text)
+
+
+def test_a_suggestion_is_there_when_its_key_is_drawn() -> None:
+    history = InMemoryHistory()
+    history.append_string("select 1")
+    buffer = Buffer(history=history, auto_suggest=AutoSuggestFromHistory())
+    suggest_at_once(buffer, SuggestFromHistory())
+    buffer.insert_text("sel")
+    assert buffer.suggestion is not None
+    assert buffer.suggestion.text == "ect 1"
+    buffer.insert_text("x")
+    assert buffer.suggestion is None
+
+
+def test_the_mouse_works_where_it_is_used() -> None:
+    async def look() -> list[int]:
+        light, found = session(True, True), []
+        for used in (False, True):
+            light.app.mouse_support = to_filter(used)
+            drawn(light, Document("select 1"))
+            found.append(len(light.app.renderer.mouse_handlers.mouse_handlers))
+        return found
+
+    without, with_mouse = asyncio.run(look())
+    assert (without, with_mouse > 0) == (0, True)

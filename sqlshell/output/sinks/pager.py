@@ -64,7 +64,7 @@ class ScreenSink:
         self._terminal_lent = contextlib.ExitStack()
         self._prints = not self._command
         self._browse: Callable[[], Awaitable[None]] | None = None
-        self._rows: int | None = None
+        self._rows = ""
         self._key: PagerKey | None = None
         self._frozen: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self._wraps: Callable[[], bool] = lambda: False
@@ -90,7 +90,7 @@ class ScreenSink:
         `wraps` whether wide lines may be wrapped."""
         self._frozen, self._wraps = frozen, wraps
 
-    def offer(self, browse: Callable[[], Awaitable[None]], rows: int | None = None) -> None:
+    def offer(self, browse: Callable[[], Awaitable[None]], rows: str = "") -> None:
         """Give the default pager a key that waits for `browse`, which has the terminal meanwhile, in the event loop.
         The pager shows the number of all `rows`, if it is known."""
         self._browse, self._rows = browse, rows
@@ -153,7 +153,7 @@ class ScreenSink:
             started = f"exec {command}" if _SIMPLE.fullmatch(command) else command
             if (key := self._create_key(command, environment)) is not None:
                 own = "P" in environment.get("LESS", "")
-                rows = f"{self._rows:,} rows, " if self._rows is not None else ""
+                rows = f"{self._rows}, " if self._rows else ""
                 started = WITH_KEY.format(command=started, prompt="" if own else PROMPT.format(rows=rows))
                 environment |= key.environment
             self._pager = CommandProcess(Own(started), environment)

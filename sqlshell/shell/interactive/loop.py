@@ -40,7 +40,7 @@ from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.interactive.bare_words import HELP, bare_word, hint
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
 from sqlshell.shell.interactive.editing.continuation import Continuations
-from sqlshell.shell.interactive.editing.history_suggestions import SuggestFromHistory
+from sqlshell.shell.interactive.editing.history_suggestions import SuggestFromHistory, suggest_at_once
 from sqlshell.shell.interactive.editing.input_drawing import draw_lightly
 from sqlshell.shell.interactive.editing.keys import SendRequest, bindings, with_alt_enter
 from sqlshell.shell.interactive.editing.unchanged_rows import skip_unchanged_rows
@@ -301,7 +301,8 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         style=DynamicStyle(style),
         include_default_pygments_style=False,
         history=history,
-        auto_suggest=SuggestFromHistory(),
+        # Without a validator, this would only draw the prompt once more for each key.
+        validate_while_typing=False,
         completer=completer,
         complete_while_typing=Condition(
             lambda: completer.searching or (shell.session.options.completion and not in_data())
@@ -326,6 +327,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
     )
     prompt.app.on_reset += lambda _: completer.stop_searching()
     prompt.app.before_render += lambda _: _make_room(prompt)
+    suggest_at_once(prompt.default_buffer, SuggestFromHistory())
     draw_lightly(prompt, continuation)
     skip_unchanged_rows()
     _read_keys(prompt)

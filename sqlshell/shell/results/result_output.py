@@ -205,7 +205,7 @@ class ResultOutput:
         if (freeze := getattr(sink, "freeze", None)) is not None:
             freeze(lambda: getattr(drawn, "frozen", (0, 0)), lambda: getattr(drawn, "wraps", False))
         if (offer := getattr(sink, "offer", None)) is not None and self._reopens(result):
-            offer(partial(self._browse, result.statement_id), None if result.limited else result.row_count)
+            offer(partial(self._browse, result.statement_id), _extent(result))
         if self._copies:
             result = self._with_copies(result, format_)
         fetching = self._fetching(result, sink)
@@ -519,6 +519,13 @@ class ResultOutput:
 def live(session: Session, sink: Sink) -> bool:
     """Whether rows are shown in a view that is redrawn: on a terminal that supports it."""
     return session.interactive and isinstance(sink, StreamSink) and sink.redraws
+
+
+def _extent(result: Result) -> str:
+    """How many rows a result has, as `12,000 rows`; "" if it is not known."""
+    if result.row_count is None:
+        return ""
+    return f"{'first ' * result.limited}{result.row_count:,} rows"
 
 
 def _reversed(text: str, role: Role) -> str:

@@ -8,6 +8,17 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 
 
+def suggest_at_once(buffer: Buffer, suggestions: AutoSuggest) -> None:
+    """Have a suggestion drawn together with the key before it. prompt_toolkit looks for one after it has drawn the key,
+    and draws everything again."""
+
+    def suggest(changed: Buffer) -> None:
+        changed.suggestion = suggestions.get_suggestion(changed, changed.document)
+
+    buffer.auto_suggest = None
+    buffer.on_text_insert += suggest
+
+
 class SuggestFromHistory(AutoSuggest):
     """Suggests the rest of the latest line of the history that begins as the line does that is being typed.
 

@@ -3,7 +3,7 @@
 For each key, prompt_toolkit sends each line through every processor, asks for the prompt before each line, and makes
 the cells of each line anew, some of it several times. Here the prompt is made once for each drawing, a line that no
 processor can change goes through none, the height of a plain line is computed from its length, and the cells of a row
-are kept.
+are kept. No cell gets a function for the mouse, which does nothing at the prompt.
 
 Each part stands before one of prompt_toolkit's own functions and calls it for whatever it does not know. Only the last
 part needs a private function, because there is no public one: if a version of prompt_toolkit has another, or something
@@ -22,8 +22,9 @@ from prompt_toolkit.application import get_app
 from prompt_toolkit.formatted_text import StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.formatted_text.utils import fragment_list_width
 from prompt_toolkit.layout.controls import BufferControl, UIContent
+from prompt_toolkit.layout.mouse_handlers import MouseHandlers
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput, merge_processors
-from prompt_toolkit.layout.screen import Char
+from prompt_toolkit.layout.screen import Char, Screen
 
 Prefix = Callable[[int, int], StyleAndTextTuples]
 """What is before a line: its number, and the number of the row in it, if it is wrapped."""
@@ -55,15 +56,34 @@ def draw_lightly(prompt: PromptSession[str], continuation: Callable[[int, int, i
     control, given = window.content, window.get_line_prefix
     if not isinstance(control, BufferControl) or given is None:
         return
+    # The controls are always the same, and looked for several times for each key.
+    controls = [*prompt.layout.find_all_controls()]
+    prompt.layout.find_all_controls = lambda: iter(controls)  # type: ignore[method-assign]
+    container = prompt.layout.container
+    container.write_to_screen = _without_mouse(container.write_to_screen)  # type: ignore[method-assign]
     window.get_line_prefix = Prefixes(lambda: to_formatted_text(given(0, 0)), continuation)
     control.input_processors = [Processors(control.input_processors or [])]
-    # The methods of these two objects are replaced, because PromptSession makes the objects and takes no classes.
+    # The methods of these objects are replaced, because PromptSession makes the objects and takes no classes.
     content = Content(control)
     control.preferred_height = content.preferred_height  # type: ignore[method-assign]
     control.create_content = content.create_content  # type: ignore[method-assign]
     copy_body = getattr(window, COPY_BODY, None)
     if copy_body is not None and tuple(signature(copy_body).parameters) == KNOWN:
         setattr(window, COPY_BODY, RowCopier(copy_body))
+
+
+class _NoMouse(MouseHandlers):
+    def set_mouse_handler_for_range(self, *given: object, **named: object) -> None:
+        return
+
+
+def _without_mouse(write_to_screen: Callable[..., None]) -> Callable[..., None]:
+    """The same drawing, with no function for each cell if the mouse is not used."""
+
+    def write(screen: Screen, mouse_handlers: MouseHandlers, *others: Any, **named: Any) -> None:
+        write_to_screen(screen, mouse_handlers if get_app().mouse_support() else _NoMouse(), *others, **named)
+
+    return write
 
 
 class Prefixes:
@@ -212,17 +232,23 @@ class RowCopier:
             rows.clear()
         menu = ui_content.menu_position
         here = {ui_content.cursor_position.y, menu.y if menu else -1}
+        width, left = given["width"], place.xpos + given["move_x"]
         looks: dict[int, Look] = {}
+        known: dict[int, dict[int, Char]] = {}
 
         def line(number: int) -> StyleAndTextTuples:
             fragments = ui_content.get_line(number)
             if number in here:
                 return fragments
-            looks[number] = (given["width"], place.xpos + given["move_x"], *prefix(number, 0), *fragments)
-            return [] if looks[number] in rows else fragments
+            look = looks[number] = (width, left, *prefix(number, 0), *fragments)
+            # A look has many parts, so it is looked up once.
+            if (row := rows.get(look)) is None:
+                return fragments
+            known[number] = row
+            return []
 
         def before(number: int, row: int) -> StyleAndTextTuples:
-            return [] if not row and looks.get(number) in rows else prefix(number, row)
+            return [] if not row and number in known else prefix(number, row)
 
         shown = UIContent(line, ui_content.line_count, ui_content.cursor_position, menu, ui_content.show_cursor)
         drawn, places = self._copy_body(shown, **{**given, "get_line_prefix": before})
@@ -233,8 +259,8 @@ class RowCopier:
             if look is None or heights[number] > 1 or not 0 <= y < place.height:
                 continue
             row = given["new_screen"].data_buffer[y + place.ypos]
-            if look in rows:
-                row.update(rows[look])
+            if number in known:
+                row.update(known[number])
             else:
                 rows[look] = dict(row)
         return drawn, places
