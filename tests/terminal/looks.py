@@ -182,7 +182,8 @@ def peers(home: Path, cluster: Cluster) -> Iterator[Peer]:
         moments |= {
             "start": (),
             "error": ("select o.id, o.totl from orders o;", "\n"),
-            "completion": ("select date_tr",),
+            # Its menu is that of the word where it was opened.
+            "completion": ("select ", "date_", "tr"),
         }
         yield Peer("harlequin", (found, "--locale", "C", "older/sales.duckdb"), moments, "Query Editor")
     if found := shutil.which("litecli"):
