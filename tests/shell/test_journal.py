@@ -78,7 +78,7 @@ def test_a_message_about_a_secret_is_not_kept(tmp_path: Path) -> None:
 
 def test_a_message_about_a_secret_behind_what_is_kept_is_not_kept(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.db", "here", "", print)
-    sql = f"create user u comment '{'x' * LONGEST_SQL}' password 'hunter2'"
+    sql = f"create user u in role {'x' * LONGEST_SQL} password 'hunter2'"
     journal.record_start("id", sql, SessionContext(), 0.0)
     journal.record_end("id", "42601", 'syntax error at or near "hunter2"')
     (entry,) = journal.recent(1)
