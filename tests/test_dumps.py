@@ -424,7 +424,8 @@ COPY shop.customers (id, mail, state, tags, at, "show") FROM stdin;
 COPY shop.items (number, customer, price, status) FROM stdin;
 100\t1\t10.00\tit's
 \\.
-SELECT pg_catalog.setval('shop.customers_id_seq', 2, true);
+INSERT INTO shop.customers (id, mail, tags, at) OVERRIDING SYSTEM VALUE VALUES (3, 'g@h', '{p,q}', NULL);
+SELECT pg_catalog.setval('shop.customers_id_seq', 3, true);
 SELECT pg_catalog.setval('shop.numbers', 100, true);
 ALTER TABLE ONLY shop.customers
     ADD CONSTRAINT customers_pkey PRIMARY KEY (id);
@@ -470,7 +471,7 @@ insert into shop.customers (id) values (13);
 """
     done = program("-q", "--on-error", "continue", "--format", "csv", *target, stdin=script, env=env)
     assert done.out == (
-        'id,mail,tags\n1,a@b,"[""x"",""y z""]"\n2,c@d,[]\n3,e@f,[]\n'
+        'id,mail,tags\n1,a@b,"[""x"",""y z""]"\n2,c@d,[]\n3,g@h,"[""p"",""q""]"\n4,e@f,[]\n'
         "number,customer,price,gross,status\n100,1,10.00,12.00,it's\n105,1,1.00,1.20,new\n"
         "total\n13.20\n"
     ), done.err

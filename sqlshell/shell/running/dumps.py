@@ -59,7 +59,7 @@ class Dumps:
             raise StatementError(
                 f"the local service does not support PostgreSQL's {what}", where=Where(sqlstate.UNSUPPORTED)
             )
-        if translated and values is not None:
+        if translated and item.text[:6].lower() == "insert":
             item = replace(item, text=translated[0], column=0)
             values = dump_values(item.lexed)
         if values is not None:

@@ -84,6 +84,9 @@ _IDENTITY: Final = re.compile(
     rf"(?:always|by\s++default)\s++as\s++identity\s*+\(\s*+sequence\s++name\s++({_NAME}(?:\.{_NAME})*+)([^;()]*+)\)\s*+\Z",
     re.I,
 )
+_OVERRIDING: Final = re.compile(
+    rf"(insert\s++into\s++{_NAME}(?:\.{_NAME})*+(?:\s*+\([^()]*+\))?)\s++overriding\s++system\s++value(?=\s)", re.I
+)
 _DOMAIN: Final = re.compile(
     rf"create\s++domain\s++({_NAME}(?:\.{_NAME})*+)\s++as\s++"
     r"([\w.]++(?: varying| precision)?(?:\(\d++(?:,\d++)?\))?(?: with(?:out)? time zone)?(?:\[\])?)(\s[\s\S]*+)?\Z",
@@ -172,6 +175,9 @@ def _translated(statement: str, *, embedded: bool, in_dump: bool) -> tuple[str, 
         if _SEARCH_PATH.fullmatch(statement):
             return (PUBLIC,) if embedded else ()
         return None
+    if verb == "insert":
+        found = _OVERRIDING.match(statement) if in_dump else None
+        return None if found is None else (found[1] + statement[found.end() :],)
     if in_dump and (_PRIVILEGES.match(statement) or _STORAGE.match(statement)):
         return ()
     if verb[:5] == "alter":
