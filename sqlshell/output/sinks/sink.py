@@ -6,17 +6,17 @@ import contextlib
 import functools
 import os
 import select
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, runtime_checkable
 
 from sqlshell.errors import OutputError
 from sqlshell.origin import Own
 from sqlshell.output.sinks.command import CommandProcess, OutputClosed
 from sqlshell.output.sinks.file import FileSink, open_fd, write_error
 
-__all__ = ["CommandSink", "FileSink", "OutputClosed", "Sink", "StreamSink", "command_in"]
+__all__ = ["CommandSink", "FileSink", "OutputClosed", "PagedSink", "Sink", "StreamSink", "WaitingSink", "command_in"]
 
 
 class Sink(Protocol):
@@ -45,6 +45,28 @@ class Sink(Protocol):
 
     def abort(self) -> None:
         """Discard the output, without waiting. Raises nothing."""
+
+
+@runtime_checkable
+class PagedSink(Protocol):
+    """A sink that may show its output in a pager."""
+
+    def freeze(self, frozen: Callable[[], tuple[int, int]], wraps: Callable[[], bool]) -> None:
+        """Keep lines and cells at the edges in view, if the pager can: `frozen` says how many once they are known, and
+        `wraps` whether wide lines may be wrapped.
+        """
+
+    def offer(self, browse: Callable[[], Awaitable[None]], rows: str) -> None:
+        """Give the pager a key that waits for `browse`; the pager shows `rows`, how many there are."""
+
+
+@runtime_checkable
+class WaitingSink(Protocol):
+    """A sink whose reader may keep it waiting."""
+
+    @property
+    def waited(self) -> float:
+        """Seconds that it has waited for its reader."""
 
 
 class StreamSink:

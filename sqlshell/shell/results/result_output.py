@@ -21,7 +21,17 @@ from sqlshell.origin import EMPTY, Own
 from sqlshell.output.copy import copy, warn_of_names
 from sqlshell.output.sinks import file
 from sqlshell.output.sinks.file import compression, uncompressed
-from sqlshell.output.sinks.sink import AppendSink, CommandSink, FileSink, OutputClosed, Sink, StreamSink, command_in
+from sqlshell.output.sinks.sink import (
+    AppendSink,
+    CommandSink,
+    FileSink,
+    OutputClosed,
+    PagedSink,
+    Sink,
+    StreamSink,
+    WaitingSink,
+    command_in,
+)
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.folding import folded
 from sqlshell.output.writer import Role, Screen, Summary, Writer, WriterOptions, has_lines, takes_whole
@@ -202,10 +212,10 @@ class ResultOutput:
             writer = LiveTableWriter(writer_options)
         drawn = writer
         writer = self._with_display_format(writer, format_, result.columns, screen=writer_options.screen is not None)
-        if (freeze := getattr(sink, "freeze", None)) is not None:
-            freeze(lambda: getattr(drawn, "frozen", (0, 0)), lambda: getattr(drawn, "wraps", False))
-        if (offer := getattr(sink, "offer", None)) is not None and self._reopens(result):
-            offer(partial(self._browse, result.statement_id), _extent(result))
+        if isinstance(sink, PagedSink):
+            sink.freeze(lambda: getattr(drawn, "frozen", (0, 0)), lambda: getattr(drawn, "wraps", False))
+            if self._reopens(result):
+                sink.offer(partial(self._browse, result.statement_id), _extent(result))
         if self._copies:
             result = self._with_copies(result, format_)
         fetching = self._fetching(result, sink)
@@ -232,7 +242,7 @@ class ResultOutput:
         shortened = sum(getattr(each, "shortened", 0) for each in {id(each): each for each in (writer, drawn)}.values())
         if self._session.running is None or not self._session.interactive:
             self._report_shortened(shortened)
-        waited = getattr(sink, "waited", 0.0) if one_off else 0.0
+        waited = sink.waited if one_off and isinstance(sink, WaitingSink) else 0.0
         return replace(summary, shortened=shortened, waited=waited, turned=getattr(drawn, "turned", False))
 
     def _explores(self, result: Result, format_: Format) -> bool:
