@@ -171,6 +171,7 @@ SQL: dict[str, Attack] = {
     "a text of empty comments": partial(texts, text="/**/" * 4_000_000 + "x"),
     "a text of quotes": partial(texts, text="select " + "''" * 4_000_000, number=2),
     "a text of brackets": partial(texts, text="select " + "(" * 8_000_000, number=2),
+    "3,000 open brackets": partial(texts, text="select " + "(" * 3000),
     "a text of dollars": partial(texts, text="select " + "$a$ " * 2_000_000, number=2),
     "an application of a MiB": partial(texts, text=f"begin application a {'end ' * 250_000} end application"),
     "long names": partial(texts, text="drop database " + "a" * 1_000_000),

@@ -20,6 +20,7 @@ from sqlshell.service.engines.duckdb.configuration import Setting, check_setting
 from sqlshell.service.engines.duckdb.contents import columns
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.feeds import make_feed
+from sqlshell.service.engines.duckdb.nesting import check_nesting
 from sqlshell.service.engines.duckdb.planned import planned
 from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, check_files, copied_out
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
@@ -155,8 +156,9 @@ class DuckdbConnection:
 
     def _translation(self, sql: str, options: Options) -> Translation | None:
         """The statement translated into DuckDB's SQL, None if it needs no translation. The only
-        place that translates.
+        place that translates. Raises Failure, also if it is nested too deeply for DuckDB's parser.
         """
+        check_nesting(sql)
 
         def mismatch(text: str) -> int | None:
             return self._judge.mismatch(text, options, in_transaction=self._open)
