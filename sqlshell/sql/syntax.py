@@ -131,7 +131,7 @@ LOCAL_SYNTAX: Final = {
     "ORDER BY {ALL | expression, …} [ASC | DESC] [NULLS {FIRST | LAST}]\n"
     "LIMIT    {n | n%}\n"
     "OFFSET   n\n"
-    "Only SELECT or FROM is required; FROM may come first. The order of evaluation is: FROM, WHERE, GROUP BY, HAVING,\n"
+    "Only SELECT or FROM is required; FROM may come first. The order of evaluation is: FROM, WHERE, GROUP BY, HAVING, "
     "window functions, QUALIFY, SELECT, DISTINCT, ORDER BY, OFFSET and LIMIT.",
 }
 """The syntax of the local service's engine, where it is more than that of the interface. The clauses are in order."""

@@ -120,3 +120,19 @@ def test_a_description_is_wrapped_on_a_narrow_screen(tmp_path: Path) -> None:
     words = " ".join(line.strip() for line in below).split()
     assert {"gross", "net", "CHECK"} <= set(re.findall(r"\w+", " ".join(words)))
     terminal.close()
+
+
+def test_the_help_for_a_statement_has_no_line_that_is_broken_twice(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-c", "\\h select", env={"TERM": "xterm"}, rows=30)
+    assert terminal.end() == 0
+    assert "HAVING, window functions, QUALIFY, SELECT," in terminal.screen()
+
+
+def test_the_pager_says_that_a_result_is_not_whole(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q", env={"TERM": "xterm", "SQLSHELL_ROWLIMIT": "50"})
+    terminal.prompt()
+    terminal.enter("from range(100);")
+    terminal.wait("first 50 rows, lines 1-23, q quits, B explores")
+    terminal.type("q")
+    terminal.prompt()
+    terminal.close()
