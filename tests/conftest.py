@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
+import importlib
 import os
 import random
 import signal
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
@@ -62,6 +66,42 @@ def pytest_configure() -> None:
     settings.load_profile("sqlshell")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """More processes than cores, because tests wait for a part of their time."""
+    return (os.cpu_count() or 1) * 3 // 2
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    # What is collected stays to the end, and is not worth a search for garbage.
+    gc.disable()
+    if hasattr(session.config, "workerinput"):
+        _import_tests(session.config)
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _import_tests(config: pytest.Config) -> None:
+    """Import the modules of tests, each worker beginning with another one.
+
+    Most of the time goes into rewriting their asserts. So each worker rewrites some and finds the others in the cache,
+    which is therefore written even if PYTHONDONTWRITEBYTECODE is set.
+    """
+    sys.dont_write_bytecode = False
+    asked = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
+    files = sorted({file for path in asked for file in (path.rglob("test_*.py") if path.is_dir() else [path])})
+    worker: dict[str, Any] = config.workerinput  # type: ignore[attr-defined]
+    first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for file in files[first:] + files[:first]:
+        # What is wrong with a module is reported when it is collected.
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     limited = parser.getgroup("limited time")
     limited.addoption("--until", type=float, metavar="TIME", help="skip the tests that start after TIME, a Unix time")
@@ -89,6 +129,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_unconfigure() -> None:
+    gc.unfreeze()
     _WRONG.unlink(missing_ok=True)
 
 

@@ -6,6 +6,7 @@ fixtures included, is one of them, whatever it tests: the others show what a cha
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -33,7 +34,10 @@ class Durations:
 
 def main() -> int:
     durations = Durations()
-    code = pytest.main(["-q", "-m", "not (conformance or fuzz or long)"], plugins=[durations])
+    # No more processes than cores, so that a test has one for itself.
+    code = pytest.main(
+        ["-q", "-n", str(os.cpu_count() or 1), "-m", "not (conformance or fuzz or long)"], plugins=[durations]
+    )
     found = sorted(name for name, seconds in durations.seconds.items() if seconds > SECONDS)
     LIST.write_text("".join(f"{name}\n" for name in found), encoding="utf-8")
     total, left_out = sum(durations.seconds.values()), sum(durations.seconds[name] for name in found)
