@@ -109,7 +109,8 @@ def parse(text: str) -> Target:
         host, port = parts.hostname or "", parts.port
     except ValueError:
         raise UsageError("invalid URL", "expected the base URL, such as https://host/v2") from None
-    if re.search(r"\s", text.strip()) or re.search(r"\s", unquote(parts.path)):
+    # A path of a Unix socket may contain spaces.
+    if scheme != "unix" and (re.search(r"\s", text.strip()) or re.search(r"\s", unquote(parts.path))):
         raise UsageError("the URL contains whitespace", _TOKENS_PLACE)
     if (scheme == "unix" and (parts.username or _TOKEN_IN_PATH.match(unquote(parts.path)))) or (
         scheme in DEFAULT_PORTS and re.search(r"[:;,@=]", unquote(parts.path))

@@ -19,6 +19,7 @@ STDIN: Final = "stdin"
 _ENDINGS: Final = "|".join(map(re.escape, (*DATA_ENDINGS, *DATABASE_ENDINGS)))
 _NAME: Final = re.compile(r"[\w.-]{1,24}")
 _PATH: Final = re.compile(rf"(?!/?/)[^:\s]*/[^:\s]*|(?:~?/|\.{{1,2}}/)[^:@\n]*|[^:\n]*(?:{_ENDINGS})")
+_URL: Final = re.compile(r"https?://[\w.-]{1,99}(?::\d{1,5})?(?:/[\w.-]{1,24}){0,4}/?")
 _URL_BEGUN: Final = re.compile(r"https?[/\\;]|//|bearer\b|basic\b", re.I)
 _RANDOM: Final = re.compile(r"[A-Za-z0-9+=]{20}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-|\beyJ")
 """What tokens contain, and names seldom do."""
@@ -44,11 +45,12 @@ def views_of(texts: Sequence[str]) -> dict[str, Path]:
 
 
 def shown_target(text: str) -> str:
-    """A TARGET that refers to nothing, as an error shows it: with its text if that has the form of a name or path.
+    """A TARGET that refers to nothing, as an error shows it: with its text if that has the form of a name, path or URL.
 
     Any other text may contain a token: it may be a mistyped URL, or a token in the place of one.
     """
-    if not _RANDOM.search(text) and (_NAME.fullmatch(text) or (_PATH.fullmatch(text) and not _URL_BEGUN.match(text))):
+    forms = (_NAME, _URL) if _URL_BEGUN.match(text) else (_NAME, _URL, _PATH)
+    if not _RANDOM.search(text) and any(form.fullmatch(text) for form in forms):
         return text
     login, _, rest = text.rpartition("@")
     is_host = _NAME.fullmatch(rest.replace("/", "_")) and not _RANDOM.search(rest)

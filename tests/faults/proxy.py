@@ -78,8 +78,12 @@ class Proxy:
         self._ready.set()
         self._loop.run_forever()
         server.close()
-        for task in asyncio.all_tasks(self._loop):
+        # A task that is canceled before it begins does not close its connection.
+        self._loop.run_until_complete(asyncio.sleep(0.01))
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
             task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         self._loop.run_until_complete(asyncio.sleep(0.01))
         self._loop.close()
 
