@@ -297,6 +297,18 @@ def test_requests_that_are_sent_ahead_are_bounded(small: Served) -> None:
     assert b"pipelined requests" in answer[answer.index(b"HTTP/1.1 429") :]
 
 
+def test_requests_behind_the_bound_are_hardly_read(small: Served) -> None:
+    """The answers to the first requests, which the client does not read, hold back what follows."""
+    asked = head(small, "GET /openapi.json HTTP/1.1") * 5000
+    sent = 0
+    with dial(small) as wire, contextlib.suppress(OSError):
+        wire.settimeout(2)
+        while sent < 40 << 20:
+            sent += wire.send(asked)
+    assert sent < 40 << 20
+    assert works(small)
+
+
 def test_what_is_wrong_is_said_in_its_turn(small: Served) -> None:
     answer = exchange(small, head(small, "GET /v2/version HTTP/1.1"), b"nonsense\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 200")

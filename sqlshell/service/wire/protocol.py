@@ -61,6 +61,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refusal: tuple[int, str] | None = None
         self._deaf = False
         self._last_words = b""
+        self._answering = False
+        """Whether the responses to earlier requests are sent before the connection is closed."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         lingering = LingeringTransport(transport, self._bounds.write_seconds, self._sending, self._left, self._waits)
@@ -108,7 +110,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if next(steps, False):
             return True
         lingering = cast(LingeringTransport, self.transport)
-        if lingering.held and self.parser is not None:
+        if lingering.held and self.parser is not None and not self._answering:
             lingering.release(reading=not self.flow.read_paused)
         return False
 
@@ -182,6 +184,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
         if len(self.pipeline) > AHEAD:
             self.pipeline[0] = self.cycle, cast(Any, _too_many)
+            # The request that is too many need not be sent to its end.
+            self._in_body = False
             self._fail(429, "")
 
     def on_body(self, body: bytes) -> None:
@@ -244,6 +248,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._say(words)
         else:
             self._last_words = words
+            # More is read, and discarded, only after the earlier responses, which the peer may not read.
+            self._answering = True
+            cast(LingeringTransport, self.transport).hold()
 
     def _say(self, words: bytes) -> None:
         self.transport.write(words)
