@@ -45,6 +45,7 @@ from sqlshell.shell.session import PROMPT_MAXWIDTH
 
 URL = "https://host:8443/v2"
 NAME = "https://host:8443"
+OTHERWISE = "known profiles: files, local, work; to create a database, use the extension .db, .duckdb or .ddb"
 PROFILES = f"""
 [profiles.work]
 url = "{URL}"
@@ -138,13 +139,11 @@ def test_a_database_in_memory_is_a_target(config: Config) -> None:
     [
         ("wrk", "'wrk' is not a URL, profile or existing file", "did you mean work?"),
         ("dctor", "'dctor' is not a URL, profile or existing file", "did you mean sqlshell doctor?"),
-        (
-            "qqqqqq",
-            "'qqqqqq' is not a URL, profile or existing file",
-            "known profiles: files, local, work; to create a database, use the extension .db, .duckdb or .ddb",
-        ),
+        ("qqqqqq", "'qqqqqq' is not a URL, profile or existing file", OTHERWISE),
         ("no/where.duckdb", "cannot create where.duckdb: no is not a directory", ""),
-        ("a.csv", "no such file: a.csv", "to create a database, use the extension .db, .duckdb or .ddb"),
+        ("a.csv", "no such file: a.csv", ""),
+        ("https//host/v2", "not a valid URL: ***", "write a URL as https://host/v2"),
+        ("basic", "'basic' is not a URL, profile or existing file", OTHERWISE),
         ("./a", "no such file: ./a", "to create a database, use the extension .db, .duckdb or .ddb"),
         ("a/b", "no such file: a/b", "to create a database, use the extension .db, .duckdb or .ddb"),
     ],

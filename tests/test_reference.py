@@ -31,6 +31,7 @@ def test_the_spec_has_every_option_and_command(spec: dict[str, Any], program: Pr
     assert [item["name"] for item in spec["subcommands"]] == list(SUBCOMMANDS)
     shown = program("--help").out
     assert all(name in shown for name in names)
+    assert max(map(len, shown.splitlines())) <= 80
     serve = next(item for item in spec["subcommands"] if item["name"] == "serve")
     role = next(option for option in serve["options"] if "--role" in option["names"])
     assert role["choices"] == ["reader", "writer", "owner"]

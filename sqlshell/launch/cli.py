@@ -24,23 +24,25 @@ UNWRITABLE = frozenset({errno.EBADF, errno.ENOSPC, errno.EIO, errno.EDQUOT, errn
 
 EXAMPLES = """\b
 Examples:
-  sqlshell                                      the embedded service, in memory
-  sqlshell work.duckdb                          the embedded service on a database file
+  sqlshell                                    the embedded service, in memory
+  sqlshell work.duckdb                        the same, on a database file
   sqlshell sales.parquet -c 'from sales limit 5'
-  seq 9 | sqlshell - -c 'from stdin'            data on stdin; statements from -c, -f or the terminal
-  sqlshell https://host/v2 --database d         a remote service
+  seq 9 | sqlshell - -c 'from stdin'          data on stdin
+  sqlshell https://host/v2 --database d       a remote service
   sqlshell -c 'select 42 as answer' --format csv
-  sqlshell -f load.sql -c 'from t' -o t.csv     -c and -f run in the order given
-  generate | sqlshell --on-error continue       a script on stdin
-  sqlshell serve --data DIR                     the local service on a port
+  sqlshell -f load.sql -c 'from t' -o t.csv   -c and -f run in the order given
+  generate | sqlshell --on-error continue     a script on stdin
+  sqlshell serve --data DIR                   the local service on a port
 
 \b
-Formats: table, vertical (for the screen); markdown, html, xlsx (documents); csv, tsv, json, jsonl,
-insert, unaligned (text for programs); parquet, arrow, arrows (typed columns).
+Formats: table, vertical (for the screen); markdown, html, xlsx (documents);
+csv, tsv, json, jsonl, insert, unaligned (text for programs); parquet, arrow,
+arrows (typed columns).
 TIME is 30, 1.5s, 5m or 1h30m.
-Exit codes: 0 success, 1 statement failed, 2 usage error, 3 service error, 4 timeout, 130 interrupted,
-141 stdout closed by its reader.
-The token is read from SQLSHELL_TOKEN, --token-file or a profile; at a terminal, sqlshell prompts for it.
+Exit codes: 0 success, 1 statement failed, 2 usage error, 3 service error,
+4 timeout, 130 interrupted, 141 stdout closed by its reader.
+The token is read from SQLSHELL_TOKEN, --token-file or a profile; at a
+terminal, sqlshell prompts for it.
 'sqlshell SUBCOMMAND --help' shows the options of a subcommand.
 """
 

@@ -44,6 +44,11 @@ def views_of(texts: Sequence[str]) -> dict[str, Path]:
     return views
 
 
+def looks_like_url(text: str) -> bool:
+    """Whether a TARGET that refers to nothing begins as a mistyped URL, such as `https//host` or `//host/v2`."""
+    return text.startswith("//") or bool(re.match(r"https?[/\\;]", text, re.I))
+
+
 def shown_target(text: str) -> str:
     """A TARGET that refers to nothing, as an error shows it: with its text if that has the form of a name, path or URL.
 

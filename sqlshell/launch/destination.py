@@ -17,6 +17,7 @@ from sqlshell.launch.data_files import (
     DATA_ENDINGS,
     DATABASE_ENDINGS,
     STDIN,
+    looks_like_url,
     shown_target,
     views_of,
     without_compression,
@@ -247,12 +248,13 @@ def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalSer
         if not path.parent.is_dir():
             raise UsageError(f"cannot create {path.name}: {shown_target(str(path.parent))} is not a directory")
         return LocalService(database=path)
-    if bare.endswith(DATA_ENDINGS) or text.startswith(LOOKS_LIKE_PATH) or os.sep in text:
-        raise UsageError(
-            f"no such file: {shown_target(text)}",
-            f"to create a database, use the extension {_joined_with_or(DATABASE_ENDINGS)}",
-        )
     ending = f"to create a database, use the extension {_joined_with_or(DATABASE_ENDINGS)}"
+    if looks_like_url(text):
+        raise UsageError(f"not a valid URL: {shown_target(text)}", "write a URL as https://host/v2")
+    if bare.endswith(DATA_ENDINGS):
+        raise UsageError(f"no such file: {shown_target(text)}")
+    if text.startswith(LOOKS_LIKE_PATH) or os.sep in text:
+        raise UsageError(f"no such file: {shown_target(text)}", ending)
     if profiles is None:
         raise UsageError(
             f"{shown_target(text)!r} is neither a URL nor an existing file", f"write a URL as https://host/v2; {ending}"
