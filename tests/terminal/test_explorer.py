@@ -59,7 +59,9 @@ def test_searching_over_partitions(explorer: Terminal) -> None:
     explorer.type("N")
     explorer.wait("row 19,001 of")
     explorer.type("/nowhere at all\r")
-    explorer.wait("not found below")
+    explorer.wait("'nowhere at all' not found below")
+    explorer.type("/(\r")
+    explorer.wait("'(' not found below")
     assert "Warning" not in explorer.screen()
 
 

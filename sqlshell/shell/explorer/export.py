@@ -45,7 +45,7 @@ def copy_cells(grid: Grid, what: str) -> str:
         copy_text(data)
     except OutputError as error:
         return error.message
-    missing = "" if grid.source.whole or what != "column" else " in memory"
+    missing = "" if grid.source.whole or what != "column" else " (only the rows in memory)"
     return in_locale(f"{len(rows):,} × {len(columns)} copied{missing}")
 
 

@@ -68,6 +68,8 @@ class Grid:
         self.anchor: tuple[int, int] | None = None
         """The start of the selection."""
         self.found: re.Pattern[str] | None = None
+        self.searched = ""
+        """What was typed to search for; `found` is its pattern."""
         """The pattern to highlight."""
         self.height = 1
         self._bar, self._ellipsis = in_locale("│"), in_locale("…")

@@ -225,19 +225,19 @@ def _search_keys(explorer: Explorer, on: On) -> None:
                     explorer.message = ""
                     return
             line += step
-        explorer.message = f"{grid.found.pattern!r} not found {'below' if step > 0 else 'above'}"
+        explorer.message = f"'{printable(grid.searched)}' not found {'below' if step > 0 else 'above'}"
 
     @on("/")
     def find() -> None:
         since = grid.row
 
         def typing(text: str) -> None:
-            grid.found = pattern(text) if text else None
+            grid.found, grid.searched = pattern(text) if text else None, text
             if text:
                 explorer.start(lambda: search(since, 1))
 
         def answered(text: str) -> None:
-            grid.found = pattern(text) if text else None
+            grid.found, grid.searched = pattern(text) if text else None, text
 
         explorer.ask("/", answered, typing)
 
