@@ -15,14 +15,14 @@ async def copy(shell: ShellView, args: Args) -> Copy:
 
     FROM loads csv, tsv, json, jsonl and parquet files, also compressed (.gz, .zst): \\copy t [(columns)] FROM 'file'
     [WITH (options)]. Columns are matched by name. FROM STDIN reads the lines after the command, up to \\. alone; with
-    -c it reads stdin. FROM PSTDIN always reads stdin, FROM PROGRAM 'command' what a command of this machine prints.
-    Options: FORMAT csv, text, json or parquet, HEADER, DELIMITER, NULL, QUOTE, ESCAPE, ENCODING, as in psql; CREATE
-    creates the table, DRY_RUN only shows where the columns go, MAX_ERRORS n skips bad rows, REJECTS 'file' lists them,
-    RESUME continues an interrupted load, UNKNOWN skip or send says what to do with rows whose outcome is unknown, SNIFF
-    detects header and delimiter even if FORMAT is given.
-    TO writes a table or a query: \\copy (SELECT ...) TO 'file'. TO STDOUT writes where results go, TO PSTDOUT always to
-    stdout, TO PROGRAM 'command' to a command. The extension or FORMAT sets the format; without either it is text.
-    Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_QUOTE, as in psql."""
+    -c it reads stdin. FROM PSTDIN always reads stdin. FROM PROGRAM 'command' reads the output of a local command.
+    Options: FORMAT csv, text, json or parquet, HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_NOT_NULL and ENCODING are
+    those of psql. CREATE creates the table, DRY_RUN only shows where the columns go, MAX_ERRORS n skips bad rows,
+    REJECTS 'file' lists them, RESUME continues an interrupted load, UNKNOWN skip or send says what to do with rows
+    whose outcome is unknown, SNIFF detects header and delimiter even if FORMAT is given.
+    TO writes a table or a query: \\copy (SELECT ...) TO 'file'. TO STDOUT writes to where results go, TO PSTDOUT
+    always writes to stdout, and TO PROGRAM 'command' writes to a local command. The extension or FORMAT sets the
+    format; without either it is text. Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_QUOTE, as in psql."""
     if not args:
         raise UsageError("\\copy requires a table", "usage: \\copy TABLE [(COLUMNS)] FROM|TO 'FILE' [WITH (OPTIONS)]")
     return Copy(read_copy(f"copy {args.own(0)}", command=True))
