@@ -54,7 +54,7 @@ def test_the_whole_tour(tmp_path: Path) -> None:
     terminal.wait("End of the tour.")
     shown = terminal.prompt()
     assert shown.count("error[42") == 1
-    assert "totl" in shown
+    assert 'did you mean "status"?' in shown
     terminal.close()
 
 

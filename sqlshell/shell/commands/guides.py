@@ -28,7 +28,7 @@ TOUR = (
         "select * from shop.orders limit 3;",
     ),
     (
-        "If there are many columns, records are easier to read: end the statement with \\gx.",
+        "\\gx shows each row as a record, one line per column, as the shell does if a table is too wide.",
         "select * from shop.customers limit 1 \\gx",
     ),
     ("Tables are joined and grouped as in any SQL database.", f"{TOP};"),
@@ -46,7 +46,7 @@ TOUR = (
     ),
     ("\\wait waits for the background statements.", "\\wait"),
     ("\\jobs lists the statements of this and other shells; \\fetch shows a result again.", "\\jobs 3"),
-    ("An error message marks the position of the error.", "select totl from shop.orders;"),
+    ("An error message marks the position of the error, and suggests similar names.", "select staus from shop.orders;"),
 )
 """The steps of the tutorial: what each is about, and what it runs. The sample data is made before them."""
 
