@@ -137,6 +137,10 @@ class Interrupted(ShellError):
     exit = Exit.INTERRUPTED
 
 
+class NotAnswered(Interrupted):
+    """A question to which a person typed Ctrl-C or Ctrl-D instead of an answer."""
+
+
 def reason(error: Exception) -> str:
     """The operating system's description of an error, without its number."""
     return (error.strerror if isinstance(error, OSError) else "") or str(error)

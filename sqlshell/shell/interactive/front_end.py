@@ -17,7 +17,7 @@ from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.styles import BaseStyle
 
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import Interrupted, UsageError
+from sqlshell.errors import NotAnswered, UsageError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.origin import Own
 from sqlshell.output.text.cells import printable
@@ -96,7 +96,7 @@ class PromptFrontEnd:
         return folded(question.rstrip(" "), self.streams.columns - 2) + " " * question.endswith(" ")
 
     async def ask(self, question: str, *, hidden: bool = False) -> str:
-        """Ask for a line, which is not stored in the history. Raises Interrupted if there is no answer.
+        """Ask for a line, which is not stored in the history. Raises NotAnswered if there is no answer.
 
         Text that was typed before the question was shown is not an answer. The question may quote a service.
         """
@@ -104,7 +104,7 @@ class PromptFrontEnd:
         stdin = self.streams.stdin
         # A Ctrl-C that came before the question is for what asks it.
         if interrupt_typed_ahead(session.input, stdin):
-            raise Interrupted("canceled")
+            raise NotAnswered("canceled")
         clear_typeahead(session.input)
         if stdin.isatty():
             termios.tcflush(stdin.fileno(), termios.TCIFLUSH)
@@ -116,7 +116,7 @@ class PromptFrontEnd:
                 raise KeyboardInterrupt
             return answer
         except (EOFError, KeyboardInterrupt):
-            raise Interrupted("canceled") from None
+            raise NotAnswered("canceled") from None
 
     async def browse(self, result: Result) -> Summary:
         from sqlshell.shell.explorer.browsing import RememberedPositions, browse

@@ -14,6 +14,7 @@ from sqlshell.errors import (
     ConnectionFailed,
     Exit,
     Interrupted,
+    NotAnswered,
     NotAuthenticated,
     ShellError,
     StatementError,
@@ -110,6 +111,9 @@ class Failures:
             known = self._front_end.catalog.all_names
             in_script = bool(script) or not self._session.interactive
             own = isinstance(error, Interrupted) and error.where.sql_state == sqlstate.CANCELED
+            if isinstance(error, NotAnswered) and not in_script:
+                self._diagnostics.report(error.message, always=True)
+                return
             if own and not in_script and self._diagnostics.at_terminal:
                 self._diagnostics.canceled(error, elapsed_time(self._session.elapsed or 0.0))
                 return
