@@ -167,7 +167,7 @@ def test_no_commands(program: Program) -> None:
         ("\\w", "requires FILE", 2),
         ("\\w x.sql", "no statement to write", 2),
         ("select 1 \\w nope/x.sql", "cannot write", 1),
-        ("\\cd nope", "nope", 2),
+        ("\\cd nope", "cannot change to nope", 2),
         ("\\ir nope.sql", "nope.sql", 2),
         (".nope", "unknown command .nope", 2),
         ("\\dtt", "\\dt", 2),

@@ -358,7 +358,8 @@ def test_what_is_not_there(program: Program) -> None:
     done = program("-q", "-c", f"{made}\\d")
     assert "nothing found; \\d shop.* lists the relations of the schema shop" in done.err, done.err
     done = program("-q", "-c", "create sequence numbers; \\ds")
-    assert "nothing found; \\dseq lists sequences" in done.err, done.err
+    assert "no stores found; \\dseq lists sequences" in done.err, done.err
+    assert "no indexes found" in program("-q", "-c", "\\di").err
     assert "did you mean .tables?" in program("-q", "-c", ".tabels").err
     assert "did you mean \\quit?" in program("-q", "-c", "\\quti").err
     done = program("-q", "-c", "create macro twice(x) as x * 2", "-c", "\\sf twise")

@@ -71,26 +71,29 @@ def _chosen(columns: Sequence[Column], rows: Rows, args: Args) -> Rows:
 def _lister(
     name: str,
     statements: Sequence[str],
-    help_text: str,
+    what: str,
     aliases: tuple[str, ...] = (),
     short: int = SHORT,
+    more: str = "",
     hint: str = "",
 ) -> Command:
-    """A command that lists the result of the first statement that the service supports; + shows all columns. `hint` is
-    for an empty list."""
+    """A command that lists the result of the first statement that the service supports; + shows all columns. `what` it
+    lists and `more` are its help; `hint` is for an empty list."""
 
     async def body(shell: ShellView, args: Args) -> Effect:
-        return await _listed(shell, args, statements, short, hint)
+        return await _listed(shell, args, statements, short, what, hint)
 
-    return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
+    return Command(name, "[PATTERN]", f"List {what}.{more}", body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
 
 
-async def _listed(shell: ShellView, args: Args, statements: Sequence[str], short: int, hint: str = "") -> Effect:
+async def _listed(
+    shell: ShellView, args: Args, statements: Sequence[str], short: int, what: str, hint: str = ""
+) -> Effect:
     columns, rows = await query_service(shell, *statements)
     shown = len(columns) if args.plus else min(short, len(columns))
     kept = [row[:shown] for row in _chosen(columns, rows, args)]
     if not kept and shell.result_output.for_people:
-        return ShowMessage(no_match_message(args, hint))
+        return ShowMessage(no_match_message(args, hint, what))
     return ShowResult(table_of([(_title(column.name), column.type) for column in columns[:shown]], kept))
 
 
@@ -105,7 +108,7 @@ async def entities(shell: ShellView, args: Args) -> Effect:
     store = shell.session.context.store
     here = f" WHERE store_name = {literal(store)}" if store else ""
     query = f'SELECT name, size, modified_at AS modified, store_name AS store FROM deltastream.sys."entities"{here}'
-    return await _listed(shell, args, (f"{query} ORDER BY store_name, name", "LIST ENTITIES"), SHORT)
+    return await _listed(shell, args, (f"{query} ORDER BY store_name, name", "LIST ENTITIES"), SHORT, "entities")
 
 
 @command("l", "[PATTERN]", aliases=("l+", "list", ".databases"), data=("PATTERN",))
@@ -146,7 +149,7 @@ async def functions(shell: ShellView, args: Args) -> Effect:
     if own is not None and not args:
         rows = [row for row in rows if value(row, own) == "true"]
         if not rows:
-            return ShowMessage("No user-defined functions. \\df * lists all functions.")
+            return ShowMessage("no user-defined functions; \\df * lists all functions")
     name, result = column_index(columns, "name") or 0, column_index(columns, "result")
     listed: Rows = [
         [
@@ -162,7 +165,7 @@ async def functions(shell: ShellView, args: Args) -> Effect:
     ]
     titles = ("schema", "name", "result", "arguments", "type", "description", "definition")
     if not listed and shell.result_output.for_people:
-        return ShowMessage(no_match_message(args))
+        return ShowMessage(no_match_message(args, what="functions"))
     shown = 7 if args.plus else 5
     return _table(titles[:shown], [row[:shown] for row in listed])
 
@@ -233,14 +236,14 @@ async def queries(shell: ShellView, args: Args) -> Effect:
 
 COMMANDS = (
     databases,
-    _lister("dn", ("LIST SCHEMAS",), "List schemas. + shows all columns."),
-    _lister("di", INDEXES, "List indexes. + shows their definitions.", (".indexes",)),
-    _lister("dT", TYPES, "List user-defined types."),
+    _lister("dn", ("LIST SCHEMAS",), "schemas", more=" + shows all columns."),
+    _lister("di", INDEXES, "indexes", (".indexes",), more=" + shows their definitions."),
+    _lister("dT", TYPES, "user-defined types"),
     functions,
     show_function,
-    _lister("ds", STORES, "List stores. + shows all columns.", hint="\\dseq lists sequences"),
+    _lister("ds", STORES, "stores", more=" + shows all columns.", hint="\\dseq lists sequences"),
     entities,
-    _lister("dp", ("LIST COMPUTE_POOLS",), "List compute pools."),
-    _lister("dr", ("LIST ROLES",), "List roles.", ("dg", "du")),
+    _lister("dp", ("LIST COMPUTE_POOLS",), "compute pools"),
+    _lister("dr", ("LIST ROLES",), "roles", ("dg", "du")),
     queries,
 )

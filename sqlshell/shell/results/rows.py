@@ -39,9 +39,9 @@ def text_table(titles: Sequence[str], rows: Rows) -> Result:
     return table_of([(title, "VARCHAR") for title in titles], rows)
 
 
-def no_match_message(pattern: Sequence[str], hint: str = "") -> str:
-    """The message for an empty list."""
-    message = f"nothing matches {pattern[0]}" if pattern else "nothing found"
+def no_match_message(pattern: Sequence[str], hint: str = "", what: str = "") -> str:
+    """The message for an empty list; `what` is what it lists, such as "indexes"."""
+    message = f"nothing matches {pattern[0]}" if pattern else f"no {what} found" if what else "nothing found"
     return f"{message}; {hint}" if hint else message
 
 

@@ -116,7 +116,7 @@ def change_working_folder(folder: Own) -> None:
         os.chdir(Path(folder).expanduser())
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{folder}: {reason}") from None
+        raise UsageError(f"cannot change to {folder}: {reason}") from None
 
 
 def skipped_message(scanner: Scanner, items: Sequence[Item], arriving: Iterable[str], *, surely: bool) -> str:
