@@ -205,6 +205,9 @@ def test_a_dumb_terminal(opened: Open) -> None:
     terminal.wait(">")
     terminal.enter("select 42 as answer;")
     terminal.wait("42 │")
+    terminal.enter("select * from range(100);")
+    # No pager: less would print a warning and wait for Enter.
+    assert "fully functional" not in terminal.wait("100 rows")
     terminal.enter("\\q")
     assert terminal.end() == 0
 

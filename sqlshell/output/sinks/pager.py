@@ -46,14 +46,16 @@ class ScreenSink:
     With `sideways`, a line that is wider than the screen starts it too, because its rest is reached by scrolling,
     unless the writer says that it may be wrapped.
 
-    Without `less`, or if the pager cannot be started, the output is printed. While the pager runs, it receives Ctrl-C;
-    when it exits, writing raises OutputClosed. Must be used in the main thread, except for write() and finish() while
-    `blocking`.
+    Without `less`, with TERM=dumb, or if the pager cannot be started, the output is printed. While the pager runs, it
+    receives Ctrl-C; when it exits, writing raises OutputClosed. Must be used in the main thread, except for write() and
+    finish() while `blocking`.
     """
 
     def __init__(self, stream: BinaryIO, command: str, stdin: TextIO, *, sideways: bool = False) -> None:
         self._screen = StreamSink(stream)
-        self._command = command.strip() or (DEFAULT if shutil.which("less") else "")
+        # On a terminal without cursor control less prints a warning and waits for Enter.
+        can_page = os.environ.get("TERM", "dumb") != "dumb" and shutil.which("less")
+        self._command = command.strip() or (DEFAULT if can_page else "")
         self._sideways = sideways
         self._stdin = stdin
         self._held_back = b""
