@@ -107,7 +107,7 @@ BINDER = 'Binder Error: Table "o" does not have a column named "totl"\n'
         ),
         (
             "Binder Error: No function matches\n\tCandidate functions:\n\tabs(DOUBLE) -> DOUBLE\n",
-            MessageParts("No function matches\n\tCandidate functions:\n\tabs(DOUBLE) -> DOUBLE"),
+            MessageParts("No function matches", functions=["abs(DOUBLE) -> DOUBLE"]),
         ),
         ("INTERNAL Error: broken", MessageParts("INTERNAL Error: broken")),
         ("Some Error: in words", MessageParts("Some Error: in words")),
@@ -136,6 +136,24 @@ def test_the_place_that_a_message_shows(sql: str, shown: str, column: int, expec
     assert found is not None
     assert found.column == column
     assert expected is None or drawn(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (1, "candidates: f(a T0) -> R"),
+        (2, "candidates: f(a T0) -> R, f(a T1) -> R"),
+        (3, "candidates: f(a T0) -> R, f(a T1) -> R; \\df f lists all 3"),
+    ],
+)
+def test_the_forms_of_a_function_are_a_hint(number: int, expected: str) -> None:
+    forms = "".join(f"\tf(a T{form}, /) -> R\n" for form in range(number))
+    message = (
+        f"Binder Error: No function matches.\n\tCandidate functions:\n{forms}\nLINE 1: select f('x')\n               ^"
+    )
+    error = StatementError(message, where=Where("42883"))
+    assert cause(message).words == "No function matches."
+    assert suggested(error, ["g"]) == expected
 
 
 @pytest.mark.parametrize(

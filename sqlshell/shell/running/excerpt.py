@@ -25,6 +25,9 @@ _KIND = re.compile(
 )
 """What DuckDB begins a message with, which the sqlState says too."""
 _CANDIDATES = re.compile(r"\n^Candidate bindings:[: ]*(.*)$", re.M)
+_FUNCTIONS = re.compile(r"\s*\n\s*Candidate functions:\n((?:[ \t]+\S.*\n?)+)", re.M)
+MOST_FUNCTIONS = 2
+"""The forms of a function that an error lists; more are as long as the statement, and rarely read."""
 _NAMED = re.compile(r'"((?:[^"]|"")+)"')
 _ASKED = re.compile(r"\n^Did you mean (.+?)\?*$", re.M)
 
@@ -33,12 +36,13 @@ _SYSTEM = re.compile(r'"?(?:pg_|duckdb_|sqlite_|pragma_|information_schema\b)', 
 
 
 class MessageParts(Struct, frozen=True):
-    """A service's message: `words` say what is wrong, `asked` is the name that it suggests as written, and `candidates`
-    are the names that it knows in this place."""
+    """A service's message: `words` say what is wrong, `asked` is the name that it suggests as written, `candidates` are
+    the names that it knows in this place, and `functions` the forms that a function has."""
 
     words: str
     asked: str = ""
     candidates: Sequence[str] = ()
+    functions: Sequence[str] = ()
 
 
 def cause(message: str) -> MessageParts:
@@ -51,9 +55,12 @@ def cause(message: str) -> MessageParts:
         words = _CANDIDATES.sub("", words)
     if asked:
         words = _ASKED.sub("", words)
+    forms = _FUNCTIONS.search(words)
+    functions = [line.strip().replace(", /)", ")") for line in forms[1].splitlines()] if forms else ()
+    words = _FUNCTIONS.sub("", words)
     # DuckDB puts several names into one pair of quotes.
     several = '" or "'.join(asked[1].split(" or ")) if asked else ""
-    return MessageParts(words.strip() or message, several, candidates)
+    return MessageParts(words.strip() or message, several, candidates, functions)
 
 
 def excerpt(sent: Sql, error: ShellError, widest: int = WIDEST) -> Excerpt | None:
@@ -81,6 +88,14 @@ def excerpt(sent: Sql, error: ShellError, widest: int = WIDEST) -> Excerpt | Non
     return Excerpt(number, column, line.replace("\t", " "), before, min(marked, widest))
 
 
+def _forms(functions: Sequence[str]) -> str:
+    """A hint with the first forms of a function, and the command that lists all of them."""
+    shown = ", ".join(functions[:MOST_FUNCTIONS])
+    name = functions[0].partition("(")[0]
+    more = f"; \\df {name} lists all {len(functions)}" if len(functions) > MOST_FUNCTIONS else ""
+    return f"candidates: {shown}{more}"
+
+
 def suggested(error: ShellError, known: Iterable[str]) -> str:
     """A question with names similar to an unknown one, first among those that the service knows in this place; "" if
     there are none.
@@ -90,6 +105,8 @@ def suggested(error: ShellError, known: Iterable[str]) -> str:
     system = any(_SYSTEM.match(name) for name in unknown)
     if found.asked and (system or not _SYSTEM.match(found.asked)):
         return f"did you mean {found.asked}?"
+    if found.functions:
+        return _forms(found.functions)
     if found.candidates:
         columns = [name.rpartition(".")[2] for name in found.candidates]
         for name in unknown:
