@@ -13,7 +13,7 @@ from sqlshell.result import Batch, Column, Rows
 TYPES: dict[str, tuple[list[str | None], str]] = {
     "BIGINT": (["-9223372036854775808", None, "0"], "BIGINT"),
     "DECIMAL(38,4)": (["1.1000", "-0.0001", "9999999999999999999999999999999999.9999"], "DECIMAL(38,4)"),
-    "DOUBLE": (["NaN", "-Infinity", "1e300"], "DOUBLE"),
+    "DOUBLE": (["NaN", "-Infinity", "1e300", "-0.0", "-0"], "DOUBLE"),
     "BOOLEAN": (["true", "false", None], "BOOLEAN"),
     "VARCHAR": (["it's", "a\\n\n", "); DROP TABLE t; --"], "VARCHAR"),
     "DATE": (["2024-02-29", "0044-03-15 (BC)", "infinity"], "DATE"),
@@ -77,7 +77,7 @@ def test_arrays_are_written_as_postgresql_reads_them() -> None:
         "ARRAY<DOUBLE>": ("[1.50]", "ARRAY['1.50']::DOUBLE PRECISION[]"),
         "ARRAY<BOOLEAN>": ("[true]", "ARRAY['true']::BOOLEAN[]"),
         "ARRAY<ARRAY<DECIMAL(4,2)>>": ("[[1.50],[]]", "ARRAY[ARRAY['1.50'], ARRAY[]]::DECIMAL(4, 2)[][]"),
-        "ARRAY<VARBINARY>": ('["YQ=="]', "CAST('[\"YQ==\"]' AS JSON)"),
+        "ARRAY<VARBINARY>": ('["YQ=="]', "CAST([from_base64('YQ==')] AS BLOB[])"),
         "ARRAY<INTEGER>": ("{}", "CAST('{}' AS JSON)"),
     }
     for kind, (value, expected) in kinds.items():
@@ -148,3 +148,29 @@ def test_names_of_tables(table: str) -> None:
 def test_what_is_no_name_of_a_table_is_refused(table: str) -> None:
     with pytest.raises(UsageError, match="is not the name of a table"):
         InsertWriter(WriterOptions(table=table))
+
+
+def test_bytes_in_nested_values_are_bytes() -> None:
+    kinds: dict[str, tuple[list[str | None], str, str]] = {
+        "ARRAY<ARRAY<VARBINARY>>": (['[["AP8=",null],[]]', "[]", None], "BLOB[][]", "[['\\x00\\xFF'::BLOB, NULL], []]"),
+        "MAP<VARBINARY, INTEGER>": (['{"AP8=":1}', "{}"], "MAP(BLOB, INTEGER)", "MAP {'\\x00\\xFF'::BLOB: 1}"),
+        'STRUCT<"a b" INTEGER, d VARBINARY, e ARRAY<BOOLEAN>>': (
+            ['{"a b":1,"d":"AP8=","e":[true]}', '{"a b":null,"d":null,"e":[]}'],
+            'STRUCT("a b" INTEGER, d BLOB, e BOOLEAN[])',
+            "{'a b': 1, 'd': '\\x00\\xFF'::BLOB, 'e': [true]}",
+        ),
+    }
+    for kind, (values, type_name, first) in kinds.items():
+        with duckdb.connect() as database:
+            database.execute(f'CREATE TABLE "my table" (v {type_name})')
+            database.execute(written([Column("v", kind)], [[value] for value in values]))
+            assert database.execute(f'SELECT count(*) FROM "my table" WHERE v = {first}').fetchall() == [(1,)], kind
+            assert database.execute('SELECT count(*) FROM "my table"').fetchall() == [(len(values),)]
+    assert "AS JSON" in written([Column("v", "STRUCT<VARBINARY>")], [['["YQ=="]']], "t")
+
+
+def test_the_sign_of_a_negative_zero_is_kept() -> None:
+    with duckdb.connect() as database:
+        database.execute('CREATE TABLE "my table" (v DOUBLE)')
+        database.execute(written([Column("v", "DOUBLE")], [["-0.0"], ["0.0"]]))
+        assert database.execute('SELECT v::VARCHAR FROM "my table"').fetchall() == [("-0.0",), ("0.0",)]

@@ -8,19 +8,21 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from sqlshell.errors import UsageError
-from sqlshell.interface.types import Kind, base, parts_of, size_of
+from sqlshell.interface.types import Kind, base, field_of, is_named, kind, parts_of, size_of
 from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.output.writers.delimited import Values, encode
 from sqlshell.result import Batch, Column
+from sqlshell.sql.duckdb_types import duckdb_type
+from sqlshell.sql.identifiers import always_quoted, quoted
 from sqlshell.sql.identifiers import literal as _quoted_text
-from sqlshell.sql.identifiers import quoted
 
 STATEMENT_ROWS = 500
 STATEMENT_SIZE = 1 << 20
 """A statement ends after this many rows or characters."""
 
 _NUMBER = re.compile(r"[-+]?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?+\d++)?+")
+_NEGATIVE_ZERO = re.compile(r"-0++(?:\.0*+)?+")
 _PART = r'(?:[^\W\d][\w$]*+|"(?:[^"]|"")++")'
 _TABLE = re.compile(rf"{_PART}(?:\.{_PART})*+")
 _BOOLEANS = {"true": "TRUE", "false": "FALSE"}
@@ -53,7 +55,9 @@ class InsertWriter(Unbuffered):
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
         names = ", ".join(map(quoted, distinct_names(columns)))
         self._head = f"INSERT INTO {self._table} ({names}) VALUES"
-        self._literals = [_array(column.type) or _LITERALS.get(column.kind, literal) for column in columns]
+        self._literals = [
+            _array(column.type) or _with_bytes(column.type) or _LITERALS.get(column.kind, literal) for column in columns
+        ]
         return []
 
     def write(self, batch: Batch) -> Iterable[bytes]:
@@ -90,6 +94,11 @@ def _number(text: str) -> str:
     return text if _NUMBER.fullmatch(text) else literal(text)
 
 
+def _float(text: str) -> str:
+    """Without an exponent, -0.0 is a DECIMAL, which has no negative zero."""
+    return f"{text}e0" if _NEGATIVE_ZERO.fullmatch(text) else _number(text)
+
+
 def _boolean(text: str) -> str:
     return _BOOLEANS.get(text.lower()) or literal(text)
 
@@ -120,6 +129,65 @@ def _array(type_name: str) -> Callable[[str], str] | None:
             return _nested(text)
 
     return turn
+
+
+def _with_bytes(type_name: str) -> Callable[[str], str] | None:
+    """Writes the values of nested types with bytes, which are base64 in JSON; None for types without bytes."""
+    if kind(type_name) is not Kind.NESTED or not _has_bytes(type_name):
+        return None
+
+    def turn(text: str) -> str:
+        try:
+            return f"CAST({_typed(_JSON.decode(text), type_name)} AS {_typed_name(type_name)})"
+        except (msgspec.DecodeError, RecursionError, TypeError, ValueError):
+            return _nested(text)
+
+    return turn
+
+
+def _has_bytes(type_name: str) -> bool:
+    return kind(type_name) is Kind.BYTES or any(map(_has_bytes, _inner(type_name)))
+
+
+def _inner(type_name: str) -> list[str]:
+    return [field_of(part)[1] if is_named(part) else part for part in parts_of(type_name)]
+
+
+def _typed_name(type_name: str) -> str:
+    """DuckDB's type, with bytes as such. Raises TypeError for a struct without names."""
+    if kind(type_name) is not Kind.NESTED:
+        return "BLOB" if kind(type_name) is Kind.BYTES else duckdb_type(type_name)
+    types = list(map(_typed_name, _inner(type_name)))
+    if base(type_name) == "ARRAY":
+        return f"{types[0]}[]"
+    if base(type_name) == "MAP":
+        return f"MAP({', '.join(types)})"
+    if not all(map(is_named, parts_of(type_name))):
+        raise TypeError(type_name)
+    names = [field_of(part)[0] for part in parts_of(type_name)]
+    fields = ", ".join(f"{always_quoted(name)} {each}" for name, each in zip(names, types, strict=True))
+    return f"STRUCT({fields})"
+
+
+def _typed(value: object, type_name: str) -> str:
+    """A part of a nested value. Raises TypeError and ValueError for what is no value of the type."""
+    if value is None:
+        return "NULL"
+    if kind(type_name) is not Kind.NESTED:
+        if not isinstance(value, str | int):
+            raise TypeError(value)
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return _bytes(text) if kind(type_name) is Kind.BYTES else literal(text)
+    types = _inner(type_name)
+    if base(type_name) == "ARRAY" and isinstance(value, list):
+        return f"[{', '.join(_typed(item, types[0]) for item in value)}]"
+    if not isinstance(value, dict):
+        raise TypeError(value)
+    if base(type_name) == "MAP":
+        pairs = (f"{_typed(key, types[0])}: {_typed(item, types[1])}" for key, item in value.items())
+        return f"MAP {{{', '.join(pairs)}}}"
+    fields = zip(value.items(), types, strict=True)
+    return f"{{{', '.join(f'{literal(name)}: {_typed(item, part)}' for (name, item), part in fields)}}}"
 
 
 def _items(value: object, depth: int) -> str:
@@ -164,7 +232,7 @@ _ELEMENTS = {
 _LITERALS: dict[Kind, Callable[[str], str]] = {
     Kind.INTEGER: _number,
     Kind.DECIMAL: _number,
-    Kind.FLOAT: _number,
+    Kind.FLOAT: _float,
     Kind.BOOLEAN: _boolean,
     Kind.BYTES: _bytes,
     Kind.NESTED: _nested,
