@@ -643,3 +643,61 @@ def test_a_table_or_column_may_be_named_like_a_keyword(program: Program, tmp_pat
     assert done.code == 0, done
     done = program("export", "w.duckdb", "--table", name, "-o", "again.csv")
     assert (done.code, (tmp_path / "again.csv").read_text()) == (0, "show,b\n1,2\n"), done
+
+
+@pytest.mark.parametrize("name", ["a[1].csv", "a*.csv", "a?.jsonl.gz", "x=1/a.json", "x=1/a.parquet"])
+def test_a_path_is_no_pattern_and_has_no_columns(program: Program, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    for other in (tmp_path / "a1.csv", tmp_path / "a12.csv"):
+        other.write_text("i\n99\n")
+    if name.endswith(".parquet"):
+        duckdb.sql(f"copy (select 1 as i) to '{path}' (format parquet)")
+    else:
+        text = b"i\n1\n" if name.endswith(".csv") else b'{"i": 1}\n'
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    done = program("import", name, "w.duckdb", "--table", "t", "--create")
+    assert (done.code, done.err) == (0, "1 row loaded into t\n")
+    done = program("w.duckdb", "--format", "csv", "-c", f"\\copy t from '{name}'", "-c", "from t")
+    assert (done.code, done.out) == (0, "i\n1\n1\n")
+    path.write_bytes(b'{"i": \n' if "json" in name and not name.endswith(".gz") else b'i\n"1\n')
+    done = program("import", name, "w.duckdb", "--table", "t")
+    assert done.code and path.name in done.err and "/file" not in done.err
+
+
+def test_a_key_of_the_last_record_is_loaded(program: Program, tmp_path: Path) -> None:
+    records = "".join(f'{{"i": {number}}}\n' for number in range(30_000))
+    (tmp_path / "late.jsonl").write_text(records + '{"i": -1, "late": "x"}\n')
+    assert program("import", "late.jsonl", "w.duckdb", "--table", "t", "--create").code == 0
+    done = program("w.duckdb", "--format", "csv", "-c", "select * from t where late is not null")
+    assert done.out == "i,late\n-1,x\n"
+    assert program("w.duckdb", "-c", "create table u (i int)").code == 0
+    done = program("import", "late.jsonl", "w.duckdb", "--table", "u")
+    assert done.code == 2 and "u has no column 'late'" in done.err
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "A": 2}\n', '{"a": 1}\n{"A": 2}\n'])
+def test_keys_that_differ_only_in_case_are_refused(program: Program, tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.jsonl").write_text(text)
+    done = program("import", "a.jsonl", "w.duckdb", "--table", "t", "--create")
+    assert (done.code, done.err.splitlines()[0]) == (2, "error: a.jsonl: the keys 'a' and 'A' differ only in case")
+    (tmp_path / "b.jsonl").write_text('{"a": 1, "a_1": 2, "b_2": 3}\n')
+    done = program("import", "b.jsonl", "w.duckdb", "--table", "u", "--create")
+    assert (done.code, done.err) == (0, "1 row loaded into u\n")
+
+
+def test_a_key_that_appears_twice_has_its_place(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": 1, "a": 2}\n')
+    done = program("import", "a.jsonl", "w.duckdb", "--table", "t", "--create")
+    assert done.code == 2 and 'in line 2: Object {"a":1,"a":2} has duplicate key "a"' in done.err
+    assert "auto_detect" not in done.err
+    done = program("a.jsonl", "-c", "from a")
+    assert done.code and 'a.jsonl, line 2: the key "a" appears twice in an object' in done.err
+
+
+def test_times_with_nine_digits_keep_their_types(program: Program, tmp_path: Path) -> None:
+    values = "time_ns '01:02:03.123456789' as t, timestamptz_ns '2024-01-01 00:00:00.123456789+00' as z"
+    duckdb.sql(f"copy (select {values}) to '{tmp_path}/a.parquet'")
+    assert program("import", "a.parquet", "w.duckdb", "--table", "t", "--create").code == 0
+    done = program("w.duckdb", "--format", "csv", "-c", "select typeof(t), typeof(z), t, z from t")
+    assert done.out.splitlines()[1] == "TIME_NS,TIMESTAMPTZ_NS,01:02:03.123456789,2024-01-01 00:00:00.123456789+00:00"

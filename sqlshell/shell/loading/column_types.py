@@ -126,8 +126,12 @@ def interface_type(found: Any) -> str:
             return "TIMESTAMP(6)"
         case "timestamp_ns":
             return "TIMESTAMP(9)"
+        case "timestamptz_ns":
+            return "TIMESTAMP_LTZ(9)"
         case "time":
             return "TIME(6)"
+        case "time_ns":
+            return "TIME(9)"
         case "blob":
             return "VARBINARY"
         case "decimal" | "boolean" | "tinyint" | "smallint" | "integer" | "bigint" | "float" | "double" | "date":

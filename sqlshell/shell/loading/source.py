@@ -67,6 +67,9 @@ _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _SHORT: Final = frozenset({Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
 """Types that no number is rounded for on its way."""
 _FRACTIONAL: Final = ("DOUBLE", "FLOAT", "DECIMAL", "VARCHAR")
+_PATTERN: Final = re.compile(r"[*?[=]")
+_PACKED: Final = frozenset({".gz", ".zst"})
+_ALL: Final = ", sample_size = -1"
 _UNDETECTED: Final = "not possible to automatically detect"
 _NOT_UTF8: Final = re.compile(r"not utf-8 encoded|invalid UTF-8", re.I)
 _LINE_NUMBER: Final = re.compile(r"CSV Error on Line: (\d+)")
@@ -124,6 +127,7 @@ class DataFile:
         if Path(self._path).is_dir():
             raise UsageError(f"{self._request.name} is a directory, not a file")
         if not is_empty(Path(self._path)):
+            self._link()
             self._check_beginning()
             self._cut()
         if is_empty(Path(self._path)):
@@ -135,6 +139,15 @@ class DataFile:
         if self._request.create or self._request.format == "parquet":
             raise UsageError(f"{self._request.name} is empty")
         return FileLayout((), False, "empty")
+
+    def _link(self) -> None:
+        """Read this file and no other: DuckDB takes a path for a pattern, and NAME=VALUE in it for a column."""
+        if _PATTERN.search(self._path):
+            path = Path(self._path)
+            packed = path.suffix if path.suffix.lower() in _PACKED else ""
+            link = self._folder / f"file{packed}"
+            link.symlink_to(path.absolute())
+            self._path = str(link)
 
     def _cut(self) -> None:
         """Read only what is before a line that ends the data: in text, and in CSV that was typed or piped."""
@@ -208,7 +221,8 @@ class DataFile:
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
-            said = str(error).partition("\n\nLINE ")[0].partition("\nPossible ")[0].strip()
+            said = str(error).partition("\n\nLINE ")[0].partition("\nPossible ")[0]
+            said = said.partition("\nTry ")[0].strip().replace(self._path, self._request.path)
             if _UNDETECTED in said or _INVALID in said:
                 mixed = self._mixed()
                 raise UsageError(
@@ -218,7 +232,7 @@ class DataFile:
                 ) from None
             if self._mark:
                 # Bytes are counted in another file.
-                said = re.sub(r" at byte \d+", "", said.replace(self._path, self._request.path))
+                said = re.sub(r" at byte \d+", "", said)
             if _NOT_UTF8.search(said) and not self._request.encoding:
                 line = found[1] if (found := _LINE_NUMBER.search(said)) and self._text else ""
                 where = f"{self._request.name}, line {line}" if line else self._request.name
@@ -334,22 +348,44 @@ class DataFile:
         return [str(value) for value in found] if found is not None else []
 
     def _look_at_rows(self) -> FileLayout:
-        described = self._connection.execute(f"DESCRIBE FROM {self._rows()}").fetchall()
+        json = self._request.format == "json"
+        # A key that first appears behind the sample would be left out without a word.
+        described = self._connection.execute(f"DESCRIBE FROM {self._rows(_ALL if json else '')}").fetchall()
         # DuckDB has this column for JSON without objects, such as [].
-        objectless = self._request.format == "json" and [row[0] for row in described] == ["json"]
+        objectless = json and [row[0] for row in described] == ["json"]
         if objectless and self._connection.execute(f"SELECT 1 FROM {self._rows()} LIMIT 1").fetchone() is None:
             return self._empty()
+        if json:
+            self._check_keys([str(row[0]) for row in described])
         columns = [self._column(str(row[0]), str(row[1])) for row in described]
         doubles = [column.name for column in columns if column.type == "DOUBLE"]
         warnings: list[str] = []
-        if doubles and self._request.create and self._request.format == "json" and self._keep_digits():
+        if doubles and self._request.create and json and self._keep_digits():
             listed = ", ".join(f"{literal(name)}: 'JSON'" for name in doubles)
             texts = {name: unmarked(f"({always_quoted(name)} ->> '$')", self._mark) for name in doubles}
             columns, warnings = self._exact(columns, self._rows(f", columns = {{{listed}}}"), texts)
         return FileLayout(tuple(columns), True, self._request.format, warnings=tuple(warnings))
 
-    def _rows(self, columns: str = "") -> str:
-        return f"read_{self._request.format}({literal(self._path)}{columns})"
+    def _check_keys(self, names: Sequence[str]) -> None:
+        """Raises UsageError for keys that differ only in case: DuckDB adds a number to the second one, and finds no
+        value by this name."""
+        by_name = {name.lower(): name for name in names}
+        for name in names:
+            key, _, number = name.rpartition("_")
+            other = by_name.get(key.lower())
+            if other is None or not number.isdigit():
+                continue
+            counted = f"SELECT count({always_quoted(name)}) FROM"
+            detected = self._connection.execute(f"{counted} {self._rows(_ALL)}").fetchall()
+            listed = f", columns = {{{literal(name)}: 'JSON'}}"
+            if self._connection.execute(f"{counted} {self._rows(listed)}").fetchall() < detected:
+                raise UsageError(
+                    f"{self._request.name}: the keys {other!r} and {key!r} differ only in case",
+                    "give one of them another name",
+                )
+
+    def _rows(self, options: str = "") -> str:
+        return f"read_{self._request.format}({literal(self._path)}{options})"
 
     def _stage_text(
         self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path, most: int

@@ -21,6 +21,11 @@ _JSON = re.compile(
     r'(?:[A-Z]\w+ )+Error: Malformed JSON in file "(?P<file>.+?)", at byte (?P<byte>\d+)'
     r" in (?P<unit>line|record/value) (?P<number>\d+): (?P<cause>[^\n]+)"
 )
+_KEY = re.compile(
+    r'(?:[A-Z]\w+ )+Error: JSON transform error in file "(?P<file>.+?)", '
+    r"in (?P<unit>line|record/value) (?P<number>\d+): Object .* has (?P<what>unknown|duplicate) key (?P<key>\".*\")\n",
+    re.S,
+)
 _SNIFFED = re.compile(
     r"(?:[A-Z]\w+ )+Error: Error when sniffing file \"(?P<file>.+?)\"\.\n"
     r"It was not possible to .*?(?P<place>\n\nLINE .*)?\Z",
@@ -124,6 +129,17 @@ def explained(message: str, *, store: bool = False) -> str:
         if "UTF-8" in cause:
             return f"{where}: {ENCODING}; {CONVERT}"
         return f"{where}: {cause}"
+    if found := _KEY.match(message):
+        unit = "line" if found["unit"] == "line" else "record"
+        where = f"{found['file']}, {unit} {found['number']}"
+        advice = ""
+        if found["what"] == "unknown":
+            cause = f"the key {found['key']} is not in the first records, from which the columns were detected"
+            if not store:
+                advice = f"\n  use from read_json({literal(found['file'])}, sample_size = -1) to detect all keys"
+        else:
+            cause = f"the key {found['key']} appears twice in an object"
+        return f"{where}: {cause}{advice}"
     if store and (found := _OTHER.match(message)):
         damaged = found["kind"] == "Invalid Input" or " is not a " in found["cause"]
         cause = found["cause"].strip().rstrip(".")
