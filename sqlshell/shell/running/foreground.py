@@ -475,7 +475,8 @@ class Foreground:
         state = error.where.sql_state
         if isinstance(error, WaitTimeout) and not error.hint and error.where.statement_id:
             fetch_hint = self._fetch_hint(error.where.statement_id, "shows its result")
-            error.hint = f"it is still running; {fetch_hint}" if fetch_hint else ""
+            ends = "it ends with the embedded service; use a longer --wait"
+            error.hint = f"it is still running; {fetch_hint}" if fetch_hint else ends
         if self._in_doubt(running, error) and (
             fetch_hint := self._fetch_hint(running.statement_id, "shows its outcome")
         ):
