@@ -44,6 +44,9 @@ def views_of(texts: Sequence[str]) -> dict[str, Path]:
     return views
 
 
+_WHICH: Final = f"data files end in {', '.join(DATA_ENDINGS)}, or in one of these and {' or '.join(COMPRESSED_ENDINGS)}"
+
+
 def looks_like_url(text: str) -> bool:
     """Whether a TARGET that refers to nothing begins as a mistyped URL, such as `https//host` or `//host/v2`."""
     return text.startswith("//") or bool(re.match(r"https?[/\\;]", text, re.I))
@@ -87,5 +90,5 @@ def _data_files(text: str) -> Sequence[Path]:
         raise UsageError(f"cannot read the directory {path}: {error.strerror or error}") from None
     found = [item for item in files if without_compression(item).endswith(DATA_ENDINGS)]
     if not found:
-        raise UsageError(f"the directory {path} contains no data file", f"data files end in {', '.join(DATA_ENDINGS)}")
+        raise UsageError(f"the directory {path} contains no data file", _WHICH)
     return found

@@ -30,7 +30,7 @@ MOST = 16 << 20
 AGAIN_SECONDS = 0.05
 """How often an evaluation that takes too long is interrupted."""
 
-NOT_HERE = f"a SELECT on a stream supports only filters and projections: {NO_CONTINUOUS_QUERIES}"
+NOT_HERE = f"a SELECT on a stream supports only filters and projections, because {NO_CONTINUOUS_QUERIES}"
 
 
 def make_feed(
