@@ -168,6 +168,14 @@ def test_requests_that_are_refused(client: Client, request_: Answer, message: st
     assert message in answer.json()["message"]
 
 
+@pytest.mark.parametrize("start", ["3", "-1", "1e0", "0000000000" + "1" * 5000, "00000000009", "\u0661"])
+def test_numbers_that_are_not_in_the_batch_are_refused(client: Client, start: str) -> None:
+    first = client.http.post("/v2/statements", json={"statements": ["select 1", "select 2"]}).json()["statementID"]
+    answer = client.http.get(f"/v2/statements/{first}", params={"batch": start})
+    assert answer.status_code == 400
+    assert "expected the number of a statement in the batch" in answer.json()["message"]
+
+
 def test_several_statements_in_one_of_a_batch(client: Client) -> None:
     found = run(client, ["select 1; select 2", "select 3"])
     assert states(found) == ["42601"]

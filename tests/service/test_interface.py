@@ -51,6 +51,14 @@ def test_a_finished_statement(client: httpx.Client) -> None:
     assert uuid.UUID(answer["statementID"])
 
 
+def test_an_id_in_the_digits_of_another_script_is_invalid(client: httpx.Client) -> None:
+    found = done(client, post(client, "select 1"))["statementID"]
+    foreign = found.translate({ord("0") + number: 0x660 + number for number in range(10)})
+    answer = client.get(f"/v2/statements/{foreign}")
+    assert answer.status_code == 400
+    assert "is not a valid UUID" in answer.json()["message"]
+
+
 def test_bare_json_and_parts_with_file_names(client: httpx.Client) -> None:
     bare = client.post("/v2/statements", json={"statement": "select 1"})
     named = client.post("/v2/statements", files={"request": ("r.json", b'{"statement":"select 2"}')})

@@ -179,7 +179,7 @@ class Endpoints:
         start = "" if by_plane else request.query_params.get("batch", "")
         batch = self._statements.find_batch(statement_id, caller) if start else None
         if batch is not None:
-            if not (start.isascii() and start.isdecimal() and int(start[:10]) <= len(batch.records)):
+            if not (start.isascii() and start.isdecimal() and len(start) <= 10 and int(start) <= len(batch.records)):
                 raise BadRequest(f"batch: expected the number of a statement in the batch, not {start[:100]!r}")
             return await self._responses.batch(batch, int(start), timezone, request, caller)
         if record.running and request.method == "GET" and "partitionID" in request.query_params:
@@ -234,6 +234,9 @@ def _asked(request: Request) -> tuple[str, int, str]:
     """The statement ID, partition number and time zone of a lookup."""
     given = request.path_params["statement_id"]
     try:
+        if not given.isascii():
+            # uuid accepts the digits of every script, but a header, such as Content-Location, does not.
+            raise ValueError
         statement_id = str(uuid.UUID(given))
     except ValueError:
         raise BadRequest(f"statementID: {given[:100]!r} is not a valid UUID") from None
