@@ -20,6 +20,7 @@ from sqlshell.client.statements.protocol import (
     Poll,
     columns_of,
     poll_wait,
+    read_batch,
     read_lookup,
     read_submission,
 )
@@ -63,6 +64,19 @@ def test_a_lookup_without_an_id_keeps_the_one_that_was_asked_for() -> None:
     step = read_lookup(202, {}, b'{"sqlState":"03000"}', BASE, ID)
     assert isinstance(step, Poll)
     assert step.statement_id == ID
+
+
+@pytest.mark.parametrize(
+    "name", ["x; touch f", "$(touch f)", "`x`", "a'b", "../x", "//host/x", "a\nb", "-x", "x" * 129]
+)
+def test_an_id_that_could_act_where_it_is_pasted_is_refused(name: str) -> None:
+    answers: list[dict[str, object]] = [{"statementID": name, "sqlState": "03000"}, {"statementIDs": [ID, name]}]
+    for fields in answers:
+        step = read_submission(200, {}, body(**fields), BASE)
+        assert isinstance(step, Fail)
+        assert "invalid statementID" in step.error.message
+    found = read_batch(202, {}, body(statementID=name, statements=[]), BASE, 1)
+    assert isinstance(found, Fail)
 
 
 def test_running_without_an_id_is_the_services_fault() -> None:

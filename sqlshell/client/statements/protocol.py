@@ -58,6 +58,9 @@ class _Counted(Model):
     data: list[msgspec.Raw] | None = None
 
 
+_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+"""A statementID: it becomes part of paths, of statements, and of commands that are suggested to the user."""
+
 _PARTITION = re.compile(r"[?&]partitionID=([0-9]{1,18})\b")
 _HEAD = msgspec.json.Decoder(StatementHead)
 _ROWS = msgspec.json.Decoder(_Counted)
@@ -154,6 +157,11 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         what = "an HTML page" if _looks_like_html(headers, body) else unreadable(error)
         return Fail(ProtocolError(f"{base} responded with {what}", CHECK_URL))
+    wrong_id = next(
+        (name for name in (head.statement_id, *(head.statement_ids or ())) if not _is_identifier(name)), None
+    )
+    if wrong_id is not None:
+        return Fail(ProtocolError(f"{base} sent the invalid statementID {wrong_id[:64]!r}"))
     known = head.statement_id or statement_id
     if statement_id and known.lower() != statement_id.lower():
         told = f"requested statement {statement_id} from {base}, but the response is for {known[:64]}"
@@ -188,6 +196,10 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
     return Done(head, body, timing_of(headers), headers.get("preference-applied", "") == MINIMAL)
 
 
+def _is_identifier(name: str | None) -> bool:
+    return not name or _IDENTIFIER.fullmatch(name) is not None
+
+
 def read_batch(status: int, headers: Mapping[str, str], body: Body, base: str, most: int) -> BatchStatus | Fail:
     """Read the response to a batch, or to a lookup of one, with at most `most` statements."""
     if status not in {200, 202}:
@@ -197,7 +209,7 @@ def read_batch(status: int, headers: Mapping[str, str], body: Body, base: str, m
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return Fail(ProtocolError(f"{base} responded to a batch with {unreadable(error)}"))
     over = status == 200 and not sqlstate.running(found.sql_state or "")
-    if found.statements is None or not found.statement_id:
+    if found.statements is None or not found.statement_id or not _is_identifier(found.statement_id):
         return Fail(ProtocolError(f"the response to a batch from {base} has no statements"))
     steps = [_read(200, headers, bytes(item), base, "") for item in found.statements]
     ended = [step for step in steps if isinstance(step, Done | Fail)]
