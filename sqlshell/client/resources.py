@@ -23,7 +23,7 @@ TYPES = ("function_source", "descriptor_source")
 ERROR_BYTES = 1 << 20
 
 _SHA256 = re.compile(r'^(?:W/)?"?(?:sha256[:=-])?([0-9a-f]{64})"?$', re.I)
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
 
 Progress = Callable[[float | None, str], None]
 

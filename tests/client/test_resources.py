@@ -157,7 +157,15 @@ def test_another_copy_begins_again(tmp_path: Path) -> None:
     assert (tmp_path / "f").read_bytes() == b"other"
 
 
-@pytest.mark.parametrize("given", ["bytes 49999-199999/200000", "bytes 0-199999/200000", "pages 50000-199999/200000"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "bytes 49999-199999/200000",
+        "bytes 0-199999/200000",
+        "pages 50000-199999/200000",
+        f"bytes {'1' * 5000}-199999/200000",
+    ],
+)
 def test_a_part_that_was_not_requested_is_not_added(tmp_path: Path, given: str) -> None:
     kept = Kept(cuts=(50_000,))
     with serving(kept) as url:

@@ -74,6 +74,10 @@ def nothing_missing(handler: Handler) -> None:
     handler.send(b"", 416, {"Content-Range": f"bytes */{len(CONTENT)}"})
 
 
+def rest_at_no_number(handler: Handler) -> None:
+    handler.send(CONTENT[HALF:], 206, FILE | {"Content-Range": f"bytes {'1' * 5000}-9/9"})
+
+
 @pytest.mark.parametrize(
     ("answers", "asked"),
     [
@@ -101,6 +105,7 @@ def test_a_download_is_whole(tmp_path: Path, answers: list[Answer], asked: list[
         [packed],
         [endless],
         [half, wrong_rest],
+        [half, rest_at_no_number],
         [half, nothing_missing],
         [nothing_there],
     ],

@@ -49,6 +49,7 @@ def written(writer: Writer, columns: list[Column], *batches: Rows) -> str:
         ("Infinity", "Infinity"),
         ("", ""),
         (".5", ".5"),
+        ("123" * 2000, ",".join(["123"] * 2000)),
     ],
 )
 def test_numbers_are_grouped(value: str, expected: str) -> None:

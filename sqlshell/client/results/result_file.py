@@ -21,7 +21,7 @@ from sqlshell.runtime.download_file import DownloadFile
 SLACK_BYTES = 64 << 20
 """A file may be larger than the JSON of its rows by this many bytes."""
 
-_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
+_RANGE = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/[0-9]{1,18}")
 
 
 class Unavailable(Exception):

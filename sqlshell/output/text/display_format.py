@@ -171,7 +171,10 @@ def with_digit_groups(value: str, thousands: str, point: str) -> str:
     if found is None:
         return value
     sign, whole, dot, fraction, exponent = found.groups()
-    text = f"{int(whole):,}".replace(",", thousands) if len(whole) > 3 else whole
+    # int() refuses more than 4,300 digits.
+    first = len(whole) % 3
+    groups = [whole[:first]] if first else []
+    text = thousands.join(groups + [whole[at : at + 3] for at in range(first, len(whole), 3)])
     return f"{sign}{text}{point if dot else ''}{fraction or ''}{exponent}"
 
 
