@@ -62,6 +62,8 @@ def test_searching_over_partitions(explorer: Terminal) -> None:
     explorer.wait("'nowhere at all' not found below")
     explorer.type("/(\r")
     explorer.wait("'(' not found below")
+    explorer.type("&nowhere at all\r")
+    explorer.wait("no rows │")
     assert "Warning" not in explorer.screen()
 
 

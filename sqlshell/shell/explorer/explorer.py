@@ -182,7 +182,7 @@ class Explorer:
         shown = grid.current
         hidden = len(grid.columns) - len(grid.visible)
         parts = [
-            f"row {grid.row + 1 if grid.count else 0:,} of {grid.count:,}",
+            f"row {grid.row + 1:,} of {grid.count:,}" if grid.count else "no rows",
             f"only the first {pages.total:,} rows" if pages.truncated or pages.limited else "",
             f"{printable(shown.column.name)} {printable(shown.column.type)}",
             self.sorted,
