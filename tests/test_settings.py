@@ -45,6 +45,10 @@ def test_the_default_profile_holds_without_being_named(tmp_path: Path) -> None:
     assert resolve({}, {}, found)["theme"] == "x"
 
 
+def test_a_byte_order_mark_is_not_part_of_the_config(tmp_path: Path) -> None:
+    assert resolve({}, {}, config(tmp_path, "\ufeff[profiles.default]\nnull = '-'\n"))["null"] == "-"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

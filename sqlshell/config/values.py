@@ -68,7 +68,7 @@ def read_config(folder: Path) -> Config:
     """Read config.toml; a missing file has no profiles. Raises UsageError that names the file and the key."""
     path = folder / "config.toml"
     try:
-        text = path.read_bytes().decode()
+        text = path.read_bytes().decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         return Config(path, {})
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from sqlshell.origin import Own
@@ -98,6 +99,9 @@ class FrontEnd(Protocol):
 
     def edit(self, text: str, path: Own) -> Own:
         """The text, or that of the file `path`, after the user has edited it. Raises UsageError."""
+
+    def lending_terminal(self) -> AbstractContextManager[None]:
+        """Inside the block, Ctrl-C is only for a program that uses the terminal; in scripts it ends them too."""
 
     def history(self) -> Sequence[tuple[float, str]]:
         """The entries of this prompt and others, the oldest first, each with its time (seconds since 1970)."""

@@ -355,7 +355,7 @@ class Shell:
             elif (send or self.buffer.ends_by_variable()) and not (
                 self._at_prompt and scanner.unfinished.has_failed_command
             ):
-                if self._rehearsal is not None and (cut_off := self._unterminated()) is not None:
+                if (cut_off := self._unterminated()) is not None:
                     self.failures.report(cut_off)
                     return True
                 scanner.close()
@@ -395,13 +395,21 @@ class Shell:
             )
 
     def _unterminated(self) -> StatementError | None:
-        """The error of a statement that the end of the script would cut off."""
+        """The error of a statement that the end of the script would cut off, or of statements in a comment that it
+        cuts off. If statements run, the service reports the former.
+        """
+        scanner = self.buffer.scanner
+        started = scanner.unfinished.started
+        in_comment = scanner.state is State.BLOCK_COMMENT and not started
+        if not self._conditions.active or not (in_comment or self._rehearsal is not None):
+            return None
         from sqlshell.shell.running.rehearsal import unterminated
 
-        scanner = self.buffer.scanner
-        error = unterminated(scanner.state) if self._conditions.active else None
+        error = unterminated(scanner.state)
         if error is not None:
-            self._position.at(scanner.unfinished.line or self._position.line)
+            self._position.at(scanner.comment_line if in_comment else scanner.unfinished.line or self._position.line)
+            if in_comment:
+                error.hint, error.in_command = "what follows its /* was not run; end it with */", True
             self.buffer.clear()
         return error
 

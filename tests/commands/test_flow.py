@@ -151,6 +151,8 @@ def test_no_commands(program: Program) -> None:
             2,
         ),
         ("\\n+ a/b select 1", "'a/b' is not a valid query name\nhelp: a name consists of", 2),
+        ("\\set AUTOCOMMIT off", "AUTOCOMMIT cannot be off", 2),
+        ("select 1;\n/* a\nselect 2;", "<stdin>:2: error[42601]: unterminated comment at the end of the script", 1),
         ("\\unset", "requires NAME", 2),
         ("\\set x 'a", "unterminated quote", 2),
         ("\\echo `exit 3`", "exit code 3", 2),
@@ -234,6 +236,15 @@ def test_watch_in_a_script(program: Program) -> None:
     done = program("--format", "csv", stdin="select 1 as a where false \\watch i=0.01 m=1\n")
     assert (done.err.count("every"), done.out) == (1, "a\n")
     assert program("-q", stdin="select 1 as a \\watch i=0.01 c=2\n").err == ""
+
+
+def test_watch_in_a_script_shows_every_row(program: Program) -> None:
+    done = program("-q", "--format", "csv", stdin="from range(12000) \\watch c=1\n")
+    assert done.out.splitlines()[-1] == "11999"
+
+
+def test_the_exit_code_of_a_command_that_a_signal_ended(program: Program) -> None:
+    assert program(stdin="\\! kill -9 $$\n\\echo :SHELL_ERROR :SHELL_EXIT_CODE\n").out == "true 137\n"
 
 
 def test_times_in_a_script(program: Program) -> None:

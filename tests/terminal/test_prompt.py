@@ -101,6 +101,38 @@ def test_the_end_of_input_ends_rows_and_not_the_shell(terminal: Terminal) -> Non
     terminal.wait("57")
 
 
+def test_a_tab_separates_the_values_of_a_row_that_is_typed(terminal: Terminal) -> None:
+    terminal.enter("create table t (a int, b int);")
+    terminal.wait("CREATE TABLE")
+    terminal.prompt()
+    terminal.enter("copy t from stdin;")
+    terminal.wait("or Ctrl-D, ends them")
+    terminal.enter("50\t7")
+    terminal.enter("\\.")
+    terminal.prompt()
+    terminal.enter("select a + b as sum from t;")
+    terminal.wait("57")
+
+
+def test_ctrl_c_is_for_the_command_that_has_the_terminal(terminal: Terminal) -> None:
+    terminal.enter("\\! trap 'echo interrupted; read line; echo read $line' INT; echo ready; sleep 60; echo end")
+    terminal.wait(lambda text: "\nready" in text)
+    terminal.type("\x03")
+    terminal.wait("^Cinterrupted")
+    terminal.enter("a line")
+    terminal.wait("\nread a line")
+    assert "was interrupted" not in terminal.prompt()
+
+
+def test_a_result_that_once_writes_to_a_file_is_whole(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.enter("\\once rows.csv")
+    terminal.prompt()
+    terminal.enter("from range(12000);")
+    terminal.wait("12,000 rows")
+    terminal.prompt()
+    assert (tmp_path / "rows.csv").read_text().splitlines()[-1] == "11999"
+
+
 @pytest.mark.parametrize("copy", ["copy t from stdin;", "\\copy t from stdin"])
 @pytest.mark.parametrize("multiline", ["on", "off"])
 def test_rows_are_typed_below_the_copy(tmp_path: Path, copy: str, multiline: str) -> None:

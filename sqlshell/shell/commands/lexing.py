@@ -22,7 +22,7 @@ _PART: Final = re.compile(
     r"""|(?P<bare>[^ \t\r\n\f\v'"`:]++|:)""",
     re.DOTALL,
 )
-_ESCAPE: Final = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)|''", re.DOTALL)
+_ESCAPE: Final = re.compile(r"((?:\\(?:x[0-9A-Fa-f]{1,2}|[0-7]{1,3}))++)|\\(.)|''", re.DOTALL)
 _NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 _PLAIN: Final = re.compile(r"(?:[\w/=.,:@%+\- \t|;&]++|'[^']*+')*+")
@@ -57,8 +57,9 @@ def words(
     while position < len(text):
         reference = REFERENCE.match(text, position)
         value = reference_value(reference, values) if reference else None
-        if reference and value is not None:
-            current = [*(current or []), value]
+        if reference:
+            # Of a variable that is not set it stays as it is written, with its quotes.
+            current = [*(current or []), value if value is not None else own_text(Own(reference[0]))]
             position = reference.end()
             continue
         part = _PART.match(text, position)
@@ -122,12 +123,12 @@ def _substituted(part: re.Match[str], values: Mapping[str, Text], run: Runner, *
 
 
 def _unescaped(found: re.Match[str]) -> str:
-    code = found[1]
-    if code is None:
-        return "'"
-    if code[0] == "x" and len(code) > 1:
-        return chr(int(code[1:], 16))
-    return chr(int(code, 8) & 0xFF) if code[0] in "01234567" else _NAMED.get(code, code)
+    codes, char = found.groups()
+    if codes is not None:
+        # Each is a byte, and several may be one character: '\xc3\xa9'.
+        numbers = (int(code[1:], 16) if code[0] == "x" else int(code, 8) & 0xFF for code in codes[1:].split("\\"))
+        return bytes(numbers).decode("utf-8", "replace")
+    return "'" if char is None else _NAMED.get(char, char)
 
 
 def _for_shell(text: str, values: Mapping[str, Text]) -> tuple[Own, str]:

@@ -77,13 +77,18 @@ async def change_folder(shell: ShellView, args: Args) -> None:
 
 @command("!", "[TEXT...]", aliases=(".shell", ".system", "!system"))
 async def run_in_shell(shell: ShellView, args: Args) -> Chain:
-    """Run a command in your shell, or start the shell."""
+    """Run a command in your shell, or start the shell.
+
+    At the prompt, Ctrl-C is only for the command."""
     import asyncio
     import os
 
     command = args.own(0) if args else Own(os.environ.get("SHELL", "/bin/sh"))
-    process = await asyncio.create_subprocess_shell(command)
-    code = await process.wait()
+    with shell.front_end.lending_terminal():
+        process = await asyncio.create_subprocess_shell(command)
+        code = await process.wait()
+    # As in a shell: 128 and the signal that ended it.
+    code = code if code >= 0 else 128 - code
     return Chain(
         [
             SetVariable(Own("SHELL_ERROR"), own_text(Own("true" if code else "false"))),

@@ -6,6 +6,7 @@ import hashlib
 import re
 import termios
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import NotAnswered, UsageError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.origin import Own
+from sqlshell.output.sinks.command import lent_terminal
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.folding import folded
 from sqlshell.output.writer import Summary
@@ -140,6 +142,9 @@ class PromptFrontEnd:
 
     def edit(self, text: str, path: Own) -> Own:
         return edit_text(text, path, self.streams.stdin)
+
+    def lending_terminal(self) -> AbstractContextManager[None]:
+        return lent_terminal(self.streams.stdin)
 
     def history(self) -> Sequence[tuple[float, str]]:
         return [(entry.time, entry.text) for entry in self.file_history.all_entries()]

@@ -86,8 +86,8 @@ class ResultOutput:
 
     @property
     def exporting(self) -> bool:
-        """Whether results are redirected to a file or a command."""
-        return self._redirected is not None
+        """Whether the next result goes to a file or a command."""
+        return self._redirected is not None or bool(self._once)
 
     @property
     def for_people(self) -> bool:

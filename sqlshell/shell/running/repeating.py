@@ -23,7 +23,7 @@ from sqlshell.shell.session import Session
 from sqlshell.sql.script.items import Statement
 
 MAX_ROWS = 10_000
-"""Maximum rows of a result that are redrawn."""
+"""Maximum rows of a result that are redrawn, and of an unbounded one."""
 
 CANCEL_NOTICE_SECONDS = 1.0
 """How long, in seconds, until a message says that cancellation of an interrupted statement was requested."""
@@ -105,11 +105,16 @@ class _View:
         """Whether the reader of the results has exited."""
 
     async def show(self, result: Result) -> Summary:
+        redraws = live(self._session, self._result_output.screen_for(result))
+        heading = f"{time.strftime('%c')} (every {self._repeat.seconds:g}s)"
+        if not redraws and result.endless is None:
+            self._diagnostics.report(heading, always=self._session.interactive)
+            shown = await self._result_output.show(result)
+            self.rows, self.reader_left = shown.rows, not shown.complete
+            return shown
         summary, rows = await collect(result, MAX_ROWS)
         self.rows = summary.rows
-        screen = self._result_output.screen_for(result)
-        heading = f"{time.strftime('%c')} (every {self._repeat.seconds:g}s)"
-        if not live(self._session, screen):
+        if not redraws:
             self._diagnostics.report(heading, always=self._session.interactive)
             shown = await self._result_output.show(table_of([(c.name, c.type) for c in result.columns], rows))
             self.reader_left = not shown.complete

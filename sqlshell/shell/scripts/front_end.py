@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
@@ -39,6 +41,9 @@ class ScriptFrontEnd:
 
     def edit(self, text: str, path: Own) -> Own:
         raise UsageError("\\e requires an interactive terminal", "use \\i FILE to run a script")
+
+    def lending_terminal(self) -> AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def history(self) -> Sequence[tuple[float, str]]:
         return ()

@@ -42,6 +42,12 @@ class Variables(Mapping[str, Text]):
         _check(name)
         if name in OPTIONS:
             self._choose(name, value.own(f"the value of {name}"))
+        if name == "AUTOCOMMIT" and not switch(value.text or "on", name):
+            # In silence, a ROLLBACK would come too late.
+            raise UsageError(
+                "AUTOCOMMIT cannot be off: a statement outside of a transaction is committed at once",
+                "write BEGIN, or use --single-transaction for all scripts",
+            )
         self._values[name] = value
         self._session.secret_filter.add(value.text, name)
 

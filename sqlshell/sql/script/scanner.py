@@ -53,6 +53,8 @@ class Scanner:
         self._word = ""  # the start of a word that continues from the last piece
         self._last: Statement | None = None  # a statement whose `;` ended the last piece: a `&` may follow
         self.unfinished = UnfinishedStatement()
+        self.comment_line = 0
+        """The line in which the last block comment that state() may report began."""
 
     @property
     def state(self) -> State:
@@ -261,6 +263,7 @@ class Scanner:
             return start + 2
         if text.startswith("/*", start):
             self._span = BlockComment()
+            self.comment_line = self._line_at(start)
             self.unfinished.joint = QuoteContinuation.NONE
             return start + 2
         if first == "\\":

@@ -137,6 +137,11 @@ def bindings(
             return
         event.app.exit(exception=EOFError, style="class:exiting")
 
+    @keys.add("tab", filter=Condition(in_data) & ~searching)
+    def tab_in_rows(event: KeyPressEvent) -> None:
+        # It separates the values of the text format.
+        event.current_buffer.insert_text("\t")
+
     @keys.add("enter", filter=~searching)
     def enter(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
