@@ -89,7 +89,7 @@ def test_the_tour_runs(program: Program) -> None:
     assert "10/10" in found.err
     # One step alone is a mistake, and it is the last.
     assert found.err.count("error[42") == 1, found.err
-    assert "totl" in found.err.partition("10/10")[2].partition("error[42")[2]
+    assert "staus" in found.err.partition("10/10")[2].partition("error[42")[2]
     assert "failed" not in found.err
 
 
