@@ -161,6 +161,18 @@ def test_the_rest_of_a_large_form_is_read_elsewhere(tmp_path: Path) -> None:
     read.attachments.close()
 
 
+@pytest.mark.parametrize("body", [b"--\0", b"--b\r\nName\1: x\r\n\r\nx"])
+def test_a_form_that_cannot_be_read_is_not_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, body: bytes
+) -> None:
+    async def read() -> None:
+        kind = "multipart/form-data; boundary=b"
+        await read_form(kind, chunks(body), LIMITS, fields=(), files="attachments", folder=tmp_path)
+
+    assert refused(lambda: asyncio.run(read()))[0] == 400
+    assert not caplog.records
+
+
 def test_the_boundary_is_required(tmp_path: Path) -> None:
     async def read(kind: str, body: bytes) -> None:
         await read_form(kind, chunks(body), LIMITS, fields=(), files="attachments", folder=tmp_path)

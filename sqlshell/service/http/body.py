@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import tempfile
 import zoneinfo
@@ -20,6 +21,9 @@ from sqlshell.service.bounds import UNLIMITED, limit_note
 from sqlshell.service.http.decoding import RunInThread, TooManyStrings, decode_request
 from sqlshell.service.objects.attachments import Attachment, Attachments
 from sqlshell.service.wire.budget import Lease
+
+# It logs each form that it cannot read. The client is told, and the service's log is not for clients to fill.
+logging.getLogger("python_multipart").setLevel(logging.ERROR)
 
 ESCAPED = 6
 """The maximum number of bytes of one character in JSON, such as \\u0000."""
