@@ -549,6 +549,8 @@ def test_warnings_have_their_place_as_errors_do(program: Program) -> None:
         (("--no-commands", "-c", ".tables"), "error: .tables: backslash commands are disabled"),
         (("--no-commands", "-c", "\\dt"), "error: \\dt: backslash commands are disabled"),
         (("--nope",), "sqlshell --help lists"),
+        (("--csv", "-c", "select 1"), "unknown option --csv\nhelp: use --format csv"),
+        (("-P", "null=-"), "unknown option -P\nhelp: use -c '\\pset NAME VALUE'"),
         (("serve", "--nope"), "sqlshell serve --help lists"),
         (("fetch",), "sqlshell fetch --help lists"),
         (("config", "list", "a", "b"), "sqlshell config --help lists"),

@@ -84,6 +84,23 @@ _OF_WRITING = frozenset(
     }
 )
 _OF_RESULTS = _OF_READING | _OF_WRITING
+OF_OTHERS: Mapping[str, str] = {
+    "--csv": "use --format csv",
+    "--html": "use --format html",
+    "-H": "use --format html",
+    "--json": "use --format json",
+    "-P": "use -c '\\pset NAME VALUE'",
+    "--pset": "use -c '\\pset NAME VALUE'",
+    "--variable": "use --set NAME=VALUE",
+    "-V": "use --version",
+    "-z": "use -F '\\0'",
+    "-0": "use -R '\\0'",
+    "-a": "use --echo",
+    "--echo-all": "use --echo",
+    "-L": "use -c '\\log FILE'",
+}
+"""What there is instead of options of psql and duckdb."""
+
 UNUSED: Mapping[str, frozenset[str]] = {
     "fetch": _OF_SCRIPTS | {"attach", "set"},
     "import": _OF_SCRIPTS | _OF_RESULTS,
@@ -284,7 +301,8 @@ def run(argv: Sequence[str]) -> int:
         flags = [flag[2:] for item in chosen.params for flag in item.opts if flag.startswith("--")]
         otherwise = f"{name} --help lists the options"
         hint = did_you_mean(error.option_name.lstrip("-"), flags, otherwise, shown=lambda flag: f"--{flag}")
-        return _fail(UsageError(f"unknown option {error.option_name}", hint))
+        elsewhere = OF_OTHERS.get(error.option_name, "") if name == "sqlshell" else ""
+        return _fail(UsageError(f"unknown option {error.option_name}", elsewhere or hint))
     except click.ClickException as error:
         return _fail(UsageError(_in_own_style(error.format_message()), f"{name} --help lists the options"))
     except ShellError as error:
