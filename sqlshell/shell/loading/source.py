@@ -41,6 +41,7 @@ from sqlshell.shell.loading.text_checks import (
     lines_at,
     records,
 )
+from sqlshell.sql.duckdb_json_errors import json_error
 from sqlshell.sql.duckdb_types import TEXT, is_nested
 from sqlshell.sql.identifiers import always_quoted, literal
 
@@ -230,14 +231,13 @@ class DataFile:
                     + ("some lines end in \\r\\n, others in \\n" if mixed else "its rows do not have the same columns"),
                     "give all lines the same ending" if mixed else "name the delimiter, the quote and the escape",
                 ) from None
-            if self._mark:
-                # Bytes are counted in another file.
-                said = re.sub(r" at byte \d+", "", said)
             if _NOT_UTF8.search(said) and not self._request.encoding:
                 line = found[1] if (found := _LINE_NUMBER.search(said)) and self._text else ""
                 where = f"{self._request.name}, line {line}" if line else self._request.name
                 remedy = ENCODE if self._text else CONVERT
                 raise UsageError(f"cannot read {where}: the file is not valid UTF-8", remedy) from None
+            if wrong := json_error(said):
+                raise UsageError(f"cannot read {self._request.name}, {wrong.place}: {_short(wrong.cause)}") from None
             said = "\n".join(map(_short, said.split("\n")))
             raise UsageError(f"cannot read {self._request.name}: {said}") from None
 

@@ -11,21 +11,13 @@ from pathlib import Path
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
 from sqlshell.service.failure import Failure
+from sqlshell.sql.duckdb_json_errors import json_error
 from sqlshell.sql.identifiers import literal
 
 _CSV = re.compile(
     r"(?:[A-Z]\w+ )+Error: CSV Error on Line: (?P<line>\d+)\n(?:Original Line: (?P<text>[^\n]*)\n)?(?P<cause>[^\n]+)"
 )
 _FILE = re.compile(r"^  file = (.+)$", re.M)
-_JSON = re.compile(
-    r'(?:[A-Z]\w+ )+Error: Malformed JSON in file "(?P<file>.+?)", at byte (?P<byte>\d+)'
-    r" in (?P<unit>line|record/value) (?P<number>\d+): (?P<cause>[^\n]+)"
-)
-_KEY = re.compile(
-    r'(?:[A-Z]\w+ )+Error: JSON transform error in file "(?P<file>.+?)", '
-    r"in (?P<unit>line|record/value) (?P<number>\d+): Object .* has (?P<what>unknown|duplicate) key (?P<key>\".*\")\n",
-    re.S,
-)
 _SNIFFED = re.compile(
     r"(?:[A-Z]\w+ )+Error: Error when sniffing file \"(?P<file>.+?)\"\.\n"
     r"It was not possible to .*?(?P<place>\n\nLINE .*)?\Z",
@@ -121,25 +113,13 @@ def explained(message: str, *, store: bool = False) -> str:
         if counts:
             cause = f"expected {counts[1]} columns, found {counts[2]}; correct the parameter columns"
         return f"{found['file']}: {cause}{found['place'] or ''}"
-    if found := _JSON.match(message):
-        lines = found["unit"] == "line" or found["file"].lower().endswith((".jsonl", ".ndjson"))
-        unit = "line" if lines else "record"
-        where = f"{found['file']}, {unit} {max(1, int(found['number']) - 1)}, byte {found['byte']}"
-        cause = found["cause"].strip().rstrip(".")
-        if "UTF-8" in cause:
-            return f"{where}: {ENCODING}; {CONVERT}"
-        return f"{where}: {cause}"
-    if found := _KEY.match(message):
-        unit = "line" if found["unit"] == "line" else "record"
-        where = f"{found['file']}, {unit} {found['number']}"
+    if error := json_error(message):
+        if error.not_utf8:
+            return f"{error.file}, {error.place}: {ENCODING}; {CONVERT}"
         advice = ""
-        if found["what"] == "unknown":
-            cause = f"the key {found['key']} is not in the first records, from which the columns were detected"
-            if not store:
-                advice = f"\n  use from read_json({literal(found['file'])}, sample_size = -1) to detect all keys"
-        else:
-            cause = f"the key {found['key']} appears twice in an object"
-        return f"{where}: {cause}{advice}"
+        if error.unknown_key and not store:
+            advice = f"\n  use from read_json({literal(error.file)}, sample_size = -1) to detect all keys"
+        return f"{error.file}, {error.place}: {error.cause}{advice}"
     if store and (found := _OTHER.match(message)):
         damaged = found["kind"] == "Invalid Input" or " is not a " in found["cause"]
         cause = found["cause"].strip().rstrip(".")

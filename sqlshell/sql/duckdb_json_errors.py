@@ -1,0 +1,52 @@
+"""DuckDB's messages about records of JSON that it cannot read: where they are, and what is wrong."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+_KIND: Final = r"(?:[A-Z]\w+ )+Error: "
+_MALFORMED: Final = re.compile(
+    rf'{_KIND}Malformed JSON in file "(?P<file>.+?)", at byte (?P<byte>\d+)'
+    r" in (?P<unit>line|record/value) (?P<number>\d+): (?P<cause>[^\n]+)"
+)
+_KEY: Final = re.compile(
+    rf'{_KIND}JSON transform error in file "(?P<file>.+?)", in (?P<unit>line|record/value) (?P<number>\d+): '
+    r"Object .* has (?P<what>unknown|duplicate) key (?P<key>\".*\")(?:\n|\Z)",
+    re.S,
+)
+
+
+class JsonError(Struct, frozen=True):
+    """`place` is the line or the record, from 1, and for malformed JSON the byte in it."""
+
+    file: str
+    place: str
+    cause: str
+    unknown_key: bool = False
+
+    @property
+    def not_utf8(self) -> bool:
+        return "UTF-8" in self.cause
+
+
+def json_error(message: str) -> JsonError | None:
+    """What a message says; None for one about something else."""
+    if found := _MALFORMED.match(message):
+        # These are counted from two.
+        place = f"{_unit(found)} {max(1, int(found['number']) - 1)}, byte {found['byte']}"
+        return JsonError(found["file"], place, found["cause"].strip().rstrip("."))
+    if found := _KEY.match(message):
+        place = f"{_unit(found)} {found['number']}"
+        if found["what"] == "duplicate":
+            return JsonError(found["file"], place, f"the key {found['key']} appears twice in an object")
+        cause = f"the key {found['key']} is not in the first records, from which the columns were detected"
+        return JsonError(found["file"], place, cause, unknown_key=True)
+    return None
+
+
+def _unit(found: re.Match[str]) -> str:
+    lines = found["unit"] == "line" or found["file"].lower().endswith((".jsonl", ".ndjson"))
+    return "line" if lines else "record"
