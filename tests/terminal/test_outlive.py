@@ -126,7 +126,7 @@ def test_a_view_on_a_terminal_that_cannot_draw(tmp_path: Path, streaming: Served
     terminal.enter("create stream dumb (a integer);")
     terminal.enter("insert into dumb values (7);")
     terminal.enter("print entity dumb from beginning;")
-    terminal.wait("|   7 |")
+    terminal.wait("│       7 │")
     assert b"\x1b[?7l\x1b[" not in terminal.written
     terminal.type("\x03")
     terminal.wait(lambda text: "shows it again" in " ".join(text.split()))
