@@ -115,7 +115,9 @@ def test_a_tab_separates_the_values_of_a_row_that_is_typed(terminal: Terminal) -
 
 
 def test_ctrl_c_is_for_the_command_that_has_the_terminal(terminal: Terminal) -> None:
-    terminal.enter("\\! trap 'echo interrupted; read line; echo read $line' INT; echo ready; sleep 60; echo end")
+    # A shell runs its trap between two commands only: none of them may be long.
+    waiting = "while :; do sleep 0.1; done"
+    terminal.enter(f"\\! trap 'echo interrupted; read line; echo read $line; exit' INT; echo ready; {waiting}")
     terminal.wait(lambda text: "\nready" in text)
     terminal.type("\x03")
     terminal.wait("^Cinterrupted")
