@@ -324,7 +324,7 @@ def test_a_database_of_before_keeps_its_schemas(tmp_path: Path) -> None:
     duckdb.connect(str(tmp_path / "old.data")).close()
     with contextlib.closing(DuckdbEngine(temporary=tmp_path / "temporary")) as engine:
         engine.lock(tmp_path, {name: tmp_path / f"{name}.data" for name in ("old", "new")}, Limits(threads=1))
-        schemas = engine.read_listing(engine.listing(CatalogQuery("schemas")))
+        schemas = engine.catalog(CatalogQuery("schemas"))
     assert schemas == [("main", "new"), ("public", "new"), ("main", "old")]
 
 

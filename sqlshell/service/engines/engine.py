@@ -104,6 +104,35 @@ class Options(Struct, frozen=True):
     stores: tuple[str, ...] = ()
 
 
+class Capabilities(Struct, frozen=True):
+    """What an engine can do, beyond running statements and listing its relations; LIST ENGINES shows it.
+
+    `transactions`: BEGIN, COMMIT and ROLLBACK in a session. `temporary_tables`: tables that a session's end removes.
+    `streams`: SELECTs that go on as rows are appended. `applications`: several statements, all or nothing. `cancel`:
+    running statements can be interrupted. `progress`: the share of a running statement that is done. `typed_results`:
+    results as Parquet whose columns have types. `roles`: a statement can be restricted to the rights of a role.
+    `databases`: the service creates and drops databases. `store_entities`: statements read the entities of stores.
+    `attachments`: COPY … FROM an attachment. `plans`: what a CREATE or INSERT would do. `together`: several statements
+    are passed on in one call. `reattach`: a running statement survives a restart of the service, which takes it up
+    again.
+    """
+
+    transactions: bool = False
+    temporary_tables: bool = False
+    streams: bool = False
+    applications: bool = False
+    cancel: bool = False
+    progress: bool = False
+    typed_results: bool = False
+    roles: bool = False
+    databases: bool = False
+    store_entities: bool = False
+    attachments: bool = False
+    plans: bool = False
+    together: bool = False
+    reattach: bool = False
+
+
 class Limits(Struct, frozen=True):
     """Resource limits of one instance: threads (0: one per core), memory ("": DuckDB's default, 80 % of the machine's),
     bytes of temporary files and bytes of results that are being written (None: no limit), and seconds for the
@@ -140,6 +169,10 @@ Runs = Sequence[tuple[str, BatchSink]]
 
 Ended = Callable[[int, Outcome | Exception, float], None]
 """Takes the result of one of several statements: its number, its outcome or exception, and the seconds that it took."""
+
+
+Rows = list[tuple[str, ...]]
+"""Rows of the engine's catalog, as strings; NULL is ""."""
 
 
 class Connection(Protocol):
@@ -211,8 +244,48 @@ class Connection(Protocol):
     def close(self) -> None: ...
 
 
+Begun = Callable[[str], None]
+"""Takes the engine's ID of the operation that a statement became, for Engine.reattach()."""
+
+
+class ServerConnection(Connection, Protocol):
+    """A session of an engine that is a server elsewhere: its statements are awaited and hold no thread.
+
+    The server may lose the session at any time. The running statement then fails with 08006, an open transaction is
+    "failed", and the next statement makes the session again, with its database, schema and time zone.
+    """
+
+    async def execute(self, sql: str, options: Options, sink: Sink, begun: Begun) -> Outcome:
+        """Run one statement and pass its rows to `sink`, as run() does. Waiting for room in the sink, it reads nothing
+        from the server. Called from the service's event loop. Raises Failure.
+        """
+
+
 class Engine(Protocol):
     """One organization's data. Used from any thread."""
+
+    @property
+    def name(self) -> str:
+        """The name of the engine: duckdb, postgresql, spark."""
+
+    @property
+    def version(self) -> str:
+        """The product and its version, for people."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def hidden_databases(self) -> Collection[str]:
+        """The engine's internal databases, which the service does not show."""
+
+    @property
+    def reserved_names(self) -> Collection[str]:
+        """Names in lower case that users' databases and stores cannot have."""
+
+    @property
+    def initial_schema(self) -> str:
+        """The initial schema in a database."""
 
     @property
     def first_database(self) -> str:
@@ -257,16 +330,17 @@ class Engine(Protocol):
         """Create views of files as relations of the database `store`, for an engine that may read any file. Raises
         Failure."""
 
-    def listing(self, query: CatalogQuery) -> str:
-        """SQL that lists objects."""
+    def catalog(self, query: CatalogQuery) -> Rows:
+        """The objects of a kind: databases as (name), schemas as (name, database), relations as (name, schema, type,
+        database, primary key, comment), functions as (name, signature, type, database, schema). Raises Failure."""
+
+    def has_function(self, name: str) -> bool:
+        """Whether there is a function of this name, built in or defined by a user. Raises Failure."""
 
     def identity(self, relation: Relation) -> int | None:
         """An ID that distinguishes a table from others of the same name while the engine is open; None for no table."""
 
     def exists(self, relation: Relation) -> bool: ...
-
-    def read_listing(self, sql: str) -> list[tuple[str, ...]]:
-        """The rows of a listing, as strings."""
 
     def inline(self, rows: Listing) -> str:
         """SQL of a relation with these rows."""

@@ -11,7 +11,6 @@ from sqlshell.service.dialect import CreateFunction, DropFunction
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.sql.analysis.secrets import shown_options
-from sqlshell.sql.identifiers import literal
 
 KIND: Final = "function"
 UNKNOWN: Final = frozenset({"42883", sqlstate.PRIVILEGE})
@@ -35,10 +34,7 @@ def create(organization: Organization, asked: CreateFunction) -> None:
     name = key(asked.name, types)
     with organization.changing:
         catalog.get(organization.id, "function_source", source)
-        is_known = (
-            f"SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = {literal(asked.name.lower())} LIMIT 1"
-        )
-        if organization.engine.read_listing(is_known):
+        if organization.engine.has_function(asked.name):
             raise duplicate(KIND, asked.name)
         if asked.replace and catalog.find(organization.id, KIND, name) is not None:
             catalog.change(organization.id, KIND, name, _detail(asked))

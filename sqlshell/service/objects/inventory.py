@@ -89,7 +89,7 @@ def databases(here: Scope) -> list[Facts]:
     organization = here.organization
     known = {item.name: item for item in organization.catalog.objects(organization.id, "database")}
     engine = organization.engine
-    there = engine.read_listing(engine.listing(CatalogQuery("databases", hidden=set(organization.store_names))))
+    there = engine.catalog(CatalogQuery("databases", hidden=set(organization.store_names)))
     lost = {name: reason for (kind, name), reason in organization.broken.items() if kind == "database"}
     return [
         _owned(organization, known.get(name))
@@ -109,7 +109,7 @@ def schemas(here: Scope, database: str = "") -> list[Facts]:
     organization = here.organization
     engine, hidden = organization.engine, set(organization.store_names)
     noted = _noted(organization)
-    listed = engine.read_listing(engine.listing(CatalogQuery("schemas", database, hidden=hidden)))
+    listed = engine.catalog(CatalogQuery("schemas", database, hidden=hidden))
     places = {here.database: here.schema}
     return [
         noted(row[1], row[0])
@@ -117,7 +117,7 @@ def schemas(here: Scope, database: str = "") -> list[Facts]:
             "name": row[0],
             "type": "schema",
             "database": row[1],
-            "default": row[0] == places.get(row[1], "main"),
+            "default": row[0] == places.get(row[1], organization.engine.initial_schema),
             "state": "ready",
         }
         for row in listed
@@ -133,8 +133,8 @@ def relations(
     noted = _noted(organization)
     streams = {tuple(json.loads(item.name)): item for item in organization.catalog.objects(organization.id, "stream")}
     found: list[Facts] = []
-    for named, within, kind, place, key, comment in engine.read_listing(
-        engine.listing(CatalogQuery("relations", database, schema, name, set(streams), hidden))
+    for named, within, kind, place, key, comment in engine.catalog(
+        CatalogQuery("relations", database, schema, name, set(streams), hidden)
     ):
         stream = streams.get((place, within, named))
         detail = stream.detail if stream else {}
@@ -251,7 +251,7 @@ def functions(here: Scope) -> list[Facts]:
             "uris": [],
             "properties": "{}",
         }
-        for row in engine.read_listing(engine.listing(CatalogQuery("functions", hidden=hidden)))
+        for row in engine.catalog(CatalogQuery("functions", hidden=hidden))
     ]
     recorded: list[Facts] = [
         _object(organization, item)

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import Final
 
 from sqlshell.service.catalog import DUPLICATES, duplicate
-from sqlshell.service.engines.duckdb.contents import RESERVED
 from sqlshell.service.engines.engine import CatalogQuery
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization
@@ -30,13 +29,13 @@ def reserved_name(organization: Organization, kind: str, name: str) -> Iterator[
     """Hold the lock while a database or store is created. Raises Failure if the name is not free."""
     with organization.changing:
         low = name.lower()
-        if low in RESERVED:
+        if low in organization.engine.reserved_names:
             raise NameTaken(DUPLICATES[kind], f"the name {name!r} is reserved; choose another name for the {kind}")
         catalog, engine = organization.catalog, organization.engine
         known = [
             (item, found.name) for item in ("database", "store") for found in catalog.objects(organization.id, item)
         ]
-        known += [("database", row[0]) for row in engine.read_listing(engine.listing(CatalogQuery("databases")))]
+        known += [("database", row[0]) for row in engine.catalog(CatalogQuery("databases"))]
         for item, found in known:
             if found.lower() == low:
                 if item == kind:

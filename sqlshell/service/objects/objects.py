@@ -11,8 +11,7 @@ from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import ROLES, duplicate, least_role, missing
 from sqlshell.service.dialect import Create, Drop, Names, StartPool, Use
 from sqlshell.service.dialect.names import WRITES, targets
-from sqlshell.service.engines.duckdb.contents import HIDDEN
-from sqlshell.service.engines.engine import CatalogQuery, Engine, Options, Outcome, Relation
+from sqlshell.service.engines.engine import CatalogQuery, Options, Outcome, Relation
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import functions, resources, stream_definitions
 from sqlshell.service.objects.attachments import Attachment
@@ -310,14 +309,14 @@ def unsupported(verb: str, kind: str) -> Failure:
 
 
 def check_visible(database: str, organization: Organization) -> None:
-    if database in HIDDEN or database in organization.store_names:
+    if database in organization.engine.hidden_databases or database in organization.store_names:
         raise missing("database", database)
 
 
 def missing_relation(organization: Organization, kind: str, relation: Relation) -> Failure:
     """The Failure for a missing relation: the database, its schema, or the relation does not exist."""
     database, schema, name = relation
-    listed = organization.engine.read_listing(organization.engine.listing(CatalogQuery("schemas")))
+    listed = organization.engine.catalog(CatalogQuery("schemas"))
     there = [row[0].lower() for row in listed if row[1].lower() == database.lower()]
     if not there:
         return missing("database", database)
@@ -335,14 +334,13 @@ def with_missing_database(organization: Organization, sql: str, failure: Failure
     named = {names[0].lower() for names in targets(sql, _MAKES) if len(names) == 3}
     if len(failure.missing) == 1 and name not in named:
         return failure
-    listed = organization.engine.read_listing(organization.engine.listing(CatalogQuery("databases")))
+    listed = organization.engine.catalog(CatalogQuery("databases"))
     there = {row[0].lower() for row in listed}
     return failure if name in there else Failure(sqlstate.NO_DATABASE, failure.message)
 
 
 def databases(organization: Organization) -> list[tuple[str, ...]]:
-    engine: Engine = organization.engine
-    return engine.read_listing(engine.listing(CatalogQuery("databases", hidden=set(organization.store_names))))
+    return organization.engine.catalog(CatalogQuery("databases", hidden=set(organization.store_names)))
 
 
 def pool_detail(size: Size) -> dict[str, object]:
@@ -387,7 +385,7 @@ def relation_kind(names: Names, session: Session) -> tuple[Relation, str]:
         said = f"{relation[0]!r} is a store; use UPDATE ENTITY or DROP ENTITY to change its entities"
         raise Failure(sqlstate.UNSUPPORTED, said)
     engine, streams = session.organization.engine, session.organization.streams.known
-    listed = engine.read_listing(engine.listing(CatalogQuery("relations", relation[0], relation[1], streams=streams)))
+    listed = engine.catalog(CatalogQuery("relations", relation[0], relation[1], streams=streams))
     kinds = {row[0]: row[2] for row in listed}
     # Names are case-insensitive in the engine.
     named = next((name for name in kinds if name.lower() == relation[2].lower()), "")

@@ -22,11 +22,10 @@ from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.converter.conversion import COPY, CopyReport, Order, Stamp
-from sqlshell.service.engines.engine import Engine, Limits
+from sqlshell.service.engines.engine import CatalogQuery, Engine, Limits
 from sqlshell.service.engines.process import launching
 from sqlshell.service.engines.sandbox import sandbox
 from sqlshell.service.failure import Failure
-from sqlshell.sql.identifiers import literal
 
 SECONDS: Final = 600.0
 """The maximum time for a converter."""
@@ -126,9 +125,7 @@ class Copies:
                     self._engine.mount(store, copy.path)
 
     def _attached(self, store: str) -> bool:
-        return bool(
-            self._engine.read_listing(f"SELECT 1 FROM duckdb_databases() WHERE database_name = {literal(store)}")
-        )
+        return any(row[0] == store for row in self._engine.catalog(CatalogQuery("databases")))
 
     def _renew(
         self,

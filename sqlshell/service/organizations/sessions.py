@@ -13,16 +13,12 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import ROLES, Caller, missing
-from sqlshell.service.engines.duckdb.contents import HIDDEN
 from sqlshell.service.engines.engine import CatalogQuery, Connection, Relation
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.pools import DEFAULT
 from sqlshell.service.refusals import InvalidRequest, TooManyRequests
 from sqlshell.service.rights import Rights
-
-INITIAL_SCHEMA = "main"
-"""The schema that exists in every database."""
 
 IDLE_SECONDS = 1800.0
 """How long an idle session is kept."""
@@ -97,7 +93,9 @@ class Session(Struct, eq=False):
         if len(names) == 2 and organization.is_confined:
             known = {item.name for item in organization.catalog.objects(organization.id, "database")}
             return (
-                (names[0], INITIAL_SCHEMA, names[1]) if names[0] in known else (connection.database, names[0], names[1])
+                (names[0], organization.engine.initial_schema, names[1])
+                if names[0] in known
+                else (connection.database, names[0], names[1])
             )
         return connection.resolve(names)
 
@@ -151,7 +149,7 @@ class Session(Struct, eq=False):
             elif failure.sql_state == sqlstate.NO_SCHEMA:
                 self._lose("schema", schema, failure)
                 self._place(database, "")
-            elif database in HIDDEN:
+            elif database in self.organization.engine.hidden_databases:
                 self._lose("database", database, missing("database", database))
             else:
                 raise
@@ -298,13 +296,12 @@ class Sessions:
     def mark_dropped_schemas(self, organization: Organization) -> None:
         """Note for each session whether its schema was dropped, except those in a transaction."""
         found = [item for item in list(self._opened) if item.organization is organization and not item.closed]
-        placed = [
-            item for item in found if item.connection.schema != INITIAL_SCHEMA and not item.connection.in_transaction
-        ]
+        initial = organization.engine.initial_schema
+        placed = [item for item in found if item.connection.schema != initial and not item.connection.in_transaction]
         if not placed:
             return
         hidden = set(organization.store_names)
-        known = organization.engine.read_listing(organization.engine.listing(CatalogQuery("schemas", hidden=hidden)))
+        known = organization.engine.catalog(CatalogQuery("schemas", hidden=hidden))
         there = {(row[1], row[0]) for row in known}
         for item in placed:
             place = item.connection.database, item.connection.schema

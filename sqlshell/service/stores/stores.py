@@ -334,10 +334,7 @@ def drop(organization: Organization, store: str) -> None:
 def _unmount(organization: Organization, store: str) -> None:
     if organization.copies is not None:
         organization.copies.drop(store)
-    elif any(
-        row[0] == store
-        for row in organization.engine.read_listing(organization.engine.listing(CatalogQuery("databases")))
-    ):
+    elif any(row[0] == store for row in organization.engine.catalog(CatalogQuery("databases"))):
         organization.engine.detach(store)
 
 

@@ -11,6 +11,9 @@ from sqlshell.sql.identifiers import always_quoted, literal
 SYSTEM = "deltastream"
 """The service's own database."""
 
+INITIAL_SCHEMA = "main"
+"""The schema that exists in every database."""
+
 FIRST_SCHEMA = "public"
 """The schema that a new database has in addition to `main`."""
 
@@ -68,6 +71,11 @@ def same(column: str, name: str) -> str:
     """SQL for whether a column equals this name. In names DuckDB ignores the case of ASCII letters only."""
     plain = name.translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase))
     return f"translate({column}, '{string.ascii_uppercase}', '{string.ascii_lowercase}') = {literal(plain)}"
+
+
+def functions(name: str) -> str:
+    """SQL with a row if there is a function of this name, built in or defined by a user."""
+    return f"SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = {literal(name.lower())} LIMIT 1"
 
 
 def columns(relation: Relation) -> str:

@@ -16,7 +16,17 @@ from sqlshell.runtime.scratch import scratch
 from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.configuration import SESSION_SETTINGS
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
-from sqlshell.service.engines.duckdb.contents import FIRST_SCHEMA, SYSTEM, columns, inline, listing
+from sqlshell.service.engines.duckdb.contents import (
+    FIRST_SCHEMA,
+    HIDDEN,
+    INITIAL_SCHEMA,
+    RESERVED,
+    SYSTEM,
+    columns,
+    functions,
+    inline,
+    listing,
+)
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.feeds import evaluate
@@ -24,7 +34,8 @@ from sqlshell.service.engines.duckdb.results.converted import convert
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.filed import Reader
 from sqlshell.service.engines.duckdb.rights.walk import EngineState
-from sqlshell.service.engines.engine import CatalogQuery, Feed, Limits, Listing, Relation
+from sqlshell.service.engines.duckdb.traits import CAPABILITIES, version
+from sqlshell.service.engines.engine import CatalogQuery, Feed, Limits, Listing, Relation, Rows
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
@@ -38,6 +49,9 @@ class DuckdbEngine:
     it open.
     """
 
+    name = "duckdb"
+    capabilities = CAPABILITIES
+    hidden_databases, reserved_names, initial_schema = HIDDEN, RESERVED, INITIAL_SCHEMA
     protections = ""
 
     def __init__(
@@ -82,6 +96,10 @@ class DuckdbEngine:
                 if message == str(error):
                     message = f"cannot read {path}: {message.partition(chr(10))[0]}"
                 raise UsageError(message) from None
+
+    @property
+    def version(self) -> str:
+        return version()
 
     def lock(self, folder: Path, databases: Mapping[str, Path], limits: Limits) -> None:
         """Keep `databases` (name -> file) attached, forbid access to files outside `folder`, and lock the
@@ -187,8 +205,11 @@ class DuckdbEngine:
                     self._execute(f"CREATE OR REPLACE VIEW {target} AS FROM {reader(name, path, lines=True)}")
                     self._viewed[store, name] = stamp
 
-    def listing(self, query: CatalogQuery) -> str:
-        return listing(query)
+    def catalog(self, query: CatalogQuery) -> Rows:
+        return self.read_listing(listing(query))
+
+    def has_function(self, name: str) -> bool:
+        return bool(self.read_listing(functions(name)))
 
     def identity(self, relation: Relation) -> int | None:
         places = zip(("database_name", "schema_name", "table_name"), relation, strict=True)
@@ -199,7 +220,8 @@ class DuckdbEngine:
     def exists(self, relation: Relation) -> bool:
         return bool(self.read_listing(f"SELECT 1 FROM ({columns(relation)}) LIMIT 1"))
 
-    def read_listing(self, sql: str) -> list[tuple[str, ...]]:
+    def read_listing(self, sql: str) -> Rows:
+        """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
         with self._lock:
             try:
                 rows = self._cursor().execute(sql).fetchall()

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb import contents
+from sqlshell.service.engines.duckdb.traits import CAPABILITIES, version
 from sqlshell.service.engines.engine import (
     BatchSink,
     CatalogQuery,
@@ -31,6 +32,7 @@ from sqlshell.service.engines.engine import (
     Outcome,
     Plan,
     Relation,
+    Rows,
     Runs,
     Sink,
 )
@@ -51,9 +53,6 @@ from sqlshell.service.engines.process.frames import (
 from sqlshell.service.engines.process.process import Opening, Process, ProcessEnded
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
-
-SCHEMA: Final = "main"
-"""The initial schema in a database."""
 
 LONGEST: Final = 30.0
 """The maximum number of seconds between two attempts to open the databases."""
@@ -78,6 +77,11 @@ class RemoteEngine:
     if it cannot be started.
     """
 
+    name = "duckdb"
+    capabilities = CAPABILITIES
+    hidden_databases, reserved_names = contents.HIDDEN, contents.RESERVED
+    initial_schema = contents.INITIAL_SCHEMA
+
     def __init__(self, opening: Callable[[], Opening], renewed: Callable[[], None]) -> None:
         self._opening = opening
         self._renewed = renewed
@@ -91,6 +95,10 @@ class RemoteEngine:
         self._closed = False
         self.first_database = ""
         self.first_database = self.process().first_database
+
+    @property
+    def version(self) -> str:
+        return version()
 
     @property
     def broken(self) -> Mapping[str, str]:
@@ -169,8 +177,11 @@ class RemoteEngine:
             "internal error: an engine in a process of its own reads copies of entities",
         )
 
-    def listing(self, query: CatalogQuery) -> str:
-        return contents.listing(query)
+    def catalog(self, query: CatalogQuery) -> Rows:
+        return self.read_listing(contents.listing(query))
+
+    def has_function(self, name: str) -> bool:
+        return bool(self.read_listing(contents.functions(name)))
 
     def identity(self, relation: Relation) -> int | None:
         found: int | None = self._ask("identity", int | None, relation)
@@ -179,7 +190,8 @@ class RemoteEngine:
     def exists(self, relation: Relation) -> bool:
         return bool(self._ask("exists", bool, relation))
 
-    def read_listing(self, sql: str) -> list[tuple[str, ...]]:
+    def read_listing(self, sql: str) -> Rows:
+        """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
         found: list[tuple[str, ...]] = self._ask("read_listing", list[tuple[str, ...]], sql)
         return found
 
@@ -239,7 +251,7 @@ class RemoteConnection:
     """A session of a RemoteEngine. It is created in the process on first use."""
 
     def __init__(self, engine: RemoteEngine, number: int) -> None:
-        self.database, self.schema = engine.first_database, SCHEMA
+        self.database, self.schema = engine.first_database, engine.initial_schema
         self.transaction = self.timezone = ""
         self._engine = engine
         self._number = number
@@ -446,7 +458,7 @@ class RemoteConnection:
         place, transaction, leaves = (self.database, self.schema), self.transaction, self._leaves
         try:
             self.timezone = ""
-            if place != (self._engine.first_database, SCHEMA):
+            if place != (self._engine.first_database, self._engine.initial_schema):
                 self._called(process, "use", None, *place)
             if transaction:
                 self._called(process, "lose_transaction", None)

@@ -1,0 +1,29 @@
+"""What DuckDB can do for the service."""
+
+from __future__ import annotations
+
+from importlib.metadata import version as installed
+from typing import Final
+
+from sqlshell.service.engines.engine import Capabilities
+
+CAPABILITIES: Final = Capabilities(
+    transactions=True,
+    temporary_tables=True,
+    streams=True,
+    applications=True,
+    cancel=True,
+    progress=True,
+    typed_results=True,
+    roles=True,
+    databases=True,
+    store_entities=True,
+    attachments=True,
+    plans=True,
+    together=True,
+)
+
+
+def version() -> str:
+    """The name and version of the installed DuckDB, without importing it."""
+    return f"DuckDB {installed('duckdb')}"
