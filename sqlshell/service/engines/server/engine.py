@@ -1,0 +1,109 @@
+"""An engine that is a server elsewhere: the methods that all such engines share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.duckdb.failures import failure
+from sqlshell.service.engines.duckdb.results.converted import convert
+from sqlshell.service.engines.duckdb.results.filed import Reader
+from sqlshell.service.engines.engine import Capabilities, CatalogQuery, Feed, Listing, Relation, Rows
+from sqlshell.service.engines.server.loop import EngineLoop
+from sqlshell.service.engines.server.session import ServerSession, not_supported
+
+
+class ServerEngine(ABC):
+    """The parts of Engine that concern results, which DuckDB stores and renders in this process whatever the engine is,
+    and what such an engine does not do: streams, copies of stores, databases of the service's own.
+    """
+
+    name: str
+    capabilities: Capabilities
+    hidden_databases: Sequence[str] = ()
+    reserved_names: Sequence[str] = ()
+    initial_schema: str
+    protections = ""
+    broken: Mapping[str, str] = {}
+
+    def __init__(self) -> None:
+        self._loop = EngineLoop(self.name)
+        self._results = Reader()
+
+    @property
+    @abstractmethod
+    def version(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def first_database(self) -> str: ...
+
+    @abstractmethod
+    def connect(self) -> ServerSession: ...
+
+    @abstractmethod
+    def catalog(self, query: CatalogQuery) -> Rows: ...
+
+    @abstractmethod
+    def has_function(self, name: str) -> bool: ...
+
+    @abstractmethod
+    def exists(self, relation: Relation) -> bool: ...
+
+    @abstractmethod
+    def inline(self, rows: Listing) -> str: ...
+
+    def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
+        try:
+            return self._results.read(path, start, counts)
+        except duckdb.Error as error:
+            raise failure(error) from error
+
+    def convert(
+        self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
+    ) -> None:
+        try:
+            convert(source, ends, columns, instants, target, self._results.threads)
+        except duckdb.Error as error:
+            raise failure(error) from error
+
+    def give_back(self) -> None:
+        return
+
+    def rest(self) -> None:
+        self._results.rest()
+
+    def attach(self, name: str, path: Path | None) -> None:
+        raise not_supported(self.name, "databases of the service")
+
+    def detach(self, name: str) -> None:
+        raise not_supported(self.name, "databases of the service")
+
+    def mount(self, store: str, copy: Path) -> None:
+        raise not_supported(self.name, "entities of stores")
+
+    def view(self, store: str, entities: Mapping[str, Path]) -> None:
+        raise not_supported(self.name, "entities of stores")
+
+    def identity(self, relation: Relation) -> int | None:
+        return None
+
+    def publish(self, tables: Mapping[str, Listing]) -> None:
+        raise not_supported(self.name, "system relations")
+
+    def head(self, stream: Relation, least: int = 0) -> int:
+        raise not_supported(self.name, "streams")
+
+    def rows(self, feed: Feed, start: int, end: int, number: int) -> list[str]:
+        raise not_supported(self.name, "streams")
+
+    def leave(self, number: int) -> None:
+        return
+
+    def close(self) -> None:
+        self._results.rest()
+        self._loop.close()

@@ -1,0 +1,95 @@
+"""A session of an engine that is a server elsewhere: the methods that all such sessions share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.engine import Begun, Ended, Feed, Options, Outcome, Plan, Relation, Runs, Sink
+from sqlshell.service.engines.server.loop import EngineLoop
+from sqlshell.service.failure import Failure
+
+
+def not_supported(engine: str, what: str) -> Failure:
+    """`what` is the subject of a sentence in the plural, such as "streams"."""
+    return Failure(sqlstate.UNSUPPORTED, f"{what} are not supported by the engine {engine}")
+
+
+class ServerSession(ABC):
+    """The synchronous methods of Connection, on the asynchronous ones, which run in the engine's loop."""
+
+    def __init__(self, loop: EngineLoop, engine: str, database: str, schema: str) -> None:
+        self._loop = loop
+        self._engine_name = engine
+        self.database, self.schema = database, schema
+        self.transaction = self.timezone = ""
+
+    @property
+    def in_transaction(self) -> bool:
+        return bool(self.transaction)
+
+    async def execute(self, sql: str, options: Options, sink: Sink, begun: Begun) -> Outcome:
+        return await self._loop.wait(self._execute(sql, options, sink, begun))
+
+    def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
+        return self._loop.call(self._execute(sql, options, sink, lambda operation: None))
+
+    def several(self, runs: Runs, options: Options, ended: Ended) -> None:
+        raise NotImplementedError("Capabilities.together is False")
+
+    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: Options) -> Outcome:
+        raise not_supported(self._engine_name, "attachments")
+
+    def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
+        raise not_supported(self._engine_name, "applications")
+
+    def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
+        return None
+
+    def plan(self, sql: str, options: Options) -> Plan:
+        raise not_supported(self._engine_name, "plans of CREATE and INSERT")
+
+    def use(self, database: str, schema: str) -> None:
+        self._loop.call(self._use(database or self.database, schema))
+
+    def columns(self, relation: Relation, options: Options) -> list[ColumnInfo]:
+        return self._loop.call(self._columns(relation))
+
+    def resolve(self, names: Sequence[str]) -> Relation:
+        place = (self.database, self.schema, *names)[-3:] if len(names) < 3 else names[-3:]
+        return place[0], place[1], place[2]
+
+    def interrupt(self, number: int | None = None) -> None:
+        self._loop.post(self._cancel())
+
+    def abandon(self) -> bool:
+        self._loop.post(self._disconnect())
+        return True
+
+    def progress(self) -> float | None:
+        return None
+
+    def close(self) -> None:
+        self._loop.post(self._disconnect())
+
+    @abstractmethod
+    async def _execute(self, sql: str, options: Options, sink: Sink, begun: Begun) -> Outcome:
+        """ServerConnection.execute(), in the engine's loop."""
+
+    @abstractmethod
+    async def _use(self, database: str, schema: str) -> None:
+        """Connection.use() with a database; "" is its initial schema."""
+
+    @abstractmethod
+    async def _columns(self, relation: Relation) -> list[ColumnInfo]: ...
+
+    @abstractmethod
+    async def _cancel(self) -> None:
+        """Ask the server to cancel the running statement, if any. Raises nothing."""
+
+    @abstractmethod
+    async def _disconnect(self) -> None:
+        """Close the connection to the server; a running statement fails with 57P02. Raises nothing."""

@@ -1,0 +1,29 @@
+"""Opens engines that are servers elsewhere, by name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlshell.errors import UsageError
+from sqlshell.service.engines.engine import Engine
+
+NAMES: Final = ("postgresql", "spark")
+
+
+def open_server(name: str, url: str) -> Engine:
+    """Connect to an engine. Raises UsageError for a URL that cannot be used and for a package that is not installed,
+    ServiceError if there is no connection."""
+    try:
+        match name:
+            case "postgresql":
+                from sqlshell.service.engines.postgresql.engine import PostgresqlEngine
+
+                return PostgresqlEngine(url)
+            case "spark":
+                from sqlshell.service.engines.spark.engine import SparkEngine
+
+                return SparkEngine(url)
+    except ModuleNotFoundError as error:
+        said = f"engine {name} requires the package {error.name}"
+        raise UsageError(said, f"install it with: pip install 'sqlshell[{name}]'") from None
+    raise UsageError(f"unknown engine {name!r}", f"expected one of {', '.join(NAMES)}")
