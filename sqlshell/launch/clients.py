@@ -70,9 +70,13 @@ def endpoint_of(destination: Destination, token: str = "", *, read_only: bool = 
         return Endpoint(destination.service.target, destination.service.token or token)
     if destination.settings["offline"]:
         raise UsageError("--offline requires a remote service", "example: sqlshell https://host/v2 --offline -c …")
-    from sqlshell.launch.embedded import start_embedded
+    from sqlshell.launch.embedded import start_embedded, start_on_server
 
-    embedded = start_embedded(destination.service.database, views=destination.service.views, read_only=read_only)
+    service = destination.service
+    if service.server is not None:
+        embedded = start_on_server(service.server.engine, service.server.url)
+    else:
+        embedded = start_embedded(service.database, views=service.views, read_only=read_only)
     return Endpoint(EMBEDDED_TARGET, embedded.token, embedded.dial, embedded.wait, embedded.close)
 
 

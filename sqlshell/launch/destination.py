@@ -22,6 +22,7 @@ from sqlshell.launch.data_files import (
     views_of,
     without_compression,
 )
+from sqlshell.launch.engine_urls import EngineUrl, engine_at
 from sqlshell.spelling import did_you_mean
 
 LOOKS_LIKE_PATH = ("/", "\\", ".", "~")
@@ -47,11 +48,12 @@ class RemoteService(Struct, frozen=True):
 
 class LocalService(Struct, frozen=True):
     """The embedded service on a database file (None: in memory), with a view for each data file. `stdin` says that the
-    view of this name is a copy of stdin."""
+    view of this name is a copy of stdin. With a `server` it runs statements there instead."""
 
     database: Path | None = None
     views: dict[str, Path] = field(default_factory=dict)
     stdin: bool = False
+    server: EngineUrl | None = None
 
 
 class Destination(Struct, frozen=True):
@@ -66,6 +68,8 @@ class Destination(Struct, frozen=True):
         """The URL, without secrets, or the files."""
         if isinstance(self.service, RemoteService):
             return self.service.target.name
+        if self.service.server is not None:
+            return self.service.server.shown
         if self.service.database is not None:
             return str(self.service.database)
         views = self.service.views | ({STDIN: Path(STDIN)} if self.service.stdin else {})
@@ -80,7 +84,7 @@ class Destination(Struct, frozen=True):
     def short_name(self) -> str:
         """The profile, or the host of the URL; "" for files."""
         if not isinstance(self.service, RemoteService):
-            return self.profile
+            return self.profile or (self.service.server.host if self.service.server is not None else "")
         return self.profile or self.service.target.name.partition("://")[2].partition("/")[0]
 
 
@@ -113,6 +117,13 @@ def find_destination(
         )
         return RemoteService(target, token, target.parts, command)
 
+    if (server := engine_at(text)) is not None:
+        if server.has_secret and visible and text == command_line_target:
+            warn(
+                "other users of this machine can read a password on the command line: use SQLSHELL_URL, a profile, or "
+                "PostgreSQL's password file"
+            )
+        return Destination(settings, LocalService(server=server))
     if is_url(text):
         target = parse(text)
         if target.token and visible and text == command_line_target:
@@ -221,6 +232,8 @@ def machine_timezone(environ: Mapping[str, str]) -> str:
 
 def service_at_url(url: str) -> Target | LocalService:
     """The service, database or data file that the setting `url` refers to. Raises UsageError."""
+    if (server := engine_at(url)) is not None:
+        return LocalService(server=server)
     return parse(url) if is_url(url) else _local_service(url)
 
 

@@ -127,7 +127,7 @@ class EmbeddedService:
         storage = Storage()
         try:
             try:
-                statements = make_statements(storage, self._options, engine=self._open_engine())
+                statements = make_statements(storage, self._options, engine=self._open_engine(), embedded=True)
                 self._configure(statements)
             except BaseException as error:
                 self._opening.set_exception(error)
@@ -174,6 +174,23 @@ def start_embedded(
     def open_engine() -> Engine:
         return DuckdbEngine(database, views, read_only=read_only, installs=installs)
 
-    return EmbeddedService(
-        open_engine, Options(partition_rows=partition_rows, row_limits=True, records=RECORDS, bounds=EMBEDDED_BOUNDS)
-    )
+    return EmbeddedService(open_engine, _options(partition_rows))
+
+
+def start_on_server(engine: str, url: str) -> EmbeddedService:
+    """Start the service on an engine that is a server elsewhere.
+
+    wait() and dial() raise UsageError for a URL that cannot be used and for a package that is not installed,
+    ServiceError if the server does not respond.
+    """
+
+    def open_engine() -> Engine:
+        from sqlshell.service.engines.servers import open_server
+
+        return open_server(engine, url)
+
+    return EmbeddedService(open_engine, _options())
+
+
+def _options(partition_rows: int = 10_000) -> Options:
+    return Options(partition_rows=partition_rows, row_limits=True, records=RECORDS, bounds=EMBEDDED_BOUNDS)

@@ -15,7 +15,10 @@ def storage_name(destination: Destination) -> str:
     """The name of a service for its history and catalog files; "" for a service that no later shell can reach."""
     if isinstance(destination.service, RemoteService):
         return destination.service.target.name
-    return str(destination.service.database.resolve()) if destination.service.database is not None else ""
+    service = destination.service
+    if service.server is not None:
+        return service.server.shown
+    return str(service.database.resolve()) if service.database is not None else ""
 
 
 def open_endpoint(destination: Destination, streams: Streams, *, ask: bool = True, read_only: bool = False) -> Endpoint:

@@ -23,6 +23,8 @@ OptionSpec = tuple[str, Any, Any, str]
 LONGEST_SIZE: Final = 12
 """The maximum length of a value of --memory."""
 
+ENGINES: Final = ("duckdb", "postgresql", "spark")
+
 _SIZE = re.compile(r"0*+[1-9][0-9]*(?:\.[0-9]+)?\s*(?:[kmgt]i?b?|%)|0*+\.[0-9]*[1-9][0-9]*\s*[kmgt]i?b?", re.I)
 
 MOST: Final = 10**9
@@ -125,6 +127,19 @@ SERVE: tuple[OptionSpec, ...] = (
         None,
         "file with the token that is valid for every organization  [default: a new token, stored in DIR/token with "
         "--data DIR]",
+    ),
+    (
+        "--engine",
+        ENGINES,
+        "duckdb",
+        "engine that runs the statements: DuckDB in a process of this service, or a server",
+    ),
+    (
+        "--engine-url",
+        "URL",
+        None,
+        "with --engine postgresql or spark: the server, such as postgresql://user@host/db or sc://host; set it with "
+        "SQLSHELL_SERVE_ENGINE_URL if it contains a password",
     ),
     ("--new-token", bool, False, "create a token for the service in --data, print it, and exit"),
     ("--organization", "NAME", None, "with --new-token: the organization of the token  [default: the first one]"),
@@ -271,8 +286,9 @@ def serve(given: Mapping[str, Any], streams: Streams) -> int:
     diagnostics = Diagnostics(streams.stderr)
     if data is not None:
         make_folder(data)
-    # The process loads DuckDB while this one loads the server.
-    begin_early()
+    if given["engine"] == ENGINES[0]:
+        # The process loads DuckDB while this one loads the server.
+        begin_early()
     try:
         return _run(given, data, diagnostics, streams.stdout)
     finally:
@@ -333,7 +349,15 @@ def _run(given: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics, 
     )
     uds = Path(given["uds"]) if given["uds"] else None
     address = Address(given["host"], given["port"], uds, tuple(given["allow_host"]))
-    return run_service(address, data, token, options, ready)
+    if given["engine"] == ENGINES[0]:
+        return run_service(address, data, token, options, ready)
+    from sqlshell.service.engines.servers import open_server
+
+    engine = open_server(given["engine"], given["engine_url"])
+    try:
+        return run_service(address, data, token, options, ready, engine)
+    finally:
+        engine.close()
 
 
 def _check(given: Mapping[str, Any]) -> None:
@@ -342,6 +366,13 @@ def _check(given: Mapping[str, Any]) -> None:
 
     if given["public_url"] and not _is_service(given["public_url"]):
         raise UsageError(f"--public-url {given['public_url']!r} is not a valid URL", "example: https://sql.example.com")
+    server = given["engine"] != ENGINES[0]
+    if server and not given["engine_url"]:
+        raise UsageError(f"--engine {given['engine']} requires --engine-url URL", "see sqlshell serve --help")
+    if given["engine_url"] and not server:
+        raise UsageError("--engine-url requires --engine postgresql or --engine spark")
+    if server and given["memory"] is not None:
+        raise UsageError(f"--memory cannot be used with --engine {given['engine']}", "limit the memory of the server")
     for root in given["store_root"]:
         if not Path(root).is_dir():
             raise UsageError(f"--store-root {root} is not an existing directory")

@@ -30,6 +30,7 @@ from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.runtime.shutdown import EXIT_SIGNALS
 from sqlshell.runtime.unused_memory import limit_unused_memory
 from sqlshell.service.catalog import Catalog
+from sqlshell.service.engines.engine import Engine
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.app import make_app
 from sqlshell.service.http.guard import loopback
@@ -78,9 +79,14 @@ class Address(Struct, frozen=True):
 
 
 def serve(
-    address: Address, data: Path | None, token: str, options: Options, on_ready: Callable[[str, str], None]
+    address: Address,
+    data: Path | None,
+    token: str,
+    options: Options,
+    on_ready: Callable[[str, str], None],
+    engine: Engine | None = None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit code.
+    """Serve until SIGTERM or SIGINT; returns the exit code. `engine` is None for DuckDB in processes of its own.
 
     `on_ready` is called with the service's URL and the description of how the engine processes are protected, once the
     service accepts requests. Raises UsageError if the address or the folder cannot be used, ServiceError if another
@@ -96,7 +102,7 @@ def serve(
     with contextlib.closing(open_storage(data)) as storage, locked(data):
         listener = _unix(address.uds) if address.uds else _tcp(address.host, address.port)
         try:
-            statements = make_statements(storage, options, data)
+            statements = make_statements(storage, options, data, engine)
             protections = ""
             try:
                 first = statements.organizations.get(statements.organizations.default())

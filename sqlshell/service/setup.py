@@ -84,20 +84,30 @@ def _note_process(file: int) -> None:
 
 
 def make_statements(
-    storage: Storage, options: Options, data: Path | None = None, engine: Engine | None = None
+    storage: Storage,
+    options: Options,
+    data: Path | None = None,
+    engine: Engine | None = None,
+    *,
+    embedded: bool = False,
 ) -> Statements:
-    """Build the statements of a service on `data` (None: in memory). `engine` makes it the embedded service.
+    """Build the statements of a service on `data` (None: in memory).
+
+    With an `engine` there is one organization, which has it; otherwise each organization has a process with DuckDB.
+    `embedded` says that the service is in the process of its user.
 
     Raises UsageError if the storage cannot be written.
     """
     try:
-        return _make_statements(storage, options, data, engine)
+        return _make_statements(storage, options, data, engine, embedded=embedded)
     except sqlite3.OperationalError as error:
         raise UsageError(f"cannot write to {data or 'the temporary directory'}: {error}") from None
 
 
-def _make_statements(storage: Storage, options: Options, data: Path | None, engine: Engine | None) -> Statements:
-    organizations = Organizations(Catalog(storage), options, data, engine)
+def _make_statements(
+    storage: Storage, options: Options, data: Path | None, engine: Engine | None, *, embedded: bool
+) -> Statements:
+    organizations = Organizations(Catalog(storage), options, data, engine, embedded=embedded)
 
     def place(organization: str, statement_id: str) -> Spool:
         return Spool(lambda: organizations.result_file(organization, statement_id), options.partition_rows)

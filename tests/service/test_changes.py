@@ -637,7 +637,7 @@ class Meanwhile(Vault):
 
 def test_no_change_of_a_secret_undoes_another_one(storage: Storage) -> None:
     engine = DuckdbEngine()
-    organizations = Organizations(Catalog(storage), Options(), None, engine)
+    organizations = Organizations(Catalog(storage), Options(), None, engine, embedded=True)
     sessions = Sessions(organizations, Bounds())
     session = sessions.connect(Caller(OPERATOR, "", tuple(ROLES)))
     changes = Changes(organizations, Objects(organizations, sessions, Bounds(), 1 << 20))

@@ -620,7 +620,7 @@ def test_a_query_that_begins_while_it_is_ended_ends(storage: Storage) -> None:
     """An endless SELECT has its answer when it begins: who waits for its end must not wait for that."""
 
     async def race() -> tuple[str, bool]:
-        statements = make_statements(storage, Options(), engine=DuckdbEngine())
+        statements = make_statements(storage, Options(), engine=DuckdbEngine(), embedded=True)
         operator = Caller("operator")
         try:
             [made] = await statements.submit(StatementRequest("create stream s (v varchar)"), operator)

@@ -14,11 +14,21 @@ from sqlshell.service.dialect.alterations import (
 from sqlshell.service.dialect.definitions import Create, CreateAs, Drop, StartPool, Use
 from sqlshell.service.dialect.inspection import CanI, Describe, DescribeStatement, List, Print
 from sqlshell.service.dialect.names import READS, WRITES, Names, dotted, names_of, targets, without_literals
-from sqlshell.service.dialect.reader import DialectStatement, Reading, is_about_organizations, read
+from sqlshell.service.dialect.reader import (
+    INTERFACE,
+    SERVER,
+    Dialect,
+    DialectStatement,
+    Reading,
+    is_about_organizations,
+    read,
+)
 from sqlshell.service.dialect.running_queries import Application, DescribeQuery, Terminate, TerminateSession
 
 __all__ = [
+    "INTERFACE",
     "READS",
+    "SERVER",
     "WRITES",
     "Alter",
     "Application",
@@ -29,6 +39,7 @@ __all__ = [
     "Describe",
     "DescribeQuery",
     "DescribeStatement",
+    "Dialect",
     "DialectStatement",
     "Drop",
     "DropFunction",

@@ -158,7 +158,7 @@ def _drop_function(names: Names, types: str = "", **values: Any) -> DropFunction
 
 Alteration = Load | Update | Test | InsertEntity | Truncate | Alter | Restart | CreateFunction | DropFunction
 
-FORMS: Mapping[str, tuple[Form[Alteration], ...]] = {
+SERVER_FORMS: Mapping[str, tuple[Form[Alteration], ...]] = {
     "update": (
         # Clients omit an empty WITH.
         Form(f"UPDATE kind:ENTITY <names:path> {_IN_STORE} {_WITH}", _update_entity),
@@ -170,6 +170,11 @@ FORMS: Mapping[str, tuple[Form[Alteration], ...]] = {
     "truncate": (Form(f"TRUNCATE {_FLOWS} <names:names>", Truncate),),
     "alter": (Form(f"ALTER kind:{_FLOWS} <names:names> SET ! <options:settings>", _alter),),
     "restart": (Form("RESTART QUERY ! <statement_id:id>", Restart),),
+}
+"""Without functions, which an engine of its own has."""
+
+FORMS: Mapping[str, tuple[Form[Alteration], ...]] = {
+    **SERVER_FORMS,
     "create": (
         Form(
             "CREATE [ OR REPLACE =replace ] FUNCTION [ IF NOT EXISTS =if_not_exists ] <names:names> "

@@ -63,11 +63,13 @@ Definition = Use | Create | CreateAs | Drop | StartPool
 _CREATE = "CREATE [ OR REPLACE =replace ]"
 _IF_NOT = "[ IF NOT EXISTS =if_not_exists ]"
 _IF = "[ IF EXISTS =if_exists ]"
+_CASCADE = "[ CASCADE =cascade ] [ RESTRICT ]"
 _IN_STORE = "[ IN STORE <store:one> ]"
 _WITH = "[ WITH <options:options> ]"
-_OBJECTS = (
-    "DATABASE|STORE|COMPUTE_POOL|FUNCTION_SOURCE|DESCRIPTOR_SOURCE|ORGANIZATION|ROLE|API_TOKEN|SCHEMA_REGISTRY|USER"
-)
+_OBJECTS = "STORE|COMPUTE_POOL|FUNCTION_SOURCE|DESCRIPTOR_SOURCE|ORGANIZATION|API_TOKEN|SCHEMA_REGISTRY"
+_ENGINES_OBJECTS = "DATABASE|ROLE|USER"
+"""Objects that an engine of its own has itself."""
+
 _FLOWS = "STREAM|CHANGELOG"
 
 
@@ -83,18 +85,12 @@ def _drop_schema(names: str, database: str, **values: Any) -> Drop:
     return Drop(names=(database, names), **values)
 
 
-FORMS: Mapping[str, tuple[Form[Definition], ...]] = {
+SERVER_FORMS: Mapping[str, tuple[Form[Definition], ...]] = {
     "use": (Form("USE kind:DATABASE|SCHEMA|ROLE|STORE|ORGANIZATION|COMPUTE_POOL <names:names>", Use),),
     "create": (
         # DuckDB has CREATE SECRET, SCHEMA and TABLE too: only WITH makes them statements of the dialect.
         Form(f"{_CREATE} kind:SECRET {_IF_NOT} <names:names> WITH ! <options:options>", Create),
         Form(f"{_CREATE} kind:SCHEMA {_IF_NOT} <names:one> IN DATABASE ! <database:one> {_WITH}", _schema),
-        Form(
-            f"{_CREATE} kind:TABLE {_IF_NOT} <names:names> [ <columns:parentheses> ] WITH ! <options:options> "
-            "[ AS <select:rest> ]",
-            CreateAs,
-        ),
-        Form(f"{_CREATE} kind:MATERIALIZED_VIEW ! {_IF_NOT} <names:names> {_WITH} AS <select:rest>", CreateAs),
         Form(
             f"{_CREATE} kind:{_FLOWS} {_IF_NOT} <names:names> [ <columns:parentheses> ] {_WITH} AS ! <select:rest>",
             CreateAs,
@@ -107,11 +103,32 @@ FORMS: Mapping[str, tuple[Form[Definition], ...]] = {
         Form(f"DROP kind:ENTITY ! {_IF} <names:path> {_IN_STORE}", Drop),
         Form(f"DROP kind:SCHEMA {_IF} <names:one> IN DATABASE ! <database:one> [ CASCADE =cascade ]", _drop_schema),
         Form(
-            f"DROP kind:SECRET|RELATION|MATERIALIZED_VIEW|{_FLOWS}|{_OBJECTS} {_IF} <names:names> "
-            "[ CASCADE =cascade ] [ RESTRICT ]",
+            f"DROP kind:SECRET|RELATION|{_FLOWS}|{_OBJECTS} {_IF} <names:names> {_CASCADE}",
             Drop,
         ),
     ),
     "start": (Form("START COMPUTE_POOL ! <name:one>", StartPool, start=True),),
     "stop": (Form("STOP COMPUTE_POOL ! <name:one>", StartPool, start=False),),
+}
+"""Without databases, roles, materialized views and options of tables, which an engine of its own has."""
+
+FORMS: Mapping[str, tuple[Form[Definition], ...]] = {
+    **SERVER_FORMS,
+    "create": (
+        Form(
+            f"{_CREATE} kind:TABLE {_IF_NOT} <names:names> [ <columns:parentheses> ] WITH ! <options:options> "
+            "[ AS <select:rest> ]",
+            CreateAs,
+        ),
+        Form(f"{_CREATE} kind:MATERIALIZED_VIEW ! {_IF_NOT} <names:names> {_WITH} AS <select:rest>", CreateAs),
+        Form(f"{_CREATE} kind:{_ENGINES_OBJECTS} ! {_IF_NOT} <names:names> {_WITH}", Create),
+        *SERVER_FORMS["create"],
+    ),
+    "drop": (
+        Form(
+            f"DROP kind:MATERIALIZED_VIEW|{_ENGINES_OBJECTS} {_IF} <names:names> {_CASCADE}",
+            Drop,
+        ),
+        *SERVER_FORMS["drop"],
+    ),
 }

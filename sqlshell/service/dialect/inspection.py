@@ -89,6 +89,9 @@ def _listing(verb: str, what: str) -> tuple[Form[Inspection], ...]:
     )
 
 
+_SHOWN_BY_SERVERS = "SCHEMAS|MATERIALIZED_VIEWS|FUNCTIONS|ROLES|USERS"
+"""What an engine of its own may have a SHOW for."""
+
 FORMS: Mapping[str, tuple[Form[Inspection], ...]] = {
     "list": (
         *_listing("LIST", f"what:{_SHOWN}"),
@@ -112,4 +115,9 @@ FORMS: Mapping[str, tuple[Form[Inspection], ...]] = {
         ),
     ),
     "can": (Form("CAN I ! <privilege:word> [ ON <about:rest> ]", CanI),),
+}
+
+SERVER_FORMS: Mapping[str, tuple[Form[Inspection], ...]] = {
+    **FORMS,
+    "show": _listing("SHOW", f"what:{'|'.join(sorted({*_SHOWN.split('|')} - {*_SHOWN_BY_SERVERS.split('|')}))}"),
 }

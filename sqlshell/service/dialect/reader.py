@@ -22,37 +22,50 @@ DialectStatement = (
     | definitions.Definition
 )
 
-_FAMILIES: tuple[Mapping[str, tuple[Form[DialectStatement], ...]], ...] = (
-    unsupported.FORMS,
-    running_queries.FORMS,
-    inspection.FORMS,
-    alterations.FORMS,
-    definitions.FORMS,
-)
-_FORMS = {
-    word: tuple(form for family in _FAMILIES for form in family.get(word, ()))
-    for word in {word for family in _FAMILIES for word in family}
-}
-"""The forms by the first word of a statement, in the order in which they are tried."""
+Family = Mapping[str, tuple[Form[DialectStatement], ...]]
+"""Forms by the first word of a statement, in the order in which they are tried."""
 
-_FIRST = re.compile(
-    # Most statements that begin with these words are for the engine.
-    r"insert(?!\s+into\s+(?!entity\b)[\w\"`])\b|update(?!\s+[\w\"`]+\s+set\b)\b|"
-    + "|".join(rf"{word}\b" for word in sorted({"begin", *_FORMS} - {"insert", "update"})),
-    re.I,
+
+class Dialect:
+    """The statements that are the service's; all others are for the engine."""
+
+    def __init__(self, *families: Family) -> None:
+        self.forms: Family = {
+            word: tuple(form for family in families for form in family.get(word, ()))
+            for word in {word for family in families for word in family}
+        }
+        self.first = re.compile(
+            # Most statements that begin with these words are for the engine.
+            r"insert(?!\s+into\s+(?!entity\b)[\w\"`])\b|update(?!\s+[\w\"`]+\s+set\b)\b|"
+            + "|".join(rf"{word}\b" for word in sorted({"begin", *self.forms} - {"insert", "update"})),
+            re.I,
+        )
+
+
+INTERFACE = Dialect(unsupported.FORMS, running_queries.FORMS, inspection.FORMS, alterations.FORMS, definitions.FORMS)
+"""The interface's statements, on an engine that has no statements of its own with the same first words."""
+
+SERVER = Dialect(
+    unsupported.SERVER_FORMS,
+    running_queries.FORMS,
+    inspection.SERVER_FORMS,
+    alterations.SERVER_FORMS,
+    definitions.SERVER_FORMS,
 )
+"""The statements about the service's own objects, on an engine with its own databases, roles, functions and views."""
 
 
 class Reading:
-    """A statement for the dialect: its tokens are read when they are first needed, and it is parsed once.
+    """A statement for a dialect: its tokens are read when they are first needed, and it is parsed once.
 
     Neither is kept of a statement longer than HEAD characters.
     """
 
-    __slots__ = ("_own", "_parsed", "_tokens", "sql")
+    __slots__ = ("_dialect", "_own", "_parsed", "_tokens", "sql")
 
-    def __init__(self, sql: str) -> None:
+    def __init__(self, sql: str, dialect: Dialect = INTERFACE) -> None:
         self.sql = sql
+        self._dialect = dialect
         self._tokens: Tokens | None = None
         self._own: DialectStatement | None = None
         self._parsed = False
@@ -67,7 +80,7 @@ class Reading:
     @property
     def takes_long(self) -> bool:
         """Whether statement() may block the event loop for too long."""
-        return len(self.sql) > HEAD and _FIRST.match(without_comments(self.sql[:HEAD])) is not None
+        return len(self.sql) > HEAD and self._dialect.first.match(without_comments(self.sql[:HEAD])) is not None
 
     def statement(self) -> DialectStatement | None:
         """The statement parsed; None for one that is for the engine.
@@ -93,13 +106,13 @@ class Reading:
         start = sql[:HEAD].lstrip()
         if not start[:1].isalpha():
             start = without_comments(start)
-        first = _FIRST.match(start)
+        first = self._dialect.first.match(start)
         if not first or len(sql) > READ_LENGTH:
             return None
         word = first[0].lower()
         if word == "begin":
             return running_queries.read_application(sql)
-        return first_of(_FORMS[word], self.tokens)
+        return first_of(self._dialect.forms[word], self.tokens)
 
 
 def read(sql: str) -> DialectStatement | None:

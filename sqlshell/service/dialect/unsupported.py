@@ -62,9 +62,9 @@ def _refuse(sentence: str, **_: object) -> NoReturn:
     raise Failure(sqlstate.UNSUPPORTED, sentence)
 
 
-def _forms() -> Mapping[str, tuple[Form[NoReturn], ...]]:
+def _forms(refused: Mapping[str, str]) -> Mapping[str, tuple[Form[NoReturn], ...]]:
     forms: dict[str, tuple[Form[NoReturn], ...]] = {}
-    for words, why in _REFUSED.items():
+    for words, why in refused.items():
         first = words.split()[0].lower()
         # COPY and DESCRIBE of a table with such a name are for the engine.
         rest = {"copy": "<name:one> [ TO <rest:rest> ]", "describe": "<name:one>"}.get(first, "[ <rest:rest> ]")
@@ -73,4 +73,9 @@ def _forms() -> Mapping[str, tuple[Form[NoReturn], ...]]:
     return forms
 
 
-FORMS = _forms()
+FORMS = _forms(_REFUSED)
+
+_ENGINES = {"GRANT", "REVOKE", "CREATE USER", "DROP USER", "CREATE FUNCTION <name:names> AS"}
+"""What an engine with roles and functions of its own has."""
+
+SERVER_FORMS = _forms({words: why for words, why in _REFUSED.items() if words not in _ENGINES})

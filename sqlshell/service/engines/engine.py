@@ -276,6 +276,11 @@ class Engine(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     @property
+    def is_server(self) -> bool:
+        """Whether it is a server elsewhere: its connections are ServerConnections, and its SQL is its own rather than
+        the interface's."""
+
+    @property
     def hidden_databases(self) -> Collection[str]:
         """The engine's internal databases, which the service does not show."""
 

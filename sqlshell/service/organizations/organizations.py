@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.catalog import Catalog, missing
+from sqlshell.service.dialect import INTERFACE, SERVER, Dialect
 from sqlshell.service.engines.duckdb.contents import RESERVED
 from sqlshell.service.engines.engine import Engine, Limits, Relation
 from sqlshell.service.failure import Failure
@@ -136,14 +137,28 @@ class Organization:
 
 
 class Organizations:
-    """All organizations, opened on first use. `single` is the engine of the embedded service's only organization."""
+    """All organizations, opened on first use.
 
-    def __init__(self, catalog: Catalog, options: Options, data: Path | None, single: Engine | None = None) -> None:
+    `single` is the engine of the only organization, if there can be no other; `embedded` says that the service is in
+    the process of its user.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        options: Options,
+        data: Path | None,
+        single: Engine | None = None,
+        *,
+        embedded: bool = False,
+    ) -> None:
         self.catalog = catalog
         self._options = options
         self._data = data.absolute() if data is not None else None
         self._temporary: Path | None = None
         self._single = single
+        self.is_embedded = embedded
+        """Whether the service is in the process of its user, who has all rights."""
         self._open: dict[str, Organization] = {}
         self.broken: dict[str, str] = {}
         """Organizations that could not be opened at the last attempt, with the reasons."""
@@ -155,9 +170,9 @@ class Organizations:
         self._opening: dict[str, threading.Lock] = {}
 
     @property
-    def is_embedded(self) -> bool:
-        """Whether there is exactly one organization, as in the embedded service."""
-        return self._single is not None
+    def dialect(self) -> Dialect:
+        """The statements that the service carries out itself."""
+        return SERVER if self._single is not None and self._single.is_server else INTERFACE
 
     def default(self) -> str:
         return self.catalog.organizations()[0][0]
@@ -204,9 +219,12 @@ class Organizations:
 
     def add(self, name: str) -> str:
         if self._single is not None:
-            raise Failure(
-                sqlstate.UNSUPPORTED, "the embedded service has only one organization; use sqlshell serve for more"
+            said = (
+                "the embedded service has only one organization; use sqlshell serve for more"
+                if self.is_embedded
+                else f"the engine {self._single.name} serves one organization"
             )
+            raise Failure(sqlstate.UNSUPPORTED, said)
         return self.catalog.add_organization(name)
 
     def check_not_last(self) -> None:

@@ -164,6 +164,7 @@ class Admission:
         timezone = (request.parameters.timezone if request.parameters else None) or ""
         record = Record(sent.sql, organization, caller.token_id, spool, context, timezone=timezone)
         record.semicolon, record.redacted = sent.semicolon, sent.redacted
+        record.dialect = self._organizations.dialect
         made = weakref.ref(record)
         return record
 

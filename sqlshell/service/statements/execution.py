@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Sequence
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -35,7 +36,7 @@ from sqlshell.service.dialect import (
     without_literals,
 )
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import Feed, Options, Outcome
+from sqlshell.service.engines.engine import Feed, Options, Outcome, ServerConnection
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import functions, inventory, listings, privileges, stream_definitions, system
 from sqlshell.service.objects.attachments import Attachment
@@ -49,6 +50,7 @@ from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.results.results import PARTITION_BYTES, Discard
+from sqlshell.service.rights import Rights
 from sqlshell.service.statements import artifacts, describe, queries
 from sqlshell.service.statements.ledger import Ledger, Record
 from sqlshell.service.stores import stores
@@ -104,10 +106,7 @@ class Execution:
     ) -> Outcome | StartedFeed:
         """Run a statement in its session; `asked` is the parsed statement if it is one of the interface's own."""
         options = self.options(session, parameters)
-        for part in required_parts(asked, record.sql) if session.context_failures else ():
-            # SQL names stores explicitly, and a client without a session cannot leave a dropped store.
-            if part in session.context_failures and (part != "store" or asked is not None or session.name):
-                raise session.context_failures[part]
+        _check_context(session, asked, record)
         if not session.database_chosen and _needs_database(asked):
             # Never fall back to another database than the intended one.
             session.organization.check_initial_database()
@@ -127,6 +126,24 @@ class Execution:
             after = session.droppable_parts()
             session.dropped_parts |= {part: name for part, name in before.items() if after[part] != name}
         return result
+
+    async def run_on_server(self, session: Session, record: Record, parameters: Parameters | None) -> Outcome:
+        """Run a statement on an engine that is a server elsewhere. Called from the event loop."""
+        engine, connection = session.organization.engine, cast(ServerConnection, session.connection)
+        _check_context(session, None, record)
+        if session.rights < Rights.OBJECTS and not engine.capabilities.roles:
+            said = f"permission denied: the engine {engine.name} cannot restrict statements to role {session.role!r}"
+            raise Failure(sqlstate.PRIVILEGE, said)
+        options = self.options(session, parameters)
+        outcome = await connection.execute(record.sql, options, record.spool, record.begun_operation)
+        if CHANGES.match(record.sql[:4000]):
+            await session.organization.workers.run_other(self._after_change, session, record.sql)
+        return artifacts.with_created_row(session, record, outcome, record.sql)
+
+    def _after_change(self, session: Session, sql: str) -> None:
+        """What follows a statement that may have created or dropped something, in a thread."""
+        inventory.note(session, sql)
+        self._look_at_schemas(session, None, sql)
 
     def _look_at_schemas(self, session: Session, asked: DialectStatement | None, sql: str) -> None:
         """Move sessions out of dropped schemas, after the transaction that may have dropped one."""
@@ -184,6 +201,9 @@ class Execution:
     def _run_own(
         self, session: Session, asked: DialectStatement, record: Record, files: Sequence[Attachment], options: Options
     ) -> Outcome | StartedFeed:
+        engine = session.organization.engine
+        if not engine.capabilities.streams and getattr(asked, "kind", "") in {"stream", "changelog"}:
+            raise Failure(sqlstate.UNSUPPORTED, f"the engine {engine.name} has no streams")
         match asked:
             case Use():
                 return self._objects.use(asked, session)
@@ -358,6 +378,14 @@ class Execution:
         # The rows of SELECTs in an application are discarded, so that no rows are needed.
         session.connection.run_all(asked.statements, replace(options, row_limit=0), Discard())
         return Outcome(message=f"APPLICATION {asked.name}: {len(asked.statements)} statements")
+
+
+def _check_context(session: Session, asked: DialectStatement | None, record: Record) -> None:
+    """Raises the failure of a part of the request's context that the statement needs."""
+    for part in required_parts(asked, record.sql) if session.context_failures else ():
+        # SQL names stores explicitly, and a client without a session cannot leave a dropped store.
+        if part in session.context_failures and (part != "store" or asked is not None or session.name):
+            raise session.context_failures[part]
 
 
 def _needs_database(asked: DialectStatement | None) -> bool:

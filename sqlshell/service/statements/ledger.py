@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, ContextEcho
-from sqlshell.service.dialect import Reading
+from sqlshell.service.dialect import INTERFACE, Dialect, Reading
 from sqlshell.service.engines.engine import Connection, Feed, Outcome
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.results.results import Layout, Spool
@@ -86,6 +86,8 @@ class Record(Struct, eq=False, weakref=True):
     timed_out: str = ""
     """The message if the statement was canceled by a timeout, else ""."""
     started: bool = False
+    operation: str = ""
+    """The engine's ID of what it runs for this statement, if the engine is a server that can be asked for it again."""
     began: float = 0.0
     """When its engine started it, by the monotonic clock; 0 before that."""
     finished: float = 0.0
@@ -95,6 +97,7 @@ class Record(Struct, eq=False, weakref=True):
     semicolon: str = ""
     redacted: RedactedStatement | None = None
     """Set if the statement contains secrets, until it has finished."""
+    dialect: Dialect = INTERFACE
     cached_reading: Reading | None = None
     """The statement as the dialect reads it, once that was asked, until it has finished."""
     weight: int = 0
@@ -103,11 +106,15 @@ class Record(Struct, eq=False, weakref=True):
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is a response: at the end, or when a SELECT on a stream has started."""
 
+    def begun_operation(self, operation: str) -> None:
+        """Note the engine's ID of what it runs for this statement."""
+        self.operation = operation
+
     @property
     def reading(self) -> Reading:
         """The statement as the dialect reads it."""
         if self.cached_reading is None:
-            self.cached_reading = Reading(self.sql)
+            self.cached_reading = Reading(self.sql, self.dialect)
         return self.cached_reading
 
     @property

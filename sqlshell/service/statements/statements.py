@@ -113,7 +113,7 @@ class Statements:
             given = given or [(request.statement, "")]
             texts = [text for text, _ in given]
             commands = [item.name for item in items if isinstance(item, BackslashCommand)]
-            reading = Reading(texts[0])
+            reading = Reading(texts[0], self.organizations.dialect)
             control = self._control_statement(reading) if len(texts) == 1 and not commands else None
             # Statements about statements have a separate limit, so that others can still be terminated.
             try:
@@ -284,7 +284,8 @@ class Statements:
                         at += 1
                         continue
                     pool = None
-                    waits = record.running and not record.ending
+                    together = session.organization.engine.capabilities.together
+                    waits = record.running and not record.ending and together
                     if waits and await self.thread.is_for_engine(record.reading, record.owner):
                         pool = session.organization.pool(session.compute_pool)
                     if pool is not None and not pool.size.timeout:
@@ -402,7 +403,10 @@ class Statements:
             record.started = True
             self.endings.start_on(record, session.connection)
             try:
-                outcome = await thread(self._work, session, asked, request, record, files)
+                if asked is None and session.organization.engine.is_server:
+                    outcome = await self._on_server(session, request, record)
+                else:
+                    outcome = await thread(self._work, session, asked, request, record, files)
             finally:
                 if watch is not None:
                     watch.cancel()
@@ -483,6 +487,17 @@ class Statements:
             if isinstance(result, Outcome):
                 filed = result.filed
             return result
+        finally:
+            self.endings.release(record)
+            record.spool.finish(filed)
+
+    async def _on_server(self, session: Session, request: StatementRequest, record: Record) -> Outcome:
+        """Run the statement on an engine that is a server elsewhere. Raises Failure."""
+        filed: Sequence[tuple[int, int]] | None = None
+        try:
+            outcome = await self._execution.run_on_server(session, record, request.parameters)
+            filed = outcome.filed
+            return outcome
         finally:
             self.endings.release(record)
             record.spool.finish(filed)

@@ -49,7 +49,7 @@ class DuckdbEngine:
     it open.
     """
 
-    name = "duckdb"
+    name, is_server = "duckdb", False
     capabilities = CAPABILITIES
     hidden_databases, reserved_names, initial_schema = HIDDEN, RESERVED, INITIAL_SCHEMA
     protections = ""

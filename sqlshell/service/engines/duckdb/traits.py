@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version as installed
 from typing import Final
 
 from sqlshell.service.engines.engine import Capabilities
@@ -26,4 +25,7 @@ CAPABILITIES: Final = Capabilities(
 
 def version() -> str:
     """The name and version of the installed DuckDB, without importing it."""
+    # It imports the package email, which an engine's process never needs.
+    from importlib.metadata import version as installed
+
     return f"DuckDB {installed('duckdb')}"

@@ -77,7 +77,7 @@ class RemoteEngine:
     if it cannot be started.
     """
 
-    name = "duckdb"
+    name, is_server = "duckdb", False
     capabilities = CAPABILITIES
     hidden_databases, reserved_names = contents.HIDDEN, contents.RESERVED
     initial_schema = contents.INITIAL_SCHEMA

@@ -23,6 +23,7 @@ class ServerEngine(ABC):
     """
 
     name: str
+    is_server = True
     capabilities: Capabilities
     hidden_databases: Sequence[str] = ()
     reserved_names: Sequence[str] = ()
