@@ -16,6 +16,10 @@ from sqlshell.errors import UsageError
 if TYPE_CHECKING:
     from sqlshell.client.resources import Download, Progress
 
+LISTS_ENGINES = "engines"
+ENGINE = "engine="
+"""Extensions: LIST ENGINES is supported; the engine has this name instead of duckdb."""
+
 _ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 
 
@@ -37,6 +41,11 @@ class Service(Struct):
             # Any response announces them.
             await self.version()
         return self.transport.extensions
+
+    async def on_duckdb(self) -> bool:
+        """Whether the service is the local one, on DuckDB rather than on another engine. Raises as version()."""
+        announced = await self.extensions()
+        return LISTS_ENGINES in announced and not any(item.startswith(ENGINE) for item in announced)
 
     async def download(
         self, kind: str, name: str, place: Path, context: SessionContext, *, force: bool, progress: Progress

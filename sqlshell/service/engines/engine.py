@@ -112,8 +112,8 @@ class Capabilities(Struct, frozen=True):
     running statements can be interrupted. `progress`: the share of a running statement that is done. `typed_results`:
     results as Parquet whose columns have types. `roles`: a statement can be restricted to the rights of a role.
     `databases`: the service creates and drops databases. `store_entities`: statements read the entities of stores.
-    `attachments`: COPY … FROM an attachment. `plans`: what a CREATE or INSERT would do. `together`: several statements
-    are passed on in one call. `reattach`: a running statement survives a restart of the service, which takes it up
+    `attachments`: COPY … FROM an attachment. `plans`: what a CREATE or INSERT would do. `batches`: several statements
+    are passed on in one call. `reattaching`: a running statement survives a restart of the service, which takes it up
     again.
     """
 
@@ -129,8 +129,12 @@ class Capabilities(Struct, frozen=True):
     store_entities: bool = False
     attachments: bool = False
     plans: bool = False
-    together: bool = False
-    reattach: bool = False
+    batches: bool = False
+    reattaching: bool = False
+
+    def named(self, *, present: bool) -> list[str]:
+        """The capabilities that the engine has, or those that it lacks, in words."""
+        return [name.replace("_", " ") for name in self.__struct_fields__ if getattr(self, name) is present]
 
 
 class Limits(Struct, frozen=True):

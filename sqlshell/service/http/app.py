@@ -24,6 +24,7 @@ from sqlshell.service.http.auth import BY_PLANE, BearerAuth, caller_of
 from sqlshell.service.http.bodies import Bodies
 from sqlshell.service.http.body import BadRequest, check_timezone
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane, stream
+from sqlshell.service.http.engine_announcement import EngineAnnouncement
 from sqlshell.service.http.files import chunks, conditional_response, prefers
 from sqlshell.service.http.guard import Guard
 from sqlshell.service.http.partitions import Partitions
@@ -112,6 +113,8 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
             Exception: _broken,
         },
     )
+    if (engine := statements.organizations.server) is not None:
+        app = EngineAnnouncement(app, engine.name)
     app = BearerAuth(app, catalog, plane, token, Turns(), anonymous=options.legacy and options.legacy_anonymous)
     return ReadBodyFirst(Guard(app, hosts) if hosts else app, options.bounds.body_seconds)
 

@@ -158,6 +158,20 @@ def relations(
     return found
 
 
+def engines(here: Scope) -> list[Facts]:
+    """The engine of the organization, with what it can and cannot do."""
+    engine = here.organization.engine
+    return [
+        {
+            "name": engine.name,
+            "version": engine.version,
+            "state": "ready",
+            "supported": ", ".join(engine.capabilities.named(present=True)),
+            "unsupported": ", ".join(engine.capabilities.named(present=False)),
+        }
+    ]
+
+
 def all_stores(here: Scope) -> list[Facts]:
     organization = here.organization
     found: list[Facts] = []

@@ -70,6 +70,10 @@ KINDS: Mapping[str, Kind] = {
         inventory.entities,
         columns("Store", "Type", "Path", "Size", "ModifiedAt=modified"),
     ),
+    "engines": Kind(
+        columns("Name", "Version", "State", "Supported", "NotSupported=unsupported"),
+        inventory.engines,
+    ),
     "compute_pools": Kind(
         columns(
             *("Name", "Size", "IntendedState=intended", "ActualState=actual", "ErrorMessages=errors"),

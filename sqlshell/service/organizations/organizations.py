@@ -170,9 +170,14 @@ class Organizations:
         self._opening: dict[str, threading.Lock] = {}
 
     @property
+    def server(self) -> Engine | None:
+        """The engine of the only organization, if it is a server elsewhere."""
+        return self._single if self._single is not None and self._single.is_server else None
+
+    @property
     def dialect(self) -> Dialect:
         """The statements that the service carries out itself."""
-        return SERVER if self._single is not None and self._single.is_server else INTERFACE
+        return SERVER if self.server is not None else INTERFACE
 
     def default(self) -> str:
         return self.catalog.organizations()[0][0]

@@ -284,8 +284,8 @@ class Statements:
                         at += 1
                         continue
                     pool = None
-                    together = session.organization.engine.capabilities.together
-                    waits = record.running and not record.ending and together
+                    batches = session.organization.engine.capabilities.batches
+                    waits = record.running and not record.ending and batches
                     if waits and await self.thread.is_for_engine(record.reading, record.owner):
                         pool = session.organization.pool(session.compute_pool)
                     if pool is not None and not pool.size.timeout:

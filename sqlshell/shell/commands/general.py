@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from sqlshell.client.service import LISTS_ENGINES
 from sqlshell.context import SessionContext
-from sqlshell.errors import UsageError
+from sqlshell.errors import ShellError, UsageError
 from sqlshell.output.text.cells import printable
 from sqlshell.shell.commands.command import Args, command, find
 from sqlshell.shell.effects import (
@@ -24,6 +25,7 @@ from sqlshell.shell.effects import (
     SetContext,
     ShowMessage,
 )
+from sqlshell.shell.metadata.service_queries import query_service
 from sqlshell.shell.shell_view import ShellView
 
 LEAST_WIDTH = 16
@@ -99,17 +101,34 @@ async def show_context(shell: ShellView, args: Args) -> Effect:
         began = dict(session.connection.context.parts())
         context = replace(context, **{name: began[name] for name in names})
         chosen = dict.fromkeys(names, "initial value")
-    message = ShowMessage(_described(session.target, context, sources | chosen))
+    engine = [] if args else await _engine(shell)
+    message = ShowMessage(_described(session.target, context, sources | chosen, engine))
     return Chain([SetContext(context, chosen), message]) if chosen else message
 
 
-def _described(target: str, context: SessionContext, sources: Mapping[str, str]) -> str:
+async def _engine(shell: ShellView) -> list[tuple[str, str, str]]:
+    """The engine of a service that has announced that it lists engines, and what it can and cannot do."""
+    if LISTS_ENGINES not in shell.service.transport.extensions:
+        return []
+    try:
+        _, rows = await query_service(shell, "LIST ENGINES")
+    except ShellError:
+        # The context is known without the service, which may be gone.
+        return []
+    found = [printable(value or "") for value in rows[0]] if rows else []
+    return [("engine", found[1], ""), ("supports", found[3], ""), ("lacks", found[4], "")] if len(found) > 4 else []
+
+
+def _described(
+    target: str, context: SessionContext, sources: Mapping[str, str], engine: Sequence[tuple[str, str, str]] = ()
+) -> str:
     """The target and the parts of a context, a line each, with their sources."""
-    rows = [("target", printable(target), "")] + [
+    rows = [("target", printable(target), ""), *engine] + [
         (name.replace("_", " "), printable(value) or "(not set)", sources.get(name, "") if value else "")
         for name, value in context.parts()
     ]
-    width, values = max(len(name) for name, _, _ in rows), max(len(value) for _, value, _ in rows)
+    width = max(len(name) for name, _, _ in rows)
+    values = max(len(value) for name, value, source in rows if source) if any(source for _, _, source in rows) else 0
     return "\n".join(f"  {name.ljust(width)}  {value.ljust(values)}  {source}".rstrip() for name, value, source in rows)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from sqlshell.client.statements.polling import SESSIONS
 from sqlshell.errors import StatementError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.shell.components import ShellComponents
@@ -53,7 +52,7 @@ class Dumps:
         if not connection.embedded and rehearsal == "dry-run":
             # Which service it is would have to be asked.
             return [item]
-        if not connection.embedded and SESSIONS not in await connection.service.extensions():
+        if not await connection.service.on_duckdb():
             return [item]
         if what:
             raise StatementError(

@@ -19,7 +19,7 @@ CAPABILITIES: Final = Capabilities(
     store_entities=True,
     attachments=True,
     plans=True,
-    together=True,
+    batches=True,
 )
 
 

@@ -38,7 +38,7 @@ class ServerSession(ABC):
         return self._loop.call(self._execute(sql, options, sink, lambda operation: None))
 
     def several(self, runs: Runs, options: Options, ended: Ended) -> None:
-        raise NotImplementedError("Capabilities.together is False")
+        raise NotImplementedError("Capabilities.batches is False")
 
     def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: Options) -> Outcome:
         raise not_supported(self._engine_name, "attachments")

@@ -1,0 +1,62 @@
+"""LIST ENGINES, and how a service announces its engine."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from sqlshell.service.dialect import INTERFACE, SERVER, Dialect, List, Reading
+from sqlshell.service.engines.engine import Capabilities
+from tests.conftest import Served
+from tests.service.client import Client
+
+
+def test_list_engines_shows_what_the_engine_can_and_cannot_do(served: Served) -> None:
+    with Client(served) as client:
+        answer = client.run("LIST ENGINES")
+    shown = [column["name"] for column in answer["metadata"]["columns"]]
+    assert shown == ["Name", "Version", "State", "Supported", "NotSupported"]
+    ((name, version, state, supported, unsupported),) = answer["data"]
+    assert (name, version.split()[0], state) == ("duckdb", "DuckDB", "ready")
+    assert {"transactions", "temporary tables", "streams"} <= set(supported.split(", "))
+    assert unsupported == "reattaching"
+
+
+def test_each_capability_is_either_supported_or_not() -> None:
+    some = Capabilities(transactions=True, temporary_tables=True)
+    assert some.named(present=True) == ["transactions", "temporary tables"]
+    assert len(some.named(present=False)) == len(msgspec.structs.fields(Capabilities)) - 2
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "create database d",
+        "drop database if exists d",
+        "create role r login",
+        "create user u",
+        "grant select on t to r",
+        "create materialized view v as select 1",
+        "drop materialized view v",
+        "create table t (a int) with (fillfactor = 70)",
+        "create function f(a int) returns int language sql as 'select a'",
+        "drop function f(int)",
+        "show schemas",
+        "show roles",
+    ],
+)
+def test_what_an_engine_of_its_own_has_is_left_to_it(sql: str) -> None:
+    assert Reading(sql, SERVER).statement() is None
+    assert not Reading(sql, INTERFACE).is_for_engine()
+
+
+@pytest.mark.parametrize("dialect", [INTERFACE, SERVER])
+@pytest.mark.parametrize(
+    "sql", ["list engines", "show stores", "use schema s", "create api_token t", "terminate query 'x'", "can i read"]
+)
+def test_the_services_own_objects_are_its_own_on_every_engine(sql: str, dialect: Dialect) -> None:
+    assert not Reading(sql, dialect).is_for_engine()
+
+
+def test_show_of_an_engine_is_read_once() -> None:
+    assert isinstance(Reading("SHOW ENGINES", SERVER).statement(), List)
