@@ -90,6 +90,9 @@ class Session(Struct, eq=False):
     def full_name(self, names: Sequence[str]) -> Relation:
         """The full name of a relation, without a call to the engine, which may be busy."""
         organization, connection = self.organization, self.connection
+        if organization.engine.is_server:
+            place = (connection.database, connection.schema, *names)[-3:]
+            return place[0], place[1], place[2]
         if len(names) == 2 and organization.is_confined:
             known = {item.name for item in organization.catalog.objects(organization.id, "database")}
             return (

@@ -22,6 +22,10 @@ class EngineLoop:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
+    @property
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine and wait for it. For threads without an event loop."""
         return self._future(work).result()
@@ -36,7 +40,7 @@ class EngineLoop:
 
     def close(self) -> None:
         """End the loop and its thread; what still runs is canceled. A second call does nothing."""
-        if self._thread.is_alive():
+        if self.running:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
 

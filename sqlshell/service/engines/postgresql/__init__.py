@@ -1,0 +1,1 @@
+"""PostgreSQL: a server elsewhere, reached by libpq (package psycopg)."""

@@ -1,0 +1,125 @@
+"""The engine PostgreSQL: the databases of one server."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+
+from sqlshell.errors import ServiceError
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import CatalogQuery, Listing, Relation, Rows
+from sqlshell.service.engines.postgresql import catalog
+from sqlshell.service.engines.postgresql.failures import ConnectionLost, reason
+from sqlshell.service.engines.postgresql.link import Link, Server, Values
+from sqlshell.service.engines.postgresql.session import LOST, PostgresqlSession
+from sqlshell.service.engines.postgresql.traits import CAPABILITIES, product
+from sqlshell.service.engines.server.engine import ServerEngine
+from sqlshell.service.failure import Failure
+
+
+class PostgresqlEngine(ServerEngine):
+    """Sessions have connections of their own; one more is for what the service asks itself.
+
+    Raises UsageError for a malformed URL, ServiceError if there is no connection.
+    """
+
+    name = "postgresql"
+    capabilities = CAPABILITIES
+    initial_schema = "public"
+
+    def __init__(self, url: str) -> None:
+        self._server = Server(url)
+        super().__init__()
+        self._link: Link | None = None
+        self._sessions: weakref.WeakSet[PostgresqlSession] = weakref.WeakSet()
+        try:
+            self._loop.call(self._open())
+        except Failure as failure:
+            self.close()
+            raise ServiceError(failure.message) from None
+        except BaseException:
+            self.close()
+            raise
+
+    async def _open(self) -> None:
+        self._turn = asyncio.Lock()
+        self._link = link = await self._server.open()
+        try:
+            [(database, schema, version)] = await link.ask(catalog.HERE)
+            templates = await link.ask(catalog.TEMPLATES)
+        except ConnectionLost as error:
+            raise Failure(sqlstate.SESSION_LOST, f"{LOST}: {reason(error)}") from None
+        self._first, self._schema = str(database), schema or ""
+        self._version = product(version or "", link.pgconn.server_version)
+        self.hidden_databases = tuple(sorted(str(name) for (name,) in templates))
+
+    @property
+    def version(self) -> str:
+        return self._version
+
+    @property
+    def first_database(self) -> str:
+        return self._first
+
+    def connect(self) -> PostgresqlSession:
+        session = PostgresqlSession(self._loop, self._server, self._first, self._schema)
+        self._sessions.add(session)
+        return session
+
+    def catalog(self, query: CatalogQuery) -> Rows:
+        if query.kind == "databases":
+            return [row for row in self._asked("", catalog.DATABASES) if row[0] not in query.hidden]
+        sql, values = catalog.listing_of(query.kind, query.schema, query.name)
+        # Each database needs a connection of its own, so that only those count that somebody uses.
+        used = {self._first, *(session.database for session in list(self._sessions))}
+        places = [query.database] if query.database else sorted(used - set(query.hidden))
+        return [row for place in places for row in self._asked(place, sql, *values)]
+
+    def has_function(self, name: str) -> bool:
+        return bool(self._asked("", catalog.HAS_FUNCTION, name.lower()))
+
+    def exists(self, relation: Relation) -> bool:
+        return bool(self._asked(relation[0], catalog.EXISTS, relation[1], relation[2]))
+
+    def inline(self, rows: Listing) -> str:
+        return catalog.inline(rows)
+
+    def close(self) -> None:
+        if self._loop.running:
+            self._loop.call(self._close())
+        super().close()
+
+    async def _close(self) -> None:
+        for session in list(self._sessions):
+            await session.disconnect()
+        if self._link is not None:
+            await self._link.close()
+
+    def _asked(self, database: str, sql: str, *values: str) -> Rows:
+        """The rows of a statement in a database, "" for the first. Raises Failure."""
+        return catalog.strings_of(self._loop.call(self._ask(database or self._first, sql, *values)))
+
+    async def _ask(self, database: str, sql: str, *values: str) -> Values:
+        try:
+            if database == self._first:
+                async with self._turn:
+                    return await self._ask_again(sql, *values)
+            link = await self._server.open(database)
+            try:
+                return await link.ask(sql, *values)
+            finally:
+                await link.close()
+        except ConnectionLost as error:
+            raise Failure(sqlstate.SESSION_LOST, f"{LOST}: {reason(error)}") from None
+
+    async def _ask_again(self, sql: str, *values: str) -> Values:
+        """Ask on the service's own connection, and on a new one if it was lost: the statement only reads."""
+        if self._link is not None and self._link.usable:
+            try:
+                return await self._link.ask(sql, *values)
+            except ConnectionLost:
+                pass
+        if self._link is not None:
+            await self._link.close()
+        self._link = await self._server.open(self._first)
+        return await self._link.ask(sql, *values)

@@ -1,0 +1,94 @@
+"""PostgreSQL's errors and notices as the service reports them: its own sqlStates and words, with the place."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any, Final
+
+from psycopg import pq
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.failure import Failure
+
+_FIELD: Final = pq.DiagnosticField
+_LENGTH: Final = 64 << 10
+"""Maximum characters of a message: a statement can make it arbitrarily long."""
+
+_SHOWN: Final = 60
+"""Characters of a long line that are shown before and after the place of an error."""
+
+_CUT: Final = "..."
+
+_STATES: Final = {"3D000": sqlstate.NO_DATABASE, "3F000": sqlstate.NO_SCHEMA, "42P05": sqlstate.DUPLICATE}
+"""The interface's codes for conditions whose PostgreSQL code means something else in the interface."""
+
+_CANCELED: Final = "57014"
+_ENDED: Final = re.compile(r"57P0[0-5]")
+"""The server ends the connection."""
+
+
+class ConnectionLost(Exception):
+    """The connection to the server is gone; the text is what libpq says, "" if we closed it."""
+
+
+def error_of(result: Any, sql: str, start: int = 0) -> Exception:
+    """The Failure for a PGresult with an error of the statement `sql`, which begins at character `start` of what was
+    sent; ConnectionLost if the server ended the connection with it.
+    """
+    state = _text(result, _FIELD.SQLSTATE)
+    if _ENDED.fullmatch(state) or not state:
+        return ConnectionLost(_text(result, _FIELD.MESSAGE_PRIMARY) or result.get_error_message())
+    told = [_text(result, _FIELD.MESSAGE_PRIMARY)]
+    place = _text(result, _FIELD.STATEMENT_POSITION)
+    if place.isdecimal() and 0 < int(place) - start <= len(sql) + 1:
+        told.append(_excerpt(sql, int(place) - start - 1))
+    for name, field in (
+        ("DETAIL", _FIELD.MESSAGE_DETAIL),
+        ("HINT", _FIELD.MESSAGE_HINT),
+        ("QUERY", _FIELD.INTERNAL_QUERY),
+        ("CONTEXT", _FIELD.CONTEXT),
+    ):
+        if text := _text(result, field):
+            told.append(f"{name}: {text}")
+    return Failure(_STATES.get(state, state), "\n".join(told)[:_LENGTH])
+
+
+def reason(error: ConnectionLost) -> str:
+    """Why a connection was lost, in one line: what the server said last, or what libpq says; "" if we closed it."""
+    lines = [line.removeprefix("consuming input failed: ").strip() for line in str(error).splitlines()]
+    return next((line for line in lines if line), "")
+
+
+def is_canceled(failure: Failure) -> bool:
+    """Whether the server canceled the statement: on request, or because of one of its time limits."""
+    return failure.sql_state == _CANCELED
+
+
+def notice_of(notice: Any) -> str:
+    """A notice or warning of the server, a psycopg Diagnostic, as psql shows it."""
+    told = [f"{notice.severity or 'NOTICE'}: {notice.message_primary or ''}"]
+    for name, text in (("DETAIL", notice.message_detail), ("HINT", notice.message_hint)):
+        if text:
+            told.append(f"{name}: {text}")
+    return "\n".join(told)
+
+
+def _text(result: Any, field: Any) -> str:
+    return (result.error_field(field) or b"").decode("utf-8", "replace")
+
+
+def _excerpt(sql: str, at: int) -> str:
+    """The line of an error with a mark below it, as psql shows it."""
+    at = min(at, len(sql))
+    line_start = sql.rfind("\n", 0, at) + 1
+    line_end = sql.find("\n", at)
+    line_end = len(sql) if line_end < 0 else line_end
+    first, last = max(line_start, at - _SHOWN), min(line_end, at + _SHOWN)
+    lead = f"LINE {sql.count(chr(10), 0, at) + 1}: " + _CUT * (first > line_start)
+    blanks = " " * (len(lead) + sum(map(_cells, sql[first:at])))
+    return f"{lead}{sql[first:last]}{_CUT * (last < line_end)}\n{blanks}^"
+
+
+def _cells(sign: str) -> int:
+    return 0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1

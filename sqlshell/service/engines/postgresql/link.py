@@ -1,0 +1,121 @@
+"""One connection to a database of a PostgreSQL server, by libpq's rules."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from sqlshell.errors import UsageError
+from sqlshell.service.engines.postgresql.failures import notice_of
+from sqlshell.service.engines.postgresql.wire import Wire
+from sqlshell.service.failure import Failure
+
+CANCEL_SECONDS: Final = 10.0
+"""How long a request to cancel may take."""
+
+_NOTICES: Final = 16 << 10
+"""Characters of notices that are kept of one statement."""
+
+UNREACHABLE: Final = "08001"
+
+Values = list[tuple[str | None, ...]]
+
+
+class Server:
+    """How to connect to the databases of one server. Raises UsageError for a URL that libpq does not accept."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            given = conninfo_to_dict(url)
+        except psycopg.Error:
+            # The message of libpq may quote a part of the password.
+            raise UsageError(
+                "the URL of the PostgreSQL server is malformed",
+                "write postgresql://user@host:port/database?option=value, with %XX for characters such as @ and /",
+            ) from None
+        self._given: dict[str, Any] = {"fallback_application_name": "sqlshell", **given, "client_encoding": "UTF8"}
+
+    async def open(self, database: str = "") -> Link:
+        """Connect to a database, "" for that of the URL. Raises Failure."""
+        place = {"dbname": database} if database else {}
+        try:
+            connection = await psycopg.AsyncConnection.connect(
+                make_conninfo(**{**self._given, **place}), autocommit=True
+            )
+        except (psycopg.Error, OSError, UnicodeError) as error:
+            said = " ".join(str(error).split())
+            password = str(self._given.get("password") or "")
+            raise Failure(UNREACHABLE, said.replace(password, "…") if password else said) from None
+        return Link(connection)
+
+
+class Link:
+    """A connection, its statements, and what the server says besides their results."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self.pgconn = connection.pgconn
+        self.wire = Wire(self.pgconn)
+        self._notices: list[str] = []
+        self._size = self._dropped = 0
+        connection.add_notice_handler(lambda notice: self._note(notice_of(notice)))
+
+    @property
+    def usable(self) -> bool:
+        return self.wire.usable
+
+    @property
+    def timezone(self) -> str:
+        return self._status(b"TimeZone")
+
+    @property
+    def encoding(self) -> str:
+        return self._status(b"client_encoding")
+
+    async def ask(self, sql: str, *values: str) -> Values:
+        """The rows of the service's own statement, as strings. Raises Failure and ConnectionLost."""
+        found: Values = []
+
+        def took(result: Any) -> None:
+            texts = [
+                [result.get_value(row, column) for column in range(result.nfields)] for row in range(result.ntuples)
+            ]
+            found.extend(
+                tuple(None if item is None else item.decode("utf-8", "replace") for item in row) for row in texts
+            )
+
+        await self.wire.run(sql, took, *values)
+        return found
+
+    def said(self) -> list[str]:
+        """The notices and notifications since the last call."""
+        while (sent := self.pgconn.notifies()) is not None:
+            channel, payload = sent.relname.decode("utf-8", "replace"), sent.extra.decode("utf-8", "replace")
+            self._note(f"NOTIFY {channel}{': ' * bool(payload)}{payload} (from server process {sent.be_pid})")
+        found, dropped = self._notices, self._dropped
+        self._notices, self._size, self._dropped = [], 0, 0
+        return [*found, f"… and {dropped:,} more notices"] if dropped else found
+
+    async def cancel(self) -> None:
+        """Ask the server to cancel the running statement. Raises nothing."""
+        with contextlib.suppress(psycopg.Error, OSError):
+            await self._connection.cancel_safe(timeout=CANCEL_SECONDS)
+
+    async def close(self) -> None:
+        """Close the connection; a running statement fails with ConnectionLost."""
+        self.wire.abort()
+        with contextlib.suppress(psycopg.Error, OSError):
+            await self._connection.close()
+
+    def _status(self, name: bytes) -> str:
+        return (self.pgconn.parameter_status(name) or b"").decode("utf-8", "replace")
+
+    def _note(self, text: str) -> None:
+        if self._size + len(text) > _NOTICES:
+            self._dropped += 1
+            return
+        self._size += len(text)
+        self._notices.append(text)

@@ -1,0 +1,144 @@
+"""Statements that return rows: SELECTs by COPY, all others by the ordinary protocol, one row at a time."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from psycopg import pq
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
+from sqlshell.service.engines.engine import Options, Outcome, Sink
+from sqlshell.service.engines.postgresql.catalog import type_names
+from sqlshell.service.engines.postgresql.link import Link
+from sqlshell.service.engines.postgresql.rows import RowReader, lines_of_copy, rows_of_copy
+from sqlshell.service.engines.postgresql.statement_traits import message_of, returns_rows
+from sqlshell.service.engines.postgresql.types import engine_type, interface_type, selected
+from sqlshell.service.failure import Failure
+
+_BEFORE: Final = "COPY (\n"
+KEPT: Final = 500
+"""The number of rows that are passed on together."""
+
+
+async def run_select(
+    link: Link, sql: str, options: Options, sink: Sink, check_canceled: Callable[[], None]
+) -> Outcome | None:
+    """Run a SELECT by COPY, whose rows arrive ready to be kept; None for one without columns."""
+    described = await link.wire.described(sql)
+    _check_parameters(described)
+    if not described.nfields:
+        # It may also be a SELECT … INTO.
+        return None
+    check_columns(described.nfields, options)
+    columns = bounded(await _columns(link, described), options)
+    check_canceled()
+    limit = options.row_limit
+    before, after = _around([described.ftype(number) for number in range(described.nfields)], limit)
+    kept, more = 0, False
+    blocks = link.wire.copied_out(f"{before}{sql}{after}", len(before), sql)
+    async with contextlib.aclosing(blocks):
+        async for block in blocks:
+            rows = rows_of_copy(block)
+            if limit is not None and kept + len(rows) > limit:
+                rows, more = rows[: limit - kept], True
+            kept += len(rows)
+            sink.keep(rows)
+    if more:
+        return Outcome(columns, (), f"stopped after {limit:,} rows", sqlstate.ROW_LIMIT)
+    return Outcome(columns)
+
+
+async def run_other(link: Link, sql: str, options: Options, sink: Sink) -> Outcome:
+    """Run any statement. Its rows, if it has some, arrive one at a time."""
+    if returns_rows(sql):
+        # Too many columns are an error before the statement has changed anything.
+        described = await link.wire.described(sql)
+        _check_parameters(described)
+        check_columns(described.nfields, options)
+    taker = _Taker(sink, options)
+    last = await link.wire.run(sql, taker.take)
+    taker.end()
+    if taker.copied:
+        return Outcome([ColumnInfo("copy", "VARCHAR", False)], (), *taker.limited())
+    if last.status == pq.ExecStatus.TUPLES_OK:
+        check_columns(last.nfields, options)
+        columns = bounded(await _columns(link, last), options)
+        return Outcome(columns, (), *taker.limited())
+    return Outcome(message=message_of((last.command_status or b"").decode("utf-8", "replace")))
+
+
+class _Taker:
+    """Keeps the rows of PGresults and the data of a COPY, up to the row limit."""
+
+    def __init__(self, sink: Sink, options: Options) -> None:
+        self.copied = False
+        self._sink = sink
+        self._left = options.row_limit
+        self._limit = options.row_limit
+        self._more = False
+        self._reader: RowReader | None = None
+        self._rows: list[str] = []
+        self._size = 0
+
+    def take(self, found: Any) -> None:
+        if isinstance(found, bytes):
+            self.copied = True
+            rows = lines_of_copy(found)
+        else:
+            if self._reader is None:
+                self._reader = RowReader([found.ftype(number) for number in range(found.nfields)])
+            rows = self._reader.rows(found) if self._left != 0 else []
+            self._more = self._more or self._left == 0
+        if self._left is not None:
+            self._more = self._more or len(rows) > self._left
+            rows = rows[: self._left]
+            self._left -= len(rows)
+        self._rows += rows
+        self._size += sum(map(len, rows))
+        if len(self._rows) >= KEPT or self._size >= 1 << 20:
+            self.end()
+
+    def end(self) -> None:
+        """Keep what is left."""
+        if self._rows:
+            self._sink.keep(self._rows)
+        self._rows, self._size = [], 0
+
+    def limited(self) -> tuple[str, str]:
+        """Message and sqlState of the result."""
+        return (f"stopped after {self._limit:,} rows", sqlstate.ROW_LIMIT) if self._more else ("", sqlstate.DONE)
+
+
+def _around(oids: Sequence[int], limit: int | None) -> tuple[str, str]:
+    """What stands before and after a SELECT in the COPY of its rows."""
+    names = [f"c{number}" for number in range(len(oids))]
+    values = [selected(oid, name) for oid, name in zip(oids, names, strict=True)]
+    if limit is None and values == names:
+        return _BEFORE, "\n) TO STDOUT"
+    bound = f" LIMIT {limit + 1}" if limit is not None else ""
+    return f"COPY (SELECT {', '.join(values)} FROM (\n", f"\n) AS t ({', '.join(names)}){bound}) TO STDOUT"
+
+
+async def _columns(link: Link, described: Any) -> list[ColumnInfo]:
+    """The columns of a PGresult. Types of extensions and of users have the names that the server gives them."""
+    kinds = [(described.ftype(number), described.fmod(number)) for number in range(described.nfields)]
+    asked = {kind for kind in kinds if engine_type(kind[0]) == ""}
+    names = await type_names(link, asked) if asked else {}
+    return [
+        ColumnInfo(
+            (described.fname(number) or b"").decode("utf-8", "replace"),
+            interface_type(*kind),
+            True,
+            engine_type=names.get(kind) or engine_type(kind[0]),
+        )
+        for number, kind in enumerate(kinds)
+    ]
+
+
+def _check_parameters(described: Any) -> None:
+    if described.nparams:
+        raise Failure("42P02", "there is no parameter $1")

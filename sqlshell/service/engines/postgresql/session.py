@@ -1,0 +1,341 @@
+"""One session on a PostgreSQL server: its connection, its transaction, and the place that it returns to when the
+connection is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
+from psycopg import pq
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Begun, Options, Outcome, Relation, Sink
+from sqlshell.service.engines.postgresql import catalog
+from sqlshell.service.engines.postgresql.failures import ConnectionLost, is_canceled, reason
+from sqlshell.service.engines.postgresql.link import Link, Server
+from sqlshell.service.engines.postgresql.loading import copy_data
+from sqlshell.service.engines.postgresql.results import run_other, run_select
+from sqlshell.service.engines.postgresql.statement_traits import (
+    can_be_copied,
+    changes_place,
+    commits,
+    ends_transaction,
+    first_word,
+    is_transactional,
+)
+from sqlshell.service.engines.server.loop import EngineLoop
+from sqlshell.service.engines.server.session import ServerSession
+from sqlshell.service.failure import Failure
+from sqlshell.sql.identifiers import always_quoted
+
+ROLLED_BACK: Final = "the transaction had failed and was rolled back; none of its changes were committed"
+LOST: Final = "the connection to the PostgreSQL server was lost"
+REMADE: Final = (
+    "the connection to the PostgreSQL server had been lost and was made again: temporary tables, prepared statements "
+    "and settings of the session are gone"
+)
+_IGNORED: Final = "current transaction is aborted, commands ignored until end of transaction block"
+
+_TRANSACTIONS: Final = {
+    pq.TransactionStatus.INTRANS: "open",
+    pq.TransactionStatus.INERROR: "failed",
+}
+
+T = TypeVar("T")
+
+
+class PostgresqlSession(ServerSession):
+    """Connects when it is first used."""
+
+    def __init__(self, loop: EngineLoop, server: Server, database: str, schema: str) -> None:
+        super().__init__(loop, "postgresql", database, schema)
+        self._server = server
+        self._link: Link | None = None
+        self._remade = False
+        """Whether the connection was made again since the latest statement."""
+        self._search_path: str | None = None
+        """What the search path was last set to, None for the server's default."""
+        self._asked = ""
+        """The time zone of the latest request."""
+        self._lost_transaction = False
+        """Whether a transaction was open when the connection was lost: only COMMIT and ROLLBACK are accepted."""
+        self._placed = True
+        """Whether schema and search path are known."""
+        self._running = self._canceled = False
+        self._cancellation: asyncio.Task[None] | None = None
+
+    def resolve(self, names: Sequence[str]) -> Relation:
+        relation = super().resolve(names)
+        if relation[0] != self.database or self.transaction == "failed" or self._link is None:
+            return relation
+        schema = names[-2] if len(names) > 1 else ""
+        try:
+            found = self._loop.call(self._guarded(self._ask(catalog.PLACE, schema, relation[2])))
+        except Failure:
+            return relation
+        return (self.database, str(found[0][0]), relation[2]) if found else relation
+
+    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: Options) -> Outcome:
+        relation = ".".join(map(always_quoted, names))
+        listed = f" ({', '.join(map(always_quoted, columns))})" if columns else ""
+        return self._loop.call(self._guarded(self._load(relation, listed, copy_data(path), options)))
+
+    def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
+        self._loop.call(self._run_all(statements, options, sink))
+
+    async def _execute(self, sql: str, options: Options, sink: Sink, begun: Begun) -> Outcome:
+        return await self._guarded(self._ran(sql, options, sink))
+
+    async def _guarded(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a statement: it can be canceled, and a lost connection becomes a failure."""
+        self._running, self._canceled = True, False
+        try:
+            return await work
+        except ConnectionLost as error:
+            raise self._lost(reason(error)) from None
+        except Failure as failure:
+            if self._canceled and is_canceled(failure):
+                raise Failure(sqlstate.CANCELED, "the statement was canceled") from None
+            raise
+        except asyncio.CancelledError:
+            # The statement may still run: only the end of its connection is certain to end it.
+            await self._disconnect()
+            raise
+        except BaseException:
+            # The rows cannot be kept; the server must not go on sending them.
+            await self._stop()
+            raise
+        finally:
+            self._running = False
+            if self._cancellation is not None:
+                # A late request would cancel the next statement.
+                await self._cancellation
+                self._cancellation = None
+            self._look_at_transaction()
+
+    async def _ran(self, sql: str, options: Options, sink: Sink) -> Outcome:
+        _check_text(sql)
+        word = first_word(sql)
+        if self._lost_transaction:
+            return self._leave_lost_transaction(word)
+        link = await self._ready(options)
+        link.said()
+        before = self.transaction
+        self._check_canceled()
+        outcome: Outcome | None = None
+        if can_be_copied(sql, word):
+            outcome = await run_select(link, sql, options, sink, self._check_canceled)
+        if outcome is None:
+            outcome = await run_other(link, sql, options, sink)
+        self._look_at_transaction()
+        if before == "failed" and commits(word) and not self.transaction:
+            outcome = replace(outcome, message=ROLLED_BACK, sql_state=sqlstate.WARNING)
+        await self._look_at_place(sql, word)
+        told = [REMADE] if self._remade else []
+        self._remade = False
+        told += link.said()
+        if link.encoding != "UTF8" and self.transaction != "failed":
+            await link.ask("SET client_encoding = 'UTF8'")
+            told.append("client_encoding remains UTF8, which the service sends")
+        if told and outcome.sql_state == sqlstate.DONE:
+            return replace(outcome, message="\n".join(told), sql_state=sqlstate.WARNING)
+        return outcome
+
+    async def _run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
+        if self.in_transaction:
+            raise Failure("25001", "a transaction is already open; COMMIT or ROLLBACK first")
+        for sql in statements:
+            word = first_word(sql)
+            if is_transactional(word):
+                said = f"{word.upper()} … affects more than the current database"
+                raise Failure(sqlstate.UNSUPPORTED, f"{said}, which is not allowed in an application")
+        await self._execute("BEGIN", options, sink, _ignore)
+        try:
+            for sql in statements:
+                await self._execute(sql, options, sink, _ignore)
+            await self._execute("COMMIT", options, sink, _ignore)
+        finally:
+            if self.in_transaction:
+                await self._execute("ROLLBACK", options, sink, _ignore)
+
+    async def _load(self, relation: str, listed: str, data: Iterator[bytes], options: Options) -> Outcome:
+        link = await self._ready(options)
+        self._check_canceled()
+        result = await link.wire.copied_in(f"COPY {relation}{listed} FROM STDIN", _in_thread(data))
+        return Outcome(message=(result.command_status or b"").decode())
+
+    async def _use(self, database: str, schema: str) -> None:
+        await self._guarded(self._used(database, schema))
+
+    async def _used(self, database: str, schema: str) -> None:
+        if database != self.database:
+            await self._go_to_database(database)
+        if schema == self.schema and schema:
+            return
+        if schema and not await self._ask(catalog.SCHEMA, schema):
+            raise Failure(sqlstate.NO_SCHEMA, f"schema {schema!r} does not exist in database {self.database!r}")
+        if schema:
+            # As in psql, what extensions made in public can still be found.
+            path = ", ".join(dict.fromkeys(map(always_quoted, (schema, "public"))))
+            await self._ask(catalog.SET_CONFIG, "search_path", path)
+        else:
+            await self._ask("RESET search_path")
+        await self._find_place()
+
+    async def _go_to_database(self, database: str) -> None:
+        if self.in_transaction:
+            raise Failure("25001", "a transaction is open; COMMIT or ROLLBACK before you change the database")
+        if not await self._ask(catalog.DATABASE, database):
+            raise Failure(sqlstate.NO_DATABASE, f"database {database!r} does not exist")
+        link = await self._server.open(database)
+        former, self._link = self._link, link
+        self.database, self._search_path = database, None
+        if former is not None:
+            await former.close()
+        await self._restore(link)
+        await self._find_place()
+
+    async def _columns(self, relation: Relation) -> list[ColumnInfo]:
+        async def found() -> list[ColumnInfo]:
+            return catalog.columns_of(await self._ask(catalog.COLUMNS, relation[1], relation[2]))
+
+        return await self._guarded(found())
+
+    async def _ask(self, sql: str, *values: str) -> Any:
+        """The rows of the service's own statement."""
+        link = await self._connected()
+        self._check_canceled()
+        return await link.ask(sql, *values)
+
+    async def _ready(self, options: Options) -> Link:
+        """The connection, with the time zone of the request."""
+        link = await self._connected()
+        if options.timezone != self._asked and self.transaction != "failed":
+            # Set only if another one is requested: until then the session's own SET TimeZone applies.
+            self._check_canceled()
+            await link.ask(catalog.SET_CONFIG, "TimeZone", options.timezone)
+            self._asked, self.timezone = options.timezone, link.timezone
+        return link
+
+    async def _connected(self) -> Link:
+        link = self._link
+        if link is not None and link.usable:
+            return link
+        if link is not None and self.transaction:
+            raise ConnectionLost("")
+        if link is not None:
+            await link.close()
+            self._link, self._remade = None, True
+        made = await self._server.open(self.database)
+        self._link = made
+        await self._restore(made)
+        return made
+
+    async def _restore(self, link: Link) -> None:
+        """Give a new connection the session's search path and time zone."""
+        if self._search_path is not None:
+            await link.ask(catalog.SET_CONFIG, "search_path", self._search_path)
+        if self.timezone:
+            await link.ask(catalog.SET_CONFIG, "TimeZone", self.timezone)
+
+    def _lost(self, said: str) -> Failure:
+        """The failure of a statement whose connection was lost."""
+        if self._link is not None:
+            self._link.wire.abort()
+        told = f"{LOST}{f': {said}' if said else ''}"
+        if self.transaction and not self._lost_transaction:
+            self._lost_transaction = True
+            told += "; the open transaction was lost with it, none of its changes were committed"
+        elif self._link is not None:
+            told += "; whether the statement was carried out is not known"
+        return Failure(sqlstate.SESSION_LOST, told)
+
+    def _leave_lost_transaction(self, word: str) -> Outcome:
+        if not ends_transaction(word):
+            raise Failure("25P02", _IGNORED)
+        self._lost_transaction = False
+        self._look_at_transaction()
+        if commits(word):
+            return Outcome(message=ROLLED_BACK, sql_state=sqlstate.WARNING)
+        return Outcome(message="ROLLBACK")
+
+    def _look_at_transaction(self) -> None:
+        if self._lost_transaction:
+            self.transaction = "failed"
+        elif self._link is not None:
+            self.transaction = _TRANSACTIONS.get(self._link.pgconn.transaction_status, "")
+        else:
+            self.transaction = ""
+
+    async def _look_at_place(self, sql: str, word: str) -> None:
+        """Find out what a statement may have changed."""
+        link = self._link
+        assert link is not None
+        if self._asked:
+            # The server reports each change.
+            self.timezone = link.timezone
+        self._placed = self._placed and not changes_place(sql, word)
+        if not self._placed and self.transaction != "failed":
+            await self._find_place()
+
+    async def _find_place(self) -> None:
+        found = await self._ask("SELECT pg_catalog.current_schema(), pg_catalog.current_setting('search_path')")
+        self.schema, self._search_path = found[0][0] or "", found[0][1] or ""
+        self._placed = True
+
+    def _check_canceled(self) -> None:
+        if self._canceled:
+            raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
+
+    async def _cancel(self) -> None:
+        if not self._running:
+            return
+        self._canceled = True
+        if self._link is not None and self._cancellation is None:
+            self._cancellation = asyncio.create_task(self._link.cancel())
+
+    async def disconnect(self) -> None:
+        """End the session. Raises nothing."""
+        await self._disconnect()
+
+    async def _stop(self) -> None:
+        """End a statement whose rows nobody takes."""
+        if self._link is None:
+            return
+        await self._link.cancel()
+        try:
+            await self._link.wire.drain()
+        except ConnectionLost:
+            return
+
+    async def _disconnect(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            self._remade = True
+            await link.close()
+
+
+def _check_text(sql: str) -> None:
+    """Raises Failure for a text that PostgreSQL cannot be sent."""
+    try:
+        sql.encode()
+    except UnicodeEncodeError:
+        said = "the statement contains half of a surrogate pair, which is not valid Unicode"
+        raise Failure(sqlstate.SYNTAX, said) from None
+    if "\0" in sql:
+        raise Failure(sqlstate.SYNTAX, "the statement contains a NUL character, which PostgreSQL does not accept")
+
+
+async def _in_thread(data: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """The items of an iterator that blocks."""
+    while (block := await asyncio.to_thread(next, data, None)) is not None:
+        yield block
+
+
+def _ignore(operation: str) -> None:
+    return

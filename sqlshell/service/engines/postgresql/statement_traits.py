@@ -1,0 +1,61 @@
+"""Traits of a statement's text that decide how it is run, but never what it may do."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_BLANK: Final = re.compile(r"(?:\s++|--[^\n]*+(?:\n|$)|/\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*(?:[^*]|\*(?!/))*+\*/)*+\*/)*+")
+_WORD: Final = re.compile(r"\w+|\(")
+_WRITES: Final = re.compile(r"(?<!\w)(?:insert|update|delete|merge)(?!\w)", re.I)
+_SELECTS: Final = frozenset({"select", "values", "table", "with", "("})
+_CHANGES: Final = frozenset({"set", "reset", "discard", "do", "call", "execute"})
+_ENDS: Final = frozenset({"rollback", "abort", "commit", "end"})
+_DEFINES: Final = frozenset({"create", "drop", "alter"})
+_TRANSACTIONAL: Final = _ENDS | {"begin", "start", "savepoint", "release", "prepare"}
+
+
+def first_word(sql: str) -> str:
+    """The first word in lower case, "(" for a parenthesis, "" for neither."""
+    blank = _BLANK.match(sql)
+    found = _WORD.match(sql, blank.end() if blank else 0)
+    return found[0].lower() if found else ""
+
+
+def can_be_copied(sql: str, word: str) -> bool:
+    """Whether a statement may be the query of a COPY … TO: it selects, and writes nothing."""
+    # The service sends one statement without its semicolon; another one is a comment or an error, for the server.
+    return word in _SELECTS and ";" not in sql and not (word == "with" and _WRITES.search(sql))
+
+
+def returns_rows(sql: str) -> bool:
+    """Whether a statement that writes may return rows."""
+    return "returning" in sql.lower()
+
+
+def changes_place(sql: str, word: str) -> bool:
+    """Whether a statement may change the session's schema or search path."""
+    if word in _CHANGES or word in _ENDS:
+        return True
+    if word in _DEFINES:
+        return "schema" in sql.lower()
+    return "set_config" in sql.lower()
+
+
+def ends_transaction(word: str) -> bool:
+    return word in _ENDS
+
+
+def commits(word: str) -> bool:
+    return word in {"commit", "end"}
+
+
+def is_transactional(word: str) -> bool:
+    """Whether a statement begins, divides or ends a transaction, or changes a setting."""
+    return word in _TRANSACTIONAL or word in {"set", "reset", "discard"}
+
+
+def message_of(tag: str) -> str:
+    """The message of a statement without rows: PostgreSQL's command tag, without the OID in that of INSERT, always 0."""
+    verb, _, rest = tag.partition(" ")
+    return f"INSERT {rest.rpartition(' ')[2]}" if verb == "INSERT" else tag

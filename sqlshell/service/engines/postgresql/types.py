@@ -1,0 +1,106 @@
+"""The interface's names of PostgreSQL's types, and what becomes of their values.
+
+Values are the text that PostgreSQL prints, except those of BOOLEAN and VARBINARY, for which the interface has a form of
+its own. Arrays, ranges, composites and all types that the interface does not have are VARCHAR, with PostgreSQL's name
+as the engine's type.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Final
+
+from psycopg import pq
+
+BOOL: Final = 16
+BYTEA: Final = 17
+
+_HEADER: Final = 4
+"""What PostgreSQL adds to the length of a type with one."""
+
+_PLAIN: Final = {
+    BOOL: "BOOLEAN",
+    BYTEA: "VARBINARY",
+    19: "VARCHAR",  # name
+    20: "BIGINT",
+    21: "SMALLINT",
+    23: "INTEGER",
+    25: "VARCHAR",  # text
+    26: "BIGINT",  # oid
+    700: "FLOAT",
+    701: "DOUBLE",
+    705: "VARCHAR",  # unknown
+    1082: "DATE",
+}
+"""The interface's types by PostgreSQL's OID, for types without a length or precision."""
+
+_TIMES: Final = {1083: "TIME", 1114: "TIMESTAMP", 1184: "TIMESTAMP_LTZ"}
+_LENGTHS: Final = {1042: "CHAR", 1043: "VARCHAR"}
+_NUMERIC: Final = 1700
+_NAMED: Final = {
+    114: "JSON",
+    142: "XML",
+    790: "MONEY",
+    1186: "INTERVAL",
+    1266: "TIMETZ",
+    2950: "UUID",
+    3802: "JSONB",
+}
+"""Types that the interface has no name for, but readers of values know."""
+
+
+def interface_type(oid: int, modifier: int) -> str:
+    """The interface's name of a type; VARCHAR for types that it does not have."""
+    if oid in _PLAIN:
+        return _PLAIN[oid]
+    if oid in _TIMES:
+        return f"{_TIMES[oid]}({modifier if modifier >= 0 else 6})"
+    if oid in _LENGTHS:
+        return f"{_LENGTHS[oid]}({modifier - _HEADER})" if modifier >= _HEADER else "VARCHAR"
+    if oid == _NUMERIC:
+        return _decimal(modifier)
+    return "VARCHAR"
+
+
+def engine_type(oid: int) -> str | None:
+    """PostgreSQL's name of a type that interface_type() does not tell: "" if the server has to be asked for it, None if
+    there is nothing to tell."""
+    if oid in _PLAIN or oid in _TIMES or oid in _LENGTHS or oid == _NUMERIC:
+        return None
+    return _NAMED.get(oid, "")
+
+
+def reader(oid: int) -> Callable[[bytes], str] | None:
+    """Makes the interface's string of a value that PostgreSQL printed; None if it is that text."""
+    return {BOOL: _boolean, BYTEA: _bytes}.get(oid)
+
+
+def selected(oid: int, name: str) -> str:
+    """SQL that makes the interface's string of the column `name`; the name alone if it is what PostgreSQL prints."""
+    if oid == BOOL:
+        return f"{name}::pg_catalog.text"
+    if oid == BYTEA:
+        return f"pg_catalog.translate(pg_catalog.encode({name}, 'base64'), E'\\n', '')"
+    return name
+
+
+def _decimal(modifier: int) -> str:
+    """DECIMAL(p,s); DECIMAL for a numeric without precision, or with a scale that the interface does not have."""
+    if modifier < _HEADER:
+        return "DECIMAL"
+    precision, scale = (modifier - _HEADER) >> 16, (modifier - _HEADER) & 0x7FF
+    # The scale has eleven bits and a sign.
+    scale = (scale ^ 1024) - 1024
+    return f"DECIMAL({precision},{scale})" if 0 <= scale <= precision else "DECIMAL"
+
+
+def _boolean(value: bytes) -> str:
+    return "true" if value == b"t" else "false"
+
+
+def _bytes(value: bytes) -> str:
+    """Of both forms that bytea_output may choose."""
+    if value.startswith(b"\\x"):
+        return base64.b64encode(bytes.fromhex(value[2:].decode())).decode()
+    return base64.b64encode(pq.Escaping().unescape_bytea(value)).decode()
