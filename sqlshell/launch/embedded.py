@@ -26,7 +26,7 @@ from sqlshell.service.http.app import make_app
 from sqlshell.service.options import Options
 from sqlshell.service.setup import make_statements
 from sqlshell.service.statements.statements import Statements
-from sqlshell.service.storage import Storage
+from sqlshell.service.storage.sqlite import SqliteStorage
 
 CLOSING_SECONDS = 8.0
 
@@ -124,7 +124,7 @@ class EmbeddedService:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        storage = Storage()
+        storage = SqliteStorage()
         try:
             try:
                 statements = make_statements(storage, self._options, engine=self._open_engine(), embedded=True)

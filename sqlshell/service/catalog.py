@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import json
 import secrets
-import sqlite3
 import time
 import uuid
 from collections import Counter
@@ -18,7 +17,7 @@ from msgspec import Struct
 from sqlshell.interface import sqlstate
 from sqlshell.service.failure import Failure
 from sqlshell.service.rights import Rights
-from sqlshell.service.storage import Storage
+from sqlshell.service.storage.storage import Duplicate, Storage
 
 ORGANIZATION_ID = "00000000-0000-4000-8000-00000000c0de"
 ORGANIZATION = "local"
@@ -116,7 +115,8 @@ class Catalog:
         """IDs of tokens dropped since the start; their statements are canceled and their responses cut off."""
         if not self.organizations():
             self._storage.write(
-                "INSERT OR IGNORE INTO organizations VALUES (?, ?, ?)", (ORGANIZATION_ID, ORGANIZATION, time.time())
+                "INSERT INTO organizations VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                (ORGANIZATION_ID, ORGANIZATION, time.time()),
             )
 
     def organizations(self) -> list[tuple[str, str]]:
@@ -147,7 +147,7 @@ class Catalog:
             raise Failure(sqlstate.DUPLICATE, f"organization {name!r} already exists")
         try:
             self._storage.write("INSERT INTO organizations VALUES (?, ?, ?)", (made, name, time.time()))
-        except sqlite3.IntegrityError:
+        except Duplicate:
             raise Failure(sqlstate.DUPLICATE, f"organization {name!r} already exists") from None
         return made
 
@@ -182,7 +182,7 @@ class Catalog:
                 "INSERT INTO objects VALUES (?, ?, ?, ?, ?, 0)",
                 (organization, kind, name, json.dumps(detail), time.time()),
             )
-        except sqlite3.IntegrityError:
+        except Duplicate:
             raise duplicate(kind, name) from None
 
     def holds_sealed(self) -> bool:
@@ -210,9 +210,13 @@ class Catalog:
 
         At least the latest `most` times are kept. `again` replaces an earlier time of this name.
         """
-        verb = "REPLACE" if again else "IGNORE"
+        conflict = (
+            "(organization, kind, name) DO UPDATE SET created = excluded.created, updated = 0"
+            if again
+            else "DO NOTHING"
+        )
         values = (organization, kind, name, time.time())
-        self._storage.write(f"INSERT OR {verb} INTO objects VALUES (?, ?, ?, '{{}}', ?, 0)", values)
+        self._storage.write(f"INSERT INTO objects VALUES (?, ?, ?, '{{}}', ?, 0) ON CONFLICT {conflict}", values)
         self._noted[organization] += 1
         if self._noted[organization] % TIDIED == 1:
             self._storage.write(

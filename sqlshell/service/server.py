@@ -11,7 +11,6 @@ import os
 import secrets
 import signal
 import socket
-import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -37,6 +36,7 @@ from sqlshell.service.http.guard import loopback
 from sqlshell.service.options import Options
 from sqlshell.service.setup import STORAGE, locked, make_statements, open_storage
 from sqlshell.service.statements.statements import Statements
+from sqlshell.service.storage.storage import StorageError
 from sqlshell.service.wire.connections import Connections, fitting_connections, raise_descriptor_limit
 from sqlshell.service.wire.protocol import BoundedProtocol
 
@@ -143,7 +143,7 @@ def new_token(data: Path, organization: str, roles: Sequence[str]) -> str:
             return catalog.new_token(wanted, roles)
         except Failure as failure:
             raise UsageError(failure.message) from None
-        except sqlite3.Error as error:
+        except StorageError as error:
             raise UsageError(f"cannot write {data / STORAGE}: {error}") from None
 
 

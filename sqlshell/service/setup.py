@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,8 @@ from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.ledger import Ledger
 from sqlshell.service.statements.statements import Statements
-from sqlshell.service.storage import Storage
+from sqlshell.service.storage.sqlite import SqliteStorage
+from sqlshell.service.storage.storage import Storage, StorageError, Unavailable
 
 STORAGE = "service.sqlite"
 
@@ -25,12 +25,12 @@ STORAGE = "service.sqlite"
 def open_storage(data: Path | None) -> Storage:
     """Open the storage of a data folder, which is created if missing. Raises UsageError if it cannot be used."""
     if data is None:
-        return Storage()
+        return SqliteStorage()
     make_folder(data)
     _check_whole(data)
     try:
-        return Storage(data / STORAGE)
-    except sqlite3.Error as error:
+        return SqliteStorage(data / STORAGE)
+    except StorageError as error:
         raise UsageError(f"cannot use {data / STORAGE}: {error}") from None
 
 
@@ -100,7 +100,7 @@ def make_statements(
     """
     try:
         return _make_statements(storage, options, data, engine, embedded=embedded)
-    except sqlite3.OperationalError as error:
+    except Unavailable as error:
         raise UsageError(f"cannot write to {data or 'the temporary directory'}: {error}") from None
 
 

@@ -21,7 +21,7 @@ from sqlshell.service.catalog import ORGANIZATION_ID, Caller, Catalog
 from sqlshell.service.http.dataplane import TOKEN_SECONDS, DataPlane
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.ledger import Record
-from sqlshell.service.storage import Storage
+from sqlshell.service.storage.storage import Storage
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 

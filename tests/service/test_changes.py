@@ -34,7 +34,7 @@ from sqlshell.service.results.results import Spool
 from sqlshell.service.secrets import secrets
 from sqlshell.service.secrets.vault import FILE, Vault
 from sqlshell.service.statements.ledger import Record
-from sqlshell.service.storage import Storage
+from sqlshell.service.storage.storage import Storage
 from sqlshell.service.stores.stores import read_options
 from tests.conftest import Served, serve, stop
 from tests.http_servers import listening

@@ -19,7 +19,8 @@ from sqlshell.service.statements.ledger import (
     Record,
     wait_for_response,
 )
-from sqlshell.service.storage import Storage
+from sqlshell.service.storage.sqlite import SqliteStorage
+from sqlshell.service.storage.storage import Storage
 
 
 def made(folder: Path, organization: str = "a", sql: str = "select 1", owner: str = "t") -> Record:
@@ -99,7 +100,7 @@ def test_all_that_is_stored_of_a_record_counts_against_the_quota(tmp_path: Path,
 
 
 def test_statements_go_on_while_the_disk_is_full(tmp_path: Path) -> None:
-    storage = Storage(tmp_path / "s.sqlite")
+    storage = SqliteStorage(tmp_path / "s.sqlite")
     ledger = ledger_of(tmp_path, storage)
     before, running = made(tmp_path), made(tmp_path)
     ledger.begin([before, running])
@@ -122,7 +123,7 @@ def test_statements_go_on_while_the_disk_is_full(tmp_path: Path) -> None:
 
 
 def test_what_waits_for_space_on_the_disk_is_bounded(tmp_path: Path) -> None:
-    storage = Storage(tmp_path / "s.sqlite")
+    storage = SqliteStorage(tmp_path / "s.sqlite")
     ledger = ledger_of(tmp_path, storage)
     pages = storage.read("PRAGMA page_count")[0][0]
     storage.read(f"PRAGMA max_page_count = {pages}")

@@ -14,7 +14,8 @@ import pytest
 from sqlshell.service.catalog import ORGANIZATION_ID, TIDIED, Catalog
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import CatalogQuery, Limits
-from sqlshell.service.storage import Storage
+from sqlshell.service.storage.sqlite import SqliteStorage
+from sqlshell.service.storage.storage import Storage
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 
@@ -376,7 +377,7 @@ def test_a_data_folder_of_before_is_read(tmp_path: Path) -> None:
         )
         before.execute("INSERT INTO objects VALUES (?, 'store', 's', '{}', 5.0)", (ORGANIZATION_ID,))
     for _ in range(2):
-        with contextlib.closing(Storage(tmp_path / "service.sqlite")) as storage:
+        with contextlib.closing(SqliteStorage(tmp_path / "service.sqlite")) as storage:
             found = Catalog(storage).get(ORGANIZATION_ID, "store", "s")
             assert (found.created, found.updated) == (5.0, 5.0)
 

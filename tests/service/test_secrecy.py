@@ -27,7 +27,7 @@ from sqlshell.service.results.results import Spool
 from sqlshell.service.setup import make_statements
 from sqlshell.service.statements.batches import Batch, Batches
 from sqlshell.service.statements.ledger import Record
-from sqlshell.service.storage import Storage
+from sqlshell.service.storage.storage import Storage
 from sqlshell.service.stores.stores import Place
 from tests.conftest import Program, Served, serve, stop
 from tests.service.client import Client

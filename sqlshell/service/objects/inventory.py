@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import sqlite3
 from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
@@ -27,6 +26,7 @@ from sqlshell.service.organizations.pools import DEFAULT, Size
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.rights import Rights
 from sqlshell.service.secrets import secrets
+from sqlshell.service.storage.storage import StorageError
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.secrets import shown_options
 from sqlshell.sql.identifiers import qualified
@@ -76,7 +76,7 @@ def note(session: Session, sql: str) -> None:
     else:
         whole = session.full_name(names)
     organization, key = session.organization, json.dumps(whole)
-    with contextlib.suppress(sqlite3.Error):
+    with contextlib.suppress(StorageError):
         if verb == "drop":
             organization.catalog.forget(organization.id, NOTED, key)
         elif verb == "alter":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -23,6 +22,7 @@ from sqlshell.service.statements.batches import Batch, EndedStatement
 from sqlshell.service.statements.endings import Endings
 from sqlshell.service.statements.execution import Execution, StartedFeed
 from sqlshell.service.statements.ledger import Record
+from sqlshell.service.storage.storage import Unavailable
 
 REPORT_SECONDS = 0.05
 """How long the outcomes of a batch's statements are collected before they are recorded together."""
@@ -195,6 +195,6 @@ def state_and_message(error: Exception, record: Record) -> tuple[str, str]:
         full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
         state = sqlstate.DISK_FULL if full else sqlstate.LIMIT
         return state, f"cannot store the result: {error.strerror or error}"
-    if isinstance(error, sqlite3.OperationalError):
+    if isinstance(error, Unavailable):
         return sqlstate.DISK_FULL, f"cannot write to the service's storage: {error}"
     return sqlstate.INTERNAL, f"internal error: {type(error).__name__}: {error}"

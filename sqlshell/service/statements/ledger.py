@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import math
 import os
-import sqlite3
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -22,7 +21,7 @@ from sqlshell.service.engines.engine import Connection, Feed, Outcome
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.results.results import Layout, Spool
 from sqlshell.service.statements.redaction import RedactedStatement
-from sqlshell.service.storage import Storage
+from sqlshell.service.storage.storage import Storage, StorageError, Unavailable
 
 RECENT = 1000
 RECENT_SIZE = 8 << 20
@@ -204,6 +203,11 @@ class Ledger:
     def __init__(self, storage: Storage, place: Callable[[str, str], Spool]) -> None:
         self._storage = storage
         self._place = place
+        texts = (f"coalesce({storage.size_of(name)}, 0)" for name in ("sql", "message", "context", "outcome"))
+        self._size = " + ".join(("bytes", *texts))
+        """SQL for the bytes of a record that count against its organization's quota: its rows, and its texts as they
+        are stored."""
+        self._swept = f"SELECT id, organization, {self._size} FROM statements WHERE finished > 0 AND"
         self._running: dict[str, Record] = {}
         self._recent: OrderedDict[str, Record] = OrderedDict()
         self._recent_size = 0
@@ -220,7 +224,7 @@ class Ledger:
         )
         self._kept: dict[str, StatementLoad] = {}
         for organization, number, size in storage.read(
-            f"SELECT organization, count(*), sum({_SIZE}) FROM statements GROUP BY organization"
+            f"SELECT organization, count(*), sum({self._size}) FROM statements GROUP BY organization"
         ):
             self._kept_of(organization).add(int(number), int(size))
 
@@ -234,7 +238,7 @@ class Ledger:
             self._running[record.statement_id] = self._fresh[record.statement_id] = record
             self._weigh(record, 1)
         if self._storage.durable:
-            with contextlib.suppress(sqlite3.OperationalError):
+            with contextlib.suppress(Unavailable):
                 self._write_fresh()
 
     def finish(self, *endings: tuple[Record, str, str]) -> None:
@@ -285,7 +289,7 @@ class Ledger:
         """Remove records that did not run and were not reported to the client."""
         written = [(item.statement_id,) for item in records if self._fresh.pop(item.statement_id, None) is None]
         if written:
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(StorageError):
                 self._storage.write_all(_DELETED, written)
         for record in records:
             self._kept_of(record.organization).add(-1, -record.stored)
@@ -343,7 +347,7 @@ class Ledger:
                 if some := [row for which, row in rows if which is sql]:
                     self._storage.write_all(sql, some)
                     self._late = deque(item for item in self._late if item[0] is not sql)
-        except sqlite3.OperationalError:
+        except Unavailable:
             sizes = [sum(len(value) for value in row if isinstance(value, str | bytes)) for _, row in self._late]
             size = sum(sizes)
             for one in sizes:
@@ -392,7 +396,7 @@ class Ledger:
         exceeds `quota` bytes or a number of `records`.
         """
         oldest = time.time() - retention
-        rows = self._storage.read(f"{_SWEPT} finished < ? ORDER BY finished LIMIT ?", (oldest, SWEPT))
+        rows = self._storage.read(f"{self._swept} finished < ? ORDER BY finished LIMIT ?", (oldest, SWEPT))
         gone = [self._forgotten(row) for row in rows]
         more = len(rows) == SWEPT
         for organization, kept in list(self._kept.items()):
@@ -400,7 +404,7 @@ class Ledger:
                 continue
             known = set(gone)
             rows = self._storage.read(
-                f"{_SWEPT} organization = ? ORDER BY finished LIMIT ?", (organization, SWEPT + len(known))
+                f"{self._swept} organization = ? ORDER BY finished LIMIT ?", (organization, SWEPT + len(known))
             )
             for row in rows:
                 if kept.size <= quota and kept.number <= records:
@@ -498,12 +502,6 @@ def _first(record: Record) -> tuple[str, str, str, str, float]:
 
 _COLUMNS = "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes"
 _LISTED = _COLUMNS.replace("sql", f"substr(sql, 1, {LISTED})").replace("body", "NULL")
-_SIZE = " + ".join(
-    ("bytes", *(f"coalesce(length(CAST({name} AS BLOB)), 0)" for name in ("sql", "message", "context", "outcome")))
-)
-"""The bytes of a record that count against its organization's quota: its rows and its texts as they are stored."""
-
-_SWEPT = f"SELECT id, organization, {_SIZE} FROM statements WHERE finished > 0 AND"
 _DELETED = "DELETE FROM statements WHERE id = ?"
 _ENDED = (
     "UPDATE statements SET organization = ?, state = ?, message = ?, finished = ?, context = ?, outcome = ?, body = ?, "

@@ -1,0 +1,77 @@
+"""The storage of records: the same on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.catalog import Catalog
+from sqlshell.service.failure import Failure
+from sqlshell.service.storage.sqlite import SqliteStorage
+from sqlshell.service.storage.storage import Duplicate, Storage, StorageError
+from tests.service.postgresql import needs_postgresql
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=needs_postgresql)])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
+    made: Storage
+    if request.param == "sqlite":
+        made = SqliteStorage(tmp_path / "service.sqlite")
+    else:
+        from sqlshell.service.storage.postgresql import PostgresqlStorage
+
+        made = PostgresqlStorage(request.getfixturevalue("postgresql_database"))
+    with contextlib.closing(made):
+        yield made
+
+
+def test_objects_are_added_once_changed_and_dropped(storage: Storage) -> None:
+    catalog = Catalog(storage)
+    organization = catalog.organizations()[0][0]
+    catalog.add(organization, "store", "s", {"uri": "a"})
+    with pytest.raises(Failure) as failed:
+        catalog.add(organization, "store", "s", {"uri": "b"})
+    assert failed.value.sql_state == sqlstate.DUPLICATE_STORE
+    catalog.change(organization, "store", "s", {"uri": "c"})
+    assert catalog.get(organization, "store", "s").detail == {"uri": "c"}
+    catalog.drop(organization, "store", "s")
+    assert catalog.find(organization, "store", "s") is None
+
+
+def test_a_note_is_replaced_only_if_it_is_made_again(storage: Storage) -> None:
+    catalog = Catalog(storage)
+    organization = catalog.organizations()[0][0]
+    catalog.note(organization, "noted", "t", 10)
+    first = catalog.get(organization, "noted", "t").created
+    catalog.note(organization, "noted", "t", 10, again=False)
+    assert catalog.get(organization, "noted", "t").created == first
+    catalog.note(organization, "noted", "t", 10)
+    assert catalog.get(organization, "noted", "t").created > first
+
+
+def test_rows_are_written_all_or_none(storage: Storage) -> None:
+    sql = "INSERT INTO organizations VALUES (?, ?, ?)"
+    with pytest.raises(Duplicate):
+        storage.write_all(sql, [("a", "a", 1.0), ("b", "a", 2.0)])
+    assert storage.read("SELECT count(*) FROM organizations") == [(0,)]
+    storage.write_all(sql, [("a", "a", 1.0), ("b", "b", 2.0)])
+    assert storage.read("SELECT id FROM organizations ORDER BY created") == [("a",), ("b",)]
+
+
+@pytest.mark.parametrize("text", ["100 % of '?'", "ü", "", "\N{PILE OF POO}", "a\nb"])
+def test_texts_and_bytes_come_back_as_they_were(storage: Storage, text: str) -> None:
+    values = ("i", "o", "w", text, 1.5, 0.0, "03000", "", b"\0\xff", None, b"", 1 << 40)
+    assert storage.write(f"INSERT INTO statements VALUES ({', '.join('?' * len(values))})", values) == 1
+    assert [tuple(storage.read("SELECT * FROM statements")[0])] == [values]
+    (size,) = storage.read(f"SELECT {storage.size_of('sql')} FROM statements")[0]
+    assert size == len(text.encode())
+
+
+def test_a_mistake_in_sql_is_an_error_of_the_storage(storage: Storage) -> None:
+    with pytest.raises(StorageError):
+        storage.read("SELECT FROM WHERE")
+    assert storage.read("SELECT 1") == [(1,)]
