@@ -56,6 +56,6 @@ def is_transactional(word: str) -> bool:
 
 
 def message_of(tag: str) -> str:
-    """The message of a statement without rows: PostgreSQL's command tag, without the OID in that of INSERT, always 0."""
+    """The message of a statement without rows: PostgreSQL's command tag, without INSERT's OID, which is always 0."""
     verb, _, rest = tag.partition(" ")
     return f"INSERT {rest.rpartition(' ')[2]}" if verb == "INSERT" else tag

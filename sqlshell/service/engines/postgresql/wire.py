@@ -21,6 +21,9 @@ from sqlshell.service.failure import Failure
 BLOCK: Final = 256 << 10
 """Bytes of rows that are passed on together."""
 
+_PAUSE: Final = 0.001
+"""Seconds in which a part of a large result arrives."""
+
 _ROWS: Final = {pq.ExecStatus.SINGLE_TUPLE, pq.ExecStatus.TUPLES_OK}
 _FAILED: Final = {pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE, pq.ExecStatus.PIPELINE_ABORTED}
 
@@ -90,7 +93,7 @@ class Wire:
         self._pgconn.set_single_row_mode()
         return await self._ended(sql, 0, took)
 
-    async def copied_out(self, sql: str, start: int, shown: str) -> AsyncGenerator[bytes]:
+    async def copied_out(self, sql: str, start: int, shown: str) -> AsyncGenerator[bytes, None]:
         """Run a COPY … TO STDOUT, and yield its data in blocks of whole lines. In errors its text is `shown`, which
         begins at character `start`."""
         # PostgreSQL accepts COPY in the extended protocol, which refuses a second statement.
@@ -177,28 +180,39 @@ class Wire:
     async def _blocks(self) -> AsyncIterator[bytes]:
         """The data of a COPY … TO STDOUT in blocks of whole lines."""
         lines: list[memoryview] = []
-        size = 0
+        size = blocks = idle = 0
         while True:
             number, line = self._call(self._pgconn.get_copy_data, 1)
             if number > 0:
+                idle = 0
                 lines.append(line)
                 size += number
                 if size >= BLOCK:
                     yield b"".join(lines)
                     lines, size = [], 0
+                    blocks += 1
+                    # Other sessions have their turn.
+                    await asyncio.sleep(0)
             elif number < 0:
                 if lines:
                     yield b"".join(lines)
                 return
             else:
-                await self._readable()
+                # Mostly something has arrived meanwhile, and in a large result soon: to ask the event loop for each
+                # part would take as long as to read it.
+                if idle == 1 and blocks:
+                    await asyncio.sleep(_PAUSE)
+                elif idle:
+                    await self._readable()
                 self._call(self._pgconn.consume_input)
+                idle += 1
 
     async def _result(self) -> Any:
         """The next PGresult; None at the end of a statement."""
         while self._call(self._pgconn.is_busy):
-            await self._readable()
             self._call(self._pgconn.consume_input)
+            if self._call(self._pgconn.is_busy):
+                await self._readable()
         result = self._call(self._pgconn.get_result)
         if self._pgconn.status != pq.ConnStatus.OK:
             raise ConnectionLost(result.get_error_message() if result is not None else self._said())
