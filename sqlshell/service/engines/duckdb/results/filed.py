@@ -56,7 +56,7 @@ def write(
     names = [f"c{number}" for number in range(len(kinds))]
     values = ", ".join(f"{stored(kind, name)} AS {name}" for kind, name in zip(kinds, names, strict=True))
     inner = f"SELECT {values} FROM (\n{sql}\n) t({', '.join(names)})"
-    fixed, varying = _width(kinds, names)
+    fixed, varying = row_width(kinds, names)
     if varying:
         inner = f"SELECT *, {fixed} + {varying} AS {WIDTH} FROM ({inner})"
         if reads_wide(connection, sql):
@@ -65,7 +65,7 @@ def write(
             inner += f" UNION ALL SELECT {', '.join(['NULL'] * (len(kinds) + 1))} FROM range(0)"
     connection.execute(f"COPY ({inner}) {to_file(path, columns, [number for number, _ in instants(kinds)])}")
     found = connection.fetchone()
-    return _partitions(connection, path, int(found[0]) if found else 0, options, 0 if varying else fixed)
+    return partitions(connection, path, int(found[0]) if found else 0, options, 0 if varying else fixed)
 
 
 def write_relation(
@@ -79,13 +79,13 @@ def write_relation(
     """Write `relation`, whose columns are c0, c1, …, as write() does. Raises duckdb.Error."""
     names = [f"c{number}" for number in range(len(kinds))]
     values = ", ".join(f"{stored(kind, name)} AS {name}" for kind, name in zip(kinds, names, strict=True))
-    fixed, varying = _width(kinds, names)
+    fixed, varying = row_width(kinds, names)
     made = relation.project(values)
     if varying:
         made = made.project(f"*, {fixed} + {varying} AS {WIDTH}")
     copied = made.query("made", f"COPY (FROM made) {to_file(path, columns, [number for number, _ in instants(kinds)])}")
     number = copied.fetchall()[0][0] if copied is not None else 0
-    return _partitions(connection, path, number, options, 0 if varying else fixed)
+    return partitions(connection, path, number, options, 0 if varying else fixed)
 
 
 def to_file(path: Path, columns: Sequence[ColumnInfo], zoned: Sequence[int]) -> str:
@@ -123,7 +123,7 @@ def _scans(nodes: Sequence[Any]) -> Iterator[dict[str, Any]]:
         yield from _scans(node.get("children", ()))
 
 
-def _width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
+def row_width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
     """The size in bytes of the constant part of a row as JSON, and SQL for the variable part, "" if there is none."""
     fixed = 2 + 3 * len(kinds)
     sums: list[str] = []
@@ -141,11 +141,11 @@ def _width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
     return fixed, "".join(sums)
 
 
-def _partitions(
+def partitions(
     connection: duckdb.DuckDBPyConnection, path: Path, rows: int, options: Options, width: int
 ) -> list[tuple[int, int]]:
-    """Partitions with a limited number of rows and, except for single rows, of bytes; `width` is the bytes of each row,
-    0 if the file contains them.
+    """Partitions of a file with a limited number of rows and, except for single rows, of bytes; `width` is the bytes of
+    each row, 0 if the file contains them. Raises duckdb.Error.
     """
     most, limit = options.partition_rows, options.partition_bytes
     if width:

@@ -1,0 +1,1 @@
+"""Engines that speak Spark Connect: Apache Spark and Sail."""

@@ -1,0 +1,144 @@
+"""Requests to a Spark Connect server, for all sessions of an engine. Everything here runs in the engine's loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import Coroutine
+from typing import Any
+
+import grpc
+import grpc.aio
+from msgspec import Struct
+
+from sqlshell.service.engines.spark.channel import Address, stub_of
+from sqlshell.service.engines.spark.library import proto
+
+PATIENCE = 30.0
+"""Seconds for a request that only asks or sets something. Statements have no limit."""
+
+
+class ServerSession(Struct):
+    """A session of the server: our ID of it, and the server's, with which it notices that it has lost the session."""
+
+    id: str
+    observed: str = ""
+
+
+class SparkClient:
+    """Sends requests. The channel is made when it is first used, in the loop that uses it."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.breaks = 0
+        """How often the connection broke. A server that was restarted may know none of the sessions."""
+        self._channel: grpc.aio.Channel | None = None
+        self._stub: Any = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def stub(self) -> Any:
+        """The methods of the server."""
+        if self._stub is None:
+            self._channel = self.address.connect()
+            self._stub = stub_of(self._channel)
+            self.start(self._watch(self._channel))
+        return self._stub
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        return self.address.metadata
+
+    def new_session(self) -> ServerSession:
+        """A session that the server creates with its first request."""
+        return ServerSession(str(uuid.uuid4()))
+
+    def fill(self, request: Any, session: ServerSession) -> Any:
+        """Write into a request from whom it comes, and in which session."""
+        request.session_id = session.id
+        request.user_context.user_id = self.address.user
+        request.client_type = self.address.agent
+        if session.observed and "client_observed_server_side_session_id" in request.DESCRIPTOR.fields_by_name:
+            request.client_observed_server_side_session_id = session.observed
+        return request
+
+    async def ask(self, method: str, request: Any, session: ServerSession) -> Any:
+        """The response to one request. Raises grpc.aio.AioRpcError."""
+        call = getattr(self.stub, method)
+        response = await call(self.fill(request, session), metadata=self.metadata, timeout=PATIENCE)
+        session.observed = getattr(response, "server_side_session_id", "") or session.observed
+        return response
+
+    async def version(self, session: ServerSession) -> str:
+        """The version of Spark that the server is, or implements."""
+        request = proto.AnalyzePlanRequest()
+        request.spark_version.SetInParent()
+        found = await self.ask("AnalyzePlan", request, session)
+        return str(found.spark_version.version)
+
+    async def schema(self, plan: Any, session: ServerSession) -> Any:
+        """The type of a plan's rows, a struct."""
+        request = proto.AnalyzePlanRequest()
+        request.schema.plan.CopyFrom(plan)
+        return (await self.ask("AnalyzePlan", request, session)).schema.schema
+
+    async def configure(self, name: str, value: str, session: ServerSession) -> None:
+        """Change a setting of a session."""
+        request = proto.ConfigRequest()
+        request.operation.set.pairs.add(key=name, value=value)
+        await self.ask("Config", request, session)
+
+    async def setting(self, name: str, session: ServerSession) -> str:
+        """The value of a session's setting, "" for none."""
+        request = proto.ConfigRequest()
+        request.operation.get_option.keys.append(name)
+        pairs = (await self.ask("Config", request, session)).pairs
+        return str(pairs[0].value) if pairs else ""
+
+    async def interrupt(self, operation: str, session: ServerSession) -> bool:
+        """Interrupt a running operation; whether the server knew it."""
+        request = proto.InterruptRequest(
+            interrupt_type=proto.InterruptRequest.INTERRUPT_TYPE_OPERATION_ID, operation_id=operation
+        )
+        return bool((await self.ask("Interrupt", request, session)).interrupted_ids)
+
+    async def release(self, operation: str, session: ServerSession, until: str = "") -> None:
+        """Let the server forget the responses of an operation, up to the one with the ID `until`, or all."""
+        request = proto.ReleaseExecuteRequest(operation_id=operation)
+        if until:
+            request.release_until.response_id = until
+        else:
+            request.release_all.SetInParent()
+        await self.ask("ReleaseExecute", request, session)
+
+    async def end(self, session: ServerSession) -> None:
+        """End a session, with everything that runs in it."""
+        await self.ask("ReleaseSession", proto.ReleaseSessionRequest(), session)
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Do something that nobody waits for, and whose errors do not matter."""
+
+        async def quietly() -> None:
+            with contextlib.suppress(grpc.RpcError):
+                await work
+
+        task = asyncio.get_running_loop().create_task(quietly())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """End what nobody waits for, and the connection."""
+        for task in list(self._tasks):
+            task.cancel()
+        if self._channel is not None:
+            await self._channel.close()
+
+    async def _watch(self, channel: grpc.aio.Channel) -> None:
+        """Count the breaks of the connection."""
+        state = channel.get_state()
+        while state is not grpc.ChannelConnectivity.SHUTDOWN:
+            await channel.wait_for_state_change(state)
+            before, state = state, channel.get_state()
+            if before is grpc.ChannelConnectivity.READY:
+                self.breaks += 1

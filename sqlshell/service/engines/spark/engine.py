@@ -1,0 +1,121 @@
+"""An engine that is a Spark Connect server: Apache Spark, or Sail."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
+
+from sqlshell.errors import ServiceError
+from sqlshell.service.engines.engine import Capabilities, CatalogQuery, Listing, Options, Outcome, Relation, Rows, Sink
+from sqlshell.service.engines.server.engine import ServerEngine
+from sqlshell.service.engines.spark import catalog, plans
+from sqlshell.service.engines.spark.channel import Address
+from sqlshell.service.engines.spark.client import SparkClient
+from sqlshell.service.engines.spark.explanation import explained
+from sqlshell.service.engines.spark.kept_session import KeptSession, Place
+from sqlshell.service.engines.spark.rendering import Rendering
+from sqlshell.service.engines.spark.session import SparkSession
+from sqlshell.service.failure import Failure
+
+CAPABILITIES: Final = Capabilities(cancel=True, typed_results=True, reattaching=True)
+
+WRITERS: Final = 4
+"""Threads that render and write rows, for all statements. None waits for a server."""
+
+T = TypeVar("T")
+
+
+class SparkEngine(ServerEngine):
+    """Each session of the service is a session of the server: a database is a catalog there, a schema a namespace.
+
+    Raises UsageError for a URL that cannot be used, ServiceError if the server does not respond.
+    """
+
+    name = "spark"
+
+    def __init__(self, url: str) -> None:
+        address = Address(url)
+        super().__init__()
+        self._client = SparkClient(address)
+        self._rendering = Rendering()
+        self._threads = ThreadPoolExecutor(WRITERS, "spark-rows")
+        self._progressed = False
+        self._own = KeptSession(self._client, ("", ""))
+        """The session that answers questions of the service."""
+        try:
+            self._version = self._loop.call(self._begin())
+        except Failure as error:
+            self.close()
+            raise ServiceError(error.message) from error
+
+    async def _begin(self) -> str:
+        async with explained(self._own):
+            version = await self._client.version(self._own.id)
+            [found] = await self._own.rows(
+                plans.statement("SELECT current_catalog() AS c, current_schema() AS s, version() AS v")
+            )
+        self._first: Place = str(found["c"]), plans.unquoted(str(found["s"]))
+        self._own = KeptSession(self._client, self._first)
+        return version
+
+    @property
+    def version(self) -> str:
+        return f"Spark Connect {self._version}"
+
+    @property
+    def capabilities(self) -> Capabilities:  # type: ignore[override]
+        """`progress` once the server has reported any: Apache Spark does, Sail does not."""
+        return replace(CAPABILITIES, progress=self._progressed)
+
+    @property
+    def first_database(self) -> str:
+        return self._first[0]
+
+    @property
+    def initial_schema(self) -> str:  # type: ignore[override]
+        return self._first[1]
+
+    def connect(self) -> SparkSession:
+        def progressed() -> None:
+            self._progressed = True
+
+        return SparkSession(self._loop, self._client, self._first, self._rendering, self._threads, progressed)
+
+    async def reattach(self, operation: str, options: Options, sink: Sink) -> Outcome:
+        """Finish an operation that begun() got in another process. Called from the service's event loop.
+
+        Raises Failure, 57P02 if the server no longer has it or its first rows.
+        """
+        return await self._loop.wait(self.connect().taken_up(operation, options, sink))
+
+    def catalog(self, query: CatalogQuery) -> Rows:
+        return self._asked(catalog.listed(self._own, query))
+
+    def has_function(self, name: str) -> bool:
+        return self._asked(catalog.has_function(self._own, name))
+
+    def exists(self, relation: Relation) -> bool:
+        return self._asked(catalog.exists(self._own, relation))
+
+    def inline(self, rows: Listing) -> str:
+        return catalog.inline(rows)
+
+    def rest(self) -> None:
+        super().rest()
+        self._rendering.rest()
+
+    def close(self) -> None:
+        self._loop.call(self._client.close())
+        self._threads.shutdown()
+        self._rendering.rest()
+        super().close()
+
+    def _asked(self, work: Coroutine[Any, Any, T]) -> T:
+        async def answer() -> T:
+            async with explained(self._own):
+                return await work
+
+        return self._loop.call(answer())

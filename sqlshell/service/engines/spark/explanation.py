@@ -1,0 +1,84 @@
+"""What a person is told when a request to the server fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import duckdb
+import grpc
+import grpc.aio
+import pyarrow as pa
+from msgspec.structs import replace
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb.failures import failure as failure_of_duckdb
+from sqlshell.service.engines.spark import failures, messages
+from sqlshell.service.engines.spark.kept_session import KeptSession
+from sqlshell.service.engines.spark.library import proto
+from sqlshell.service.engines.spark.operation import Ended, Operation
+from sqlshell.service.engines.spark.results import NoStart
+from sqlshell.service.failure import Failure
+
+
+@asynccontextmanager
+async def explained(kept: KeptSession, sql: str = "", running: Operation | None = None) -> AsyncIterator[None]:
+    """Translate errors to Failure, those of the statement `sql` that `running` runs. A session that the server has lost
+    is made again by the next request.
+    """
+    try:
+        yield
+    except (grpc.aio.AioRpcError, Ended, asyncio.CancelledError) as error:
+        if running is not None and running.left:
+            raise Failure(sqlstate.SESSION_LOST, "the statement was ended with its session") from error
+        if isinstance(error, asyncio.CancelledError):
+            raise
+        if running is not None and running.canceled:
+            raise canceled() from error
+        if isinstance(error, Ended):
+            kept.lose()
+            raise failures.session_lost() from error
+        raise await _explanation(error, kept, sql, running) from error
+    except NoStart as error:
+        said = "the first rows of this statement are no longer on the server; run it again"
+        raise Failure(sqlstate.SESSION_LOST, said) from error
+    except duckdb.Error as error:
+        raise failure_of_duckdb(error) from error
+    except pa.ArrowException as error:
+        raise Failure(sqlstate.INTERNAL, f"cannot read the rows that the server sent: {error}") from error
+
+
+def canceled() -> Failure:
+    return Failure(sqlstate.CANCELED, "the statement was canceled")
+
+
+async def _explanation(error: grpc.aio.AioRpcError, kept: KeptSession, sql: str, running: Operation | None) -> Failure:
+    found = failures.told(error)
+    if found.error_id and (messages.cut_off(found.message) or not found.sql_state):
+        found = await _whole(found, kept)
+    made = failures.failure(error, found, sql, kept.client.address.endpoint)
+    if made.sql_state == failures.UNREACHABLE and running is not None and running.begun:
+        kept.lose()
+        said = "the connection to the server broke while the statement ran; whether it had an effect is not known"
+        return Failure(sqlstate.SESSION_LOST, said)
+    if made.sql_state == sqlstate.SESSION_LOST:
+        kept.lose()
+    return made
+
+
+async def _whole(found: failures.Told, kept: KeptSession) -> failures.Told:
+    """What the server says about an error in full, where it keeps that."""
+    with suppress(grpc.RpcError):
+        asked = proto.FetchErrorDetailsRequest(error_id=found.error_id)
+        response: Any = await kept.client.ask("FetchErrorDetails", asked, kept.id)
+        if response.HasField("root_error_idx") and response.root_error_idx < len(response.errors):
+            root = response.errors[response.root_error_idx]
+            return replace(
+                found,
+                message=root.message or found.message,
+                sql_state=root.spark_throwable.sql_state or found.sql_state,
+                condition=root.spark_throwable.error_class or found.condition,
+            )
+    return found

@@ -1,0 +1,148 @@
+"""A session of the server with the context of one of the service."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import aclosing
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+import pyarrow as pa
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.spark import failures, plans
+from sqlshell.service.engines.spark.client import ServerSession, SparkClient
+from sqlshell.service.engines.spark.operation import Operation
+from sqlshell.service.failure import Failure
+
+TIME_ZONE: Final = "spark.sql.session.timeZone"
+
+Place = tuple[str, str]
+"""A catalog and a namespace, which are a database and a schema of the interface."""
+
+
+class KeptSession:
+    """The server makes its session with the first request, and may lose it at any time; then another one gets the same
+    context. `first` is where the server's sessions begin.
+
+    The methods raise grpc.aio.AioRpcError, Ended of an operation, and Failure.
+    """
+
+    def __init__(self, client: SparkClient, first: Place) -> None:
+        self.client = client
+        self.timezone = ""
+        """The session's time zone, "" for the server's."""
+        self._first = first
+        self.database, self.schema = first
+        self._id: ServerSession | None = None
+        self._breaks = -1
+        """How often the connection had broken when the server's session was known to have this context."""
+        self._asked = ""
+        """The time zone that was asked for last."""
+
+    @property
+    def id(self) -> ServerSession:
+        if self._id is None:
+            self._id, self._breaks = self.client.new_session(), -1
+        return self._id
+
+    def adopt(self, id: str) -> None:
+        """Take over a session of the server, whatever its context."""
+        self._id, self._breaks = ServerSession(id), self.client.breaks
+
+    def lose(self) -> ServerSession | None:
+        """Leave the server's session, if there is one, and return it; the next request makes another one."""
+        left, self._id = self._id, None
+        return left
+
+    def operation(self, number: str = "") -> Operation:
+        """A new operation of the server's session, or one by its ID."""
+        return Operation(self.client, self.id, number or str(uuid.uuid4()))
+
+    async def prepare(self, timezone: str = "") -> None:
+        """Give the server's session this context, where it may have another, and a time zone that differs from the one
+        that was asked for last.
+        """
+        session = self.id
+        while self._breaks != (breaks := self.client.breaks):
+            if self.timezone:
+                await self.client.configure(TIME_ZONE, self.timezone, session)
+            if (self.database, self.schema) != self._first:
+                await self._go_back()
+            self._breaks = breaks
+        if timezone and timezone != self._asked:
+            await self.client.configure(TIME_ZONE, timezone, session)
+            self._asked = self.timezone = timezone
+
+    async def rows(self, plan: Any) -> list[dict[str, Any]]:
+        """The rows of a plan, few, as Python objects by the names of the columns in lower case."""
+        await self.prepare()
+        return await self._rows(plan)
+
+    async def use(self, database: str, schema: str) -> None:
+        """Change the database and schema; "" is the initial schema of the database. Raises Failure 3D002 or 3D003."""
+        await self.prepare()
+        before = self.database, self.schema
+        if database != before[0]:
+            await self._go(database, "")
+        try:
+            schema = schema or await self._initial_schema(database)
+            await self._go("", schema)
+        except BaseException:
+            if database != before[0]:
+                await self._go(*before)
+            raise
+        self.database, self.schema = database, schema
+
+    async def look(self) -> None:
+        """Follow what a statement has changed."""
+        [found] = await self._rows(plans.statement("SELECT current_catalog() AS c, current_schema() AS s"))
+        self.database, self.schema = str(found["c"]), plans.unquoted(str(found["s"]))
+        self.timezone = await self.client.setting(TIME_ZONE, self.id) or self.timezone
+
+    async def _go_back(self) -> None:
+        try:
+            await self._go(self.database, self.schema)
+        except Failure as failure:
+            said = f"the server ended this session, and no longer has schema {self.schema!r} of {self.database!r}"
+            self.database, self.schema = self._first
+            self.lose()
+            raise Failure(sqlstate.SESSION_LOST, f"{said}; the session is in schema {self.schema!r}") from failure
+
+    async def _go(self, database: str, schema: str) -> None:
+        """Change the catalog and the namespace of the server's session; "" changes nothing."""
+        if database:
+            plan = plans.catalog(set_current_catalog={"catalog_name": database})
+            await self._to(plan, sqlstate.NO_DATABASE, f"database {database!r} does not exist")
+        if schema:
+            plan = plans.catalog(set_current_database={"db_name": plans.namespace(schema)})
+            await self._to(plan, sqlstate.NO_SCHEMA, f"schema {schema!r} does not exist in database {database!r}")
+
+    async def _to(self, plan: Any, state: str, otherwise: str) -> None:
+        """Run a plan that fails if what it names does not exist."""
+        try:
+            await self._rows(plan)
+        except grpc.aio.AioRpcError as error:
+            found = failures.failure(error, failures.told(error), "", self.client.address.endpoint)
+            if found.sql_state.startswith(("42", "22")):
+                raise Failure(state, otherwise) from error
+            raise
+
+    async def _initial_schema(self, database: str) -> str:
+        """The schema in which a session begins in a database."""
+        if database == self._first[0]:
+            return self._first[1]
+        listed = await self._rows(plans.statement(f"SHOW SCHEMAS IN {plans.quoted(database)}"))
+        names = [plans.unquoted(str(next(iter(row.values())))) for row in listed]
+        return "default" if "default" in names or not names else names[0]
+
+    async def _rows(self, plan: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        async with aclosing(self.operation().run(plan)) as responses:
+            async for response in responses:
+                if response.WhichOneof("response_type") == "arrow_batch":
+                    for batch in pa.ipc.open_stream(response.arrow_batch.data):
+                        names = [name.lower() for name in batch.schema.names]
+                        found += [dict(zip(names, row.values(), strict=True)) for row in batch.to_pylist() if row]
+        return found

@@ -1,0 +1,155 @@
+"""One statement on a Spark Connect server, which goes on when the connection breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from sqlshell.service.engines.spark.client import ServerSession, SparkClient
+from sqlshell.service.engines.spark.library import proto
+
+KEPT_BYTES = 8 << 20
+"""The server may forget responses after each of so many bytes. Until then it can send them again."""
+
+UNSURE = (0.05, 0.2)
+BROKEN = (0.05, 0.2, 0.8, 2.0, 2.0, 2.0, 2.0)
+"""Seconds between attempts to reach the server again: before its first response, and after it."""
+
+SHORT = 1.0
+EMPTY = 20
+"""The server may end a stream at any time, to have it continued. So many streams that are shorter than this many
+seconds and have no response are an error."""
+
+INTERRUPTS = 10
+INTERRUPT_SECONDS = 0.2
+"""How often and when the server is asked again to interrupt an operation that it does not know yet."""
+
+
+class Ended(Exception):
+    """The server ended the operation without a result."""
+
+
+class Operation:
+    """A statement that the server runs, by an ID that we choose. The server keeps responses until they are released.
+
+    `canceled` says that its interruption was requested, `left` that nobody reads it any more; `progress` is the share
+    of its tasks that are done, if known.
+    """
+
+    def __init__(self, client: SparkClient, session: ServerSession, id: str) -> None:
+        self.id = id
+        self.canceled = self.left = False
+        self.progress: float | None = None
+        self._client = client
+        self._session = session
+        self._last = ""
+        self._done = False
+        self._call: Any = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the server has responded to it."""
+        return bool(self._last)
+
+    async def run(self, plan: Any) -> AsyncGenerator[Any]:
+        """Start it, and yield the responses except those of progress. Nothing is read ahead of the caller.
+
+        Raises grpc.aio.AioRpcError, and Ended.
+        """
+        request = self._client.fill(proto.ExecutePlanRequest(operation_id=self.id), self._session)
+        request.plan.CopyFrom(plan)
+        request.request_options.add().reattach_options.reattachable = True
+        self._call = self._client.stub.ExecutePlan(request, metadata=self._client.metadata)
+        async with aclosing(self._responses()) as responses:
+            async for response in responses:
+                yield response
+
+    async def continued(self) -> AsyncGenerator[Any]:
+        """The responses of an operation that is running, from the first one that was not released. Raises as run()."""
+        self._call = self._continue()
+        async with aclosing(self._responses()) as responses:
+            async for response in responses:
+                yield response
+
+    async def interrupt(self) -> None:
+        """Have the server end it. Raises grpc.aio.AioRpcError."""
+        self.canceled = True
+        for _ in range(INTERRUPTS):
+            if self._done or await self._client.interrupt(self.id, self._session):
+                return
+            await asyncio.sleep(INTERRUPT_SECONDS)
+
+    def leave(self) -> None:
+        """Read no more of it. Who reads it gets CancelledError."""
+        self.left = True
+        if self._call is not None:
+            self._call.cancel()
+
+    async def _responses(self) -> AsyncGenerator[Any]:
+        kept, empty, failed, began = 0, 0, 0, time.monotonic()
+        over = False
+        try:
+            while True:
+                try:
+                    response = await self._call.read()
+                except grpc.aio.AioRpcError as error:
+                    waits = BROKEN if self._last else UNSURE
+                    if self.canceled or failed >= len(waits) or not _again(error):
+                        over = True
+                        raise
+                    await asyncio.sleep(waits[failed])
+                    failed += 1
+                    self._call = self._continue()
+                    continue
+                if response is grpc.aio.EOF:
+                    empty = empty + 1 if time.monotonic() - began < SHORT else 0
+                    if self.canceled or empty > EMPTY:
+                        over = True
+                        raise Ended
+                    self._call, began = self._continue(), time.monotonic()
+                    continue
+                self._last, empty, failed = response.response_id, 0, 0
+                self._session.observed = response.server_side_session_id or self._session.observed
+                kind = response.WhichOneof("response_type")
+                if kind == "result_complete":
+                    over = True
+                    return
+                if kind == "execution_progress":
+                    self._note(response.execution_progress)
+                    continue
+                yield response
+                kept += response.ByteSize()
+                if kept > KEPT_BYTES:
+                    kept = 0
+                    self._client.start(self._client.release(self.id, self._session, self._last))
+        finally:
+            self._done = True
+            self._call.cancel()
+            if not over and not self.canceled:
+                # The reader left.
+                self._client.start(self._client.interrupt(self.id, self._session))
+            self._client.start(self._client.release(self.id, self._session))
+
+    def _continue(self) -> Any:
+        request = self._client.fill(proto.ReattachExecuteRequest(operation_id=self.id), self._session)
+        if self._last:
+            request.last_response_id = self._last
+        return self._client.stub.ReattachExecute(request, metadata=self._client.metadata)
+
+    def _note(self, told: Any) -> None:
+        tasks = sum(stage.num_tasks for stage in told.stages)
+        if tasks:
+            self.progress = sum(stage.num_completed_tasks for stage in told.stages) / tasks
+
+
+def _again(error: grpc.aio.AioRpcError) -> bool:
+    """Whether the connection broke, or another reader took the stream over."""
+    if error.code() is grpc.StatusCode.UNAVAILABLE:
+        return True
+    return error.code() is grpc.StatusCode.INTERNAL and "INVALID_CURSOR.DISCONNECTED" in (error.details() or "")

@@ -1,0 +1,55 @@
+"""Requests in the form of plans, and names in Spark's SQL."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlshell.service.engines.spark.library import proto
+
+_ONE = re.compile(r"`((?:[^`]|``)*)`")
+
+
+def statement(sql: str) -> Any:
+    """A plan of one SQL statement, which the server runs when the plan is executed."""
+    plan = proto.Plan()
+    plan.root.sql.query = sql
+    return plan
+
+
+def catalog(**call: dict[str, str]) -> Any:
+    """A plan of one of the calls of Spark's catalog by name, with its arguments."""
+    [(name, arguments)] = call.items()
+    plan = proto.Plan()
+    asked = getattr(plan.root.catalog, name)
+    asked.SetInParent()
+    for key, value in arguments.items():
+        setattr(asked, key, value)
+    return plan
+
+
+def relation(*names: str) -> Any:
+    """A plan of the rows of a table or view."""
+    plan = proto.Plan()
+    plan.root.read.named_table.unparsed_identifier = ".".join(map(quoted, names))
+    return plan
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def namespace(schema: str) -> str:
+    """A schema's name in SQL. One with dots is a namespace inside others."""
+    return ".".join(map(quoted, schema.split(".")))
+
+
+def unquoted(name: str) -> str:
+    """A name that a server quotes where it must be, without quotes."""
+    found = _ONE.fullmatch(name)
+    return found[1].replace("``", "`") if found else name
+
+
+def literal(text: str) -> str:
+    """A string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,97 @@
+"""Arrow batches as rows of the interface, rendered by DuckDB as those of a result's file are."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from sqlshell.service.engines.duckdb.results.filed import WIDTH, partitions, row_width
+from sqlshell.service.engines.duckdb.results.render import finished, row, stored
+from sqlshell.service.engines.duckdb.results.separate_instance import separate_instance
+from sqlshell.service.engines.duckdb.results.simple import line, writers
+from sqlshell.service.engines.engine import Options
+
+FEW = 1000
+"""Rows that Python renders, if it can: DuckDB takes longer to plan the SQL."""
+
+_SETTINGS = {"temp_directory": "''", "preserve_insertion_order": "true"}
+
+
+class Rendering:
+    """Renders batches in an instance of DuckDB of its own, which rest() closes. Used from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._root: duckdb.DuckDBPyConnection | None = None
+        self._active = 0
+
+    def kinds(self, batch: pa.RecordBatch) -> list[Any]:
+        """DuckDB's types of the columns of a batch."""
+        with self._cursor() as cursor:
+            return list(cursor.from_arrow(_numbered(pa.Table.from_batches([batch.slice(0, 0)]))).types)
+
+    def rows(self, table: pa.Table, kinds: Sequence[Any]) -> list[str]:
+        """Each row as the text of a JSON array of strings and nulls. Raises duckdb.Error."""
+        table = _numbered(table)
+        if table.num_rows <= FEW and (writes := writers(kinds)) is not None:
+            return [*map(partial(line, writes=writes), zip(*(item.to_pylist() for item in table.columns), strict=True))]
+        with self._cursor() as cursor:
+            made = cursor.from_arrow(table).project(row(kinds, table.column_names))
+            return [finished(text) for (text,) in made.fetchall()]
+
+    def to_file(self, table: pa.Table, kinds: Sequence[Any]) -> pa.Table:
+        """The columns c0, c1, … as they are written to a file: values, or their strings where a file has no such type.
+        And WIDTH, if the rows have different sizes. Raises duckdb.Error.
+        """
+        table = _numbered(table)
+        names = table.column_names
+        made = [stored(kind, name) for kind, name in zip(kinds, names, strict=True)]
+        fixed, varying = row_width(kinds, names)
+        wanted = [name for sql, name in zip(made, names, strict=True) if sql != name]
+        added = [*wanted, f"{fixed} + {varying} AS {WIDTH}"] if varying else wanted
+        if not added:
+            return table
+        with self._cursor() as cursor:
+            values = ", ".join(f"{sql} AS {name}" for sql, name in zip(made, names, strict=True))
+            found = cursor.from_arrow(table).project(values).project(", ".join(added)).to_arrow_table()
+        for name in wanted:
+            table = table.set_column(names.index(name), name, found[name])
+        return table.append_column(WIDTH, found[WIDTH]) if varying else table
+
+    def partitions(self, path: Path, rows: int, kinds: Sequence[Any], options: Options) -> list[tuple[int, int]]:
+        """The rows and approximate bytes of each partition of a file. Raises duckdb.Error."""
+        fixed, varying = row_width(kinds, [f"c{number}" for number in range(len(kinds))])
+        with self._cursor() as cursor:
+            return partitions(cursor, path, rows, options, 0 if varying else fixed)
+
+    def rest(self) -> None:
+        """Close the instance, unless it is in use."""
+        with self._lock:
+            if self._root is not None and not self._active:
+                self._root.close()
+                self._root = None
+
+    @contextlib.contextmanager
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        with self._lock:
+            if self._root is None:
+                self._root = separate_instance(0, _SETTINGS)
+            cursor = self._root.cursor()
+            self._active += 1
+        try:
+            yield cursor
+        finally:
+            cursor.close()
+            with self._lock:
+                self._active -= 1
+
+
+def _numbered(table: pa.Table) -> pa.Table:
+    return table.rename_columns([f"c{number}" for number in range(table.num_columns)])

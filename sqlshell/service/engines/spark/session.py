@@ -1,0 +1,143 @@
+"""A session of the service on a Spark Connect server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import Executor
+from contextlib import aclosing, suppress
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
+from sqlshell.service.engines.duckdb.statement_traits import first_word
+from sqlshell.service.engines.engine import Begun, Options, Outcome, Relation, Sink
+from sqlshell.service.engines.server.loop import EngineLoop
+from sqlshell.service.engines.server.session import ServerSession
+from sqlshell.service.engines.spark import plans
+from sqlshell.service.engines.spark.client import SparkClient
+from sqlshell.service.engines.spark.explanation import canceled, explained
+from sqlshell.service.engines.spark.kept_session import KeptSession, Place
+from sqlshell.service.engines.spark.operation import Operation
+from sqlshell.service.engines.spark.rendering import Rendering
+from sqlshell.service.engines.spark.results import Receiver
+from sqlshell.service.engines.spark.types import columns_of
+from sqlshell.service.failure import Failure
+
+CHANGES_CONTEXT: Final = frozenset({"use", "set", "reset"})
+"""First words of statements that may change the catalog, the namespace or the time zone."""
+
+NO_RELATION: Final = frozenset({"42P01", "42704"})
+
+
+class SparkSession(ServerSession):
+    """`first` is where the server's sessions begin. `progressed` is called when the server tells how much is done."""
+
+    def __init__(
+        self,
+        loop: EngineLoop,
+        client: SparkClient,
+        first: Place,
+        rendering: Rendering,
+        threads: Executor,
+        progressed: Callable[[], None],
+    ) -> None:
+        super().__init__(loop, "spark", *first)
+        self.kept = KeptSession(client, first)
+        self._rendering = rendering
+        self._threads = threads
+        self._progressed = progressed
+        self._running: Operation | None = None
+
+    def progress(self) -> float | None:
+        running = self._running
+        return running.progress if running is not None else None
+
+    def columns(self, relation: Relation, options: Options) -> list[ColumnInfo]:
+        found = super().columns(relation, options)
+        check_columns(len(found), options)
+        return bounded(found, options)
+
+    async def taken_up(self, operation: str, options: Options, sink: Sink) -> Outcome:
+        """The outcome of an operation that another process has begun. Ends the session in which it runs.
+
+        Raises Failure.
+        """
+        session, _, number = operation.partition("/")
+        self.kept.adopt(session)
+        running = self._running = self.kept.operation(number)
+        try:
+            async with explained(self.kept, running=running):
+                return await self._received(running, running.continued(), "", options, sink)
+        finally:
+            self._running = None
+            await self._disconnect()
+
+    async def _execute(self, sql: str, options: Options, sink: Sink, begun: Begun) -> Outcome:
+        running = self._running = self.kept.operation()
+        try:
+            async with explained(self.kept, sql, running):
+                await self.kept.prepare(options.timezone)
+                if running.canceled:
+                    raise canceled()
+                begun(f"{self.kept.id.id}/{running.id}")
+                outcome = await self._received(running, running.run(plans.statement(sql)), sql, options, sink)
+        finally:
+            self._running = None
+            self._follow()
+        if first_word(sql) in CHANGES_CONTEXT:
+            async with explained(self.kept):
+                await self.kept.look()
+            self._follow()
+        return outcome
+
+    async def _received(
+        self, running: Operation, responses: AsyncGenerator[Any], sql: str, options: Options, sink: Sink
+    ) -> Outcome:
+        receiver = Receiver(sql, options, sink, self._rendering, self._threads)
+        async with aclosing(responses):
+            outcome = await receiver.outcome(responses)
+        if running.progress is not None:
+            self._progressed()
+        return outcome
+
+    async def _use(self, database: str, schema: str) -> None:
+        try:
+            async with explained(self.kept):
+                await self.kept.use(database, schema)
+        finally:
+            self._follow()
+
+    async def _columns(self, relation: Relation) -> list[ColumnInfo]:
+        database, schema, name = relation
+        # A temporary view has no schema, and goes before a table of the current one.
+        tried = [(database, *schema.split("."), name)]
+        if (database, schema) == (self.database, self.schema):
+            tried.insert(0, (name,))
+        while True:
+            names = tried.pop(0)
+            try:
+                async with explained(self.kept):
+                    await self.kept.prepare()
+                    return columns_of(await self.kept.client.schema(plans.relation(*names), self.kept.id))
+            except Failure as failure:
+                if not tried or failure.sql_state not in NO_RELATION:
+                    raise
+
+    async def _cancel(self) -> None:
+        if (running := self._running) is not None:
+            with suppress(grpc.RpcError):
+                await running.interrupt()
+
+    async def _disconnect(self) -> None:
+        if (running := self._running) is not None:
+            running.leave()
+        if (session := self.kept.lose()) is not None:
+            with suppress(grpc.RpcError):
+                await self.kept.client.end(session)
+
+    def _follow(self) -> None:
+        kept = self.kept
+        self.database, self.schema, self.timezone = kept.database, kept.schema, kept.timezone
