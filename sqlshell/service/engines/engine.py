@@ -339,9 +339,10 @@ class Engine(Protocol):
         """Create views of files as relations of the database `store`, for an engine that may read any file. Raises
         Failure."""
 
-    def catalog(self, query: CatalogQuery) -> Rows:
+    def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
         """The objects of a kind: databases as (name), schemas as (name, database), relations as (name, schema, type,
-        database, primary key, comment), functions as (name, signature, type, database, schema). Raises Failure."""
+        database, primary key, comment), functions as (name, signature, type, database, schema). `seen` is the session
+        that asks, for an engine whose sessions have objects of their own. Raises Failure."""
 
     def has_function(self, name: str) -> bool:
         """Whether there is a function of this name, built in or defined by a user. Raises Failure."""
@@ -349,7 +350,7 @@ class Engine(Protocol):
     def identity(self, relation: Relation) -> int | None:
         """An ID that distinguishes a table from others of the same name while the engine is open; None for no table."""
 
-    def exists(self, relation: Relation) -> bool: ...
+    def exists(self, relation: Relation, seen: Connection | None = None) -> bool: ...
 
     def inline(self, rows: Listing) -> str:
         """SQL of a relation with these rows."""

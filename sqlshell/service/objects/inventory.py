@@ -17,7 +17,7 @@ from msgspec import Struct
 from sqlshell.service.catalog import ROLES, Object, owning_role
 from sqlshell.service.dialect import names_of, without_literals
 from sqlshell.service.dialect.names import DOTTED, HEAD
-from sqlshell.service.engines.engine import CatalogQuery
+from sqlshell.service.engines.engine import CatalogQuery, Rows
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.objects import pool_detail
 from sqlshell.service.objects.result_rows import Facts
@@ -49,6 +49,10 @@ class Scope(Struct, frozen=True):
 
     organization: Organization
     session: Session | None = None
+
+    def catalog(self, query: CatalogQuery) -> Rows:
+        """What the engine has. Raises Failure."""
+        return self.session.catalog(query) if self.session else self.organization.engine.catalog(query)
 
     @property
     def database(self) -> str:
@@ -88,8 +92,7 @@ def note(session: Session, sql: str) -> None:
 def databases(here: Scope) -> list[Facts]:
     organization = here.organization
     known = {item.name: item for item in organization.catalog.objects(organization.id, "database")}
-    engine = organization.engine
-    there = engine.catalog(CatalogQuery("databases", hidden=set(organization.store_names)))
+    there = here.catalog(CatalogQuery("databases", hidden=set(organization.store_names)))
     lost = {name: reason for (kind, name), reason in organization.broken.items() if kind == "database"}
     return [
         _owned(organization, known.get(name))
@@ -107,9 +110,9 @@ def databases(here: Scope) -> list[Facts]:
 def schemas(here: Scope, database: str = "") -> list[Facts]:
     """The schemas of a database, or of all databases."""
     organization = here.organization
-    engine, hidden = organization.engine, set(organization.store_names)
+    hidden = set(organization.store_names)
     noted = _noted(organization)
-    listed = engine.catalog(CatalogQuery("schemas", database, hidden=hidden))
+    listed = here.catalog(CatalogQuery("schemas", database, hidden=hidden))
     places = {here.database: here.schema}
     return [
         noted(row[1], row[0])
@@ -129,11 +132,11 @@ def relations(
 ) -> list[Facts]:
     """The relations of a database and schema, or of all; optionally only of these `kinds` or with this `name`."""
     organization = here.organization
-    engine, hidden = organization.engine, set(organization.store_names)
+    hidden = set(organization.store_names)
     noted = _noted(organization)
     streams = {tuple(json.loads(item.name)): item for item in organization.catalog.objects(organization.id, "stream")}
     found: list[Facts] = []
-    for named, within, kind, place, key, comment in engine.catalog(
+    for named, within, kind, place, key, comment in here.catalog(
         CatalogQuery("relations", database, schema, name, set(streams), hidden)
     ):
         stream = streams.get((place, within, named))
@@ -251,7 +254,7 @@ def sources(kind: str) -> Callable[[Scope], list[Facts]]:
 def functions(here: Scope) -> list[Facts]:
     """User-defined functions: macros of the engine, and recorded functions in other languages."""
     organization = here.organization
-    engine, hidden = organization.engine, set(organization.store_names)
+    hidden = set(organization.store_names)
     made: list[Facts] = [
         _noted(organization)(row[3], row[4], row[0])
         | {
@@ -265,7 +268,7 @@ def functions(here: Scope) -> list[Facts]:
             "uris": [],
             "properties": "{}",
         }
-        for row in engine.catalog(CatalogQuery("functions", hidden=hidden))
+        for row in here.catalog(CatalogQuery("functions", hidden=hidden))
     ]
     recorded: list[Facts] = [
         _object(organization, item)

@@ -277,8 +277,8 @@ def _describe_relation(asked: Describe, session: Session, options: Options, sink
     is_stream = asked.kind == "stream"
     streams = {tuple(part.lower() for part in known) for known in organization.streams.known}
     is_one = tuple(part.lower() for part in relation) in streams
-    if (is_stream and not is_one) or not organization.engine.exists(relation):
-        raise missing_relation(organization, "stream" if is_stream else "relation", relation)
+    if (is_stream and not is_one) or not session.exists(relation):
+        raise missing_relation(session, "stream" if is_stream else "relation", relation)
     if asked.columns or asked.kind in {"table", "view"}:
         return _columns(session.connection.columns(relation, options), sink)
     facts = inventory.relations(Scope(organization, session), relation[0], relation[1], name=relation[2])
@@ -319,7 +319,7 @@ def _columns(found: Sequence[ColumnInfo], sink: Sink) -> Outcome:
 def check_database(database: str, session: Session) -> None:
     """Raises Failure if a database does not exist or is not visible to statements."""
     check_visible(database, session.organization)
-    if not any(item["name"] == database for item in inventory.databases(Scope(session.organization))):
+    if not any(item["name"] == database for item in inventory.databases(Scope(session.organization, session))):
         raise missing("database", database)
 
 

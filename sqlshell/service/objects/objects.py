@@ -313,10 +313,10 @@ def check_visible(database: str, organization: Organization) -> None:
         raise missing("database", database)
 
 
-def missing_relation(organization: Organization, kind: str, relation: Relation) -> Failure:
+def missing_relation(session: Session, kind: str, relation: Relation) -> Failure:
     """The Failure for a missing relation: the database, its schema, or the relation does not exist."""
     database, schema, name = relation
-    listed = organization.engine.catalog(CatalogQuery("schemas"))
+    listed = session.catalog(CatalogQuery("schemas"))
     there = [row[0].lower() for row in listed if row[1].lower() == database.lower()]
     if not there:
         return missing("database", database)
@@ -384,13 +384,13 @@ def relation_kind(names: Names, session: Session) -> tuple[Relation, str]:
     if relation[0].lower() in {name.lower() for name in session.organization.store_names}:
         said = f"{relation[0]!r} is a store; use UPDATE ENTITY or DROP ENTITY to change its entities"
         raise Failure(sqlstate.UNSUPPORTED, said)
-    engine, streams = session.organization.engine, session.organization.streams.known
-    listed = engine.catalog(CatalogQuery("relations", relation[0], relation[1], streams=streams))
+    streams = session.organization.streams.known
+    listed = session.catalog(CatalogQuery("relations", relation[0], relation[1], streams=streams))
     kinds = {row[0]: row[2] for row in listed}
     # Names are case-insensitive in the engine.
     named = next((name for name in kinds if name.lower() == relation[2].lower()), "")
     if not named:
-        raise missing_relation(session.organization, "relation", relation)
+        raise missing_relation(session, "relation", relation)
     found = (*relation[:2], relation[2] if relation[2] in kinds else named)
     return found, kinds[found[2]]
 

@@ -13,7 +13,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import ROLES, Caller, missing
-from sqlshell.service.engines.engine import CatalogQuery, Connection, Relation
+from sqlshell.service.engines.engine import CatalogQuery, Connection, Relation, Rows
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.pools import DEFAULT
@@ -86,6 +86,14 @@ class Session(Struct, eq=False):
             transaction=self.connection.transaction or None,
             timezone=self.connection.timezone or None,
         )
+
+    def catalog(self, query: CatalogQuery) -> Rows:
+        """What the engine has, as this session sees it. Raises Failure."""
+        return self.organization.engine.catalog(query, self.connection)
+
+    def exists(self, relation: Relation) -> bool:
+        """Whether a relation exists, as this session sees it. Raises Failure."""
+        return self.organization.engine.exists(relation, self.connection)
 
     def full_name(self, names: Sequence[str]) -> Relation:
         """The full name of a relation, without a call to the engine, which may be busy."""
@@ -296,15 +304,19 @@ class Sessions:
             if session.organization.id == organization_id and getattr(session, kind) == name:
                 setattr(session, kind, DEFAULT if kind == "compute_pool" else "")
 
-    def mark_dropped_schemas(self, organization: Organization) -> None:
-        """Note for each session whether its schema was dropped, except those in a transaction."""
-        found = [item for item in list(self._opened) if item.organization is organization and not item.closed]
+    def mark_dropped_schemas(self, by: Session) -> None:
+        """Note for each session whether its schema was dropped by a statement of the session `by`, except those in a
+        transaction. Others on a server elsewhere learn it from there: it has users of its own too.
+        """
+        organization = by.organization
+        among = [by] if organization.engine.is_server else list(self._opened)
+        found = [item for item in among if item.organization is organization and not item.closed]
         initial = organization.engine.initial_schema
         placed = [item for item in found if item.connection.schema != initial and not item.connection.in_transaction]
         if not placed:
             return
         hidden = set(organization.store_names)
-        known = organization.engine.catalog(CatalogQuery("schemas", hidden=hidden))
+        known = by.catalog(CatalogQuery("schemas", hidden=hidden))
         there = {(row[1], row[0]) for row in known}
         for item in placed:
             place = item.connection.database, item.connection.schema

@@ -105,7 +105,7 @@ def _engines(sql: str, session: Session, options: Options) -> tuple[str, Mapping
 def _free(session: Session, kind: str, asked: Create | CreateAs | TableWrite) -> Relation:
     """The full name of a relation that can be created. Raises Failure if it already exists."""
     relation = session.full_name(asked.names)
-    if not (asked.replace or asked.if_not_exists) and session.organization.engine.exists(relation):
+    if not (asked.replace or asked.if_not_exists) and session.exists(relation):
         raise duplicate(kind, asked.names[-1])
     return relation
 

@@ -151,7 +151,7 @@ class Execution:
         session.changes_schemas = session.changes_schemas or changed
         if session.changes_schemas and not session.connection.in_transaction:
             session.changes_schemas = False
-            self._sessions.mark_dropped_schemas(session.organization)
+            self._sessions.mark_dropped_schemas(session)
 
     def options(self, session: Session, parameters: Parameters | None) -> Options:
         limit = parameters.row_limit if parameters and self._options.row_limits else None
@@ -265,7 +265,7 @@ class Execution:
     @staticmethod
     def _is_engines(session: Session, shown: str) -> bool:
         """Whether SHOW of this word is for the engine: it shows all schemas, or describes a relation."""
-        there = session.organization.engine.exists(session.connection.resolve((shown,)))
+        there = session.exists(session.connection.resolve((shown,)))
         return shown == "schemas" or there
 
     def _latest(self, session: Session, record: Record) -> list[Record]:

@@ -35,7 +35,7 @@ from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.filed import Reader
 from sqlshell.service.engines.duckdb.rights.walk import EngineState
 from sqlshell.service.engines.duckdb.traits import CAPABILITIES, version
-from sqlshell.service.engines.engine import CatalogQuery, Feed, Limits, Listing, Relation, Rows
+from sqlshell.service.engines.engine import CatalogQuery, Connection, Feed, Limits, Listing, Relation, Rows
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
@@ -205,7 +205,7 @@ class DuckdbEngine:
                     self._execute(f"CREATE OR REPLACE VIEW {target} AS FROM {reader(name, path, lines=True)}")
                     self._viewed[store, name] = stamp
 
-    def catalog(self, query: CatalogQuery) -> Rows:
+    def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
         return self.read_listing(listing(query))
 
     def has_function(self, name: str) -> bool:
@@ -217,7 +217,7 @@ class DuckdbEngine:
         found = self.read_listing(f"SELECT table_oid FROM duckdb_tables() WHERE {wanted}")
         return int(found[0][0]) if found else None
 
-    def exists(self, relation: Relation) -> bool:
+    def exists(self, relation: Relation, seen: Connection | None = None) -> bool:
         return bool(self.read_listing(f"SELECT 1 FROM ({columns(relation)}) LIMIT 1"))
 
     def read_listing(self, sql: str) -> Rows:

@@ -7,7 +7,7 @@ import weakref
 
 from sqlshell.errors import ServiceError
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import CatalogQuery, Listing, Relation, Rows
+from sqlshell.service.engines.engine import CatalogQuery, Connection, Listing, Relation, Rows
 from sqlshell.service.engines.postgresql import catalog
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, reason
 from sqlshell.service.engines.postgresql.link import Link, Server, Values
@@ -66,7 +66,7 @@ class PostgresqlEngine(ServerEngine):
         self._sessions.add(session)
         return session
 
-    def catalog(self, query: CatalogQuery) -> Rows:
+    def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
         if query.kind == "databases":
             return [row for row in self._asked("", catalog.DATABASES) if row[0] not in query.hidden]
         sql, values = catalog.listing_of(query.kind, query.schema, query.name)
@@ -78,7 +78,7 @@ class PostgresqlEngine(ServerEngine):
     def has_function(self, name: str) -> bool:
         return bool(self._asked("", catalog.HAS_FUNCTION, name.lower()))
 
-    def exists(self, relation: Relation) -> bool:
+    def exists(self, relation: Relation, seen: Connection | None = None) -> bool:
         return bool(self._asked(relation[0], catalog.EXISTS, relation[1], relation[2]))
 
     def inline(self, rows: Listing) -> str:

@@ -385,10 +385,18 @@ def _called(target: Any, methods: Collection[str], call: Call) -> Any:
     if call.method not in methods:
         raise Failure(sqlstate.UNSUPPORTED, f"unknown method {call.method} of an engine")
     values = iter(call.given)
-    # The rows of calls other than Run are not stored.
-    given = [
-        Discard() if kind is Sink else convert_to(next(values), kind) for kind in _kinds(target.__class__, call.method)
-    ]
+    given: list[Any] = []
+    for kind in _kinds(target.__class__, call.method):
+        if kind is Sink:
+            # The rows of calls other than Run are not stored.
+            given.append(Discard())
+            continue
+        try:
+            value = next(values)
+        except StopIteration:
+            # The last parameters have defaults.
+            break
+        given.append(convert_to(value, kind))
     return getattr(target, call.method)(*given)
 
 

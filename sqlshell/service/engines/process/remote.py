@@ -25,6 +25,7 @@ from sqlshell.service.engines.duckdb.traits import CAPABILITIES, version
 from sqlshell.service.engines.engine import (
     BatchSink,
     CatalogQuery,
+    Connection,
     Ended,
     Feed,
     Listing,
@@ -177,7 +178,7 @@ class RemoteEngine:
             "internal error: an engine in a process of its own reads copies of entities",
         )
 
-    def catalog(self, query: CatalogQuery) -> Rows:
+    def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
         return self.read_listing(contents.listing(query))
 
     def has_function(self, name: str) -> bool:
@@ -187,7 +188,7 @@ class RemoteEngine:
         found: int | None = self._ask("identity", int | None, relation)
         return found
 
-    def exists(self, relation: Relation) -> bool:
+    def exists(self, relation: Relation, seen: Connection | None = None) -> bool:
         return bool(self._ask("exists", bool, relation))
 
     def read_listing(self, sql: str) -> Rows:

@@ -12,7 +12,7 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.converted import convert
 from sqlshell.service.engines.duckdb.results.filed import Reader
-from sqlshell.service.engines.engine import Capabilities, CatalogQuery, Feed, Listing, Relation, Rows
+from sqlshell.service.engines.engine import Capabilities, CatalogQuery, Connection, Feed, Listing, Relation, Rows
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.server.session import ServerSession, not_supported
 
@@ -47,13 +47,13 @@ class ServerEngine(ABC):
     def connect(self) -> ServerSession: ...
 
     @abstractmethod
-    def catalog(self, query: CatalogQuery) -> Rows: ...
+    def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows: ...
 
     @abstractmethod
     def has_function(self, name: str) -> bool: ...
 
     @abstractmethod
-    def exists(self, relation: Relation) -> bool: ...
+    def exists(self, relation: Relation, seen: Connection | None = None) -> bool: ...
 
     @abstractmethod
     def inline(self, rows: Listing) -> str: ...

@@ -9,7 +9,17 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from sqlshell.errors import ServiceError
-from sqlshell.service.engines.engine import Capabilities, CatalogQuery, Listing, Options, Outcome, Relation, Rows, Sink
+from sqlshell.service.engines.engine import (
+    Capabilities,
+    CatalogQuery,
+    Connection,
+    Listing,
+    Options,
+    Outcome,
+    Relation,
+    Rows,
+    Sink,
+)
 from sqlshell.service.engines.server.engine import ServerEngine
 from sqlshell.service.engines.spark import catalog, plans
 from sqlshell.service.engines.spark.channel import Address
@@ -91,14 +101,16 @@ class SparkEngine(ServerEngine):
         """
         return await self._loop.wait(self.connect().taken_up(operation, options, sink))
 
-    def catalog(self, query: CatalogQuery) -> Rows:
-        return self._asked(catalog.listed(self._own, query))
+    def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
+        kept = self._of(seen)
+        return self._asked(kept, catalog.listed(kept, query))
 
     def has_function(self, name: str) -> bool:
-        return self._asked(catalog.has_function(self._own, name))
+        return self._asked(self._own, catalog.has_function(self._own, name))
 
-    def exists(self, relation: Relation) -> bool:
-        return self._asked(catalog.exists(self._own, relation))
+    def exists(self, relation: Relation, seen: Connection | None = None) -> bool:
+        kept = self._of(seen)
+        return self._asked(kept, catalog.exists(kept, relation))
 
     def inline(self, rows: Listing) -> str:
         return catalog.inline(rows)
@@ -113,9 +125,13 @@ class SparkEngine(ServerEngine):
         self._rendering.rest()
         super().close()
 
-    def _asked(self, work: Coroutine[Any, Any, T]) -> T:
+    def _of(self, seen: Connection | None) -> KeptSession:
+        """The session that sees what is asked for: temporary views, and all tables of Sail's own catalog."""
+        return seen.kept if isinstance(seen, SparkSession) else self._own
+
+    def _asked(self, kept: KeptSession, work: Coroutine[Any, Any, T]) -> T:
         async def answer() -> T:
-            async with explained(self._own):
+            async with explained(kept):
                 return await work
 
         return self._loop.call(answer())
