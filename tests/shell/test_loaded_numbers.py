@@ -75,3 +75,18 @@ def test_what_is_no_number_is_a_bad_row_still(tmp_path: Path) -> None:
     rows = ["0.12345678901234567"] * 30_000
     _, staged, _ = read(tmp_path, "a.csv", "\n".join(["n", *rows, "x12345678901234567890"]), most=1)
     assert [item.line for item in staged.rejects] == [30_002]
+
+
+def test_whole_numbers_in_every_spelling_are_read_as_such(tmp_path: Path) -> None:
+    spelled = {"007": 7, "+5": 5, " 6 ": 6, "1_000": 1000, "0x1F": 31, "8.0": 8, "1e3": 1000, "-0": 0, "": "NULL"}
+    data = "n,text\n" + "1,a\n" * 30_000 + "".join(f"{text},b\n" for text in spelled)
+    looked, _, found = read(tmp_path, "a.csv", data)
+    assert looked.columns[0].made == "BIGINT"
+    assert found[30_000:] == [f"({value}, 'b')" for value in spelled.values()]
+
+
+@pytest.mark.parametrize("last", ["2.5,b", "2.5,b\nwrong,c", "wrong,c\n25e-1,b"])
+def test_a_fraction_among_whole_numbers_is_an_error_with_its_line(tmp_path: Path, last: str) -> None:
+    line = 30_002 + last.startswith("wrong")
+    with pytest.raises(UsageError, match=rf"a.csv, line {line}, column n: '2.*' has a fraction"):
+        read(tmp_path, "a.csv", "n,text\n" + "1,a\n" * 30_000 + f"{last}\n", most=5)

@@ -37,6 +37,11 @@ class TargetColumn(Struct, frozen=True):
         """Whether a text is no value of the type by itself: bytes, and what is written as JSON."""
         return self.converted == BYTES or is_nested(self.converted)
 
+    @property
+    def whole(self) -> bool:
+        """Whether the service says that it is a type of whole numbers."""
+        return kind(self.type) is Kind.INTEGER
+
     def from_text(self, text: str, binary: str) -> str:
         """SQL for the value of a text, which is an expression. `binary` says how bytes are written: "hex" is `\\x6162`,
         and DuckDB's own form for what is none; "escaped" is DuckDB's own form, `a\\x62`; "base64"."""

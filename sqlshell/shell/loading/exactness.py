@@ -8,6 +8,7 @@ from typing import Final
 import duckdb
 from msgspec import Struct
 
+from sqlshell.sql.duckdb_types import TEXT
 from sqlshell.sql.identifiers import always_quoted, literal
 
 DIGITS: Final = 38
@@ -83,3 +84,11 @@ def has_fraction(text: str) -> str:
         f"CASE WHEN contains(lower({text}), 'e') THEN {number} <> round({number}) "
         f"ELSE {number} IS NOT NULL AND regexp_matches({text}, '[.][0-9]*[1-9]') END"
     )
+
+
+def whole_number(text: str, type_: str) -> str:
+    """SQL for the value of a text in a type of whole numbers, or in that of texts; an error if it has a fraction."""
+    value = f"CAST({text} AS {type_})"
+    as_written = f"WHEN CAST({value} AS {TEXT}) = {text} THEN {value} " if type_ != TEXT else ""
+    # The exact test takes longer than the number.
+    return f"CASE {as_written}WHEN {has_fraction(text)} THEN error('fraction') ELSE {value} END"

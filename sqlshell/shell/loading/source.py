@@ -27,7 +27,7 @@ from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
 from sqlshell.shell.loading.column_types import TargetColumn, interface_type
 from sqlshell.shell.loading.digits import keep_digits, unmarked
 from sqlshell.shell.loading.end_of_data import cut_at_end
-from sqlshell.shell.loading.exactness import has_fraction, inexact, overflows
+from sqlshell.shell.loading.exactness import has_fraction, inexact, overflows, whole_number
 from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
 from sqlshell.shell.loading.rejects import Reject
 from sqlshell.shell.loading.request import LoadRequest
@@ -390,7 +390,7 @@ class DataFile:
     def _stage_text(
         self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path, most: int
     ) -> ConvertedRows:
-        texts, values, never_null = [], [], []
+        texts, values, exact, never_null = [], [], [], []
         forced = self._request.force_not_null
         for number, (source, target) in enumerate(pairs):
             text = always_quoted(source.name)
@@ -404,11 +404,14 @@ class DataFile:
                 text = _unescaped(text)
             texts.append(f"{text} AS t{number}, {always_quoted(source.name)} AS raw{number}")
             values.append(target.from_text(f"t{number}", self._request.binary) if target.loose else f"t{number}")
+            exact.append(whole_number(f"t{number}", target.converted) if target.whole else values[-1])
         # Unread columns and those that are converted later are texts to the reader, and so cannot be wrong.
         types = {source.name: target.converted for source, target in pairs if not target.loose}
         limit = max(REJECTS, most + 1)
         names = {source.name: source.name if looked.named else target.name for source, target in pairs}
-        chosen = ", ".join(f"{value} AS c{number}" for number, value in enumerate(values))
+        # The reader would round fractions of whole numbers.
+        others = {source.name: target.converted for source, target in pairs if not (target.loose or target.whole)}
+        checks = TextChecks(self._connection, self._path, self._request.name, looked, pairs)
 
         def rows(types: Mapping[str, str], rejects: str) -> str:
             """The texts of the rows that the reader can convert; the table of the others exists when all were read."""
@@ -428,6 +431,15 @@ class DataFile:
             given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
             return f"(SELECT {', '.join(texts)} FROM read_csv({literal(self._path)}, {given}))"
 
+        # The way of most files. What is wrong with another one is found by the ways that can say where it is.
+        count = self._copy_if_exact(
+            f"SELECT {_numbered_columns(exact)} FROM {rows(others, 'doubted')}", "doubted", path
+        )
+        if count is not None:
+            checks.check(path, count)
+            self._check_never_null(never_null, path)
+            return ConvertedRows(path, count)
+        chosen = _numbered_columns(values)
         try:
             count = self._copy(f"SELECT {chosen} FROM {rows(types, 'rejects')}", path)
             rejects = self._rejects("rejects", names)
@@ -450,15 +462,27 @@ class DataFile:
             found = [(pairs[number], *told) for number, told in wrong]
             more = self._with_wrong_values(rejects, looked, found)
             rejects = tuple(sorted([*rejects, *more], key=lambda item: item.line))
-        TextChecks(self._connection, self._path, self._request.name, looked, pairs).check(path, count + len(rejects))
-        for number, target in never_null:
+        checks.check_fractions()
+        checks.check(path, count + len(rejects))
+        self._check_never_null(never_null, path)
+        return ConvertedRows(path, count, rejects, len(rejects))
+
+    def _copy_if_exact(self, select: str, rejects: str, path: Path) -> int | None:
+        """The number of rows; None if a row cannot be converted, or whole_number() refuses a value."""
+        try:
+            count = self._copy(select, path)
+        except (duckdb.ConversionException, duckdb.InvalidInputException):
+            return None
+        return None if self._connection.execute(f"FROM {rejects} LIMIT 1").fetchone() else count
+
+    def _check_never_null(self, columns: Iterable[tuple[int, TargetColumn]], path: Path) -> None:
+        for number, target in columns:
             empty = f"SELECT 1 FROM {_numbered(path)} WHERE c{number} IS NULL LIMIT 1"
             if self._connection.execute(empty).fetchone() is not None:
                 raise UsageError(
                     f"{self._request.name}, column {target.name}: FORCE_NOT_NULL, but a value is NULL, which cannot be "
                     f"converted to {target.type}"
                 )
-        return ConvertedRows(path, count, rejects, len(rejects))
 
     def _with_wrong_values(
         self,
@@ -551,9 +575,9 @@ class DataFile:
             elif not json and source.type == "BLOB" and target.converted == TEXT:
                 value = f"to_base64({name})"
             values.append(value)
-        chosen = [f"{value} AS c{number}" for number, value in enumerate(values)]
+        chosen = _numbered_columns(values)
         try:
-            return ConvertedRows(path, self._copy(f"SELECT {', '.join(chosen)} FROM {self._rows(read)}", path))
+            return ConvertedRows(path, self._copy(f"SELECT {chosen} FROM {self._rows(read)}", path))
         except (duckdb.ConversionException, duckdb.InvalidInputException):
             # It says which value is wrong, and not where.
             pass
@@ -579,7 +603,7 @@ class DataFile:
             raise StatementError(f"{self._request.name}: a value cannot be converted to the type of its column")
         if len(rejects) > most:
             return ConvertedRows(path, 0, rejects, len(rejects))
-        good = f"SELECT {', '.join(chosen)} FROM {self._rows(read)} WHERE NOT coalesce({' OR '.join(wrong)}, false)"
+        good = f"SELECT {chosen} FROM {self._rows(read)} WHERE NOT coalesce({' OR '.join(wrong)}, false)"
         rows = self._copy(good, path)
         return ConvertedRows(path, rows, rejects, len(rejects))
 
@@ -615,8 +639,13 @@ class DataFile:
 
 _LINE: Final = f"max_line_size = {LONGEST_LINE}"
 _PARQUET: Final = (
-    f"FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {ROW_GROUP}, ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES}"
+    "FORMAT parquet, PARQUET_VERSION V2, COMPRESSION snappy, "
+    f"ROW_GROUP_SIZE {ROW_GROUP}, ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES}"
 )
+
+
+def _numbered_columns(values: Iterable[str]) -> str:
+    return ", ".join(f"{value} AS c{number}" for number, value in enumerate(values))
 
 
 def _numbered(path: Path) -> str:
