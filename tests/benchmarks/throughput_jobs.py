@@ -19,9 +19,9 @@ others use, too):
   the rest. psql takes 5.6. A stretch of a few MiB with a control character or an emoji still goes through Python.
 - Import: the client parses the CSV and writes a typed copy (sniffing 0.07, reading the CSV 0.5, Parquet 0.5, SHA-256 of
   the file 0.13), the service loads it (1.6, of which DuckDB's table 0.9; reading the copy takes 0.1 with every
-  compression and version of Parquet that was tried). DuckDB's reader rounds fractions of integers silently: integers are
-  texts to it, and the conversion compares each with its number written again (0.06; a scan of the file for fractions
-  took 0.2). Another scan looks for an empty field too many (0.13). PARQUET_VERSION V2 makes the copy 6 MB instead of 28.
+  compression and version of Parquet that was tried). DuckDB's reader rounds fractions of integers silently: integers
+  are texts to it, and the conversion compares each with its number written again (0.06; a scan for fractions took 0.2).
+  Another scan looks for an empty field too many (0.13). PARQUET_VERSION V2 makes the copy 6 MB instead of 28.
 - xlsx takes as long as a bare loop of XlsxWriter in constant memory over the same values, some 15 per 300,000 rows.
 - Parquet file to CSV, embedded, 3.4: start and imports 1.1, writing the rows to a second Parquet file 0.8, so that the
   result can be read again (the DuckDB CLI does not do this), text from this file 1.3, of which DuckDB's lines 0.8. The
