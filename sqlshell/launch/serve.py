@@ -141,6 +141,25 @@ SERVE: tuple[OptionSpec, ...] = (
         "with --engine postgresql or spark: the server, such as postgresql://user@host/db or sc://host; set it with "
         "SQLSHELL_SERVE_ENGINE_URL if it contains a password",
     ),
+    (
+        "--state-url",
+        "URL",
+        None,
+        "PostgreSQL database in which several processes of the service share their records, such as "
+        "postgresql://user@host/db; requires --engine postgresql or spark, --results-url and --token-file",
+    ),
+    (
+        "--results-url",
+        "URL",
+        None,
+        "with --state-url: where the processes share large results, such as s3://bucket/prefix or file:///directory",
+    ),
+    (
+        "--peer-url",
+        "URL",
+        None,
+        "with --state-url: the URL at which the other processes reach this one  [default: http://HOST:PORT]",
+    ),
     ("--new-token", bool, False, "create a token for the service in --data, print it, and exit"),
     ("--organization", "NAME", None, "with --new-token: the organization of the token  [default: the first one]"),
     (
@@ -270,12 +289,12 @@ def serve(given: Mapping[str, Any], streams: Streams) -> int:
 
     data = Path(given["data"]) if given["data"] else None
     if given["new_token"]:
-        if data is None:
+        if data is None and not given["state_url"]:
             raise UsageError("--new-token requires --data DIR", "tokens are stored in the data directory")
         from sqlshell.service.server import new_token
 
         roles = given["role"] or (least_role(),)
-        streams.stdout.write(new_token(data, given["organization"] or "", roles) + "\n")
+        streams.stdout.write(new_token(data, given["organization"] or "", roles, given["state_url"] or "") + "\n")
         return 0
     for name in ("role", "organization"):
         if given[name]:
@@ -303,6 +322,7 @@ def _run(given: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics, 
     from sqlshell.service.options import Options as ServiceOptions
     from sqlshell.service.server import Address, kept_token
     from sqlshell.service.server import serve as run_service
+    from sqlshell.service.setup import Peers
 
     sweep()
     install_exit_handlers()
@@ -316,6 +336,8 @@ def _run(given: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics, 
         made = secrets.token_urlsafe(32)
     token = made or read_token(token_file or str(own_file), diagnostics.warn)
 
+    peers = Peers(given["state_url"], given["results_url"]) if given["state_url"] else None
+
     def ready(url: str, protections: str) -> None:
         if protections:
             diagnostics.say(protections)
@@ -324,7 +346,7 @@ def _run(given: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics, 
         elif own_file is not None:
             # Not the token itself, because this output often goes to a log.
             diagnostics.say(f"connect with: sqlshell {url} --token-file {own_file}", verbatim=True)
-        if data is None:
+        if data is None and peers is None:
             diagnostics.say("everything is in memory and lost on exit; use --data DIR to keep databases and results")
         stdout.write(f"listening on {url}\n")
         stdout.flush()
@@ -348,14 +370,15 @@ def _run(given: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics, 
         bounds=Bounds(**{name: given[f"max_{name}"] * (unit or 1) for name, _, unit, _ in BOUNDED}),
     )
     uds = Path(given["uds"]) if given["uds"] else None
-    address = Address(given["host"], given["port"], uds, tuple(given["allow_host"]))
+    names, peer_url = tuple(given["allow_host"]), (given["peer_url"] or "").rstrip("/")
+    address = Address(given["host"], given["port"], uds, names, peer_url)
     if given["engine"] == ENGINES[0]:
         return run_service(address, data, token, options, ready)
     from sqlshell.service.engines.servers import open_server
 
     engine = open_server(given["engine"], given["engine_url"])
     try:
-        return run_service(address, data, token, options, ready, engine)
+        return run_service(address, data, token, options, ready, engine, peers)
     finally:
         engine.close()
 
@@ -371,6 +394,11 @@ def _check(given: Mapping[str, Any]) -> None:
         raise UsageError(f"--engine {given['engine']} requires --engine-url URL", "see sqlshell serve --help")
     if given["engine_url"] and not server:
         raise UsageError("--engine-url requires --engine postgresql or --engine spark")
+    if given["state_url"]:
+        _check_peers(given, server=server)
+    for name in ("results_url", "peer_url"):
+        if given[name] and not given["state_url"]:
+            raise UsageError(f"--{name.replace('_', '-')} requires --state-url")
     if server and given["memory"] is not None:
         raise UsageError(f"--memory cannot be used with --engine {given['engine']}", "limit the memory of the server")
     for root in given["store_root"]:
@@ -383,6 +411,31 @@ def _check(given: Mapping[str, Any]) -> None:
     memory = given["memory"]
     if memory is not None and not (is_size(memory) and len(memory) <= LONGEST_SIZE):
         raise UsageError(f"--memory {memory!r} is not a valid size", "examples: 2GB, 512MiB, 50%")
+
+
+def _check_peers(given: Mapping[str, Any], *, server: bool) -> None:
+    """Raises UsageError for options of several processes that cannot work together."""
+    from sqlshell.errors import UsageError
+
+    if not server:
+        raise UsageError(
+            "--state-url requires --engine postgresql or --engine spark",
+            "each process has its own DuckDB, so that several cannot share their data",
+        )
+    for name, why in (
+        ("results_url", "all processes must be able to read the results of each"),
+        ("token_file", "all processes must accept the same token"),
+    ):
+        if not given[name]:
+            raise UsageError(f"--state-url requires --{name.replace('_', '-')}", why)
+    url = given["peer_url"]
+    if url and not _is_service(url):
+        raise UsageError(f"--peer-url {url!r} is not a valid URL", "example: http://10.0.0.5:8765")
+    if not url and (given["uds"] or given["host"] in {"0.0.0.0", "::"}):
+        raise UsageError(
+            "--state-url requires --peer-url here",
+            "it is the URL at which the other processes reach this one, such as http://10.0.0.5:8765",
+        )
 
 
 def _plain_host(name: str) -> str:

@@ -34,9 +34,17 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.http.app import make_app
 from sqlshell.service.http.guard import loopback
 from sqlshell.service.options import Options
-from sqlshell.service.setup import STORAGE, locked, make_statements, open_storage
+from sqlshell.service.setup import (
+    STORAGE,
+    Peers,
+    locked,
+    make_member,
+    make_statements,
+    open_shared_storage,
+    open_storage,
+)
 from sqlshell.service.statements.statements import Statements
-from sqlshell.service.storage.storage import StorageError
+from sqlshell.service.storage.storage import Storage, StorageError
 from sqlshell.service.wire.connections import Connections, fitting_connections, raise_descriptor_limit
 from sqlshell.service.wire.protocol import BoundedProtocol
 
@@ -70,12 +78,16 @@ HOST_HINT = "set --host to an address of this machine, such as 127.0.0.1"
 
 
 class Address(Struct, frozen=True):
-    """Where a service listens: on a port of `host`, or on a unix socket. `names` are further allowed Host values."""
+    """Where a service listens: on a port of `host`, or on a unix socket. `names` are further allowed Host values.
+
+    `peer_url` is where other processes of the service reach this one, "" for the port of `host`.
+    """
 
     host: str = "127.0.0.1"
     port: int = 0
     uds: Path | None = None
     names: tuple[str, ...] = ()
+    peer_url: str = ""
 
 
 def serve(
@@ -85,8 +97,10 @@ def serve(
     options: Options,
     on_ready: Callable[[str, str], None],
     engine: Engine | None = None,
+    peers: Peers | None = None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit code. `engine` is None for DuckDB in processes of its own.
+    """Serve until SIGTERM or SIGINT; returns the exit code. `engine` is None for DuckDB in processes of its own; with
+    an engine, several processes can share what `peers` names.
 
     `on_ready` is called with the service's URL and the description of how the engine processes are protected, once the
     service accepts requests. Raises UsageError if the address or the folder cannot be used, ServiceError if another
@@ -99,10 +113,15 @@ def serve(
     options = replace(
         options, bounds=replace(bounds, connections=fitting_connections(bounds.connections, raise_descriptor_limit()))
     )
-    with contextlib.closing(open_storage(data)) as storage, locked(data):
+    shared = open_shared_storage(peers) if peers is not None else None
+    with contextlib.closing(shared or open_storage(data)) as storage, locked(data):
         listener = _unix(address.uds) if address.uds else _tcp(address.host, address.port)
         try:
-            statements = make_statements(storage, options, data, engine)
+            if shared is not None and peers is not None and engine is not None:
+                place = address.peer_url or f"http://{address.host}:{listener.getsockname()[1]}"
+                statements = make_member(shared, options, data, engine, peers, place)
+            else:
+                statements = make_statements(storage, options, data, engine)
             protections = ""
             try:
                 first = statements.organizations.get(statements.organizations.default())
@@ -126,17 +145,23 @@ def serve(
                     address.uds.unlink()
 
 
-def new_token(data: Path, organization: str, roles: Sequence[str]) -> str:
-    """Create a token for an organization ("" is the first one) in a data folder. The service may be running.
-
-    Raises UsageError.
+def new_token(data: Path | None, organization: str, roles: Sequence[str], state_url: str = "") -> str:
+    """Create a token for an organization ("" is the first one) in a data folder, or in the database that several
+    processes share. The service may be running. Raises UsageError, and ServiceError if the database does not respond.
     """
     os.umask(0o077)
+    if state_url:
+        return _add_token(open_shared_storage(Peers(state_url, "")), organization, roles, "the database of --state-url")
+    assert data is not None
     if not data.exists() or (data.is_dir() and not (data / STORAGE).exists()):
         raise UsageError(
             f"{data} is not a data directory of sqlshell serve", "start the service once: sqlshell serve --data DIR"
         )
-    with contextlib.closing(open_storage(data)) as storage:
+    return _add_token(open_storage(data), organization, roles, str(data / STORAGE))
+
+
+def _add_token(opened: Storage, organization: str, roles: Sequence[str], name: str) -> str:
+    with contextlib.closing(opened) as storage:
         try:
             catalog = Catalog(storage)
             wanted = catalog.organization(organization) if organization else catalog.organizations()[0][0]
@@ -144,7 +169,7 @@ def new_token(data: Path, organization: str, roles: Sequence[str]) -> str:
         except Failure as failure:
             raise UsageError(failure.message) from None
         except StorageError as error:
-            raise UsageError(f"cannot write {data / STORAGE}: {error}") from None
+            raise UsageError(f"cannot write {name}: {error}") from None
 
 
 def kept_token(path: Path) -> str:
@@ -175,6 +200,7 @@ def _hosts(address: Address, port: int, options: Options) -> set[str]:
         return set()
     own = f"[{address.host}]" if ":" in address.host else address.host
     known = loopback(port) | set(address.names) | {f"{name}:{port}" for name in (*address.names, own)}
+    known |= {urlsplit(address.peer_url).netloc} if address.peer_url else set()
     return known | ({urlsplit(options.public_url).netloc} if options.public_url else set())
 
 

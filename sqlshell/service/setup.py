@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.service.catalog import Catalog
@@ -19,7 +22,23 @@ from sqlshell.service.statements.statements import Statements
 from sqlshell.service.storage.sqlite import SqliteStorage
 from sqlshell.service.storage.storage import Storage, StorageError, Unavailable
 
+if TYPE_CHECKING:
+    from sqlshell.service.results.shared_files import SharedFiles
+    from sqlshell.service.storage.postgresql import PostgresqlStorage
+
 STORAGE = "service.sqlite"
+
+CLUSTER_HINT = "install it with: pip install 'sqlshell[cluster]'"
+
+
+class Peers(Struct, frozen=True):
+    """What several processes of a service share: the URLs of their records and of their results."""
+
+    state_url: str
+    results_url: str
+
+    def __repr__(self) -> str:
+        return "Peers()"
 
 
 def open_storage(data: Path | None) -> Storage:
@@ -32,6 +51,43 @@ def open_storage(data: Path | None) -> Storage:
         return SqliteStorage(data / STORAGE)
     except StorageError as error:
         raise UsageError(f"cannot use {data / STORAGE}: {error}") from None
+
+
+def open_shared_storage(peers: Peers) -> PostgresqlStorage:
+    """Open the storage that several processes share. Raises UsageError, and ServiceError if it does not respond."""
+    try:
+        from sqlshell.service.storage.postgresql import PostgresqlStorage
+    except ModuleNotFoundError as error:
+        raise UsageError(f"--state-url requires the package {error.name}", CLUSTER_HINT) from None
+    try:
+        return PostgresqlStorage(peers.state_url)
+    except StorageError as error:
+        raise ServiceError(f"cannot use the database of --state-url: {error}") from None
+
+
+def _open_shared_files(peers: Peers) -> SharedFiles:
+    try:
+        from sqlshell.service.results.shared_files import SharedFiles
+    except ModuleNotFoundError as error:
+        raise UsageError(f"--results-url requires the package {error.name}", CLUSTER_HINT) from None
+    return SharedFiles(peers.results_url)
+
+
+def make_member(
+    storage: PostgresqlStorage, options: Options, data: Path | None, engine: Engine, peers: Peers, address: str
+) -> Statements:
+    """Build the statements of one of several processes of a service; `address` is its URL for the others.
+
+    Raises UsageError and ServiceError.
+    """
+    from sqlshell.service.cluster.cluster import Cluster
+    from sqlshell.service.statements.shared_ledger import SharedLedger
+
+    organizations = Organizations(Catalog(storage), options, data, engine, shared=_open_shared_files(peers))
+    cluster = Cluster(storage, address)
+    ledger = SharedLedger(storage, _place(organizations, options), cluster)
+    organizations.remove_leftovers(ledger.known)
+    return Statements(organizations, ledger, options, cluster)
 
 
 def _check_whole(data: Path) -> None:
@@ -108,10 +164,19 @@ def _make_statements(
     storage: Storage, options: Options, data: Path | None, engine: Engine | None, *, embedded: bool
 ) -> Statements:
     organizations = Organizations(Catalog(storage), options, data, engine, embedded=embedded)
-
-    def place(organization: str, statement_id: str) -> Spool:
-        return Spool(lambda: organizations.result_file(organization, statement_id), options.partition_rows)
-
-    ledger = Ledger(storage, place)
+    ledger = Ledger(storage, _place(organizations, options))
     organizations.remove_leftovers(ledger.known)
     return Statements(organizations, ledger, options)
+
+
+def _place(organizations: Organizations, options: Options) -> Callable[[str, str], Spool]:
+    """A function that makes the empty spool of a statement of an organization."""
+
+    def place(organization: str, statement_id: str) -> Spool:
+        return Spool(
+            lambda: organizations.result_file(organization, statement_id),
+            options.partition_rows,
+            lambda: organizations.shared_result(organization, statement_id),
+        )
+
+    return place

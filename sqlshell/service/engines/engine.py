@@ -368,3 +368,12 @@ class Engine(Protocol):
         """Interrupt a call of rows(), if it is running. Never waits."""
 
     def close(self) -> None: ...
+
+
+class ReattachingEngine(Engine, Protocol):
+    """An engine whose operations survive the service (`Capabilities.reattaching`)."""
+
+    async def reattach(self, operation: str, options: Options, sink: Sink) -> Outcome:
+        """Wait for an operation that ServerConnection.execute() began, perhaps in another process, and pass all its
+        rows to `sink`. Called from the service's event loop. Raises Failure.
+        """

@@ -7,6 +7,7 @@ import contextlib
 import re
 import uuid
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import msgspec
@@ -43,12 +44,17 @@ from sqlshell.service.refusals import (
 )
 from sqlshell.service.statements.ledger import wait_for_response
 from sqlshell.service.statements.statements import Statements
+from sqlshell.service.storage.storage import Unavailable
 from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import is_disconnected
 from sqlshell.service.wire.error_messages import JSON, message
 from sqlshell.service.wire.refused import ReadBodyFirst
 from sqlshell.service.wire.turns import Turns
 from sqlshell.version import __version__
+
+if TYPE_CHECKING:
+    from sqlshell.service.cluster.cluster import Cluster
+    from sqlshell.service.http.forwarding import Forwarding
 
 GRACE_SECONDS = 0.1
 """How long a submission waits for its statement before the response says that it is running."""
@@ -80,12 +86,14 @@ REFUSED: Mapping[type[Refusal], int] = {
 def make_app(statements: Statements, token: str, options: Options, hosts: Collection[str] = ()) -> ASGIApp:
     """Build the application. `token` is the operator's. If `hosts` are given, requests for other hosts are refused."""
     catalog = statements.organizations.catalog
-    plane = DataPlane(catalog, options.data_plane, options.public_url, options.stream_scheme)
+    cluster = statements.cluster
+    key = cluster.key("data plane") if cluster is not None else b""
+    plane = DataPlane(catalog, options.data_plane, options.public_url, options.stream_scheme, key)
     unread = Budget(options.bounds.unread_size)
     partitions = Partitions(statements.organizations, unread)
     responses = Responses(partitions, plane, statements.endings.undelivered_secrets)
     bodies = Bodies(statements, options)
-    api = Endpoints(statements, bodies, responses, plane, options, unread)
+    api = Endpoints(statements, bodies, responses, plane, options, unread, _forwarding_of(cluster))
     routes = [
         Route("/v2/statements", api.submit, methods=["POST"]),
         Route(STATEMENTS + "{statement_id}", api.look_up, methods=["GET"]),
@@ -109,6 +117,7 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
             BadRequest: _bad_request,
             Refusal: _refused,
             HTTPException: _http_error,
+            Unavailable: _unavailable,
             ClientDisconnect: _gone,
             Exception: _broken,
         },
@@ -117,6 +126,15 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
         app = EngineAnnouncement(app, engine.name)
     app = BearerAuth(app, catalog, plane, token, Turns(), anonymous=options.legacy and options.legacy_anonymous)
     return ReadBodyFirst(Guard(app, hosts) if hosts else app, options.bounds.body_seconds)
+
+
+def _forwarding_of(cluster: Cluster | None) -> Forwarding | None:
+    if cluster is None:
+        return None
+    # httpx is large, and most services have one process.
+    from sqlshell.service.http.forwarding import Forwarding
+
+    return Forwarding(cluster)
 
 
 async def version(request: Request) -> Response:
@@ -135,8 +153,10 @@ class Endpoints:
         plane: DataPlane,
         options: Options,
         unread: Budget,
+        forwarding: Forwarding | None,
     ) -> None:
         self._statements = statements
+        self._forwarding = forwarding
         self._bodies = bodies
         self._responses = responses
         self._plane = plane
@@ -149,6 +169,11 @@ class Endpoints:
         lease = self._bodies.lease(request)
         try:
             asked, attachments = await self._bodies.submission(request, lease)
+            if self._forwarding is not None:
+                elsewhere = await self._forwarding.submission(request, asked, attachments)
+                if elsewhere is not None:
+                    attachments.close()
+                    return elsewhere
             return await self._run(request, asked, attachments)
         finally:
             lease.close()
@@ -180,6 +205,10 @@ class Endpoints:
             raise BadRequest(f"statement {statement_id} does not exist", 404)
         by_plane = bool(request.scope.get(BY_PLANE))
         start = "" if by_plane else request.query_params.get("batch", "")
+        if self._forwarding is not None and (record.running or start):
+            elsewhere = await self._forwarding.look_up(request, record)
+            if elsewhere is not None:
+                return elsewhere
         batch = self._statements.find_batch(statement_id, caller) if start else None
         if batch is not None:
             if not (start.isascii() and start.isdecimal() and len(start) <= 10 and int(start) <= len(batch.records)):
@@ -265,6 +294,10 @@ async def _bad_request(request: Request, error: Exception) -> Response:
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)
     return message(error.message, REFUSED[type(error)])
+
+
+async def _unavailable(request: Request, error: Exception) -> Response:
+    return message("the database of the service does not respond; try again", 503, {"Retry-After": "2"})
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -46,15 +46,17 @@ class DataPlane:
 
     `mode` is off, large or always. `public_url` is the service's URL behind a proxy. `stream_scheme` is the scheme of
     stream URIs, ws or http, because some clients accept only one of them. A token is valid for one statement, for
-    TOKEN_SECONDS, and only while the API token that received it may read the statement.
+    TOKEN_SECONDS, and only while the API token that received it may read the statement. `key` is b"" for a new one.
     """
 
-    def __init__(self, catalog: Catalog, mode: str, public_url: str, stream_scheme: str = "ws") -> None:
+    def __init__(
+        self, catalog: Catalog, mode: str, public_url: str, stream_scheme: str = "ws", key: bytes = b""
+    ) -> None:
         self._catalog = catalog
         self._mode = mode
         self._stream_scheme = stream_scheme
         self._public_url = public_url.rstrip("/")
-        self._key = secrets.token_bytes(32)
+        self._key = key or secrets.token_bytes(32)
 
     def sends_rows_of(self, record: Record) -> bool:
         """Whether the rows of a finished result are sent by the data plane."""

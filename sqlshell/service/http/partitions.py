@@ -137,7 +137,7 @@ class Partitions:
         outcome, spool = record.outcome, record.spool
         assert outcome is not None
         target = organization.folder("temporary") / str(uuid.uuid4())
-        rows = target.with_suffix(".rows") if spool.path is None else spool.path
+        rows = target.with_suffix(".rows") if spool.path is None else await asyncio.to_thread(spool.local_path)
         numbers = [number for number, _ in outcome.zoned]
         try:
             if spool.path is None:
@@ -221,8 +221,7 @@ class Partitions:
 
     async def _read(self, record: Record, first: int, last: int) -> list[bytes]:
         organization = await asyncio.to_thread(self._organizations.get, record.organization)
-        path = record.spool.path
-        assert path is not None
+        path = await asyncio.to_thread(record.spool.local_path)
         counts = record.spool.layout.counts
         start = sum(counts[:first])
         partitions: list[bytes] = await organization.workers.reader(

@@ -9,7 +9,7 @@ import threading
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -27,6 +27,9 @@ from sqlshell.service.organizations.pools import DEFAULT, Pool, Size, size_of
 from sqlshell.service.organizations.streams import Streams
 from sqlshell.service.organizations.workers import Workers
 from sqlshell.service.secrets.vault import FILE, Vault
+
+if TYPE_CHECKING:
+    from sqlshell.service.results.shared_files import SharedFile, SharedFiles
 
 DATABASE = "local"
 """The initial database of every organization."""
@@ -139,7 +142,7 @@ class Organization:
 class Organizations:
     """All organizations, opened on first use.
 
-    `single` is the engine of the only organization, if there can be no other; `embedded` says that the service is in
+    `single` is the engine of the only organization, if there can be no other. `embedded` says that the service is in
     the process of its user.
     """
 
@@ -151,8 +154,11 @@ class Organizations:
         single: Engine | None = None,
         *,
         embedded: bool = False,
+        shared: SharedFiles | None = None,
     ) -> None:
         self.catalog = catalog
+        self.shared = shared
+        """The place of results that several processes of the service share."""
         self._options = options
         self._data = data.absolute() if data is not None else None
         self._temporary: Path | None = None
@@ -270,6 +276,10 @@ class Organizations:
             self._results[organization_id] = folder
         return folder / statement_id
 
+    def shared_result(self, organization_id: str, statement_id: str) -> SharedFile | None:
+        """The shared file for the result of a statement, if several processes share their results."""
+        return self.shared.of(organization_id, statement_id) if self.shared is not None else None
+
     def uploads(self) -> Path:
         """The folder for the files of requests until their statements have finished."""
         folder = self._base() / "uploads"
@@ -323,6 +333,8 @@ class Organizations:
     def close(self) -> None:
         for organization in self._open.values():
             organization.close()
+        if self.shared is not None:
+            self.shared.close()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 

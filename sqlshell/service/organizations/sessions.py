@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from msgspec import Struct, field
 
@@ -228,6 +228,8 @@ class Sessions:
         """The number of open sessions of each token, including those for one submission."""
         self._leaving: set[Session] = set()
         """Sessions that can no longer be found but still run statements."""
+        self.on_end: Callable[[str, str], None] = lambda token_id, name: None
+        """Called with the token and the name of a session that was closed."""
         self._opened: set[Session] = set()
         """All open sessions, including those without a name."""
 
@@ -266,6 +268,12 @@ class Sessions:
             self._opened.discard(session)
             self.uncount(session.caller.token_id)
             session.connection.close()
+            if session.name:
+                self.on_end(session.caller.token_id, session.name)
+
+    def all(self) -> list[Session]:
+        """The sessions with a name."""
+        return list(self._sessions.values())
 
     def connect(self, caller: Caller) -> Session:
         """Create a session. In a thread, because it may open a database. Raises Failure."""

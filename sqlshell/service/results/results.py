@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import msgspec
 
@@ -71,11 +71,30 @@ class Discard:
         return
 
 
-class Spool:
-    """Stores one result while its statement runs, and reads its partitions later. `place` returns the file to use."""
+class Shared(Protocol):
+    """The file of a result where other processes find it."""
 
-    def __init__(self, place: Callable[[], Path], partition_rows: int) -> None:
+    def put(self, file: Path) -> None:
+        """Raises OSError."""
+
+    def get(self, file: Path) -> None:
+        """Raises OSError."""
+
+    def remove(self) -> None: ...
+
+
+class Spool:
+    """Stores one result while its statement runs, and reads its partitions later. `place` returns the file to use.
+
+    If `shared` returns a file, the result is copied there when it is complete, and fetched from there if another
+    process stored it.
+    """
+
+    def __init__(
+        self, place: Callable[[], Path], partition_rows: int, shared: Callable[[], Shared | None] | None = None
+    ) -> None:
         self._place = place
+        self._share = shared
         self._held: list[bytes] = []
         self._file: BinaryIO | None = None
         self._path: Path | None = None
@@ -143,6 +162,8 @@ class Spool:
             self._file = None
         else:
             self.body, self._held = b"".join(self._held), []
+        if self._path is not None and (shared := self._shared()) is not None:
+            shared.put(self._path)
 
     def restore(self, layout: Layout, body: bytes, size: int) -> Spool:
         """Restore the spool of a stored record."""
@@ -153,6 +174,13 @@ class Spool:
 
     @property
     def path(self) -> Path | None:
+        return self._path
+
+    def local_path(self) -> Path:
+        """The file of the result, fetched if another process stored it. Raises OSError."""
+        assert self._path is not None
+        if not self._path.exists() and (shared := self._shared()) is not None:
+            shared.get(self._path)
         return self._path
 
     def partition(self, number: int) -> bytes:
@@ -177,12 +205,10 @@ class Spool:
 
     def open_whole(self) -> tuple[BinaryIO, int]:
         """Open the file of the result; returns its size too. Raises OSError."""
-        assert self._path is not None
-        return open_engine_file(self._path)
+        return open_engine_file(self.local_path())
 
     def _opened(self) -> BinaryIO:
-        assert self._path is not None
-        return open_engine_file(self._path)[0]
+        return open_engine_file(self.local_path())[0]
 
     def drop(self) -> None:
         if self._file is not None:
@@ -194,13 +220,27 @@ class Spool:
         if self._path is not None:
             with contextlib.suppress(OSError):
                 self._path.unlink()
+            self._unshare()
         self.layout = Layout(partition_rows=self.layout.partition_rows)
         self.size = self._rows = self._bytes = 0
+
+    def forget(self) -> None:
+        """Forget a result that another process stores, and leave its file."""
+        self._held, self.body, self._path = [], b"", None
+        self.drop()
 
     def remove(self) -> None:
         """Remove the file of an unread result, if it has one."""
         with contextlib.suppress(OSError):
             self._place().unlink()
+        self._unshare()
+
+    def _shared(self) -> Shared | None:
+        return self._share() if self._share is not None else None
+
+    def _unshare(self) -> None:
+        if (shared := self._shared()) is not None:
+            shared.remove()
 
     def _add(self, body: bytes, rows: int) -> None:
         """Add rows to the current partition, or to a new one if it would become too large."""

@@ -20,7 +20,7 @@ from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.refusals import InvalidToken, TooManyRequests
-from sqlshell.service.results.results import Spool
+from sqlshell.service.results.results import Shared, Spool
 from sqlshell.service.statements.ledger import Ledger, Record
 from sqlshell.service.statements.reading_thread import ReadingThread
 from sqlshell.service.statements.redaction import RedactedStatement, redacted_statements
@@ -158,7 +158,12 @@ class Admission:
             assert record is not None
             return self._organizations.result_file(record.organization, record.statement_id)
 
-        spool = Spool(place, self._options.partition_rows)
+        def shared() -> Shared | None:
+            record = made()
+            assert record is not None
+            return self._organizations.shared_result(record.organization, record.statement_id)
+
+        spool = Spool(place, self._options.partition_rows, shared)
         # The time zone is set when the statement has run.
         context = _named(request, replace(session.echo(), timezone=None))
         timezone = (request.parameters.timezone if request.parameters else None) or ""

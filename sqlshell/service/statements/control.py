@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from functools import partial
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.dialect import DescribeQuery, List, Terminate, TerminateSession
@@ -14,9 +16,12 @@ from sqlshell.service.objects.result_rows import keep
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.rights import Rights
 from sqlshell.service.statements import queries
-from sqlshell.service.statements.endings import QUERY_ENDED, Endings
+from sqlshell.service.statements.endings import QUERY_ENDED, TERMINATE_SECONDS, Endings
 from sqlshell.service.statements.ledger import Ledger, Record
 from sqlshell.service.statements.reading_thread import ReadingThread
+
+if TYPE_CHECKING:
+    from sqlshell.service.cluster.cluster import Cluster
 
 ControlStatement = Terminate | TerminateSession | DescribeQuery | List
 """Statements about statements and sessions. Alone in a submission, they bypass the queues of session and pool."""
@@ -32,7 +37,10 @@ def is_control(asked: object) -> TypeGuard[ControlStatement]:
 class Control:
     """Runs control statements. Used from the event loop."""
 
-    def __init__(self, sessions: Sessions, ledger: Ledger, endings: Endings, thread: ReadingThread) -> None:
+    def __init__(
+        self, sessions: Sessions, ledger: Ledger, endings: Endings, thread: ReadingThread, cluster: Cluster | None
+    ) -> None:
+        self._cluster = cluster
         self._sessions = sessions
         self._ledger = ledger
         self._endings = endings
@@ -94,7 +102,9 @@ class Control:
             require(session, Rights.DATA, "TERMINATE QUERY of another token's statement")
         if target.running:
             self._endings.mark_ending(target)
-            if target.feed is not None:
+            if self._cluster is not None and target.process not in {"", self._cluster.id}:
+                target = await self._ended_elsewhere(self._cluster, target)
+            elif target.feed is not None:
                 await self._endings.end_stream_query(target, sqlstate.CANCELED, QUERY_ENDED)
             elif not target.started and target.connection is None:
                 self._endings.finish(target, sqlstate.CANCELED, CANCELED_BEFORE_START)
@@ -102,6 +112,15 @@ class Control:
                 await self._endings.until_ended(target)
         meaning = "is still running" if target.running else f"has state {target.state}"
         return f"query {statement_id} {meaning} ({sqlstate.meaning(target.state)})"
+
+    async def _ended_elsewhere(self, cluster: Cluster, target: Record) -> Record:
+        """Have another process cancel a statement; returns its record as it is then."""
+        cluster.ask_to_end(target.statement_id)
+        until = time.monotonic() + TERMINATE_SECONDS
+        while target.running and time.monotonic() < until:
+            await asyncio.sleep(0.1)
+            target = self._ledger.find(target.statement_id) or target
+        return target
 
     async def _terminate_session(self, session: Session, record: Record, asked: TerminateSession) -> None:
         """Terminate a session: at once, canceling its statements, or once they have finished."""

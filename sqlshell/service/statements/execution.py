@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from msgspec.structs import replace
@@ -36,7 +36,7 @@ from sqlshell.service.dialect import (
     without_literals,
 )
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import Feed, Options, Outcome, ServerConnection
+from sqlshell.service.engines.engine import Begun, Feed, Options, Outcome, ServerConnection
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import functions, inventory, listings, privileges, stream_definitions, system
 from sqlshell.service.objects.attachments import Attachment
@@ -127,7 +127,9 @@ class Execution:
             session.dropped_parts |= {part: name for part, name in before.items() if after[part] != name}
         return result
 
-    async def run_on_server(self, session: Session, record: Record, parameters: Parameters | None) -> Outcome:
+    async def run_on_server(
+        self, session: Session, record: Record, parameters: Parameters | None, begun: Callable[[Record], Begun]
+    ) -> Outcome:
         """Run a statement on an engine that is a server elsewhere. Called from the event loop."""
         engine, connection = session.organization.engine, cast(ServerConnection, session.connection)
         _check_context(session, None, record)
@@ -135,7 +137,7 @@ class Execution:
             said = f"permission denied: the engine {engine.name} cannot restrict statements to role {session.role!r}"
             raise Failure(sqlstate.PRIVILEGE, said)
         options = self.options(session, parameters)
-        outcome = await connection.execute(record.sql, options, record.spool, record.begun_operation)
+        outcome = await connection.execute(record.sql, options, record.spool, begun(record))
         if CHANGES.match(record.sql[:4000]):
             await session.organization.workers.run_other(self._after_change, session, record.sql)
         return artifacts.with_created_row(session, record, outcome, record.sql)
@@ -168,6 +170,12 @@ class Execution:
             tuple(organization.streams.known),
             tuple(organization.store_names),
         )
+
+    def options_of(self, record: Record) -> Options:
+        """The options for the result of a statement that the engine runs already."""
+        bounds = self._options.bounds
+        sizes = self._options.partition_rows, PARTITION_BYTES, None, bounds.columns, bounds.columns_size
+        return Options(record.context.timezone or "UTC", *sizes)
 
     @staticmethod
     def better_explained(session: Session, sql: str, error: Exception) -> Exception:

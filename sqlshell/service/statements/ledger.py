@@ -85,6 +85,8 @@ class Record(Struct, eq=False, weakref=True):
     timed_out: str = ""
     """The message if the statement was canceled by a timeout, else ""."""
     started: bool = False
+    process: str = ""
+    """The process of the service that has it, if several share their records."""
     operation: str = ""
     """The engine's ID of what it runs for this statement, if the engine is a server that can be asked for it again."""
     began: float = 0.0
@@ -104,10 +106,6 @@ class Record(Struct, eq=False, weakref=True):
     done: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is a response: at the end, or when a SELECT on a stream has started."""
-
-    def begun_operation(self, operation: str) -> None:
-        """Note the engine's ID of what it runs for this statement."""
-        self.operation = operation
 
     @property
     def reading(self) -> Reading:
@@ -191,6 +189,10 @@ class _Kept(msgspec.Struct, omit_defaults=True):
     layout: Layout = msgspec.field(default_factory=Layout)
 
 
+Row = tuple[Any, ...]
+Endings = tuple[tuple["Record", str, str], ...]
+"""Records with the sqlStates and messages with which they end."""
+
 _decode_kept = msgspec.json.Decoder(_Kept).decode
 _decode_context = msgspec.json.Decoder(ContextEcho).decode
 
@@ -218,12 +220,38 @@ class Ledger:
         """Pending writes: the SQL and its values."""
         self._fresh: dict[str, Record] = {}
         """Running records that are not written yet."""
-        storage.write(
-            "UPDATE statements SET state = ?, message = ?, finished = ? WHERE state = ?",
-            (sqlstate.INTERNAL, STOPPED, time.time(), sqlstate.RUNNING),
-        )
         self._kept: dict[str, StatementLoad] = {}
-        for organization, number, size in storage.read(
+        self._count_kept()
+
+    @property
+    def process(self) -> str:
+        """The process whose statements these are, if several share the storage, else ""."""
+        return ""
+
+    def interrupted(self) -> list[Record]:
+        """The records of statements that another process ran when it ended; they are running again from now on."""
+        rows = self._storage.read(
+            f"SELECT {_COLUMNS} FROM statements WHERE state = ? AND process = ?", (sqlstate.RUNNING, self.process)
+        )
+        found = [self._restored(row) for row in rows if row[0] not in self._running]
+        for record in found:
+            self._running[record.statement_id] = record
+            self._weigh(record, 1)
+        return found
+
+    def note_operation(self, record: Record, operation: str) -> None:
+        """Store the engine's ID of what it runs for a statement, so that it can be taken up again."""
+        record.operation = operation
+        if self._storage.durable and record.running:
+            with contextlib.suppress(Unavailable):
+                self._write_fresh()
+                self._storage.write(
+                    "UPDATE statements SET operation = ? WHERE id = ?", (operation, record.statement_id)
+                )
+
+    def _count_kept(self) -> None:
+        self._kept.clear()
+        for organization, number, size in self._storage.read(
             f"SELECT organization, count(*), sum({self._size}) FROM statements GROUP BY organization"
         ):
             self._kept_of(organization).add(int(number), int(size))
@@ -245,7 +273,8 @@ class Ledger:
         """Finish records with a sqlState and message. All are written in one transaction before their states change."""
         finished = time.time()
         self.finished += len(endings)
-        updates, inserts, sizes = [], [], []
+        updates, inserts = [], []
+        sizes: dict[str, int] = {}
         endings = tuple((record, state, _cut(message)) for record, state, message in endings)
         for record, state, message in endings:
             outcome = record.outcome
@@ -256,15 +285,14 @@ class Ledger:
                 record.spool.drop()
             context = msgspec.json.encode(record.context)
             rest = (context, kept, record.spool.body, record.spool.size)
-            sizes.append(bytes_of(message) + len(context) + len(kept or b""))
+            sizes[record.statement_id] = bytes_of(message) + len(context) + len(kept or b"")
             if self._fresh.pop(record.statement_id, None) is None:
                 updates.append((record.organization, state, message, finished, *rest, record.statement_id))
             else:
-                inserts.append((*_first(record), finished, state, message, *rest))
-        self._late.extend((_ENDED, row) for row in updates)
-        self._late.extend((_INSERT, row) for row in inserts)
-        self._write_late()
-        for (record, state, message), size in zip(endings, sizes, strict=True):
+                inserts.append((*_first(record), finished, state, message, *rest, self.process))
+        endings = self._written(endings, updates, inserts)
+        for record, state, message in endings:
+            size = sizes[record.statement_id]
             self._kept_of(record.organization).add(0, record.spool.size + size)
             record.state, record.message, record.finished = state, message, finished
             if record.began and not record.seconds:
@@ -276,6 +304,13 @@ class Ledger:
                 self._keep(record, size)
         while len(self._recent) > RECENT or (self._recent_size > RECENT_SIZE and len(self._recent) > 1):
             self._let_go(next(iter(self._recent)))
+
+    def _written(self, endings: Endings, updates: Sequence[Row], inserts: Sequence[Row]) -> Endings:
+        """Write ended records; returns the endings that others see."""
+        self._late.extend((ENDED, row) for row in updates)
+        self._late.extend((INSERT, row) for row in inserts)
+        self._write_late()
+        return endings
 
     def move(self, record: Record, organization: str) -> None:
         """Assign a running record to another organization."""
@@ -332,18 +367,18 @@ class Ledger:
     def _write_fresh(self) -> None:
         """Write the running records that are not written yet."""
         rows = [
-            (*_first(item), 0.0, item.state, "", msgspec.json.encode(item.context), None, None, 0)
+            (*_first(item), 0.0, item.state, "", msgspec.json.encode(item.context), None, None, 0, self.process)
             for item in self._fresh.values()
         ]
         if rows:
-            self._storage.write_all(_INSERT, rows)
+            self._storage.write_all(INSERT, rows)
         self._fresh.clear()
 
     def _write_late(self) -> None:
         """Write the pending changes; if the disk is full, the latest ones stay pending."""
         rows = list(self._late)
         try:
-            for sql in (_DELETED, _ENDED, _INSERT):
+            for sql in (_DELETED, ENDED, INSERT):
                 if some := [row for which, row in rows if which is sql]:
                     self._storage.write_all(sql, some)
                     self._late = deque(item for item in self._late if item[0] is not sql)
@@ -378,8 +413,9 @@ class Ledger:
         while len(found) < number:
             # In pages, because the event loop waits for the storage while it is read.
             rows = self._storage.read(
-                f"SELECT {_LISTED} FROM statements WHERE organization = ? AND finished > 0 AND (created, id) < (?, ?) "
-                "AND sql NOT LIKE 'TERMINATE SESSION % WHEN IDLE' ORDER BY created DESC, id DESC LIMIT ?",
+                f"SELECT {LISTED_COLUMNS} FROM statements WHERE organization = ? AND finished > 0 "
+                "AND (created, id) < (?, ?) AND sql NOT LIKE 'TERMINATE SESSION % WHEN IDLE' "
+                "ORDER BY created DESC, id DESC LIMIT ?",
                 (organization, created, statement_id, min(PAGE, number - len(found))),
             )
             if not rows:
@@ -468,17 +504,20 @@ class Ledger:
             self._recent_size -= record.weight
 
     def _restored(self, row: Sequence[Any]) -> Record:
-        statement_id, organization, owner, sql, created, finished, state, message, context, outcome, body, size = row
+        statement_id, organization, owner, sql, created, finished, state, message, context, *rest = row
+        outcome, body, size, process, operation = rest
         spool = self._place(organization, statement_id)
         record = Record(
             sql, organization, owner, spool, _decode_context(context), statement_id, created, state, message,
-            finished=finished,
+            finished=finished, operation=operation, process=process,
         )  # fmt: skip
         if outcome is not None:
             kept = _decode_kept(outcome)
             spool.restore(kept.layout, body or b"", size)
             record.outcome = Outcome(kept.columns, tuple(kept.zoned))
-        record.done.set()
+        if not record.running:
+            record.done.set()
+            record.ready.set()
         return record
 
 
@@ -500,14 +539,15 @@ def _first(record: Record) -> tuple[str, str, str, str, float]:
     return record.statement_id, record.organization, record.owner, record.text, record.created
 
 
-_COLUMNS = "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes"
-_LISTED = _COLUMNS.replace("sql", f"substr(sql, 1, {LISTED})").replace("body", "NULL")
+_WRITTEN = "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes, process"
+_COLUMNS = f"{_WRITTEN}, operation"
+LISTED_COLUMNS = _COLUMNS.replace("sql", f"substr(sql, 1, {LISTED})").replace("body", "NULL")
 _DELETED = "DELETE FROM statements WHERE id = ?"
-_ENDED = (
+ENDED = (
     "UPDATE statements SET organization = ?, state = ?, message = ?, finished = ?, context = ?, outcome = ?, body = ?, "
     "bytes = ? WHERE id = ?"
 )
-_INSERT = f"INSERT INTO statements ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = f"INSERT INTO statements ({_WRITTEN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 async def wait_for_response(record: Record, seconds: float) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
@@ -30,27 +30,32 @@ from sqlshell.service.dialect import (
     Restart,
     is_about_organizations,
 )
-from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Outcome
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Begun, Outcome, ReattachingEngine
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.attachments import Attachment, Attachments
 from sqlshell.service.objects.result_rows import table
 from sqlshell.service.options import Options as ServiceOptions
-from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.refusals import InvalidRequest, Refusal, ShuttingDown
+from sqlshell.service.results.results import IN_RECORD
 from sqlshell.service.statements.admission import AT_ONCE, Admission, SentText
 from sqlshell.service.statements.batch_runner import BatchRunner, state_and_message
 from sqlshell.service.statements.batches import Batch, Batches
 from sqlshell.service.statements.control import Control, ControlStatement, is_control
 from sqlshell.service.statements.endings import SESSION_ENDED, Endings
 from sqlshell.service.statements.execution import Execution, StartedFeed
-from sqlshell.service.statements.ledger import Ledger, Record, wait_for_response
+from sqlshell.service.statements.ledger import STOPPED, Ledger, Record, wait_for_response
 from sqlshell.service.statements.reading_thread import ReadingThread
 from sqlshell.service.statements.redaction import MAY_HOLD_SECRETS
 from sqlshell.service.statements.splitting import split
 from sqlshell.service.statements.undelivered_secrets import Secret
 from sqlshell.sql.script.items import BackslashCommand, Statement
 from sqlshell.sql.script.lexical_rules import BLANKS
+
+if TYPE_CHECKING:
+    from sqlshell.service.cluster.cluster import Cluster
+    from sqlshell.service.statements.membership import Membership
 
 CLOSING_SECONDS = 5.0
 TICK_SECONDS = 0.5
@@ -66,9 +71,12 @@ NOT_RUN = "not run: an earlier statement of the same submission failed"
 class Statements:
     """All statements of the service. Used from one event loop; engines run in threads."""
 
-    def __init__(self, organizations: Organizations, ledger: Ledger, options: ServiceOptions) -> None:
+    def __init__(
+        self, organizations: Organizations, ledger: Ledger, options: ServiceOptions, cluster: Cluster | None = None
+    ) -> None:
         self.organizations = organizations
         self.ledger = ledger
+        self.cluster = cluster
         self.draining = False
         self._options = options
         self._sessions = Sessions(organizations, options.bounds)
@@ -78,14 +86,22 @@ class Statements:
         self.thread = ReadingThread()
         self.admission = Admission(organizations, self._sessions, ledger, options, self.thread)
         self.endings = Endings(organizations, self._sessions, ledger, options)
-        self._control = Control(self._sessions, ledger, self.endings, self.thread)
+        self._control = Control(self._sessions, ledger, self.endings, self.thread, cluster)
         self.batches = Batches()
+        self._membership: Membership | None = None
         self._batch_runner = BatchRunner(self.endings, self._execution, self._work, self._begun, self._start)
 
     def start(self) -> None:
         """Start the periodic work: timeouts, retention and idle sessions. A second call has no effect."""
         if self._ticking is None:
             self._ticking = asyncio.ensure_future(self._tick())
+            if self.cluster is None:
+                self.take_up(self.ledger.interrupted())
+            else:
+                from sqlshell.service.statements.membership import Membership
+
+                self._membership = Membership(self.cluster, self, self._sessions)
+                self._membership.start()
 
     async def submit(
         self,
@@ -206,6 +222,8 @@ class Statements:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._membership is not None:
+            await self._membership.close()
         self.admission.close()
         self.thread.close()
         self._sessions.close()
@@ -392,6 +410,8 @@ class Statements:
                 record.pools = pool, workers.places
                 for each in record.pools:
                     await stack.enter_async_context(each.admit(record.owner, record.statement_id))
+                if self._membership is not None:
+                    await stack.enter_async_context(self._membership.slot(session, pool, record))
                 thread = workers.statement
                 if pool.size.timeout:
                     loop = asyncio.get_running_loop()
@@ -495,12 +515,44 @@ class Statements:
         """Run the statement on an engine that is a server elsewhere. Raises Failure."""
         filed: Sequence[tuple[int, int]] | None = None
         try:
-            outcome = await self._execution.run_on_server(session, record, request.parameters)
+            outcome = await self._execution.run_on_server(session, record, request.parameters, self._begun_on_server)
             filed = outcome.filed
             return outcome
         finally:
             self.endings.release(record)
-            record.spool.finish(filed)
+            await _store(session.organization, record, filed)
+
+    def _begun_on_server(self, record: Record) -> Begun:
+        """A function, for any thread, that stores the engine's ID of what it runs for a statement."""
+        loop = asyncio.get_running_loop()
+
+        def begun(operation: str) -> None:
+            loop.call_soon_threadsafe(self.ledger.note_operation, record, operation)
+
+        return begun
+
+    def take_up(self, records: Sequence[Record]) -> None:
+        """Go on with statements of a process that has ended: wait for those that the engine still runs, fail others."""
+        server = self.organizations.server
+        for record in records:
+            if server is not None and record.operation and server.capabilities.reattaching:
+                self._start(self._guarded(record, None, self._reattach(cast(ReattachingEngine, server), record)))
+            else:
+                self.endings.finish(record, sqlstate.INTERNAL, STOPPED)
+
+    async def _reattach(self, engine: ReattachingEngine, record: Record) -> None:
+        """Wait for a statement that the engine went on with while no process of the service waited for it."""
+        record.started = True
+        place = record.organization or self.organizations.default()
+        organization = await asyncio.to_thread(self.organizations.get, place)
+        filed: Sequence[tuple[int, int]] | None = None
+        try:
+            outcome = await engine.reattach(record.operation, self._execution.options_of(record), record.spool)
+            filed = outcome.filed
+        finally:
+            await _store(organization, record, filed)
+        record.outcome = outcome
+        self.endings.finish(record, outcome.sql_state, outcome.message)
 
     def _time_out(self, record: Record, why: str) -> None:
         record.timed_out = record.timed_out or why
@@ -542,6 +594,14 @@ class Statements:
                 self._time_out(
                     record, f"statement canceled: it ran longer than {most:g} seconds {limit_note('seconds')}"
                 )
+
+
+async def _store(organization: Organization, record: Record, filed: Sequence[tuple[int, int]] | None) -> None:
+    """Finish a result; a large one in a thread. Raises OSError."""
+    if record.spool.small and record.spool.size <= IN_RECORD:
+        record.spool.finish(filed)
+    else:
+        await organization.workers.run_other(record.spool.finish, filed)
 
 
 def _apart(text: str) -> SentText:

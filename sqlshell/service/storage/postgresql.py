@@ -34,8 +34,7 @@ class PostgresqlStorage:
         self._url = url
         self._lock = threading.Lock()
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
-        with self._lock:
-            self._run(self._create)
+        self.create(TABLES.format(real="DOUBLE PRECISION", bytes="BYTEA"))
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         def work(connection: psycopg.Connection[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -69,13 +68,17 @@ class PostgresqlStorage:
             if self._connection is not None:
                 self._connection.close()
 
-    def _create(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-        with connection.transaction():
-            # CREATE … IF NOT EXISTS fails if another process creates the same at the same time.
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
-            for statement in TABLES.format(real="DOUBLE PRECISION", bytes="BYTEA").split(";"):
-                if statement.strip():
-                    connection.execute(statement.encode())
+    def create(self, tables: str) -> None:
+        """Create tables that do not exist yet; `tables` are statements that end with semicolons."""
+
+        def work(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+            with connection.transaction():
+                # CREATE … IF NOT EXISTS fails if another process creates the same at the same time.
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+                connection.execute(tables.encode())
+
+        with self._lock:
+            self._run(work)
 
     def _run(self, work: Callable[[psycopg.Connection[tuple[Any, ...]]], T], *, again: bool = False) -> T:
         """Work with the connection; `again` makes work that only reads once more if the connection was lost."""

@@ -15,6 +15,13 @@ from typing import Any
 
 from sqlshell.service.storage.storage import TABLES, Duplicate, StorageError, Unavailable
 
+LATER = (
+    ("objects", "updated", "REAL NOT NULL DEFAULT 0"),
+    ("statements", "process", "TEXT NOT NULL DEFAULT ''"),
+    ("statements", "operation", "TEXT NOT NULL DEFAULT ''"),
+)
+"""Columns that files of earlier versions lack: table, name, type."""
+
 
 class SqliteStorage:
     """Raises StorageError if the file cannot be opened."""
@@ -39,8 +46,9 @@ class SqliteStorage:
                 self._connection.execute("PRAGMA journal_mode = wal")
                 self._connection.execute("PRAGMA synchronous = normal")
             self._connection.executescript(TABLES.format(real="REAL", bytes="BLOB"))
-            if "updated" not in {row[1] for row in self._connection.execute("PRAGMA table_info(objects)")}:
-                self._connection.execute("ALTER TABLE objects ADD COLUMN updated REAL NOT NULL DEFAULT 0")
+            for table, column, kind in LATER:
+                if column not in {row[1] for row in self._connection.execute(f"PRAGMA table_info({table})")}:
+                    self._connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
         except sqlite3.Error:
             self._connection.close()
             raise

@@ -1,0 +1,1 @@
+"""Several processes of one service, which share their records in PostgreSQL."""

@@ -1,0 +1,148 @@
+"""One process of a service among others: its lease, its sessions, its slots in pools, and what others left behind.
+
+Only the database's clock is used, so that the clocks of the machines may differ.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.storage.postgresql import PostgresqlStorage
+
+BEAT_SECONDS: Final = 1.0
+"""How often a process renews its lease, and looks for what others ask of it or have left behind."""
+
+LEASE_SECONDS: Final = 10.0
+"""A process that has not renewed its lease for this long is taken for dead: others end or take over its statements."""
+
+TABLES: Final = """
+CREATE TABLE IF NOT EXISTS processes (id TEXT PRIMARY KEY, address TEXT NOT NULL, beat DOUBLE PRECISION NOT NULL);
+CREATE TABLE IF NOT EXISTS sessions (
+  token TEXT NOT NULL, name TEXT NOT NULL, process TEXT NOT NULL, PRIMARY KEY (token, name));
+CREATE TABLE IF NOT EXISTS slots (
+  organization TEXT NOT NULL, pool TEXT NOT NULL, number INTEGER NOT NULL, process TEXT NOT NULL,
+  statement TEXT NOT NULL, PRIMARY KEY (organization, pool, number));
+CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, value BYTEA NOT NULL);
+CREATE TABLE IF NOT EXISTS endings (statement TEXT PRIMARY KEY);
+CREATE INDEX IF NOT EXISTS statements_running ON statements (process) WHERE state = '03000';
+"""
+
+_NOW: Final = "extract(epoch FROM clock_timestamp())"
+_ALIVE: Final = f"beat > {_NOW} - {LEASE_SECONDS}"
+
+
+class Cluster:
+    """`address` is the URL at which the other processes reach this one. Every method raises StorageError."""
+
+    def __init__(self, storage: PostgresqlStorage, address: str) -> None:
+        self.id = str(uuid.uuid4())
+        self.address = address
+        self._storage = storage
+        self._own: set[tuple[str, str]] = set()
+        """The sessions of this process: token and name."""
+        storage.create(TABLES)
+        storage.write(f"INSERT INTO processes VALUES (?, ?, {_NOW})", (self.id, address))
+
+    def renew(self) -> bool:
+        """Renew the lease; returns False if it was lost, so that others have taken over what this process ran."""
+        return self._storage.write(f"UPDATE processes SET beat = {_NOW} WHERE id = ?", (self.id,)) == 1
+
+    def rejoin(self) -> None:
+        """Begin again as another process, after the lease was lost."""
+        self.id = str(uuid.uuid4())
+        self._own.clear()
+        self._storage.write(f"INSERT INTO processes VALUES (?, ?, {_NOW})", (self.id, self.address))
+
+    def leave(self) -> None:
+        """Give up everything that this process has."""
+        for table, column in (("sessions", "process"), ("slots", "process"), ("processes", "id")):
+            self._storage.write(f"DELETE FROM {table} WHERE {column} = ?", (self.id,))
+
+    def address_of(self, process: str) -> str:
+        """The address of another process, "" if it is this one or not alive."""
+        if process in {"", self.id}:
+            return ""
+        found = self._storage.read(f"SELECT address FROM processes WHERE id = ? AND {_ALIVE}", (process,))
+        return str(found[0][0]) if found else ""
+
+    def place_of_session(self, token: str, name: str) -> str:
+        """The address of the process that has a session, "" if it is this one.
+
+        A session that no living process has belongs to this one from now on.
+        """
+        if not name or (token, name) in self._own:
+            return ""
+        rows = self._storage.read(
+            "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (token, name) DO UPDATE SET process = CASE WHEN EXISTS "
+            f"(SELECT FROM processes WHERE id = sessions.process AND {_ALIVE}) THEN sessions.process "
+            "ELSE excluded.process END RETURNING process",
+            (token, name, self.id),
+        )
+        if rows[0][0] == self.id:
+            self._own.add((token, name))
+            return ""
+        return self.address_of(str(rows[0][0]))
+
+    def end_session(self, token: str, name: str) -> None:
+        if (token, name) in self._own:
+            self._own.discard((token, name))
+            self._storage.write(
+                "DELETE FROM sessions WHERE token = ? AND name = ? AND process = ?", (token, name, self.id)
+            )
+
+    def take_slot(self, organization: str, pool: str, concurrency: int, statement: str) -> bool:
+        """Take one of the slots of a pool, if one is free in all processes together."""
+        return bool(
+            self._storage.write(
+                "INSERT INTO slots SELECT ?, ?, number, ?, ? FROM generate_series(1, ?) number WHERE NOT EXISTS ("
+                "SELECT FROM slots WHERE organization = ? AND pool = ? AND slots.number = number.number) LIMIT 1 "
+                "ON CONFLICT DO NOTHING",
+                (organization, pool, self.id, statement, concurrency, organization, pool),
+            )
+        )
+
+    def free_slot(self, statement: str) -> None:
+        self._storage.write("DELETE FROM slots WHERE statement = ? AND process = ?", (statement, self.id))
+
+    def loads(self, keys: Collection[str]) -> Mapping[str, tuple[int, int]]:
+        """The unfinished statements that other processes have of these tokens and organizations: number, characters."""
+        rows = self._storage.read(
+            "SELECT key, count(*), sum(length(sql)) FROM statements, unnest(ARRAY[owner, organization]) key "
+            "WHERE state = ? AND process <> ? AND key = ANY(?) GROUP BY key",
+            (sqlstate.RUNNING, self.id, list(keys)),
+        )
+        return {str(key): (int(number), int(size)) for key, number, size in rows}
+
+    def ask_to_end(self, statement: str) -> None:
+        """Ask the process that runs a statement to cancel it."""
+        self._storage.write("INSERT INTO endings VALUES (?) ON CONFLICT DO NOTHING", (statement,))
+
+    def asked_to_end(self) -> list[str]:
+        """The statements of this process that others asked to cancel."""
+        rows = self._storage.read(
+            "DELETE FROM endings USING statements WHERE id = statement AND process = ? RETURNING statement", (self.id,)
+        )
+        return [str(row[0]) for row in rows]
+
+    def take_over(self) -> None:
+        """Assign what dead processes ran to this one, and remove their sessions and slots. One process does it."""
+        self._storage.read(
+            f"WITH dead AS (DELETE FROM processes WHERE NOT {_ALIVE} AND id <> ? RETURNING id), "
+            "no_sessions AS (DELETE FROM sessions USING dead WHERE process = dead.id), "
+            "no_slots AS (DELETE FROM slots USING dead WHERE process = dead.id) "
+            "UPDATE statements SET process = ? FROM dead WHERE process = dead.id AND state = ? RETURNING 1",
+            (self.id, self.id, sqlstate.RUNNING),
+        )
+
+    def key(self, name: str) -> bytes:
+        """A random key that all processes share, 32 bytes."""
+        self._storage.write("INSERT INTO keys VALUES (?, ?) ON CONFLICT DO NOTHING", (name, secrets.token_bytes(32)))
+        return bytes(self._storage.read("SELECT value FROM keys WHERE name = ?", (name,))[0][0])
+
+    def processes(self) -> Sequence[tuple[Any, ...]]:
+        """The living processes: ID and address."""
+        return self._storage.read(f"SELECT id, address FROM processes WHERE {_ALIVE} ORDER BY id")

@@ -1,0 +1,91 @@
+"""Requests about what another process of the service has are passed on to it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import httpx
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sqlshell.interface.models import StatementRequest
+from sqlshell.service.cluster.cluster import Cluster
+from sqlshell.service.http.auth import caller_of
+from sqlshell.service.objects.attachments import Attachments
+from sqlshell.service.statements.ledger import Record
+from sqlshell.service.wire.error_messages import message
+
+FORWARDED: Final = "sqlshell-forwarded"
+"""The header of a request that was passed on; it is not passed on again."""
+
+_REQUEST: Final = ("authorization", "accept", "prefer")
+_DROPPED: Final = frozenset({"connection", "content-length", "date", "keep-alive", "server", "transfer-encoding"})
+_SUBMITTING: Final = httpx.Timeout(connect=2.0, read=60.0, write=60.0, pool=10.0)
+_LOOKING_UP: Final = httpx.Timeout(connect=2.0, read=8.0, write=8.0, pool=10.0)
+"""A process that holds its lease but does not respond, such as a suspended one, does not hold up lookups."""
+
+
+class Forwarding:
+    """Passes requests on with the token of their sender, who is authorized there as here."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._client = httpx.AsyncClient(trust_env=False, limits=httpx.Limits(max_connections=None))
+
+    async def submission(self, request: Request, asked: StatementRequest, files: Attachments) -> Response | None:
+        """The response of the process that has the session of a submission; None if it is this one.
+
+        Raises StorageError.
+        """
+        name = (asked.parameters.session_id if asked.parameters else None) or ""
+        if FORWARDED in request.headers:
+            return None
+        place = self._cluster.place_of_session(caller_of(request).token_id, name)
+        if not place:
+            return None
+        body = msgspec.json.encode(asked)
+        with contextlib.ExitStack() as stack:
+            given: dict[str, Any] = {
+                "content": body,
+                "headers": {"content-type": "application/json"},
+                "timeout": _SUBMITTING,
+            }
+            if files.files:
+                parts: list[Any] = [("request", (None, body, "application/json"))]
+                for item in files.files:
+                    parts.append(("attachments", (item.name, stack.enter_context(item.path.open("rb")))))
+                given = {"files": parts, "headers": {}, "timeout": _SUBMITTING}
+            try:
+                return await self._passed_on(request, "POST", f"{place}/v2/statements", given)
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                said = "the process of the service that has this session does not respond; try again"
+                return message(said, 503, {"Retry-After": "2"})
+            except httpx.HTTPError:
+                return message("the process of the service that has this session stopped responding", 502)
+
+    async def look_up(self, request: Request, record: Record) -> Response | None:
+        """The response of the process that has a statement; None if it is this one, or does not respond.
+
+        Raises StorageError.
+        """
+        place = "" if FORWARDED in request.headers else self._cluster.address_of(record.process)
+        if not place:
+            return None
+        url = f"{place}{request.url.path}{f'?{request.url.query}' if request.url.query else ''}"
+        try:
+            return await self._passed_on(request, request.method, url, {"headers": {}, "timeout": _LOOKING_UP})
+        except httpx.HTTPError:
+            return None
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def _passed_on(self, request: Request, method: str, url: str, given: Mapping[str, Any]) -> Response:
+        headers = {name: request.headers[name] for name in _REQUEST if name in request.headers}
+        headers |= {**given["headers"], FORWARDED: self._cluster.id, "accept-encoding": "identity"}
+        answer = await self._client.request(method, url, **{**given, "headers": headers})
+        kept = {name: value for name, value in answer.headers.items() if name.lower() not in _DROPPED}
+        return Response(answer.content, answer.status_code, kept)

@@ -1,0 +1,107 @@
+"""Result files in a place that all processes of a service reach: a directory or an object store."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import fsspec
+from msgspec import Struct
+
+from sqlshell.errors import ServiceError, UsageError
+
+FOLDER: Final = "results"
+
+
+class SharedFiles:
+    """`url` is one of fsspec's: file:///directory, s3://bucket/prefix, … Methods raise OSError.
+
+    Raises UsageError for a URL that cannot be used, ServiceError if nothing can be written there.
+    """
+
+    def __init__(self, url: str) -> None:
+        scheme = urlsplit(url).scheme
+        try:
+            self._files, root = fsspec.core.url_to_fs(url)
+        except (ImportError, ValueError) as error:
+            raise UsageError(f"cannot use --results-url {scheme}://…: {error}") from None
+        self._root = f"{str(root).rstrip('/')}/{FOLDER}"
+        self._removing = ThreadPoolExecutor(1, thread_name_prefix="removing")
+        probe = f"{self._root}/{uuid.uuid4()}.probe"
+        try:
+            self._files.makedirs(self._root, exist_ok=True)
+            self._files.pipe_file(probe, b"")
+            self._files.rm_file(probe)
+        except Exception as error:
+            raise ServiceError(f"cannot write to --results-url: {error}") from None
+
+    def of(self, organization: str, statement_id: str) -> SharedFile:
+        """The file of a statement's result."""
+        return SharedFile(self, f"{self._root}/{organization or 'none'}/{statement_id}")
+
+    def put(self, file: Path, name: str) -> None:
+        with _as_os_error():
+            self._files.makedirs(name.rpartition("/")[0], exist_ok=True)
+            # It appears whole: stores of objects do that, directories need a rename.
+            partial = f"{name}.{uuid.uuid4()}.part"
+            if self._files.protocol in {"file", ("file", "local")}:
+                self._files.put_file(str(file), partial)
+                self._files.mv(partial, name)
+            else:
+                self._files.put_file(str(file), name)
+
+    def get(self, name: str, file: Path) -> None:
+        partial = file.with_name(f"{file.name}.{uuid.uuid4()}.part")
+        try:
+            with _as_os_error():
+                self._files.get_file(name, str(partial))
+            partial.replace(file)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def remove(self, name: str) -> None:
+        """Remove a file if it exists. Never waits."""
+        self._removing.submit(self._remove, name)
+
+    def close(self) -> None:
+        self._removing.shutdown()
+
+    def _remove(self, name: str) -> None:
+        try:
+            self._files.rm_file(name)
+        except FileNotFoundError:
+            return
+        except Exception as error:
+            logging.getLogger("sqlshell.service").warning("cannot remove a result: %s", error)
+
+
+class SharedFile(Struct, frozen=True):
+    """The shared file of one result."""
+
+    files: SharedFiles
+    name: str
+
+    def put(self, file: Path) -> None:
+        self.files.put(file, self.name)
+
+    def get(self, file: Path) -> None:
+        self.files.get(self.name, file)
+
+    def remove(self) -> None:
+        self.files.remove(self.name)
+
+
+@contextlib.contextmanager
+def _as_os_error() -> Any:
+    """Object stores raise errors of their own libraries."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        raise OSError(f"the store of results failed: {error}") from error

@@ -1,0 +1,127 @@
+"""What one process of the service does as a member of a cluster while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.cluster.cluster import BEAT_SECONDS, Cluster
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START
+from sqlshell.service.failure import Failure
+from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.organizations.pools import Pool
+from sqlshell.service.organizations.sessions import Session, Sessions
+from sqlshell.service.statements.endings import Endings
+from sqlshell.service.statements.ledger import Ledger, Record
+from sqlshell.service.statements.shared_ledger import SharedLedger
+from sqlshell.service.storage.storage import StorageError
+
+SLOT_SECONDS = (0.02, 0.1)
+"""The shortest and the longest pause between two attempts to take a slot of a pool."""
+
+_log = logging.getLogger("sqlshell.service")
+
+
+class MemberStatements(Protocol):
+    """What it needs of Statements."""
+
+    organizations: Organizations
+    ledger: Ledger
+    endings: Endings
+
+    def take_up(self, records: Sequence[Record]) -> None: ...
+
+
+class Membership:
+    """Renews the lease, cancels what others ask to cancel, and takes over what dead processes ran."""
+
+    def __init__(self, cluster: Cluster, statements: MemberStatements, sessions: Sessions) -> None:
+        self._cluster = cluster
+        self._statements = statements
+        self._sessions = sessions
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._beating: asyncio.Task[None] | None = None
+        sessions.on_end = self._session_ended
+
+    def start(self) -> None:
+        self._beating = asyncio.ensure_future(self._beat())
+
+    async def close(self) -> None:
+        """Leave the cluster, so that others need not wait for the end of the lease."""
+        if self._beating is not None:
+            self._beating.cancel()
+        with contextlib.suppress(StorageError):
+            await asyncio.to_thread(self._cluster.leave)
+
+    @contextlib.asynccontextmanager
+    async def slot(self, session: Session, pool: Pool, record: Record) -> AsyncIterator[None]:
+        """Hold a slot of a pool, whose number counts in all processes together. Raises Failure."""
+        asked = session.organization.id, pool.name, pool.size.concurrency, record.statement_id
+        try:
+            while not await asyncio.to_thread(self._cluster.take_slot, *asked):
+                if record.ending:
+                    raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
+                await asyncio.sleep(random.uniform(*SLOT_SECONDS))
+            yield
+        finally:
+            with contextlib.suppress(StorageError):
+                await asyncio.to_thread(self._cluster.free_slot, record.statement_id)
+
+    async def _beat(self) -> None:
+        failed = False
+        while True:
+            try:
+                await self._look_around()
+                failed = False
+            except StorageError as error:
+                if not failed:
+                    _log.warning("the database of the service does not respond: %s", error)
+                failed = True
+            await asyncio.sleep(BEAT_SECONDS)
+
+    async def _look_around(self) -> None:
+        cluster, ledger = self._cluster, self._statements.ledger
+        if not await asyncio.to_thread(cluster.renew):
+            await self._rejoin()
+        await asyncio.to_thread(cluster.take_over)
+        for statement_id in await asyncio.to_thread(cluster.asked_to_end):
+            record = ledger.find(statement_id)
+            if record is not None and record.running:
+                self._end(record)
+        if isinstance(ledger, SharedLedger):
+            ledger.write_again()
+        self._statements.take_up(ledger.interrupted())
+        self._look_at_tokens()
+
+    async def _rejoin(self) -> None:
+        """Go on as another process: others have taken over what this one ran, because it did not renew its lease."""
+        _log.warning("this process did not renew its lease in time; others have taken over its statements")
+        running = self._statements.ledger.running()
+        await asyncio.to_thread(self._cluster.rejoin)
+        for session in self._sessions.all():
+            session.ended = True
+            self._sessions.forget(session)
+        for record in running:
+            self._end(record)
+
+    def _look_at_tokens(self) -> None:
+        """Notice tokens that were dropped by another process."""
+        catalog = self._statements.organizations.catalog
+        for owner in {record.owner for record in self._statements.ledger.running()} - catalog.dropped:
+            if catalog.holder(owner) is None:
+                catalog.dropped.add(owner)
+
+    def _end(self, record: Record) -> None:
+        self._statements.endings.mark_ending(record)
+        task = asyncio.ensure_future(self._statements.endings.until_ended(record))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _session_ended(self, token_id: str, name: str) -> None:
+        with contextlib.suppress(StorageError):
+            self._cluster.end_session(token_id, name)

@@ -1,0 +1,95 @@
+"""The ledger of one process among several that share their records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.cluster.cluster import Cluster
+from sqlshell.service.results.results import Spool
+from sqlshell.service.statements.ledger import (
+    ENDED,
+    INSERT,
+    LISTED_COLUMNS,
+    Endings,
+    Ledger,
+    Record,
+    Row,
+    StatementLoad,
+)
+from sqlshell.service.storage.storage import Storage, Unavailable
+
+_ENDED_HERE = f"{ENDED} AND process = ? AND state = '{sqlstate.RUNNING}'"
+
+
+class SharedLedger(Ledger):
+    """Records are written before they run and when they end. An end counts only if no other process has taken the
+    statement over."""
+
+    def __init__(self, storage: Storage, place: Callable[[str, str], Spool], cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._unwritten: list[tuple[Record, str, str]] = []
+        """Ends that could not be written, because the database did not respond."""
+        super().__init__(storage, place)
+
+    @property
+    def process(self) -> str:
+        return self._cluster.id
+
+    def begin(self, records: Sequence[Record]) -> None:
+        """Add records. Raises Unavailable if they cannot be written: another process could not find them."""
+        super().begin(records)
+        if self._fresh:
+            self.drop(records)
+            raise Unavailable("the records of the statements cannot be written")
+
+    def load(self, key: str) -> StatementLoad:
+        both = StatementLoad()
+        own, others = super().load(key), self._cluster.loads([key]).get(key, (0, 0))
+        both.add(own.number + others[0], own.size + others[1])
+        return both
+
+    def write_again(self) -> None:
+        """Finish the records whose ends could not be written."""
+        waiting, self._unwritten = self._unwritten, []
+        if waiting:
+            self.finish(*waiting)
+
+    def latest(self, organization: str, number: int) -> list[Record]:
+        rows = self._storage.read(
+            f"SELECT {LISTED_COLUMNS} FROM statements WHERE organization = ? AND state = ? AND process <> ?",
+            (organization, sqlstate.RUNNING, self.process),
+        )
+        found = [self._restored(row) for row in rows] + super().latest(organization, number)
+        return sorted(found, key=lambda item: item.created, reverse=True)
+
+    def sweep(self, retention: float, quota: int, records: int) -> bool:
+        self._count_kept()
+        return super().sweep(retention, quota, records)
+
+    def _written(self, endings: Endings, updates: Sequence[Row], inserts: Sequence[Row]) -> Endings:
+        rows = {row[-1]: row for row in updates}
+        written = []
+        for record, state, message in endings:
+            row = rows.get(record.statement_id)
+            try:
+                if row is None:
+                    self._storage.write_all(INSERT, [item for item in inserts if item[0] == record.statement_id])
+                elif not self._storage.write(_ENDED_HERE, (*row, self.process)):
+                    state, message = self._taken_over(record)
+            except Unavailable:
+                self._unwritten.append((record, state, message))
+                continue
+            written.append((record, state, message))
+        return tuple(written)
+
+    def _taken_over(self, record: Record) -> tuple[str, str]:
+        """The end of a statement that another process has taken over, as far as it is known."""
+        record.outcome = None
+        record.spool.forget()
+        rows = self._storage.read("SELECT state, message FROM statements WHERE id = ?", (record.statement_id,))
+        known = rows and sqlstate.failed(rows[0][0])
+        return (str(rows[0][0]), str(rows[0][1])) if known else (sqlstate.INTERNAL, TAKEN_OVER)
+
+
+TAKEN_OVER = "another process of the service has taken over the statement; look it up again"
