@@ -1,0 +1,95 @@
+"""Result files that several processes share: in a directory, and in an object store."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sqlshell.errors import ServiceError, UsageError
+from sqlshell.service.results.results import Spool
+from tests.service.postgresql import MUST
+
+pytestmark = pytest.mark.skipif(
+    not MUST and importlib.util.find_spec("fsspec") is None, reason="needs fsspec: pip install 'sqlshell[cluster]'"
+)
+
+needs_s3 = pytest.mark.skipif(
+    not MUST and not (importlib.util.find_spec("moto") and importlib.util.find_spec("s3fs")),
+    reason="needs moto and s3fs: pip install 'moto[server]' s3fs",
+)
+
+
+@contextlib.contextmanager
+def object_store(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A bucket of a server with S3's interface; yields its URL."""
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", "key"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+        ("AWS_ENDPOINT_URL", f"http://{host}:{port}"),
+    ):
+        monkeypatch.setenv(name, value)
+    try:
+        s3fs.S3FileSystem(skip_instance_cache=True).mkdir("bucket")
+        yield "s3://bucket/prefix"
+    finally:
+        server.stop()
+
+
+@pytest.fixture(params=["directory", pytest.param("object store", marks=needs_s3)])
+def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    if request.param == "directory":
+        yield f"file://{tmp_path}/shared"
+    else:
+        with object_store(monkeypatch) as made:
+            yield made
+
+
+def test_a_result_of_one_process_is_read_and_removed_by_another(tmp_path: Path, url: str) -> None:
+    from sqlshell.service.results.shared_files import SharedFiles
+
+    here, there = (SharedFiles(url) for _ in range(2))
+    made = Spool(lambda: tmp_path / "made", 10, lambda: here.of("o", "s"))
+    made.keep([f'["{number}","{"x" * 10_000}"]' for number in range(20)])
+    made.finish()
+    found = Spool(lambda: tmp_path / "found", 10, lambda: there.of("o", "s"))
+    found.restore(made.layout, made.body, made.size)
+    assert found.partition(1) == made.partition(1)
+    assert found.partition(1).startswith(b'["10"')
+    found.drop()
+    there.close()
+    (tmp_path / "made").unlink()
+    with pytest.raises(FileNotFoundError):
+        made.partition(0)
+    here.close()
+
+
+def test_a_small_result_needs_no_file(tmp_path: Path) -> None:
+    from sqlshell.service.results.shared_files import SharedFiles
+
+    files = SharedFiles(f"file://{tmp_path}/shared")
+    made = Spool(lambda: tmp_path / "made", 10, lambda: files.of("o", "s"))
+    made.keep(['["1"]'])
+    made.finish()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    files.close()
+
+
+def test_a_place_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    from sqlshell.service.results.shared_files import SharedFiles
+
+    with pytest.raises(UsageError, match=r"--results-url nowhere://"):
+        SharedFiles("nowhere://bucket")
+    (tmp_path / "file").touch()
+    with pytest.raises(ServiceError, match=r"cannot write to --results-url"):
+        SharedFiles(f"file://{tmp_path}/file")
