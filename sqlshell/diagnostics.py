@@ -16,7 +16,7 @@ from sqlshell.output.text.cells import printable
 from sqlshell.output.text.folding import folded
 from sqlshell.output.writer import Role
 from sqlshell.runtime.bugs import trace
-from sqlshell.runtime.streams import shows_unicode
+from sqlshell.runtime.streams import forces_colors, shows_unicode
 
 Look = Callable[[str, Role], str]
 KEPT = "\n\t"
@@ -168,7 +168,8 @@ class Diagnostics:
         return 0
 
     def _look(self) -> Look:
-        if self.paint is None and self.find_paint is not None and self.at_terminal:
+        colored = self.at_terminal or forces_colors(os.environ)
+        if self.paint is None and self.find_paint is not None and colored:
             self.paint, self.find_paint = self.find_paint(), None
         return self.paint or _plain
 

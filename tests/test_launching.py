@@ -394,10 +394,12 @@ def test_the_default_profile_is_named_as_what_selected_the_target(tmp_path: Path
 def test_greetings(config: Config) -> None:
     lines = greeting(found("", config)[0], "", 1)
     assert lines[1:] == (
-        "no target: in memory, lost on exit (to keep data: sqlshell FILE.duckdb)",
+        "target: DuckDB in memory, lost on exit (to keep data: sqlshell FILE.duckdb)",
         f"Try \\demo (sample data), \\tutorial or \\?. {HINTS[1]}",
     )
-    assert greeting(found("local", config)[0], "", 0)[1].startswith("profile local has no url: in memory")
+    assert greeting(found("local", config)[0], "", 0)[1] == (
+        "target: DuckDB in memory, lost on exit (profile local has no url)"
+    )
     remote = found("work", config)[0]
     assert greeting(remote, "--profile", len(HINTS) + 2)[1:] == (
         f"target: work ({NAME}) (--profile)",

@@ -726,7 +726,7 @@ def test_results_are_described_without_running_the_queries(program: Program, ser
 
 @pytest.mark.parametrize(
     ("query", "line"),
-    [("select nope", " 1 | select nope\n   |        ^^^^\n"), ("select 1 +", " 1 | select 1 +\n   |          ^\n")],
+    [("select nope", " 1 | select nope\n   |        ^^^^\n"), ("select 1 +", " 1 | select 1 +\n   |           ^\n")],
 )
 def test_an_error_of_a_description_shows_the_statement_as_written(program: Program, query: str, line: str) -> None:
     assert line in program("--describe", "-c", query).err

@@ -379,12 +379,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("explore", "columns from which a result opens in the explorer at the prompt, 0 = never", OUTPUT, "integer"),
     Setting(
         "colors",
-        "when to use colors: auto (at a terminal) or never [default: auto, unless NO_COLOR is set]",
+        "when to use colors: auto (at a terminal), always (also in pipes and files) or never "
+        "[default: auto, unless NO_COLOR is set]",
         OUTPUT,
         "choice",
         flags=("--color",),
         metavar="WHEN",
-        choices=("auto", "never"),
+        choices=("auto", "always", "never"),
         default="auto",
     ),
     Setting("pager", "pager for large results, or off [default: less -SRXF]", OUTPUT, default=""),

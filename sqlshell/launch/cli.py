@@ -365,7 +365,7 @@ def _shell(
         click.echo(json.dumps(_spec(), indent=2))
         return 0
     if list_themes:
-        return _list_themes()
+        return _list_themes(given["colors"])
     if no_align:
         given["format"] = "unaligned"
     if expanded:
@@ -384,11 +384,14 @@ def _shell(
     return _run(one, scripts, output or "", given, data=data, input_format=input_format)
 
 
-def _list_themes() -> int:
+def _list_themes(when: str | None) -> int:
+    from sqlshell.runtime.streams import choose_colors, forces_colors
     from sqlshell.shell.interactive.look.paint import color_depth, previews
 
+    choose_colors(when or os.environ.get("SQLSHELL_COLORS", ""))
     at_terminal = sys.stdout.isatty()
-    colors, width = (color_depth(), shutil.get_terminal_size().columns) if at_terminal else (0, 0)
+    colors = color_depth() if at_terminal or forces_colors(os.environ) else 0
+    width = shutil.get_terminal_size().columns if at_terminal else 0
     for line in previews(config_folder(os.environ) / "themes", colors, width):
         click.echo(line, color=True)
     return 0

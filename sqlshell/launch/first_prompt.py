@@ -17,7 +17,7 @@ from sqlshell.launch.credentials import permission_problems
 from sqlshell.launch.destination import LocalService, RemoteService, context_part, find_destination
 from sqlshell.launch.greeting import greeting_of
 from sqlshell.origin import Own
-from sqlshell.runtime.streams import Streams
+from sqlshell.runtime.streams import Streams, choose_colors
 from sqlshell.shell.interactive.look.context_line import QUIET, Fragments, Shown, context_line
 from sqlshell.shell.interactive.look.paint import RESET, color_depth, painter, sgr
 from sqlshell.shell.interactive.look.terminal_background import background
@@ -111,6 +111,7 @@ def first_prompt(
     read_only: Fragments = [(QUIET, "[ro]")] if settings["read_only"] else []
     fragments = [*context_line(shown, streams.columns // 2), *read_only, ("", "> ")]
     quiet = QuietStart(streams)
+    choose_colors(settings["colors"])
     try:
         typed = b""
         if theme is None:

@@ -12,7 +12,7 @@ from sqlshell.version import __version__
 HINTS = (
     "\\h select shows the syntax of SELECT.",
     "Ctrl-R searches the history.",
-    "→ accepts the text that is suggested.",
+    "→ accepts the suggestion.",
     "\\browse opens the last result.",
     "\\local queries the last result.",
     "\\watch 5 repeats a statement.",
@@ -31,10 +31,10 @@ def greeting(destination: Destination, given: str, number: int) -> Sequence[str]
     hint = HINTS[number % len(HINTS)]
     if destination.service == LocalService():
         profile = destination.settings.profile
-        target = f"profile {profile} has no url" if profile else "no target"
+        remedy = f"profile {profile} has no url" if profile else "to keep data: sqlshell FILE.duckdb"
         return (
             f"sqlshell {__version__}",
-            f"{target}: in memory, lost on exit (to keep data: sqlshell FILE.duckdb)",
+            f"target: DuckDB in memory, lost on exit ({remedy})",
             f"Try \\demo (sample data), \\tutorial or \\?. {hint}",
         )
     return (

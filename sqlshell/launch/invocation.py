@@ -30,7 +30,7 @@ from sqlshell.output.writers.formats import format_for_path, format_named
 from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.runtime.scratch import sweep
 from sqlshell.runtime.shutdown import ExitSignalHandler, forward_logs, install_exit_handlers, run_to_completion
-from sqlshell.runtime.streams import Streams
+from sqlshell.runtime.streams import Streams, choose_colors
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.front_end import NoProgress, Paint, Progress
 from sqlshell.shell.interactive.look.templates import TEMPLATES, checked, checked_color
@@ -122,9 +122,7 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
             "name a database file, a URL or a profile after FILE",
         )
     settings = destination.settings
-    if settings["colors"] == "never":
-        # The libraries of the prompt, the pager and commands follow it as well.
-        os.environ["NO_COLOR"] = "1"
+    choose_colors(settings["colors"])
     at_terminal = not scripts or (not invocation.output and streams.stdout.isatty())
     options = initial_options(settings, invocation.output, prompt=not scripts, at_terminal=at_terminal)
     if settings.source("theme") == "flag":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
 from collections.abc import Mapping
@@ -30,75 +31,103 @@ _SIZE = re.compile(r"0*+[1-9][0-9]*(?:\.[0-9]+)?\s*(?:[kmgt]i?b?|%)|0*+\.[0-9]*[
 MOST: Final = 10**9
 """The largest value of a numeric option, in its unit."""
 
+
+class _Number(click.ParamType):  # type: ignore[type-arg]
+    """A number of this type from `least` to `most`."""
+
+    name = "number"
+
+    def __init__(self, type_: type[int] | type[float], least: float, most: float = MOST) -> None:
+        self._type = type_
+        self._least, self._most = least, most
+        self.stated = f"{least:g} to {_figure(most)}" if most < MOST else f"at least {least:g}" if least else ""
+        """The range, for the help."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Raises click.BadParameter."""
+        with contextlib.suppress(ValueError, OverflowError):
+            # NaN is in no range.
+            if self._least <= (number := self._type(value)) <= self._most:
+                return number
+        kind = "an integer" if self._type is int else "a number"
+        expected = f"expected {kind} from {self._least:g} to {_figure(self._most)}"
+        self.fail(f"{expected}, not {str(value)[:40]!r}", param, ctx)
+
+
+def _figure(number: float) -> str:
+    """A number for people; a port has no groups of digits."""
+    return f"{number:,}" if number > 99_999 else f"{number:g}"
+
+
 BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
-    ("statements", click.IntRange(1), 0, "maximum statements of a request"),
+    ("statements", _Number(int, 1), 0, "maximum statements of a request"),
     (
         "name",
-        click.IntRange(1),
+        _Number(int, 1),
         0,
         "maximum characters of a name, a session's ID, and each field of a request's context",
     ),
-    ("option", click.IntRange(1), 0, "maximum characters of a value of WITH (…)"),
-    ("sessions", click.IntRange(1), 0, "maximum sessions of a token"),
-    ("all_sessions", click.IntRange(1), 0, "maximum sessions of the service"),
+    ("option", _Number(int, 1), 0, "maximum characters of a value of WITH (…)"),
+    ("sessions", _Number(int, 1), 0, "maximum sessions of a token"),
+    ("all_sessions", _Number(int, 1), 0, "maximum sessions of the service"),
     (
         "waiting",
-        click.IntRange(1),
+        _Number(int, 1),
         0,
         "maximum unfinished statements of a token; an organization may have five times as many",
     ),
     (
         "waiting_size",
-        click.IntRange(1),
+        _Number(int, 1),
         1 << 20,
         "maximum size of the SQL of a token's unfinished statements, in 2^20 characters; five times as much for an "
         "organization",
     ),
     (
         "objects",
-        click.IntRange(1),
+        _Number(int, 1),
         0,
         "maximum objects of each kind in an organization: databases, stores, streams, tokens, …",
     ),
-    ("resources_size", click.IntRange(0), 1 << 30, "maximum GiB of function and descriptor sources of an organization"),
-    ("running", click.IntRange(1, 1000), 0, "maximum running statements of an organization; each uses a thread"),
-    ("columns", click.IntRange(1), 0, "maximum columns of a result"),
-    ("columns_size", click.IntRange(1), 1 << 10, "maximum KiB of the names and types of a result's columns"),
-    ("seconds", click.FloatRange(0.0), 0, "maximum seconds that a statement may run; 0 = no limit"),
+    ("resources_size", _Number(int, 0), 1 << 30, "maximum GiB of function and descriptor sources of an organization"),
+    ("running", _Number(int, 1, 1000), 0, "maximum running statements of an organization; each uses a thread"),
+    ("columns", _Number(int, 1), 0, "maximum columns of a result"),
+    ("columns_size", _Number(int, 1), 1 << 10, "maximum KiB of the names and types of a result's columns"),
+    ("seconds", _Number(float, 0.0), 0, "maximum seconds that a statement may run; 0 = no limit"),
     (
         "spill_size",
-        click.IntRange(0),
+        _Number(int, 0),
         1 << 30,
         "maximum GiB of temporary files of an organization's running statements",
     ),
-    ("url_size", click.IntRange(1), 1 << 10, "maximum KiB of a request's URL"),
-    ("header_size", click.IntRange(1), 1 << 10, "maximum KiB of a request's first line and headers"),
-    ("connections", click.IntRange(1), 0, "maximum connections; at most four fifths of the limit of open files"),
-    ("address_connections", click.IntRange(1), 0, "maximum connections from one address, or from one IPv6 /64 network"),
-    ("token_connections", click.IntRange(1), 0, "maximum connections with the same token"),
-    ("header_seconds", click.FloatRange(0.1), 0, "maximum seconds for receiving the headers of a request"),
-    ("body_seconds", click.FloatRange(0.1), 0, "maximum seconds without progress while a request's body is received"),
+    ("url_size", _Number(int, 1), 1 << 10, "maximum KiB of a request's URL"),
+    ("header_size", _Number(int, 1), 1 << 10, "maximum KiB of a request's first line and headers"),
+    ("connections", _Number(int, 1), 0, "maximum connections; at most four fifths of the limit of open files"),
+    ("address_connections", _Number(int, 1), 0, "maximum connections from one address, or from one IPv6 /64 network"),
+    ("token_connections", _Number(int, 1), 0, "maximum connections with the same token"),
+    ("header_seconds", _Number(float, 0.1), 0, "maximum seconds for receiving the headers of a request"),
+    ("body_seconds", _Number(float, 0.1), 0, "maximum seconds without progress while a request's body is received"),
     (
         "write_seconds",
-        click.FloatRange(0.1),
+        _Number(float, 0.1),
         0,
         "maximum seconds without a read by the client; then the connection is closed",
     ),
     (
         "bodies_size",
-        click.IntRange(1),
+        _Number(int, 1),
         1 << 20,
         "maximum MiB of all request bodies being received; each organization may use a quarter",
     ),
     (
         "uploads_size",
-        click.IntRange(1),
+        _Number(int, 1),
         1 << 30,
         "maximum GiB of all attachments of unfinished statements; each organization may use a quarter",
     ),
     (
         "unread_size",
-        click.IntRange(1),
+        _Number(int, 1),
         1 << 20,
         "maximum MiB of all rows that clients have not read yet; each organization may use a quarter",
     ),
@@ -107,7 +136,7 @@ BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
 
 SERVE: tuple[OptionSpec, ...] = (
     ("--host", "ADDRESS", "127.0.0.1", "address to listen on  [default: 127.0.0.1]"),
-    ("--port", click.IntRange(0, 65535), 8765, "port to listen on; 0 = any free port"),
+    ("--port", _Number(int, 0, 65535), 8765, "port to listen on; 0 = any free port"),
     (
         "--uds",
         "PATH",
@@ -170,11 +199,11 @@ SERVE: tuple[OptionSpec, ...] = (
     ),
     (
         "--partition-rows",
-        click.IntRange(1, 10_000_000),
+        _Number(int, 1, 10_000_000),
         10_000,
         "maximum rows of a partition of a result; a partition also ends at 8 MiB",
     ),
-    ("--threads", click.IntRange(0, 1024), 0, "threads of each organization's engine; 0 = one per core"),
+    ("--threads", _Number(int, 0, 1024), 0, "threads of each organization's engine; 0 = one per core"),
     (
         "--memory",
         "SIZE",
@@ -182,16 +211,16 @@ SERVE: tuple[OptionSpec, ...] = (
         "memory of each organization's engine, such as 2GB  [default: 20% of the machine's memory, but at most half of "
         "what other organizations have left of 80%]",
     ),
-    ("--retention", click.FloatRange(0.0), 24.0, "hours to keep a finished statement and its result"),
+    ("--retention", _Number(float, 0.0), 24.0, "hours to keep a finished statement and its result"),
     (
         "--quota",
-        click.FloatRange(0.0),
+        _Number(float, 0.0),
         10.0,
         "maximum GiB of the results of an organization; the oldest are removed first",
     ),
-    ("--max-statement", click.IntRange(1, 1024), 16, "maximum size of the SQL of a request, in 2^20 characters"),
-    ("--max-attachments", click.IntRange(0), 1024, "maximum MiB of all attachments of a request"),
-    ("--attachments", click.IntRange(0), 20, "maximum number of attachments of a request"),
+    ("--max-statement", _Number(int, 1, 1024), 16, "maximum size of the SQL of a request, in 2^20 characters"),
+    ("--max-attachments", _Number(int, 0), 1024, "maximum MiB of all attachments of a request"),
+    ("--attachments", _Number(int, 0), 20, "maximum number of attachments of a request"),
     *(
         (limit_option(name), kind, getattr(Bounds(), name) // unit if unit else getattr(Bounds(), name), text)
         for name, kind, unit, text in BOUNDED
@@ -219,7 +248,7 @@ SERVE: tuple[OptionSpec, ...] = (
     ),
     ("--legacy", bool, False, "enable the legacy endpoints too, with the same tokens"),
     ("--legacy-anonymous", bool, False, "with --legacy: allow the legacy endpoints without a token"),
-    ("--grace", click.FloatRange(0.0), 10.0, "seconds to wait for running statements after SIGTERM"),
+    ("--grace", _Number(float, 0.0), 10.0, "seconds to wait for running statements after SIGTERM"),
 )
 """The options of `sqlshell serve`: flag, type (a string is the name of a value), default, help."""
 
@@ -257,23 +286,14 @@ def _click_option(option: OptionSpec) -> click.Option:
         return click.Option([flag], type=kinds, default=default, show_default=not many, multiple=many, help=text)
     if isinstance(kind, str):
         return click.Option([flag], metavar=kind, default=default, multiple=default == (), help=text)
-    return click.Option(
-        [flag], type=kind, metavar=_unit(flag, text), default=default, show_default=True, callback=_sane, help=text
-    )
+    text = f"{text}  [default: {'; '.join(filter(None, (f'{default:g}', kind.stated)))}]"
+    return click.Option([flag], type=kind, metavar=_unit(flag, text), default=default, help=text)
 
 
 def _unit(flag: str, text: str) -> str:
     """The name of a numeric value in the help: its unit, which is one of the first two words, or N for a count."""
     units = ("KiB", "MiB", "GiB", "seconds", "hours")
     return "PORT" if flag == "--port" else next((unit.upper() for unit in units if unit in text.split()[:2]), "N")
-
-
-def _sane(context: click.Context, option: click.Parameter, value: Any) -> Any:
-    """Check a numeric value. Raises click.BadParameter."""
-    if isinstance(value, int | float) and not value <= MOST:
-        # NaN compares as neither smaller nor larger.
-        raise click.BadParameter(f"expected a number from 0 to {MOST:,}, not {str(value)[:40]}", context, option)
-    return value
 
 
 def serve(given: Mapping[str, Any], streams: Streams) -> int:

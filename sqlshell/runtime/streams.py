@@ -42,6 +42,21 @@ def shows_unicode(environ: Mapping[str, str]) -> bool:
     return "utf8" in locale.lower().replace("-", "")
 
 
+def choose_colors(when: str) -> None:
+    """Apply the choice of auto, always or never to this process, its libraries, and the commands that it runs."""
+    os.environ.pop("SQLSHELL_COLORS", None)
+    if when == "never":
+        os.environ["NO_COLOR"] = "1"
+    elif when == "always":
+        os.environ.pop("NO_COLOR", None)
+        os.environ["SQLSHELL_COLORS"] = when
+
+
+def forces_colors(environ: Mapping[str, str]) -> bool:
+    """Whether colors are wanted in pipes and files too."""
+    return environ.get("SQLSHELL_COLORS") == "always"
+
+
 def in_locale(text: str) -> str:
     """A text of the program itself, in ASCII if the terminal does not show more."""
     return text if text.isascii() or shows_unicode(os.environ) else text.translate(_ASCII)

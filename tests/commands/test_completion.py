@@ -31,11 +31,26 @@ def rows() -> Iterator[tuple[str, str]]:
             yield text.replace("\\n", "\n"), choices
 
 
-def wrong(completer: ShellCompleter, text: str, choices: str) -> str:
-    """What is wrong with the choices for a text, "" for nothing."""
+UNASKED = (
+    ("\\theme |", "default, paper"),
+    ("\\pset |", "format, expanded"),
+    ("\\pset expanded |", "off, on, auto"),
+    ("\\format |", "table"),
+    ("select * from orders o join customers c on |", "o.customer_id = c.id"),
+    ("\\d |", "-"),
+    ("\\i |", "-"),
+    ("select |", "-"),
+    ("select * from orders |", "-"),
+)
+"""The choices that are shown while a person types, before a letter of the next word."""
+
+
+def wrong(completer: ShellCompleter, text: str, choices: str, *, asked: bool = True) -> str:
+    """What is wrong with the choices for a text, "" for nothing; `asked` are those at Tab."""
     cursor = text.rindex("|")
     document = Document(text[:cursor] + text[cursor + 1 :], cursor)
-    found = [item.text for item in completer.get_completions(document, CompleteEvent(completion_requested=True))]
+    event = CompleteEvent(not asked, completion_requested=asked)
+    found = [item.text for item in completer.get_completions(document, event)]
     if choices == "-":
         return f"{text!r} => {found[:6]}, not nothing" if found else ""
     wanted = choices.split(", ")
@@ -68,7 +83,9 @@ def test_commands_and_their_arguments(tmp_path: Path, monkeypatch: pytest.Monkey
                 partial(arguments, shell.view),
                 list,
             )
-            return [found for text, choices in rows() if (found := wrong(completer, text, choices))]
+            wanted = [(*row, True) for row in rows()] + [(*row, False) for row in UNASKED]
+            found = (wrong(completer, text, choices, asked=asked) for text, choices, asked in wanted)
+            return [*filter(None, found)]
 
     (tmp_path / ".room").mkdir()
     found = asyncio.run(tried())

@@ -61,7 +61,7 @@ CASES: dict[str, tuple[str, str]] = {
         "s\n1\n",
     ),
     "gexec passes NULL over": ("select null as a, 'select 5 as b' as c \\gexec", "b\n5\n"),
-    "gdesc": ("select 1 as a, 'x' as b \\gdesc", "Column,Type,Nullable\na,INTEGER,true\nb,VARCHAR,true\n"),
+    "gdesc": ("select 1 as a, 'x' as b \\gdesc", "name,type,nullable\na,INTEGER,true\nb,VARCHAR,true\n"),
     "repeat": ("select 1 as a \\repeat 2", "a\n1\na\n1\n"),
     "the last one again": ("select 1 as a;\n\\g", "a\n1\na\n1\n"),
     "print": ("select 1 as a \\p", "select 1 as a\na\n1\n"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -420,6 +421,31 @@ def test_what_stands_below_the_columns(program: Program) -> None:
         "Indexes:\n    i (b)\n    j (a, b)\n"
         "Comment: several\nlines\nRows: about 0\n"
     )
+
+
+def test_the_size_of_a_stored_table(program: Program, tmp_path: Path) -> None:
+    script = "create table t as select i, 'note ' || i as s from range(300000) r(i);\ncheckpoint;\n"
+    done = program("-q", "kept.duckdb", stdin=script)
+    assert done.code == 0, done.err
+    done = program("-q", "kept.duckdb", "-c", "create view v as from t", "-c", "\\d+ t", "-c", "\\d+ v", "-c", "\\d t")
+    sizes = re.findall(r"Rows: about 300,000\nSize: about ([\d.]+) MB\n", done.out)
+    assert len(sizes) == done.out.count("Size:") == 1
+    assert 1 < float(sizes[0]) <= tmp_path.joinpath("kept.duckdb").stat().st_size / 1e6
+
+
+def test_people_see_types_as_in_the_header_of_a_table(program: Program) -> None:
+    sql = "create table t(i int, d decimal(9, 2), l varchar[], s struct(\"A b\" int), e enum('X'))"
+    done = program("-q", "-c", sql, "-c", "\\d t", "-c", "from t \\gdesc")
+    types = re.findall(r"^\| [ildse] +\| (.*?) +\|", done.out, re.M)
+    described = ["integer", "decimal(9,2)", "varchar[]"]
+    assert types[:3] == described
+    assert types[5:] == ["integer", "decimal(9,2)", "array<varchar>", 'struct<"A b" integer>', "varchar"]
+    # Names and values keep their case.
+    assert "A b" in types[3]
+    assert "'X'" in types[4]
+    told = program("-q", "--format", "csv", "-c", sql, "-c", "\\d t", "-c", "from t \\gdesc").out
+    assert "i,INTEGER,true,\n" in told
+    assert "name,type,nullable\ni,INTEGER,true\n" in told
 
 
 def test_the_rows_of_tables_are_numbers(program: Program) -> None:

@@ -112,3 +112,15 @@ def test_completion_shows_the_signatures_of_the_interface_before_the_names_of_a_
 def test_a_macro_of_the_user_precedes_a_function_of_the_interface() -> None:
     catalog = Catalog(CachedCatalog(functions=[Function("nvl", "(a, b, c)")]))
     assert catalog.signature("NVL") == catalog.signatures()["nvl"] == "(a, b, c)"
+
+
+def test_a_service_that_lists_its_functions_has_no_others() -> None:
+    def proposed(catalog: Catalog, typed: str) -> list[str]:
+        return [item.text for item in suggestions(f"select {typed}", 7 + len(typed), Place(catalog, "", ""))[1]]
+
+    listed = Catalog(CachedCatalog(functions=[Function("to_days", "(integer) -> INTERVAL")]))
+    assert "to_char(" in proposed(Catalog(), "to_")
+    assert "to_char(" not in proposed(listed, "to_")
+    assert {"to_days(", "to_date("} <= set(proposed(listed, "to_"))
+    assert "coalesce(" in proposed(listed, "coal")
+    assert "convert_timezone(" not in proposed(listed, "conv")

@@ -158,7 +158,11 @@ def test_a_persons_own_theme_comes_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [30, 78, 98])
-def test_a_line_for_each_theme_fits_the_screen(width: int) -> None:
+def test_a_line_for_each_theme_fits_the_screen_and_has_whole_words(width: int) -> None:
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in previews(None, 256, width)]
-    assert {len(line) for line in lines} == {width}
+    assert {len(line) <= width for line in lines} == {True}
+    for line in lines:
+        begun = line[20 + len(PROMPT) :]
+        assert SAMPLE.startswith(begun)
+        assert not re.search(r"[\w.'\"]\|[\w.'\"]", f"{begun}|{SAMPLE[len(begun) :]}"), line
     assert {len(line) for line in previews(None, 0)} == {len(lines[0][:20]) + len(PROMPT + SAMPLE)}

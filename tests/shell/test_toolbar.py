@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
 
+import pytest
+from msgspec.structs import replace
+
+from sqlshell.output.writer import Summary
+from sqlshell.result import Result
 from sqlshell.shell.interactive.look.toolbar import Typing, toolbar_text
+from sqlshell.shell.results.rows import text_table
 from tests.shell.sessions import session
 
 
@@ -17,3 +23,19 @@ from tests.shell.sessions import session
 )
 def test_enter_accepts_an_item_only_if_one_is_chosen(typing: Typing, shown: str) -> None:
     assert "".join(text for _, text in toolbar_text(session(), 80, typing)) == shown
+
+
+def test_the_key_for_the_last_result_is_named_once_there_is_one() -> None:
+    at_rest = session()
+    assert "F5" not in "".join(text for _, text in toolbar_text(at_rest, 80, Typing.NOTHING))
+
+    async def show(result: Result) -> Summary:
+        return Summary(1, True)
+
+    shown = at_rest.state.result_history.recording(show, at_rest.state)
+
+    async def run() -> None:
+        await shown(replace(text_table(["a"], [["1"]]), statement_id="id"))
+
+    asyncio.run(run())
+    assert "F5 browse result" in "".join(text for _, text in toolbar_text(at_rest, 80, Typing.NOTHING))

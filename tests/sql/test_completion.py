@@ -59,7 +59,8 @@ def contents() -> CachedCatalog:
     }
     typed = {name: [Column(column, "INTEGER") for column in given] for name, given in columns.items()}
     keys = [ForeignKey("local.sales.invoices", ["order_no"], "local.main.orders", ["id"])]
-    return CachedCatalog(relations, typed, [Function("count", "(any) -> BIGINT")], names, keys)
+    functions = [Function("count", "(any) -> BIGINT"), Function("array_agg", "(arg) -> T[]")]
+    return CachedCatalog(relations, typed, functions, names, keys)
 
 
 def other(wanted: Expected) -> list[Suggestion]:

@@ -39,7 +39,7 @@ def test_a_statement_and_its_table(opened: Open) -> None:
     first = terminal.prompt()
     version, target, hint = first.splitlines()[:3]
     assert version == f"sqlshell {__version__}"
-    assert target == "no target: in memory, lost on exit (to keep data: sqlshell FILE.duckdb)"
+    assert target == "target: DuckDB in memory, lost on exit (to keep data: sqlshell FILE.duckdb)"
     assert hint.startswith("Try \\demo (sample data), \\tutorial or \\?. ")
     assert hint.partition("?. ")[2] in HINTS
     assert "memory.main>" in first

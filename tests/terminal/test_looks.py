@@ -20,6 +20,7 @@ ROUNDED = (
     "│ integer │ varchar │ varchar │ double │\n├─────────┼─────────┼─────────┼────────┤\n"
     "│ 1234567 │ a       │ NULL    │   -1.5 │\n╰─────────┴─────────┴─────────┴────────╯"
 )
+CODE = re.compile(r"\x1b\[[0-9;]*m")
 COLOR = re.compile(rb"\x1b\[(?:[0-9]+;)*(?:3[0-8]|9[0-7])[;m]")
 
 
@@ -37,6 +38,38 @@ def test_a_script_at_a_terminal(tmp_path: Path, argv: list[str], env: dict[str, 
     assert terminal.end() == 0
     assert ROUNDED in shown
     assert (COLOR.search(terminal.written) is not None) == colored
+
+
+def test_colors_in_a_pipe_and_a_file(tmp_path: Path, program: Program) -> None:
+    plain = program("-c", SQL, "-c", "select x")
+    for argv, env in (
+        (["--color", "always"], {"TERM": "xterm-256color"}),
+        (["--color", "always"], {"NO_COLOR": "1", "TERM": "dumb"}),
+        ([], {"SQLSHELL_COLORS": "always"}),
+        (["--color", "always"], {"SQLSHELL_COLORS": "never"}),
+    ):
+        done = program(*argv, "-c", SQL, "-c", "select x", env=env)
+        for text, uncolored in ((done.out, plain.out), (done.err, plain.err)):
+            assert COLOR.search(text.encode())
+            # The words, the frame and the widths are those of a pipe.
+            assert CODE.sub("", text) == uncolored
+    for argv in (["--color", "auto"], ["--color", "never"]):
+        assert program(*argv, "-c", SQL, env={"SQLSHELL_COLORS": "always"}).out == plain.out
+    program("--color", "always", "-o", "out.txt", "-c", SQL)
+    assert CODE.sub("", tmp_path.joinpath("out.txt").read_text()) == FILE != tmp_path.joinpath("out.txt").read_text()
+    csv = program("--color", "always", "--format", "csv", "-c", SQL)
+    assert csv.out == "id,name,none,n\n1234567,a,,-1.5\n"
+    command = program("--color", "always", "-c", f"{SQL} \\g |cat >piped.txt")
+    assert command.code == 0
+    assert COLOR.search(tmp_path.joinpath("piped.txt").read_bytes())
+    assert COLOR.search(program("--list-themes", "--color", "always").out.encode())
+
+
+def test_no_colors_from_the_first_line_of_a_prompt(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "--color", "never", env={"TERM": "xterm-256color"})
+    terminal.prompt()
+    assert COLOR.search(terminal.written) is None
+    terminal.close()
 
 
 def test_a_terminal_without_utf8(tmp_path: Path) -> None:

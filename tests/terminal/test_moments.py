@@ -78,7 +78,7 @@ def test_a_wait_in_production(tmp_path: Path, size: str, colors: str) -> None:
         token.chmod(0o600)
         terminal = opened(tmp_path, size, COLORS[colors], "prod")
         terminal.wait("analyst@prod:sales.public[ro]>")
-        terminal.wait("F5 browse result")
+        terminal.wait("F4 vi")
         terminal.enter("select count(*) from orders;")
         terminal.wait(lambda text: "42%" in text and "exits" not in text)
         compare(f"wait {size} {colors}", terminal, SIZES[size][0])
@@ -89,7 +89,7 @@ def test_a_wait_in_production(tmp_path: Path, size: str, colors: str) -> None:
 @pytest.mark.parametrize("colors", COLORS)
 def test_the_prompt(tmp_path: Path, size: str, colors: str) -> None:
     terminal = opened(tmp_path, size, COLORS[colors], "shop.duckdb")
-    terminal.wait("F5 browse result")
+    terminal.wait("F4 vi")
     terminal.enter("begin;")
     terminal.wait("shop.main*>")
     terminal.enter("\\pset prompt_lines 2")

@@ -264,10 +264,10 @@ def test_what_is_typed_at_the_first_prompt_is_kept_until_keys_are_read(tmp_path:
     terminal = Terminal(tmp_path)
     first = terminal.wait(">")
     terminal.type("select 40 + 2 as answer;\r")
-    assert "no target: in memory" in first
+    assert "target: DuckDB in memory" in first
     screen = terminal.wait("42")
     # The other prompt is drawn over the first one, and the greeting stands once.
-    assert screen.count("no target") == 1
+    assert screen.count("target: DuckDB") == 1
     terminal.prompt()
     terminal.type("\x04")
     assert terminal.end() == 0

@@ -58,7 +58,7 @@ def test_the_ten_moments(tmp_path: Path, size: str, colors: str) -> None:
     rows, columns = SIZES[size]
     env = {"TERM": "xterm-256color", "LESS": "", **COLORS[colors]}
     terminal = Terminal(tmp_path, "shop.duckdb", env=env, rows=rows, columns=columns)
-    terminal.wait("F5 browse result")
+    terminal.wait("F4 vi")
     found = ["the start", *screen(terminal, rows)]
     terminal.enter(SETUP)
     terminal.wait(lambda text: text.count("main>") > 1)
@@ -66,7 +66,7 @@ def test_the_ten_moments(tmp_path: Path, size: str, colors: str) -> None:
     for name, (text, end) in MOMENTS.items():
         terminal.clear()
         terminal.enter(text)
-        terminal.wait(lambda shown, end=end: end in shown and "F5 browse result" in shown)  # type: ignore[misc]
+        terminal.wait(lambda shown, end=end: end in shown and "F4 vi" in shown)  # type: ignore[misc]
         terminal.prompt()
         found += ["", name, *screen(terminal, rows)]
     terminal.clear()

@@ -13,6 +13,8 @@ LONGEST = 1 << 10
 DEEPEST = 8
 TALLEST = 3
 """Lines of a nested type in a header."""
+_SIMPLE = re.compile(r"[A-Z][A-Z0-9_ ]*+(?:\([0-9, ]*+\))?[A-Z ]*+(?:\[\d*+\])*+")
+"""A type in capitals that contains no names."""
 _BETWEEN = re.compile(r", (?![^()]*\))")
 _SHORT = {"boolean": "bool", "integer": "int", "timestamp_ltz": "ts_ltz", "timestamp_tz": "ts_tz", "timestamp": "ts"}
 _NOT_NULL = re.compile(r"(?<!\s)\s++NOT NULL\Z")
@@ -30,6 +32,13 @@ def whole_types(type_name: str, ellipsis: str) -> list[str]:
         return list(filter(None, (_exact(type_name), base(type_name).lower())))
     names = [printable(_spelled(type_name, depth, ellipsis)) for depth in (DEEPEST, 3, 2, 1)]
     return list(dict.fromkeys(names))
+
+
+def simple_type(type_name: str) -> str:
+    """A type as in a header, in small letters; one that may contain names, in a form that is not known, as it is."""
+    if _SIMPLE.fullmatch(type_name):
+        return type_name.lower()
+    return whole_types(type_name, "")[0] if parts_of(type_name) and len(type_name) <= LONGEST else type_name
 
 
 def type_lines(type_name: str, width: int, ellipsis: str) -> list[str]:

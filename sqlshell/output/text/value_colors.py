@@ -19,6 +19,9 @@ _ROLES: tuple[Role, ...] = ("header", "null", "changed", "border", "dim", "digit
 UNGROUPED = 4
 """Numbers of up to this many digits are not grouped: years, small ids."""
 
+QUIET = "quiet"
+"""The display hint of a column that is dim: the types in a description."""
+
 _IDENTIFIER = re.compile(
     r"(?:.*[\W_])?(?:id|ids|pid|oid|key|pk|fk|no|nr|year|zip|plz|phone|fax|isbn|ean|sku|port|version|hash|seed)"
     r"|\w*(?:code|uuid)|.*[a-z](?:Id|ID|Key|No|Nr|Year|Zip|Code)"
@@ -147,6 +150,8 @@ class ValueColors:
 
 def role_of(column: Column, values: Sequence[str | None]) -> Role | None:
     """The color that all values of a column share; `values` are the first ones. None if they have none in common."""
+    if column.display_hint == QUIET:
+        return "dim"
     match column.kind:
         case Kind.BOOLEAN:
             return "boolean"

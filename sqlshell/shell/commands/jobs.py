@@ -10,7 +10,7 @@ from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Fetch, ShowMessage, ShowResult
 from sqlshell.shell.records.journal import Entry
 from sqlshell.shell.results.humanize import one_line
-from sqlshell.shell.results.rows import table_of
+from sqlshell.shell.results.rows import blank, table_of
 from sqlshell.shell.running.background import find_entry
 from sqlshell.shell.shell_view import ShellView
 
@@ -51,7 +51,8 @@ async def jobs(shell: ShellView, args: Args) -> ShowResult:
         said -= {"target"} if all(shell.journal.is_here(entry) for entry in entries) else set()
         said -= set() if numbers.keys() & {entry.id for entry in entries} else {"job"}
     places = [at for at, (name, _) in enumerate(COLUMNS) if name in said]
-    return ShowResult(table_of([COLUMNS[at] for at in places], [[row[at] for at in places] for row in rows]))
+    shown = blank(rows) if shell.result_output.for_people else rows
+    return ShowResult(table_of([COLUMNS[at] for at in places], [[row[at] for at in places] for row in shown]))
 
 
 @command("fetch", "[ID]", aliases=("!result",), data=("ID",))

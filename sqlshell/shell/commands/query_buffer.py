@@ -20,7 +20,7 @@ from sqlshell.shell.effects import (
     Submit,
     UseResult,
 )
-from sqlshell.shell.results.rows import collect, table_of
+from sqlshell.shell.results.rows import collect, columns_table
 from sqlshell.shell.scripts.reading import write_text
 from sqlshell.shell.scripts.variables import check_received
 from sqlshell.shell.shell_view import ShellView
@@ -132,7 +132,7 @@ async def go_describe(shell: ShellView, args: Args) -> Submit:
             for column in result.columns
         ]
         described.append(
-            ShowResult(table_of((("Column", "VARCHAR"), ("Type", "VARCHAR"), ("Nullable", "VARCHAR")), rows))
+            ShowResult(columns_table(("name", "type", "nullable"), rows, for_people=shell.result_output.for_people))
         )
         return Summary(0, True)
 

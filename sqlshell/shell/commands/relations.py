@@ -13,7 +13,17 @@ from sqlshell.shell.commands.command import Args, Command, command
 from sqlshell.shell.effects import Chain, Effect, Print, ShowMessage, ShowResult
 from sqlshell.shell.metadata.relation_details import Details, Inspector, ddl, key_of
 from sqlshell.shell.metadata.service_queries import query_service
-from sqlshell.shell.results.rows import column_index, no_match_message, not_found, table_of, text_table, value
+from sqlshell.shell.results.humanize import byte_size
+from sqlshell.shell.results.rows import (
+    blank,
+    column_index,
+    columns_table,
+    no_match_message,
+    not_found,
+    table_of,
+    text_table,
+    value,
+)
 from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.completion.catalog import Relation
 from sqlshell.sql.identifiers import Pattern, quoted
@@ -143,6 +153,7 @@ async def _list_relations(shell: ShellView, args: Args, kinds: Sequence[str]) ->
         ]
         for item in found
     ]
+    rows = blank(rows) if shell.result_output.for_people else rows
     titles = ("database", "schema", "name", "type", "rows", "comment")
     # The row counts are the engine's estimates; the columns are omitted if the service has none.
     if not sizes:
@@ -154,7 +165,7 @@ async def _list_relations(shell: ShellView, args: Args, kinds: Sequence[str]) ->
 async def describe(shell: ShellView, args: Args) -> Effect | None:
     """Describe relations; without PATTERN, list them. Shows columns, keys, constraints and indexes.
 
-    + adds comments, the key of each column, the definition of a view, and the approximate number of rows."""
+    + adds comments, the key of each column, the definition of a view, and about how many rows and bytes it has."""
     if not args:
         return await _list_relations(shell, args, ())
     inspector = Inspector(lambda sql: query_service(shell, sql))
@@ -180,7 +191,10 @@ async def describe(shell: ShellView, args: Args) -> Effect | None:
         whole = item.schema and not item.kind.startswith("temporary")
         place = f"{quoted(item.schema)}.{quoted(item.name)}" if whole else quoted(item.name)
         title = f"{(item.kind or 'relation').capitalize()} {place}"
-        effects += _shown(shell, await inspector.details(item), title, plus=args.plus)
+        details = await inspector.details(item)
+        if args.plus and details.rows:
+            details.size = await inspector.size(item)
+        effects += _shown(shell, details, title, plus=args.plus)
     return Chain(effects)
 
 
@@ -210,8 +224,8 @@ def _shown(shell: ShellView, details: Details, title: str, *, plus: bool) -> lis
         rows = [[*row[:2], "not null" if row[2] == "false" else None, *row[3:]] for row in rows]
         # Columns that would be empty tell nothing; what is always there stays.
         kept = [at for at in range(len(titles)) if at < ALWAYS_SHOWN or any(row[at] for row in rows)]
-        shown: Rows = [[row[at] or "" for at in kept] for row in rows]
-        return [*above, _table([titles[at] for at in kept], shown), *below]
+        shown: Rows = [[row[at] for at in kept] for row in rows]
+        return [*above, ShowResult(columns_table([titles[at] for at in kept], shown, for_people=True)), *below]
     effects: list[Effect] = [_table(titles, rows)]
     if plus and notes:
         effects.append(_table(("what", "name", "definition"), [list(note) for note in notes]))
@@ -227,7 +241,7 @@ def _below(notes: Sequence[tuple[str, str, str]]) -> str:
     """Notes in psql's layout: headings, each followed by its lines."""
     lines: list[str] = []
     for head, name, text in notes:
-        if head in {"Comment", "Rows"}:
+        if head in {"Comment", "Rows", "Size"}:
             lines.append(f"{head}: {text}")
             continue
         if f"{head}:" not in lines:
@@ -251,6 +265,7 @@ def _notes(details: Details, *, plus: bool) -> list[tuple[str, str, str]]:
                 ("View definition", details.definition),
                 ("Comment", details.comment),
                 ("Rows", details.rows and f"about {_grouped(details.rows)}"),
+                ("Size", details.size and f"about {byte_size(details.size)}"),
             )
             if text
         ]

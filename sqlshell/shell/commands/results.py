@@ -14,6 +14,7 @@ from sqlshell.output.sinks.sink import FileSink
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Result
+from sqlshell.runtime.streams import forces_colors
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Chain, Effect, LocalSql, Print, ShowMessage, ShowResult, UseResult
 from sqlshell.shell.results.humanize import pluralize
@@ -114,7 +115,8 @@ async def show_chart(shell: ShellView, args: Args) -> UseResult:
             sink.close()
             made.append(ShowMessage(f"wrote {picture}", file=picture))
         else:
-            colors = shell.session.interactive and shell.front_end.paint is not None
+            wanted = shell.session.interactive or forces_colors(os.environ)
+            colors = wanted and shell.front_end.paint is not None
             size = shutil.get_terminal_size((80, 24))
             made.append(Print(as_text(figure, min(size.columns, 120), size.lines - 4, colors=colors), True, own=True))
         made.extend(map(ShowMessage, figure.notes))

@@ -20,6 +20,13 @@ from sqlshell.result import Column, Rows
 from sqlshell.sql.completion.catalog import Relation
 from sqlshell.sql.identifiers import literal, qualified, quoted
 
+_SIZE = (
+    "SELECT count(DISTINCT block) * (SELECT max(block_size) FROM pragma_database_size()) FROM "
+    "(SELECT unnest(list_append(additional_block_ids, block_id)) AS block FROM pragma_storage_info({name})) "
+    "WHERE block >= 0"
+)
+"""The blocks in which DuckDB has stored a table: it lists those of each column."""
+
 _NAMED = re.compile(r'(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+)(?:\.(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+))*+')
 """A name as written in a statement, and nothing else."""
 
@@ -71,6 +78,8 @@ class Details(Struct):
     age: int = 0
     """Increases with the time of creation, within a kind."""
     sequence: dict[str, str] = field(default_factory=dict)
+    size: int = 0
+    """The approximate size of the stored rows in bytes, 0 if it is not known."""
 
 
 class Inspector:
@@ -91,6 +100,13 @@ class Inspector:
             if found.columns or found.sequence:
                 return found
         return await self.describe(qualified(*filter(None, (relation.database, relation.schema, relation.name))))
+
+    async def size(self, relation: Relation) -> int:
+        """The approximate size of a table in bytes; 0 if the service does not know it, or the table is in memory."""
+        name = literal(qualified(*filter(None, (relation.database, relation.schema, relation.name))))
+        with contextlib.suppress(StatementError, LookupError, ValueError):
+            return int((await self._ask(_SIZE.format(name=name)))[1][0][0] or 0)
+        return 0
 
     async def describe(self, name: str) -> Details:
         """The output of DESCRIBE for a name as written in a statement. Raises StatementError."""

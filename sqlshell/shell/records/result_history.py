@@ -52,6 +52,9 @@ class ResultHistory:
     def __init__(self) -> None:
         self._entries: deque[Entry] = deque(maxlen=KEPT)
 
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
     def recording(self, show: Consumer, source: ResultSource) -> Consumer:
         """The same consumer, whose results are remembered: `source` has them."""
 

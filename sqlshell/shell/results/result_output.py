@@ -38,7 +38,7 @@ from sqlshell.output.writer import Role, Screen, Summary, Writer, WriterOptions,
 from sqlshell.output.writers.formats import EXTENSIONS, Format, check_compression, format_for_path, format_named
 from sqlshell.output.writers.styles import AUTO
 from sqlshell.result import Batch, Column, Result, Rows
-from sqlshell.runtime.streams import shows_unicode
+from sqlshell.runtime.streams import forces_colors, shows_unicode
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.session import Options, Running, Session
@@ -201,7 +201,7 @@ class ResultOutput:
         self._partial = self._partial or result.endless is not None
         if format_.distinct_names and (form is None or form.header is not False):
             warn_of_names(result, self._diagnostics.warn_here, fold_case=format_.folds_case)
-        paint = self._front_end.paint if sink.terminal else None
+        paint = self._front_end.paint if sink.terminal or forces_colors(os.environ) else None
         writer_options = self._writer_options(paint, expanded, terminal=sink.terminal)
         if form is not None:
             writer_options = form.options(writer_options)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from sqlshell.errors import StatementError, Where
 from sqlshell.interface import sqlstate
+from sqlshell.output.text.type_names import simple_type
+from sqlshell.output.text.value_colors import QUIET
 from sqlshell.output.writer import Summary
 from sqlshell.result import Batch, BatchWrapper, Column, HeldBatches, Partitions, Result, Rows
 from sqlshell.spelling import nearest
@@ -37,6 +39,20 @@ def value(row: Sequence[str | None], place: int | None) -> str:
 def text_table(titles: Sequence[str], rows: Rows) -> Result:
     """A result whose columns are all text."""
     return table_of([(title, "VARCHAR") for title in titles], rows)
+
+
+def columns_table(titles: Sequence[str], rows: Rows, *, for_people: bool) -> Result:
+    """A description of columns: their names, their types, and more. People see types as in the header of a table."""
+    if not for_people:
+        return text_table(titles, rows)
+    shown = blank([[name, simple_type(kind or ""), *more] for name, kind, *more in rows])
+    columns = [Column(title, display_hint=QUIET if at == 1 else "") for at, title in enumerate(titles)]
+    return Result(columns, HeldBatches(Batch(len(columns), rows=shown)), row_counts=[len(rows)])
+
+
+def blank(rows: Rows) -> Rows:
+    """The rows for people, to whom NULL tells nothing where a value does not apply."""
+    return [[value or "" for value in row] for row in rows]
 
 
 def no_match_message(pattern: Sequence[str], hint: str = "", what: str = "") -> str:

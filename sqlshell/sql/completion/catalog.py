@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec import Struct, field
 
-from sqlshell.sql.completion.interface_functions import SIGNATURES
+from sqlshell.sql.completion.interface_functions import UNLISTED
 
 MOST = 200
 """Maximum suggestions of one kind."""
@@ -203,13 +203,13 @@ class Catalog(Struct):
 
     def signatures(self) -> Mapping[str, str]:
         """The signatures of all known functions. A macro of the user precedes a function of the interface."""
-        return SIGNATURES | {item.name: item.signature for item in self.contents.functions}
+        return UNLISTED | {item.name: item.signature for item in self.contents.functions}
 
     def signature(self, name: str) -> str:
         """The signature of a function; "" if it is not known."""
         low = name.lower()
         listed = (item.signature for item in self.contents.functions if item.name == low)
-        return next(listed, SIGNATURES.get(low, ""))
+        return next(listed, UNLISTED.get(low, ""))
 
 
 def key(relation: Relation) -> str:

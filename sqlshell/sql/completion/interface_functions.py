@@ -1,4 +1,4 @@
-"""The interface's own functions, which no service lists with their parameters."""
+"""Functions that no service lists with their parameters."""
 
 from __future__ import annotations
 
@@ -36,3 +36,7 @@ SIGNATURES: Final = {
     "truncate": "(number[, digits]) -> T",
     "unix_timestamp": "([text[, pattern]]) -> BIGINT",
 }
+"""The interface's own functions."""
+
+UNLISTED: Final = SIGNATURES | {"coalesce": "(value, ...) -> T", "ifnull": "(value, default) -> T"}
+"""Those, and functions that are part of SQL's grammar."""

@@ -264,7 +264,8 @@ def _relations(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion
 
 def _functions(typed: str, place: Place) -> Iterator[tuple[int, Suggestion]]:
     signatures = place.catalog.signatures()
-    names = Names([*keywords.FUNCTIONS, *(name for name in signatures)])
+    # A service that lists its functions has no others.
+    names = Names(signatures if place.catalog.contents.functions else [*keywords.FUNCTIONS, *signatures])
     for rank, name in names.matching(typed):
         if rank <= 2 or len(typed) > 2:
             yield rank, Suggestion(name, "function", signatures.get(name, ""))

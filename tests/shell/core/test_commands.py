@@ -75,7 +75,7 @@ def test_what_a_command_says(script: str, err: str) -> None:
         ("\\set x 1\n\\echo :x :y :'x'", "1 :y '1'\n"),
         ("\\set x 1\n\\unset x\n\\echo :x", ":x\n"),
         ("select 1 \\gset x_\n\\echo :x_a", "1\n"),
-        ("select 1 \\gdesc", "Column,Type,Nullable\na,INTEGER,\n"),
+        ("select 1 \\gdesc", "name,type,nullable\na,INTEGER,\n"),
         ("select 1 \\g (format=json)", '[{"a":1}]\n'),
         ("select 1 \\repeat 2 0", "a\n1\na\n1\n"),
         ("select 1 \\gexec", "a\n1\n"),

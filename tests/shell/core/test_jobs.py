@@ -238,6 +238,14 @@ def test_a_statement_whose_end_was_not_seen_has_no_seconds() -> None:
     assert ",," in core.out.splitlines()[-1].partition("canceled")[2].partition("select")[0]
 
 
+def test_people_see_a_blank_where_a_value_does_not_apply() -> None:
+    script = "select 1;&\n\\wait\nselect 2;\n\\jobs\n\\format csv\n\\null NONE\n\\jobs\n"
+    shown, _, listed = after(Asked(), script, interactive=True).out.rpartition("job,id")
+    assert "NULL" not in shown
+    assert "[1]" not in shown
+    assert listed
+
+
 @pytest.mark.parametrize("interactive", [False, True])
 def test_the_prompt_lists_job_numbers_only_where_there_are_some(interactive: bool) -> None:
     core = after(Asked(), "\\format csv\nselect 1;\n\\jobs\nselect 2;&\n\\wait\n\\jobs\n", interactive=interactive)

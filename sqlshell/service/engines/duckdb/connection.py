@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
 from sqlshell.service.engines.duckdb.configuration import Setting, check_setting, is_zone, keep_unlocked
 from sqlshell.service.engines.duckdb.contents import columns
@@ -63,6 +64,9 @@ OBJECT_VERBS = {"create", "drop", "alter"}
 
 ENDS = {"commit", "end", "rollback", "abort"}
 """First words of statements that end a transaction."""
+
+NEVER_FIRST = "]"
+"""A text with which no statement begins or continues, except inside brackets."""
 
 LARGE = 64 << 10
 """Characters of a statement that takes much memory after DuckDB has parsed it."""
@@ -453,7 +457,30 @@ class DuckdbConnection:
         ends = kind == "TRANSACTION" and first_word(str(found[0].query)) in ENDS
         return Verdict(kind, sql, found[0], transaction="COMMIT" if ends else "")
 
+    @contextlib.contextmanager
+    def _finding_end(self, sql: str) -> Iterator[None]:
+        """Say of a syntax error at the end of a statement that it is there."""
+        try:
+            yield
+        except duckdb.ParserException as error:
+            at_end = messages.moved_to_end(str(error))
+            if not at_end or self._first_error(f"{sql}\n{NEVER_FIRST}") == str(error):
+                raise
+            raise duckdb.ParserException(at_end) from error
+
+    def _first_error(self, sql: str) -> str:
+        """The error of DuckDB's parser for a text, "" if there is none."""
+        try:
+            self._connection.extract_statements(sql)
+        except duckdb.Error as error:
+            return str(error)
+        return ""
+
     def _run(self, sql: str, options: Options, sink: CountingSink) -> Outcome:
+        with self._finding_end(sql):
+            return self._judged_and_run(sql, options, sink)
+
+    def _judged_and_run(self, sql: str, options: Options, sink: CountingSink) -> Outcome:
         if not self._strict:
             check_files(sql, self._profile)
         if not self._judges(options):

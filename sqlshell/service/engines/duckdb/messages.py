@@ -44,6 +44,7 @@ _SPAN: Final = re.compile(r"(?:YEAR|MONTH|DAY|HOUR|MINUTE) TO [A-Z]+ is not supp
 _TOO_LARGE: Final = "File too large"
 _FULL: Final = re.compile(rf"No space left on device|Disk quota exceeded|{_TOO_LARGE}")
 _SCHEMA: Final = re.compile(r'because schema "([^"]+)\.([^".]+)" does not exist|Schema with name (\S+) does not exist')
+_PLACE: Final = re.compile(r'syntax error at or near ".*"(\n\nLINE \d+: .*\n *)(\^+)[ \t]*\Z')
 _NEAR: Final = re.compile(r'syntax error at or near "(\w+)"')
 
 
@@ -67,6 +68,14 @@ def near(message: str) -> tuple[str, str]:
     """The part of a message that names the word at a syntax error, and that word; empty if there is none."""
     found = _NEAR.search(message, 0, HEAD)
     return (found[0], found[1]) if found else ("", "")
+
+
+def moved_to_end(message: str) -> str:
+    """A syntax error at the end of a text, where DuckDB marks the last word instead; "" for other messages."""
+    found = _PLACE.search(message) if len(message) < HEAD else None
+    if found is None:
+        return ""
+    return f"{message[: found.start()]}syntax error at end of input{found[1]}{' ' * len(found[2])}^"
 
 
 def is_span(message: str) -> bool:

@@ -20,6 +20,10 @@ from sqlshell.sql.completion.suggestions import Place, Suggestion, suggestions
 
 LONGEST_DETAIL = 60
 
+FEW = frozenset({"join", "theme", "pset", "format", "chart"})
+"""Kinds of suggestions with so few items that the menu shows all of them before a letter is typed: conditions of a
+join, and arguments of these commands."""
+
 Arguments = Callable[[str, str, Sequence[str]], Iterable[Suggestion]]
 """The suggestions for an argument of a command, given its name, the typed part, and the previous arguments."""
 
@@ -56,11 +60,14 @@ class ShellCompleter(Completer):
             return
         if not self._session.options.completion and not complete_event.completion_requested:
             return
-        if not complete_event.completion_requested and not _worth_it(document):
+        begun = complete_event.completion_requested or _worth_it(document)
+        if not begun and not _after_blank(document):
             return
         context = self._session.context
         place = Place(self._catalog, context.database, context.schema, self._other)
         start, found = suggestions(document.text, document.cursor_position, place)
+        if not begun:
+            found = [item for item in found if item.kind in FEW]
         typed = document.text[start : document.cursor_position]
         for item in found[:SHOWN]:
             # A name with a line break would begin a new line, which could be a command.
@@ -102,6 +109,11 @@ class ShellCompleter(Completer):
         if "command" in wanted.kinds:
             return self._commands(wanted.prefix)
         return self._arguments(wanted.within, wanted.prefix, wanted.qualifier)
+
+
+def _after_blank(document: Document) -> bool:
+    """Whether nothing of the next word has been typed."""
+    return document.char_before_cursor == " " and document.is_cursor_at_the_end
 
 
 def _worth_it(document: Document) -> bool:

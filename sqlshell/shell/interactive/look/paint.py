@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.output import ColorDepth
 
 from sqlshell.output.writer import Role
+from sqlshell.runtime.streams import forces_colors
 from sqlshell.shell.interactive.look.themes import TOKENS, Theme, load, names
 
 SAMPLE = "select name, count(*) as n from \"Orders\" where total > 12.5 and note = 'paid' -- each customer"
@@ -23,9 +24,11 @@ _LEVELS = (0, 95, 135, 175, 215, 255)
 
 
 def depth(environ: Mapping[str, str]) -> int:
-    """The number of colors of the terminal: 0, 16, 256 or 1 << 24. With NO_COLOR or a dumb terminal it is 0."""
+    """The number of colors of the terminal: 0, 16, 256 or 1 << 24. With NO_COLOR or a dumb terminal it is 0, unless
+    colors are forced.
+    """
     term = environ.get("TERM", "dumb")
-    if environ.get("NO_COLOR") or term == "dumb":
+    if (environ.get("NO_COLOR") or term == "dumb") and not forces_colors(environ):
         return 0
     if environ.get("COLORTERM", "").lower() in {"truecolor", "24bit"} or "direct" in term:
         return 1 << 24
@@ -71,7 +74,9 @@ def part_painter(theme: Theme, colors: int) -> Callable[[str, str], str]:
 
 
 def preview(theme: Theme, colors: int, width: int = 0) -> str:
-    """A sample statement in the colors of a theme, on its background; of at most `width` cells unless that is 0."""
+    """A sample statement in the colors of a theme, on its background; whole words of it in `width` cells, unless that
+    is 0.
+    """
     from sqlshell.sql.lexer import SqlshellLexer
 
     left = max(0, width - len(PROMPT)) if width else len(SAMPLE)
@@ -79,7 +84,10 @@ def preview(theme: Theme, colors: int, width: int = 0) -> str:
     by_kind = {kind: look for name, look in theme.tokens.items() for kind in TOKENS[name]}
     drawn = []
     for kind, text in SqlshellLexer().get_tokens(SAMPLE):
-        text, left = text[:left].rstrip("\n"), max(0, left - len(text))
+        text = text.rstrip("\n")
+        left -= len(text)
+        if left < 0:
+            break
         if not text:
             continue
         name = str(kind).removeprefix("Token.")

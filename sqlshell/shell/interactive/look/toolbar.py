@@ -113,5 +113,7 @@ def _keys(session: Session, typing: Typing, *, vi: bool) -> list[tuple[str, str]
         OPEN: [("COMMIT", "or ROLLBACK ends the transaction")],
         FAILED: [("ROLLBACK", "ends the failed transaction")],
     }.get(session.transaction.state, [])
-    kept = [item for item in _AT_REST if not (vi and item[0] == "F4")]
+    idle = {"F4"} if vi else set()
+    idle |= set() if session.state.result_history else {"F5"}
+    kept = [item for item in _AT_REST if item[0] not in idle]
     return [*ends, *kept]
