@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,26 +48,25 @@ def test_a_narrower_window_of_tmux(tmp_path: Path) -> None:
         )
         return told.stdout.decode()
 
-    def seen(end: str, times: int = 1) -> list[str]:
+    def seen(holds: Callable[[list[str]], bool]) -> None:
         for _ in range(400):
             lines = [line.rstrip() for line in tmux("capture-pane", "-p").split("\n") if line.strip()]
-            if sum(end in line for line in lines) >= times:
-                return lines
+            if holds(lines):
+                return
             time.sleep(0.1)
         raise AssertionError("\n".join(lines))
 
     tmux("new-session", "-d", "-x", "120", "-y", "24", sys.executable, "-m", "sqlshell", "-q", "work.duckdb")
     try:
-        seen("main>")
-        seen("F4 vi")
+        seen(lambda lines: "F4 vi" in lines[-1] if lines else False)
         tmux("send-keys", LINE)
-        seen("as second")
-        seen("Enter new line")
+        seen(lambda lines: "as second" in "".join(lines) and "Enter new line" in lines[-1])
         tmux("resize-window", "-x", "60", "-y", "24")
-        assert seen("width of this window' as first") == [
+        drawn = [
             "work.main> select 'a long text that will not fit into the ne",
             "           xt width of this window' as first, 2 as second",
             " Enter new line │ Alt-Enter sends │ ^C discards",
         ]
+        seen(lambda lines: lines == drawn)
     finally:
         tmux("kill-server")
