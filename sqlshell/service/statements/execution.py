@@ -75,6 +75,20 @@ CREATES = re.compile(r"\s?(?:explain analyze )?create(?!\w)", re.I)
 UNCHANGED = NOT_FOUND | {"42000", sqlstate.SYNTAX, "42704"}
 """The engine's sqlStates for a change of a store; in the embedded service, entities are views."""
 
+SERVICE_OBJECTS = frozenset(
+    [
+        "store",
+        "compute_pool",
+        "function_source",
+        "descriptor_source",
+        "organization",
+        "api_token",
+        "schema_registry",
+        "secret",
+    ]
+)
+"""The kinds of objects that no engine has."""
+
 UNBOUND = NOT_FOUND - {"58030"}
 """The sqlStates of NOT_FOUND that occur before the statement has had any effect."""
 
@@ -133,9 +147,7 @@ class Execution:
         """Run a statement on an engine that is a server elsewhere. Called from the event loop."""
         engine, connection = session.organization.engine, cast(ServerConnection, session.connection)
         _check_context(session, None, record)
-        if session.rights < Rights.OBJECTS and not engine.capabilities.roles:
-            said = f"permission denied: the engine {engine.name} cannot restrict statements to role {session.role!r}"
-            raise Failure(sqlstate.PRIVILEGE, said)
+        _check_role(session)
         options = self.options(session, parameters)
         outcome = await connection.execute(record.sql, options, record.spool, begun(record))
         if CHANGES.match(record.sql[:4000]):
@@ -210,6 +222,8 @@ class Execution:
         self, session: Session, asked: DialectStatement, record: Record, files: Sequence[Attachment], options: Options
     ) -> Outcome | StartedFeed:
         engine = session.organization.engine
+        if not _is_about_the_service(asked):
+            _check_role(session)
         if not engine.capabilities.streams and getattr(asked, "kind", "") in {"stream", "changelog"}:
             raise Failure(sqlstate.UNSUPPORTED, f"the engine {engine.name} has no streams")
         match asked:
@@ -394,6 +408,24 @@ def _check_context(session: Session, asked: DialectStatement | None, record: Rec
         # SQL names stores explicitly, and a client without a session cannot leave a dropped store.
         if part in session.context_failures and (part != "store" or asked is not None or session.name):
             raise session.context_failures[part]
+
+
+def _check_role(session: Session) -> None:
+    """Raises Failure if the session's role has not all rights and the engine cannot restrict statements."""
+    engine = session.organization.engine
+    if session.rights < Rights.OBJECTS and not engine.capabilities.roles:
+        said = f"permission denied: the engine {engine.name} cannot restrict statements to role {session.role!r}"
+        raise Failure(sqlstate.PRIVILEGE, said)
+
+
+def _is_about_the_service(asked: DialectStatement) -> bool:
+    """Whether a statement concerns only objects of the service, whose rights the service checks itself."""
+    if isinstance(asked, List):
+        # The engine evaluates a condition.
+        return not asked.where
+    if isinstance(asked, Create | Drop | Update | Test):
+        return asked.kind in SERVICE_OBJECTS
+    return isinstance(asked, Use | Describe | CanI | StartPool)
 
 
 def _needs_database(asked: DialectStatement | None) -> bool:
