@@ -8,7 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from sqlshell.service.storage.sqlite import SqliteStorage
-from tests.service.postgresql import database, running
+from tests.conftest import Served
+from tests.service.client import Client
+from tests.service.postgresql import MUST, database, running
+from tests.service.tested_engines import ENGINES, OnEngine, TestedEngine
 
 
 @pytest.fixture
@@ -30,3 +33,40 @@ def postgresql_database(postgresql_server: str) -> Iterator[str]:
     """The URL of a new database of PostgreSQL."""
     with database(postgresql_server) as url:
         yield url
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    # Before any fixture starts a server. All skips are at one place, so that pytest reports each reason in one line.
+    tested = item.callspec.params.get("engine") if hasattr(item, "callspec") else None
+    if not isinstance(tested, TestedEngine):
+        return
+    reason = f"engine {tested.name}: {missing}" if (missing := tested.missing()) else ""
+    if reason and MUST:
+        pytest.fail(reason, pytrace=False)
+    needed = {name for mark in item.iter_markers("needs") for name in mark.args}
+    lacking = sorted(name for name in needed if not getattr(tested.capabilities, name))
+    if reason or lacking:
+        pytest.skip(reason or f"engine {tested.name} has no {', '.join(lacking)}")
+
+
+@pytest.fixture(scope="session", params=[pytest.param(engine, id=engine.name) for engine in ENGINES])
+def engine(request: pytest.FixtureRequest) -> Iterator[OnEngine]:
+    """Each engine in turn, running."""
+    tested: TestedEngine = request.param
+    with tested.server() as places:
+        yield OnEngine(tested, places)
+
+
+@pytest.fixture(scope="session")
+def served_on(engine: OnEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One service on each engine, for all tests that do not change it; partitions of 1,000 rows."""
+    with engine.serve(tmp_path_factory.mktemp("service"), "--partition-rows", "1000") as running:
+        yield running
+
+
+@pytest.fixture
+def client_on(served_on: Served) -> Iterator[Client]:
+    """A session of its own on that service."""
+    with Client(served_on) as made:
+        yield made

@@ -9,6 +9,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def database(folder: str) -> Iterator[str]:
 
     url = f"postgresql://postgres@/{{}}?host={folder}"
     with psycopg.connect(url.format("postgres"), autocommit=True) as connection:
-        name = f"d{connection.execute('SELECT count(*) FROM pg_database').fetchall()[0][0]}_{os.getpid()}"
+        name = f"d{uuid.uuid4().hex[:12]}"
         connection.execute(f'CREATE DATABASE "{name}"'.encode())
     try:
         yield url.format(name)

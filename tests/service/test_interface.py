@@ -7,20 +7,21 @@ import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.conftest import Served
-
-LONG = "select count(*) from range(100000000000) a, range(1000) b"
+from tests.service.client import Client
+from tests.service.tested_engines import OnEngine
 
 
 @pytest.fixture
-def client(served: Served) -> Iterator[httpx.Client]:
-    headers = {"Authorization": f"Bearer {served.token}"}
-    with httpx.Client(base_url=served.url, headers=headers, timeout=60, trust_env=False, verify=False) as made:
+def client(served_on: Served) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {served_on.token}"}
+    with httpx.Client(base_url=served_on.url, headers=headers, timeout=60, trust_env=False, verify=False) as made:
         yield made
 
 
@@ -40,13 +41,19 @@ def done(client: httpx.Client, answer: dict[str, Any], **query: object) -> dict[
     return answer
 
 
+def home(client: httpx.Client) -> str:
+    """The database in which sessions begin."""
+    answer = done(client, post(client, "list databases"))
+    return next(str(row[0]) for row in answer["data"] if row[1] == "true")
+
+
 def test_a_finished_statement(client: httpx.Client) -> None:
     answer = done(client, post(client, "select 1 as a, null as b"))
     assert answer["sqlState"] == "00000"
     assert answer["data"] == [["1", None]]
     assert [column["name"] for column in answer["metadata"]["columns"]] == ["a", "b"]
     assert answer["metadata"]["partitionInfo"] == [{"rowCount": 1}]
-    assert answer["metadata"]["context"]["databaseName"] == "local"
+    assert answer["metadata"]["context"]["databaseName"] == home(client)
     assert abs(answer["createdOn"] - time.time()) < 60
     assert uuid.UUID(answer["statementID"])
 
@@ -116,9 +123,9 @@ def test_lookups_that_cannot_be(client: httpx.Client) -> None:
     assert client.put("/v2/statements").status_code == 405
 
 
-def test_every_request_needs_the_token(served: Served) -> None:
-    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": served.token}):
-        with httpx.Client(base_url=served.url, headers=headers, trust_env=False, verify=False) as stranger:
+def test_every_request_needs_the_token(served_on: Served) -> None:
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": served_on.token}):
+        with httpx.Client(base_url=served_on.url, headers=headers, trust_env=False, verify=False) as stranger:
             for answer in (stranger.get("/v2/version"), stranger.post("/v2/statements", content=b"x" * 100)):
                 assert answer.status_code == 401
                 assert answer.json()["message"]
@@ -130,8 +137,8 @@ def test_version(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 999, 1000, 1001, 2500])
-def test_partitions(client: httpx.Client, rows: int) -> None:
-    answer = done(client, post(client, f"select range as i from range({rows})"))
+def test_partitions(client: httpx.Client, engine: OnEngine, rows: int) -> None:
+    answer = done(client, post(client, f"select i from {engine.series(rows)} order by i"))
     counts = [part["rowCount"] for part in answer["metadata"]["partitionInfo"]]
     assert sum(counts) == rows
     assert len(counts) == max(1, -(-rows // 1000))
@@ -143,9 +150,10 @@ def test_partitions(client: httpx.Client, rows: int) -> None:
     assert found == [str(number) for number in range(rows)]
 
 
-def test_a_long_statement_is_running_and_can_be_ended(client: httpx.Client) -> None:
+@pytest.mark.needs("cancel")
+def test_a_long_statement_is_running_and_can_be_ended(client: httpx.Client, engine: OnEngine) -> None:
     session = str(uuid.uuid4())
-    answer = post(client, LONG, session)
+    answer = post(client, engine.sql.endless, session)
     assert answer["sqlState"] == "03000"
     queued = post(client, "select 'not me'", session)
     ended = done(client, post(client, f"TERMINATE QUERY '{answer['statementID']}'", session))
@@ -155,43 +163,50 @@ def test_a_long_statement_is_running_and_can_be_ended(client: httpx.Client) -> N
     assert done(client, post(client, f"terminate query '{uuid.uuid4()}'"))["sqlState"] == "3D019"
 
 
-def test_a_queued_statement_is_ended_without_running(client: httpx.Client) -> None:
+@pytest.mark.needs("cancel")
+def test_a_queued_statement_is_ended_without_running(client: httpx.Client, engine: OnEngine) -> None:
     session = str(uuid.uuid4())
-    first = post(client, LONG, session)
+    first = post(client, engine.sql.endless, session)
     second = post(client, "select 1", session)
     post(client, f"terminate query {second['statementID']}", session)
     post(client, f"terminate query {first['statementID']}", session)
     assert done(client, second)["sqlState"] == "57000"
 
 
-def test_sessions_are_sessions(client: httpx.Client) -> None:
+@pytest.mark.needs("transactions", "temporary_tables")
+def test_sessions_are_sessions(client: httpx.Client, engine: OnEngine) -> None:
     one, two = str(uuid.uuid4()), str(uuid.uuid4())
-    script = "begin; create temp table mine as select 1 as a; set schema = 'main';"
-    for sql in script.split("; "):
+    for sql in ("begin", "create temp table mine as select 1 as a"):
         assert done(client, post(client, sql, one))["sqlState"] == "00000", sql
-    assert done(client, post(client, "from mine", one))["data"] == [["1"]]
-    assert done(client, post(client, "from mine", two))["sqlState"] == "3D020"
-    assert done(client, post(client, "select 1/'x'", one))["sqlState"].startswith("22")
-    assert done(client, post(client, "from mine", one))["sqlState"] == "25P02"
+    mine, missing = "select * from mine", engine.sql.no_relation
+    assert done(client, post(client, mine, one))["data"] == [["1"]]
+    assert done(client, post(client, mine, two))["sqlState"] == missing
+    assert done(client, post(client, "select cast('x' as int)", one))["sqlState"].startswith("22")
+    assert done(client, post(client, mine, one))["sqlState"] == "25P02"
     assert done(client, post(client, "rollback", one))["sqlState"] == "00000"
-    assert done(client, post(client, "from mine", one))["sqlState"] == "3D020"
+    assert done(client, post(client, mine, one))["sqlState"] == missing
 
 
 def test_several_statements(client: httpx.Client) -> None:
     answer = post(client, "select 1 as a; select nope; select 3")
     states = [done(client, client.get(f"/v2/statements/{each}").json()) for each in answer["statementIDs"]]
     assert [state["sqlState"] for state in states] == ["00000", "42703", "57000"]
-    assert (answer["statementID"], answer["sqlState"]) == (answer["statementIDs"][1], "42703")
-    assert "42703: Binder Error" in states[2]["message"]
+    assert "42703: " in states[2]["message"]
     whole = post(client, "select 1; select 2")
     assert whole["statementID"] == whole["statementIDs"][1]
 
 
-def test_several_statements_that_take_long_are_followed_to_their_end(client: httpx.Client) -> None:
-    answer = post(client, "select count(*) from range(200000000) t(i) where i % 7 = 3; selec; select 3")
+def test_the_answer_to_several_statements_is_the_one_that_failed(served: Served) -> None:
+    with Client(served) as client:
+        answer = client.submit("select 1 as a; select nope; select 3")
+    assert (answer["statementID"], answer["sqlState"]) == (answer["statementIDs"][1], "42703")
+
+
+def test_several_statements_that_take_long_are_followed_to_their_end(client: httpx.Client, engine: OnEngine) -> None:
+    answer = post(client, f"{engine.sql.long}; selec; select 3")
     assert (answer["sqlState"], answer["statementID"]) == ("03000", answer["statementIDs"][2])
     ended = done(client, client.get(f"/v2/statements/{answer['statementID']}").json())
-    assert (ended["sqlState"], "42601: Parser Error" in ended["message"]) == ("57000", True)
+    assert (ended["sqlState"], "42601: " in ended["message"]) == ("57000", True)
     assert client.get(f"/v2/statements/{answer['statementIDs'][0]}").json()["sqlState"] == "00000"
     assert "statementIDs" not in post(client, "select 1;")
 
@@ -204,24 +219,25 @@ CONTEXT = [
     ("use organization nope", "3D004"),
     ("use compute_pool nope", "3D023"),
     ("use role owner", "00000"),
-    ("USE DATABASE local", "00000"),
+    ("USE DATABASE {home}", "00000"),
 ]
 
 
 @pytest.mark.parametrize(("sql", "state"), CONTEXT)
 def test_use(client: httpx.Client, sql: str, state: str) -> None:
-    assert done(client, post(client, sql))["sqlState"] == state
+    assert done(client, post(client, sql.format(home=home(client))))["sqlState"] == state
 
 
-def test_the_echo_follows_and_the_request_decides(client: httpx.Client) -> None:
+def test_the_echo_follows_and_the_request_decides(client: httpx.Client, engine: OnEngine) -> None:
     session = str(uuid.uuid4())
-    done(client, post(client, 'create schema "Other"', session))
-    used = done(client, post(client, 'use schema "Other"', session))
-    assert used["metadata"]["context"]["schemaName"] == "Other"
-    back = done(client, post(client, "select current_schema()", session, schema="main"))
-    assert back["data"] == [["main"]]
-    own = done(client, post(client, 'use local."Other"', session))
-    assert own["metadata"]["context"]["schemaName"] == "Other"
+    done(client, post(client, "create schema other_place", session))
+    used = done(client, post(client, 'use schema "other_place"', session))
+    assert used["metadata"]["context"]["schemaName"] == "other_place"
+    back = done(client, post(client, "select current_schema()", session, schema=engine.sql.schema))
+    assert back["data"] == [[engine.sql.schema]]
+    own = done(client, post(client, f'use schema "{home(client)}".other_place', session))
+    assert own["metadata"]["context"]["schemaName"] == "other_place"
+    done(client, post(client, f"use schema {engine.sql.schema}; drop schema other_place", session))
     assert done(client, post(client, "select 1", session, database="nope"))["sqlState"] == "3D002"
 
 
@@ -257,68 +273,118 @@ def test_list(client: httpx.Client, what: str) -> None:
 
 def test_describe_relation(client: httpx.Client) -> None:
     session = str(uuid.uuid4())
-    done(client, post(client, "create schema dr; create table dr.t (a int not null, b varchar)", session))
+    done(client, post(client, "create schema dr; create table dr.t (a int, b varchar(9))", session))
     answer = done(client, post(client, "describe relation columns dr.t", session))
-    assert answer["data"] == [["a", "INTEGER", "false"], ["b", "VARCHAR", "true"]]
+    assert [row[0] for row in answer["data"]] == ["a", "b"]
+    assert (answer["data"][0][1], str(answer["data"][1][1])[:7]) == ("INTEGER", "VARCHAR")
     told = dict(done(client, post(client, "describe relation dr.t", session))["data"])
     assert (told["Name"], told["Type"], told["Schema"]) == ("t", "table", "dr")
 
 
 ERRORS = [
-    ("select 1/", "42601"),
-    ("from nope", "3D020"),
+    ("select 1 +", "42601"),
+    ("select * from nope", "no_relation"),
     ("select nope", "42703"),
     ("select nope(1)", "42883"),
-    ("create table nope.t (i int)", "3D003"),
-    ("create schema main", "42P06"),
-    ("select 'x'::int", "22000"),
-    ("select 200::tinyint + 100::tinyint", "22000"),
-    ("drop schema nope", "3D003"),
-    ("commit", "25000"),
+    ("create table nope.t (i int)", "no_schema"),
+    ("create schema {schema}", "42P06"),
+    ("select cast('x' as int)", "22"),
+    ("drop schema nope", "no_schema"),
     ("select \\ 1", "42601"),
 ]
 
 
-def test_a_missing_column_has_one_code(client: httpx.Client) -> None:
-    done(client, post(client, "create table based (i int)"))
-    for sql in (
-        "select zz from based",
-        "insert into based(zz) values (1)",
-        "update based set zz = 1",
-        "delete from based where zz = 1",
-        "alter table based drop column zz",
-        "alter table based rename column zz to y",
-        "comment on column based.zz is 'x'",
-        "create index x on based(zz)",
-    ):
-        assert done(client, post(client, sql))["sqlState"] == "42703", sql
-    done(client, post(client, "drop table based"))
-
-
 @pytest.mark.parametrize(("sql", "state"), ERRORS)
-def test_errors(client: httpx.Client, sql: str, state: str) -> None:
-    answer = done(client, post(client, sql))
-    assert answer["sqlState"][:2] == state[:2], answer
+def test_errors(client: httpx.Client, engine: OnEngine, sql: str, state: str) -> None:
+    answer = done(client, post(client, sql.format(schema=engine.sql.schema)))
+    assert answer["sqlState"].startswith(getattr(engine.sql, state, state)), answer
     assert answer["message"]
 
 
-def test_duplicate_names_and_results_inside_a_transaction(client: httpx.Client) -> None:
+def test_an_error_marks_its_position(client: httpx.Client) -> None:
+    lines = done(client, post(client, "select 'é' as a,\n  'é' as selec selec selec"))["message"].splitlines()
+    at = lines.index("LINE 2:   'é' as selec selec selec")
+    assert lines[at][lines[at + 1].index("^") :].startswith("selec")
+
+
+@pytest.mark.needs("transactions")
+def test_nothing_can_be_committed_outside_a_transaction(client: httpx.Client) -> None:
+    assert done(client, post(client, "commit"))["sqlState"] in {"25000", "25P01", "01000"}
+
+
+def test_a_missing_column_has_one_code(client: httpx.Client) -> None:
+    session = str(uuid.uuid4())
+    done(client, post(client, "create table based (i int)", session))
+    for sql in ("select zz from based", "select i from based where zz = 1", "select based.zz from based"):
+        assert done(client, post(client, sql, session))["sqlState"] == "42703", sql
+    done(client, post(client, "drop table based", session))
+
+
+@pytest.mark.needs("transactions")
+def test_a_missing_column_has_one_code_in_statements_that_write(client: httpx.Client) -> None:
+    done(client, post(client, "create table written (i int)"))
+    for sql in (
+        "insert into written(zz) values (1)",
+        "update written set zz = 1",
+        "delete from written where zz = 1",
+        "alter table written drop column zz",
+        "alter table written rename column zz to y",
+        "comment on column written.zz is 'x'",
+        "create index x on written(zz)",
+    ):
+        assert done(client, post(client, sql))["sqlState"] == "42703", sql
+    done(client, post(client, "drop table written"))
+
+
+@pytest.mark.needs("transactions")
+def test_results_inside_a_transaction_outlive_it(client: httpx.Client, engine: OnEngine) -> None:
     session = str(uuid.uuid4())
     done(client, post(client, "begin", session))
-    answer = done(client, post(client, "select 1 as a, 2 as a from range(1500)", session))
-    assert [column["name"] for column in answer["metadata"]["columns"]] == ["a", "a"]
+    answer = done(client, post(client, f"select 1 as a from {engine.series(1500)}", session))
     done(client, post(client, "rollback", session))
     again = client.get(f"/v2/statements/{answer['statementID']}?partitionID=1").json()
     assert len(again["data"]) == 500
 
 
-def test_another_time_zone_at_lookup(client: httpx.Client) -> None:
-    answer = done(client, post(client, "select timestamptz '2024-07-01 12:00:00.5+00' as t, '1Z' as z"))
-    assert answer["data"] == [["2024-07-01 12:00:00.5Z", "1Z"]]
-    path = f"/v2/statements/{answer['statementID']}"
-    assert client.get(path, params={"timezone": "Asia/Kolkata"}).json()["data"] == [
-        ["2024-07-01 17:30:00.5+05:30", "1Z"]
-    ]
+def test_duplicate_names(client: httpx.Client, engine: OnEngine) -> None:
+    answer = done(client, post(client, f"select 1 as a, 2 as a from {engine.series(1500)}"))
+    assert [column["name"] for column in answer["metadata"]["columns"]] == ["a", "a"]
+    again = client.get(f"/v2/statements/{answer['statementID']}?partitionID=1").json()
+    assert len(again["data"]) == 500
+
+
+def test_instants_are_shown_in_the_zone_of_the_request(client: httpx.Client, engine: OnEngine) -> None:
+    asked = post(client, f"select {engine.sql.instant} as t, '1Z' as z", parameters={"timezone": "Asia/Kolkata"})
+    answer = done(client, asked, timezone="Asia/Kolkata")
+    assert answer["data"] == [["2024-07-01 17:30:00.5+05:30", "1Z"]]
+    utc = done(client, post(client, f"select {engine.sql.instant} as t"))
+    for zone in ("UTC", "Asia/Tokyo"):
+        ((text,),) = client.get(f"/v2/statements/{utc['statementID']}", params={"timezone": zone}).json()["data"]
+        assert datetime.fromisoformat(text) == datetime(2024, 7, 1, 12, 0, 0, 500_000, UTC)
+
+
+def test_another_time_zone_at_lookup(served: Served) -> None:
+    with Client(served) as client:
+        answer = client.run("select timestamptz '2024-07-01 12:00:00.5+00' as t, '1Z' as z")
+        assert answer["data"] == [["2024-07-01 12:00:00.5Z", "1Z"]]
+        path = f"/v2/statements/{answer['statementID']}"
+        there = client.http.get(path, params={"timezone": "Asia/Kolkata"}).json()["data"]
+        assert there == [["2024-07-01 17:30:00.5+05:30", "1Z"]]
+
+
+@pytest.mark.parametrize(
+    ("sql", "state"),
+    [
+        ("from nope", "3D020"),
+        ("select 1/", "42601"),
+        ("select 'x'::int", "22000"),
+        ("select 200::tinyint + 100::tinyint", "22000"),
+        ("commit", "25000"),
+    ],
+)
+def test_errors_of_duckdb_have_the_interfaces_classes(served: Served, sql: str, state: str) -> None:
+    with Client(served) as client:
+        assert client.state(sql)[:2] == state[:2]
 
 
 def test_five_megabytes_of_sql(client: httpx.Client) -> None:
@@ -326,14 +392,15 @@ def test_five_megabytes_of_sql(client: httpx.Client) -> None:
     assert done(client, post(client, f"select length('{text}')"))["data"] == [["2500000"]]
 
 
-def test_the_row_limit_is_not_for_others(client: httpx.Client) -> None:
-    answer = done(client, post(client, "select range from range(20)", parameters={"rowLimit": 5}))
+def test_the_row_limit_is_not_for_others(client: httpx.Client, engine: OnEngine) -> None:
+    answer = done(client, post(client, f"select i from {engine.series(20)}", parameters={"rowLimit": 5}))
     assert len(answer["data"]) == 20
 
 
-def test_a_look_up_for_a_partition_waits_for_it(client: httpx.Client) -> None:
+@pytest.mark.needs("cancel")
+def test_a_look_up_for_a_partition_waits_for_it(client: httpx.Client, engine: OnEngine) -> None:
     """Some clients ask again without a pause, and the one for TypeScript fails at a second 202."""
-    statement = post(client, LONG)["statementID"]
+    statement = post(client, engine.sql.endless)["statementID"]
     path = f"/v2/statements/{statement}"
     for headers, query in (
         ({"Prefer": "wait=0"}, "?partitionID=0"),

@@ -59,8 +59,8 @@ class ServerSession(ABC):
         return self._loop.call(self._columns(relation))
 
     def resolve(self, names: Sequence[str]) -> Relation:
-        place = (self.database, self.schema, *names)[-3:] if len(names) < 3 else names[-3:]
-        return place[0], place[1], place[2]
+        database, schema, name = (*(self.database, self.schema)[: max(0, 3 - len(names))], *names[-3:])
+        return database, schema, name
 
     def interrupt(self, number: int | None = None) -> None:
         self._loop.post(self._cancel())

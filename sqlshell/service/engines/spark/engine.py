@@ -28,9 +28,8 @@ from sqlshell.service.engines.spark.explanation import explained
 from sqlshell.service.engines.spark.kept_session import KeptSession, Place
 from sqlshell.service.engines.spark.rendering import Rendering
 from sqlshell.service.engines.spark.session import SparkSession
+from sqlshell.service.engines.spark.traits import CAPABILITIES
 from sqlshell.service.failure import Failure
-
-CAPABILITIES: Final = Capabilities(cancel=True, typed_results=True, reattaching=True)
 
 WRITERS: Final = 4
 """Threads that render and write rows, for all statements. None waits for a server."""

@@ -84,7 +84,8 @@ def cut_off(message: str) -> bool:
 def place(message: str, sql: str) -> tuple[int, int] | None:
     """The line, from 1, and the column, from 0, that a message names; None for none."""
     if (found := _SPAN.match(message[:HEAD])) is not None:
-        before = sql[: int(found[2])]
+        # Sail counts the bytes of UTF-8.
+        before = sql.encode()[: int(found[2])].decode(errors="ignore")
         return before.count("\n") + 1, len(before) - before.rfind("\n") - 1
     if _AT_END.match(message[:HEAD]) is not None:
         lines = sql.rstrip().split("\n")
