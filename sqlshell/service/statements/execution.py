@@ -145,7 +145,7 @@ class Execution:
         self, session: Session, record: Record, parameters: Parameters | None, begun: Callable[[Record], Begun]
     ) -> Outcome:
         """Run a statement on an engine that is a server elsewhere. Called from the event loop."""
-        engine, connection = session.organization.engine, cast(ServerConnection, session.connection)
+        connection = cast(ServerConnection, session.connection)
         _check_context(session, None, record)
         _check_role(session)
         options = self.options(session, parameters)
