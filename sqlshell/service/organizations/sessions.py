@@ -14,6 +14,7 @@ from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import ROLES, Caller, missing
 from sqlshell.service.engines.engine import CatalogQuery, Connection, Relation, Rows
+from sqlshell.service.engines.server.session import completed
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.pools import DEFAULT
@@ -99,8 +100,7 @@ class Session(Struct, eq=False):
         """The full name of a relation, without a call to the engine, which may be busy."""
         organization, connection = self.organization, self.connection
         if organization.engine.is_server:
-            place = (connection.database, connection.schema, *names)[-3:]
-            return place[0], place[1], place[2]
+            return completed(names, connection.database, connection.schema)
         if len(names) == 2 and organization.is_confined:
             known = {item.name for item in organization.catalog.objects(organization.id, "database")}
             return (

@@ -61,11 +61,13 @@ class Link:
         self.wire = Wire(self.pgconn)
         self._notices: list[str] = []
         self._size = self._dropped = 0
-        connection.add_notice_handler(lambda notice: self._note(notice_of(notice)))
+        self._ended = False
+        connection.add_notice_handler(self._took)
 
     @property
     def usable(self) -> bool:
-        return self.wire.usable
+        # It reads what the server has said.
+        return self.wire.usable and not self._ended
 
     @property
     def timezone(self) -> str:
@@ -109,6 +111,11 @@ class Link:
         self.wire.abort()
         with contextlib.suppress(psycopg.Error, OSError):
             await self._connection.close()
+
+    def _took(self, notice: Any) -> None:
+        # The last that an idle connection hears of a server that ends it.
+        self._ended = self._ended or notice.severity_nonlocalized == "FATAL"
+        self._note(notice_of(notice))
 
     def _status(self, name: bytes) -> str:
         return (self.pgconn.parameter_status(name) or b"").decode("utf-8", "replace")

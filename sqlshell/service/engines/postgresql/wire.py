@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import select
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any, Final
 
@@ -45,9 +46,10 @@ class Wire:
         if self._aborted or self._pgconn.status != pq.ConnStatus.OK:
             return False
         try:
-            # Reads what an idle server has sent: that it shuts down, or the end of the connection.
-            self._pgconn.consume_input()
-        except psycopg.Error:
+            # What an idle server has sent: that it shuts down, or the end of the connection.
+            while select.select([self._pgconn.socket], [], [], 0)[0]:
+                self._pgconn.consume_input()
+        except (psycopg.Error, OSError, ValueError):
             return False
         return bool(self._pgconn.status == pq.ConnStatus.OK)
 

@@ -18,6 +18,15 @@ def not_supported(engine: str, what: str) -> Failure:
     return Failure(sqlstate.UNSUPPORTED, f"{what} are not supported by the engine {engine}")
 
 
+def completed(names: Sequence[str], database: str, schema: str) -> Relation:
+    """The full name of a relation, completed with the database and schema; of more than three parts, the last."""
+    return (
+        names[-3] if len(names) > 2 else database,
+        names[-2] if len(names) > 1 else schema,
+        names[-1],
+    )
+
+
 class ServerSession(ABC):
     """The synchronous methods of Connection, on the asynchronous ones, which run in the engine's loop."""
 
@@ -59,8 +68,7 @@ class ServerSession(ABC):
         return self._loop.call(self._columns(relation))
 
     def resolve(self, names: Sequence[str]) -> Relation:
-        database, schema, name = (*(self.database, self.schema)[: max(0, 3 - len(names))], *names[-3:])
-        return database, schema, name
+        return completed(names, self.database, self.schema)
 
     def interrupt(self, number: int | None = None) -> None:
         self._loop.post(self._cancel())

@@ -1,0 +1,1 @@
+"""Engines, without the service around them."""

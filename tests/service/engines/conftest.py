@@ -1,0 +1,111 @@
+"""Sessions of the engine PostgreSQL on a real server."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.engine import Options
+from sqlshell.service.failure import Failure
+from tests.service.postgresql import database
+
+if TYPE_CHECKING:
+    from sqlshell.service.engines.postgresql.engine import PostgresqlEngine
+    from sqlshell.service.engines.postgresql.session import PostgresqlSession
+
+
+class Rows:
+    """A sink that keeps all rows as text."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def keep(self, rows: Any) -> None:
+        self.texts += rows
+
+    def file(self) -> Path | None:
+        return None
+
+
+@dataclass(frozen=True)
+class Told:
+    """What came of a statement."""
+
+    columns: list[ColumnInfo] | None
+    rows: list[list[str | None]]
+    message: str
+    state: str
+
+    @property
+    def names(self) -> list[str | None]:
+        return [column.name for column in self.columns or ()]
+
+    @property
+    def types(self) -> list[str | None]:
+        return [column.type for column in self.columns or ()]
+
+
+@dataclass
+class Runner:
+    """Runs statements in one session."""
+
+    session: PostgresqlSession
+    options: Options = field(default_factory=Options)
+
+    def run(self, sql: str, **options: Any) -> Told:
+        sink = Rows()
+        outcome = self.session.run(sql, Options(**options) if options else self.options, sink)
+        return Told(outcome.columns, [json.loads(row) for row in sink.texts], outcome.message, outcome.sql_state)
+
+    def value(self, sql: str, **options: Any) -> str | None:
+        ((found,),) = self.run(sql, **options).rows
+        return found
+
+    def fails(self, sql: str, **options: Any) -> tuple[str, str]:
+        """The sqlState and message of a statement that fails."""
+        with pytest.raises(Failure) as caught:
+            self.run(sql, **options)
+        return caught.value.sql_state, caught.value.message
+
+
+Connect = Callable[[], Runner]
+
+
+@pytest.fixture(scope="module")
+def postgresql_url(postgresql_server: str) -> Iterator[str]:
+    """The URL of a database for the tests of a module."""
+    with database(postgresql_server) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def postgresql(postgresql_url: str) -> Iterator[PostgresqlEngine]:
+    from sqlshell.service.engines.postgresql.engine import PostgresqlEngine
+
+    with contextlib.closing(PostgresqlEngine(postgresql_url)) as engine:
+        yield engine
+
+
+@pytest.fixture
+def connect(postgresql: PostgresqlEngine) -> Iterator[Connect]:
+    """Makes sessions, which are closed at the end of the test."""
+    with contextlib.ExitStack() as stack:
+
+        def made() -> Runner:
+            session = postgresql.connect()
+            stack.callback(session.close)
+            return Runner(session)
+
+        yield made
+
+
+@pytest.fixture
+def runner(connect: Connect) -> Runner:
+    return connect()
