@@ -124,7 +124,7 @@ def parse(text: str) -> Target:
         )
     if scheme not in DEFAULT_PORTS:
         raise UsageError(
-            f"unsupported URL scheme{_named(scheme)}: expected http, https or unix",
+            f"unsupported URL scheme{_named(scheme)}: expected http, https, unix, postgresql or sc",
             "expected the base URL, such as https://host/v2 or unix:///path/to/socket",
         )
     if not host:

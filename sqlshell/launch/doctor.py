@@ -28,6 +28,7 @@ from sqlshell.errors import ShellError, UsageError
 from sqlshell.launch.clients import network_of
 from sqlshell.launch.credentials import permission_problems, run_token_command, without_secrets
 from sqlshell.launch.destination import Destination, RemoteService, find_destination
+from sqlshell.launch.engine_urls import EngineUrl
 from sqlshell.output.text.cells import printable
 from sqlshell.unreachable import Cause, why_failed
 from sqlshell.version import __version__
@@ -73,6 +74,18 @@ def diagnose(target: str, flags: Mapping[str, Any], environ: Mapping[str, str], 
     return 0 if all(item.passed for item in found) else 3
 
 
+def _server_finding(server: EngineUrl) -> Finding:
+    from sqlshell.service.engines.servers import open_server
+
+    try:
+        engine = open_server(server.engine, server.url)
+    except ShellError as error:
+        return Finding("target", f"{server.shown}: {error.message}", False, error.hint)
+    version = engine.version
+    engine.close()
+    return Finding("target", f"{server.shown} ({version}), by the embedded service")
+
+
 def _permission_finding(text: str) -> Finding:
     what, _, remedy = text.rpartition(": ")
     return Finding("config", what, False, remedy)
@@ -88,7 +101,10 @@ async def findings(
     found += _settings_findings(destination)
     if isinstance(destination.service, RemoteService):
         return found + await _remote_findings(destination.service, network_of(destination.settings))
-    return [*found, Finding("target", "the embedded service, in this process")]
+    server = destination.service.server
+    if server is None:
+        return [*found, Finding("target", "the embedded service, in this process")]
+    return [*found, await asyncio.to_thread(_server_finding, server)]
 
 
 def _local_findings(environ: Mapping[str, str], config: Path, config_error: UsageError | None) -> Iterator[Finding]:

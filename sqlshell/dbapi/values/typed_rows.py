@@ -29,7 +29,7 @@ import functools
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any, Final
 
@@ -173,6 +173,8 @@ _TYPES: Final[dict[Kind, type]] = {
 @functools.lru_cache(maxsize=256)
 def converter(text: str) -> Convert | None:
     """Turns the strings of a type into Python objects; None if they remain strings."""
+    if text.endswith("[]"):
+        return _array_of(text.removesuffix("[]"))
     if kind(text) is not Kind.NESTED:
         return _scalar(text)
     if _deep(text) > DEEPEST:
@@ -181,6 +183,34 @@ def converter(text: str) -> Convert | None:
     # A float would have lost digits of a decimal.
     decode = msgspec.json.Decoder(float_hook=Decimal if "DEC" in text.upper() or "NUM" in text.upper() else None).decode
     return decode if inner is None else lambda value: inner(decode(value))
+
+
+_ELEMENTS: Final[Mapping[str, Convert]] = {
+    **dict.fromkeys(("smallint", "integer", "bigint"), int),
+    **dict.fromkeys(("real", "double precision"), float),
+    "numeric": Decimal,
+    "boolean": lambda text: text == "t",
+    "uuid": uuid.UUID,
+}
+"""By PostgreSQL's names of types, how their values in arrays are read; those of other types remain strings."""
+
+
+def _array_of(element: str) -> Convert:
+    """Turns PostgreSQL's texts of arrays, such as {1,NULL}, into lists; those with other bounds raise ValueError."""
+    from sqlshell.sql.analysis.dump_values import read_array
+
+    convert = _ELEMENTS.get(element.partition("(")[0], str)
+
+    def items(found: Sequence[Any]) -> list[Any]:
+        return [None if item is None else items(item) if isinstance(item, list) else convert(item) for item in found]
+
+    def array(text: str) -> list[Any]:
+        found = read_array(text)
+        if found is None:
+            raise ValueError(text)
+        return items(found)
+
+    return array
 
 
 def _deep(text: str) -> int:
