@@ -124,7 +124,6 @@ class PostgresqlSession(ServerSession):
         if self._lost_transaction:
             return self._leave_lost_transaction(word)
         link = await self._ready(options)
-        link.said()
         before = self.transaction
         self._check_canceled()
         outcome: Outcome | None = None
