@@ -77,6 +77,10 @@ class Client:
         """The properties that a DESCRIBE tells."""
         return {row[0]: row[1] for row in self.rows(sql, **fields)}
 
+    def home(self) -> str:
+        """The database in which sessions begin."""
+        return next(str(row["Name"]) for row in self.listed("list databases") if row["IsDefault"] == "true")
+
     def rows_of_nothing(self, sql: str, files: Sequence[tuple[str, bytes]] = ()) -> None:
         """Run a statement that gives no rows."""
         answer = self.run(sql, files)

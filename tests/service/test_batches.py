@@ -16,15 +16,14 @@ import pytest
 from sqlshell.service.statements.ledger import _new_id
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
-
-LONG = "select count(*) from range(100000000000) a, range(1000) b"
+from tests.service.tested_engines import OnEngine
 
 Answer = dict[str, Any]
 
 
 @pytest.fixture
-def client(served: Served) -> Iterator[Client]:
-    with Client(served) as made:
+def client(served_on: Served) -> Iterator[Client]:
+    with Client(served_on) as made:
         yield made
 
 
@@ -60,7 +59,9 @@ def test_each_answer_announces_it(client: Client) -> None:
 
 
 def test_each_statement_has_an_answer_of_its_own(client: Client) -> None:
-    found = run(client, ["create temp table b (a int)", "insert into b values (1), (2)", "select a from b order by a"])
+    name = f"b{time.time_ns()}"
+    inserted = f"insert into {name} values (1), (2)"
+    found = run(client, [f"create table {name} (a int)", inserted, f"select a from {name} order by a"])
     assert states(found) == ["00000"] * 3
     assert [item["data"] for item in found] == [[], [], [["1"], ["2"]]]
     assert found[1]["message"] == "INSERT 2"
@@ -84,17 +85,18 @@ def test_a_failure(client: Client, on_error: str | None, ran: list[str]) -> None
 
 
 def test_what_is_not_listed_was_not_run(client: Client) -> None:
-    run(client, ["create temp table kept (a int)", "selct", "insert into kept values (1)"])
-    assert client.rows("select count(*) from kept") == [["0"]]
+    name = f"kept{time.time_ns()}"
+    run(client, [f"create table {name} (a int)", "selct", f"insert into {name} values (1)"])
+    assert client.rows(f"select count(*) from {name}") == [["0"]]
 
 
-def test_statements_about_objects_and_the_context_behind_them(client: Client) -> None:
+def test_statements_about_objects_and_the_context_behind_them(client: Client, engine: OnEngine) -> None:
     name = f"s{time.time_ns()}"
     found = run(client, [f"create schema {name}", "select 1", f"use schema {name}", "select current_schema()"])
     assert states(found) == ["00000"] * 4
     assert found[3]["data"] == [[name]]
     echoes = [item["metadata"].get("context") for item in found]
-    assert echoes[0]["schemaName"] == "main"
+    assert echoes[0]["schemaName"] == engine.sql.schema
     # An answer does not repeat a context; the first statement of another answer has it.
     assert echoes[1] in (None, echoes[0])
     assert echoes[2]["schemaName"] == name
@@ -109,14 +111,16 @@ def test_statements_about_objects_need_no_place_in_a_pool(client: Client) -> Non
     assert states(found)[0] == "00000"
 
 
-def test_a_batch_ends_behind_a_large_result(client: Client) -> None:
-    found = run(client, ["create temp table w (a int)", "select * from range(50000)", "insert into w values (1)"])
+def test_a_batch_ends_behind_a_large_result(client: Client, engine: OnEngine) -> None:
+    name = f"w{time.time_ns()}"
+    large = f"select i from {engine.series(50_000)} order by i"
+    found = run(client, [f"create table {name} (a int)", large, f"insert into {name} values (1)"])
     assert states(found) == ["00000", "00000"]
     assert "data" not in found[1]
     assert sum(item["rowCount"] for item in found[1]["metadata"]["partitionInfo"]) == 50_000
     rows = client.http.get(f"/v2/statements/{found[1]['statementID']}", params={"partitionID": 0}).json()["data"]
     assert rows[:2] == [["0"], ["1"]]
-    assert client.rows("select count(*) from w") == [["0"]]
+    assert client.rows(f"select count(*) from {name}") == [["0"]]
 
 
 def test_a_batch_ends_when_its_results_are_many_bytes(client: Client) -> None:
@@ -125,8 +129,10 @@ def test_a_batch_ends_when_its_results_are_many_bytes(client: Client) -> None:
     assert {len(item["data"][0][0]) for item in found} == {30_000}
 
 
-def test_a_statement_that_is_ended_ends_its_batch(client: Client) -> None:
-    answer = post(client, ["select 1", LONG, "create temp table behind (a int)"], onError="continue").json()
+@pytest.mark.needs("cancel")
+def test_a_statement_that_is_ended_ends_its_batch(client: Client, engine: OnEngine) -> None:
+    statements = ["select 1", engine.sql.endless, "create table behind (a int)"]
+    answer = post(client, statements, onError="continue").json()
     assert answer["sqlState"] == "03000"
     assert [item["sqlState"] for item in answer["statements"]] == ["00000", "03000"]
     client.run(f"TERMINATE QUERY {answer['statements'][1]['statementID']}")
@@ -134,9 +140,10 @@ def test_a_statement_that_is_ended_ends_its_batch(client: Client) -> None:
     while answer["sqlState"] == "03000" and time.monotonic() < until:
         answer = client.http.get(f"/v2/statements/{answer['statementID']}", params={"batch": 0}).json()
     assert states(answer["statements"]) == ["00000", "57000"]
-    assert client.state("select * from behind") == "3D020"
+    assert client.state("select * from behind") == engine.sql.no_relation
 
 
+@pytest.mark.needs("streams")
 def test_an_endless_select_ends_its_batch(client: Client) -> None:
     name = f"m{time.time_ns()}"
     found = run(client, [f"create stream {name} (a int)", f"select * from {name}", "select 1"])
@@ -145,10 +152,10 @@ def test_an_endless_select_ends_its_batch(client: Client) -> None:
     client.run(f"TERMINATE QUERY {found[1]['statementID']}")
 
 
-def test_a_wrong_context_runs_nothing(client: Client) -> None:
-    found = run(client, ["create temp table nowhere (a int)", "select 1"], database="no_such", onError="continue")
+def test_a_wrong_context_runs_nothing(client: Client, engine: OnEngine) -> None:
+    found = run(client, ["create table nowhere (a int)", "select 1"], database="no_such", onError="continue")
     assert states(found) == ["3D002"]
-    assert client.state("from nowhere") == "3D020"
+    assert client.state("select * from nowhere") == engine.sql.no_relation
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -183,7 +183,13 @@ class Session(Struct, eq=False):
 
     def droppable_parts(self) -> dict[str, str]:
         """The parts of its context that a session may drop while it uses them."""
-        return {"schema": self.connection.schema, "store": self.store, "compute_pool": self.compute_pool}
+        schema = "" if self.schema_dropped else self.connection.schema
+        return {"schema": schema, "store": self.store, "compute_pool": self.compute_pool}
+
+    def note_dropped_parts(self, before: Mapping[str, str]) -> None:
+        """Note which parts of the context a DROP has changed: the client may go on naming them."""
+        after = self.droppable_parts()
+        self.dropped_parts |= {part: name for part, name in before.items() if after[part] != name}
 
     def use(self, kind: str, name: str) -> None:
         """Change the role, store or compute pool. Raises Failure if it does not exist or is not granted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from msgspec.structs import replace
@@ -136,9 +136,8 @@ class Execution:
             raise
         finally:
             self._look_at_schemas(session, asked, record.sql)
-        if session.droppable_parts() != before and (isinstance(asked, Drop) or DROPS.match(record.sql)):
-            after = session.droppable_parts()
-            session.dropped_parts |= {part: name for part, name in before.items() if after[part] != name}
+        if isinstance(asked, Drop) or DROPS.match(record.sql):
+            session.note_dropped_parts(before)
         return result
 
     async def run_on_server(
@@ -148,16 +147,19 @@ class Execution:
         connection = cast(ServerConnection, session.connection)
         _check_context(session, None, record)
         _check_role(session)
-        options = self.options(session, parameters)
+        options, before = self.options(session, parameters), session.droppable_parts()
         outcome = await connection.execute(record.sql, options, record.spool, begun(record))
         if CHANGES.match(record.sql[:4000]):
-            await session.organization.workers.run_other(self._after_change, session, record.sql)
+            await session.organization.workers.run_other(self._after_change, session, record.sql, before)
         return artifacts.with_created_row(session, record, outcome, record.sql)
 
-    def _after_change(self, session: Session, sql: str) -> None:
-        """What follows a statement that may have created or dropped something, in a thread."""
+    def _after_change(self, session: Session, sql: str, before: Mapping[str, str]) -> None:
+        """What follows a statement that may have created or dropped something, in a thread. `before` are the session's
+        parts that it may have dropped."""
         inventory.note(session, sql)
         self._look_at_schemas(session, None, sql)
+        if DROPS.match(sql):
+            session.note_dropped_parts(before)
 
     def _look_at_schemas(self, session: Session, asked: DialectStatement | None, sql: str) -> None:
         """Move sessions out of dropped schemas, after the transaction that may have dropped one."""

@@ -323,6 +323,7 @@ class Statements:
                     else:
                         if record.running:
                             await self._guarded(record, session, self._one(session, request, record, ()))
+                        batch.size += record.spool.size
                         at += 1
         except Failure as failure:
             # The queue of the pool is full.

@@ -104,6 +104,9 @@ class PostgresqlEngine(ServerEngine):
             if database == self._first:
                 async with self._turn:
                     return await self._ask_again(sql, *values)
+            async with self._turn:
+                if not await self._ask_again(catalog.DATABASE, database):
+                    raise Failure(sqlstate.NO_DATABASE, f"database {database!r} does not exist")
             link = await self._server.open(database)
             try:
                 return await link.ask(sql, *values)
