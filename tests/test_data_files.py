@@ -31,8 +31,8 @@ def test_files_and_directories_become_views(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (("a.csv", "d"), "would both be the view A"),
-        (("a.csv", "a.csv"), "would both be the view a"),
+        (("a.csv", "d"), "would both become the view A"),
+        (("a.csv", "a.csv"), "would both become the view a"),
         (("a.csv", "x.db"), "x.db' is not a data file"),
         (("a.csv", "none.csv"), "no such file"),
         (("a.csv", "empty"), "contains no data file"),
@@ -80,9 +80,9 @@ def test_data_on_stdin_are_a_view(program: Program, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "data", "said"),
     [
-        (("-", "-f", "-"), "a\n1\n", "stdin is data; it cannot be a script too"),
+        (("-", "-f", "-"), "a\n1\n", "stdin contains data, so it cannot also be a script"),
         (("-", "-c", "from stdin"), "", "stdin has no data"),
-        (("-", "stdin.csv", "-c", "from stdin"), "a\n1\n", "would both be the view stdin"),
+        (("-", "stdin.csv", "-c", "from stdin"), "a\n1\n", "would both become the view stdin"),
         (("-", "-", "-c", "from stdin"), "a\n1\n", "only once"),
         (("--input-format", "csv", "-c", "select 1"), "", "--input-format requires the TARGET -"),
         (("stdin.csv", "https://host/v2", "-c", "select 1"), "", "'https://host/v2' is not a data file"),

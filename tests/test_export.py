@@ -205,7 +205,7 @@ def test_exports_that_need_no_partitions(program: Program, tmp_path: Path) -> No
     done = program("export", "t.db", "--table", "t", "-o", "t.csv")
     assert (done.code, done.err) == (0, "20,000 rows written to t.csv\n")
     done = program("export", "t.db", "--table", "t", "-o", "t.csv", "--resume")
-    assert (done.code, "the embedded service keeps no results for another run" in done.err) == (2, True)
+    assert (done.code, "the embedded service does not keep results for later runs" in done.err) == (2, True)
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a.jsonl", "t.csv", "t.db"]
 
 

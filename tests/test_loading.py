@@ -518,7 +518,7 @@ def test_a_directory_is_a_target(program: Program, tmp_path: Path) -> None:
     assert (done.code, done.out) == (0, "t,u\nx,y\n")
     (folder / "A.tsv").write_text("i\n1\n")
     done = program("data", "-c", "select 1")
-    assert done.code == 2 and "would both be the view" in done.err
+    assert done.code == 2 and "would both become the view" in done.err
 
 
 def test_ctrl_c_says_how_many_rows_are_in_the_table(

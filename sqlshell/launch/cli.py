@@ -247,8 +247,8 @@ def subcommand(name: str) -> click.Command:
                 ),
                 click.Option(["--resume"], is_flag=True, help="continue an interrupted export to the same file"),
             ]
-            text = "Write the result of a statement of TARGET to a file, which appears when it is complete. What "
-            text += "has arrived is kept in FILE.parts until then; --resume fetches only what is missing."
+            text = "Write the result of a statement of TARGET to a file, which appears when it is complete. "
+            text += "Received rows are kept in FILE.parts until then; --resume fetches only what is missing."
             callback = _export
         case "replay":
             own = [click.Argument(["transcript"], metavar="FILE"), target, output]

@@ -37,7 +37,7 @@ def views_of(texts: Sequence[str]) -> dict[str, Path]:
             other = taken.setdefault(name.lower(), path)
             if other is not path:
                 raise UsageError(
-                    f"{other} and {path} would both be the view {name}",
+                    f"{other} and {path} would both become the view {name}",
                     "rename one of them, or give only one of them as TARGET",
                 )
             views[name] = path

@@ -260,7 +260,7 @@ def _wait_for(endpoint: Endpoint, destination: Destination) -> None:
 
 def _check_scripts(invocation: Invocation) -> None:
     if any(kind == "file" and text == "-" for kind, text in invocation.scripts):
-        raise UsageError("stdin is data; it cannot be a script too", "give statements with -c or -f FILE")
+        raise UsageError("stdin contains data, so it cannot also be a script", "give statements with -c or -f FILE")
 
 
 def _destination(invocation: Invocation, diagnostics: Diagnostics) -> Destination:
@@ -277,7 +277,7 @@ def _destination(invocation: Invocation, diagnostics: Diagnostics) -> Destinatio
     stdin_is_data = "-" in invocation.data
     if stdin_is_data:
         if other := next((path for name, path in views.items() if name.lower() == STDIN), None):
-            raise UsageError(f"{other} and the data on stdin would both be the view {STDIN}", "rename the file")
+            raise UsageError(f"{other} and the data on stdin would both become the view {STDIN}", "rename the file")
         from sqlshell.launch.data_on_stdin import copied_stdin
 
         views[STDIN] = copied_stdin(invocation.streams.stdin, invocation.input_format)

@@ -440,7 +440,7 @@ def _check_peers(given: Mapping[str, Any], *, server: bool) -> None:
     if not server:
         raise UsageError(
             "--state-url requires --engine postgresql or --engine spark",
-            "each process has its own DuckDB, so that several cannot share their data",
+            "each process has its own DuckDB, so several processes cannot share their data",
         )
     for name, why in (
         ("results_url", "all processes must be able to read the results of each"),

@@ -23,6 +23,20 @@ DOCS = Path(__file__).parents[2] / "docs"
 MANUAL = DOCS / "commands.md"
 
 
+RULES = (
+    "In the headings, `FILE` is a required argument and `[FILE]` an optional one, `on|off` means one of the two "
+    "words, and `...` means that an argument can be repeated. `FILE...` may also be `|command`.",
+    "`PATTERN` is a name or a pattern as in psql: `*` stands for any characters, `?` for one character. "
+    "`schema.name` and `database.schema.name` select another schema or database. A pattern ignores case, except "
+    'for parts in `"double quotes"`, which match exactly.',
+    "Arguments follow psql's rules: 'single quotes' with the escapes of C, `` `command` `` for the output of a "
+    'command, and `:x`, `:\'x\'`, `:"x"`, `:{?x}` for variables. "Double quotes" group words. They are kept as a '
+    "part of the argument by `\\set`, `\\echo`, `\\qecho`, `\\warn`, `\\prompt` and `\\n+`, and removed by all "
+    "other commands.",
+)
+"""What the headings and arguments of all commands have in common."""
+
+
 def _filled(text: str) -> str:
     """A paragraph in lines as long as those of the other pages."""
     return textwrap.fill(text, 128, break_long_words=False, break_on_hyphens=False)
@@ -47,20 +61,7 @@ def manual() -> str:
         "# Commands",
         "Every command works at the prompt, in scripts, with `-c` and on stdin. `\\? COMMAND` shows the same text.",
         table(),
-        *map(
-            _filled,
-            [
-                "In the headings, `FILE` is a required argument and `[FILE]` an optional one, `on|off` means one of the two "
-                "words, and `...` means that an argument can be repeated. `FILE...` may also be `|command`.",
-                "`PATTERN` is a name or a pattern as in psql: `*` stands for any characters, `?` for one character. "
-                "`schema.name` and `database.schema.name` select another schema or database. A pattern ignores case, except "
-                'for parts in `"double quotes"`, which match exactly.',
-                "Arguments follow psql's rules: 'single quotes' with the escapes of C, `` `command` `` for the output of a "
-                'command, and `:x`, `:\'x\'`, `:"x"`, `:{?x}` for variables. "Double quotes" group words. They are kept as a '
-                "part of the argument by `\\set`, `\\echo`, `\\qecho`, `\\warn`, `\\prompt` and `\\n+`, and removed by all "
-                "other commands.",
-            ],
-        ),
+        *map(_filled, RULES),
     ]
     for title, commands in GROUPS:
         parts.append(f"## {title}")

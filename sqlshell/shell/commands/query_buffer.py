@@ -121,7 +121,7 @@ async def go_execute(shell: ShellView, args: Args) -> Submit:
 async def go_describe(shell: ShellView, args: Args) -> Submit:
     """Show the columns and types of a statement's result. The rows are not shown.
 
-    The statement has to be run for this, so a statement that may write is refused.
+    The statement must run for this, so a statement that may write is refused.
     """
     described: list[Effect] = []
 

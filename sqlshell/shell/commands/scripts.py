@@ -28,8 +28,8 @@ async def redirect(shell: ShellView, args: Args) -> Redirect:
 async def edit(shell: ShellView, args: Args) -> Edit:
     """Edit the query buffer, or FILE, in $EDITOR. If the buffer is empty, edit the last statement.
 
-    The saved text is used as if you typed it: statements that end with ; run, the rest appears at the prompt. If you
-    do not change the last statement, it does not run again."""
+    The saved text is used as if you had typed it: statements that end with ; run, the rest appears at the prompt. If
+    you do not change the last statement, it does not run again."""
     return Edit(args.own(0) if args else EMPTY)
 
 

@@ -30,7 +30,7 @@ async def copy(shell: ShellView, args: Args) -> Copy:
 
 @command("export", "FILE [resume]", sends=True)
 async def export(shell: ShellView, args: Args) -> Export:
-    """Write the result of a statement to a file, and keep what has arrived until the file is complete.
+    """Write the result of a statement to a file, and keep the received rows until the file is complete.
 
     After an interruption, \\export FILE resume after the same statement fetches only what is missing, as long
     as the service has the result. sqlshell export does the same."""

@@ -147,7 +147,7 @@ class PartitionStore:
         _write(self._folder / MANIFEST, line + b"\n", os.O_APPEND)
 
     def _failed(self, error: OSError) -> OutputError:
-        return OutputError(f"cannot keep partitions in {self._folder}: {error.strerror or error}")
+        return OutputError(f"cannot store partitions in {self._folder}: {error.strerror or error}")
 
 
 def _write(path: Path, data: bytes | bytearray, flag: int) -> None:

@@ -304,7 +304,7 @@ class ResultOutput:
         """Raises OutputError where result number `count` would spoil the output."""
         if count > 1 and format_.several == "refused":
             raise OutputError(
-                f"several results cannot share one {format_.name} output", "write each to a file of its own: \\g FILE"
+                f"several results cannot share one {format_.name} output", "write each to its own file: \\g FILE"
             )
         if count == 2 and format_.several != "allowed":
             self._diagnostics.warn_here(f"several results in one {format_.name} output: use jsonl or csv")

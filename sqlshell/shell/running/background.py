@@ -224,7 +224,7 @@ class Background:
                     if job.statement_id and not self._former_label
                     else ""
                 )
-                ended = f"was lost, its outcome is unknown{known}"
+                ended = f"was lost; its outcome is unknown{known}"
             state = f" ({error.where.sql_state})" if error.where.sql_state else ""
             self._announce(f"{self._job_name(job)} {ended}{state}: {text}: {one_line(error.message, LONGEST_REASON)}")
         finally:

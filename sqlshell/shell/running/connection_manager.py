@@ -95,7 +95,7 @@ class ConnectionManager:
         if connection.own_session or connection.embedded:
             message = "the open transaction was not committed and is rolled back"
         else:
-            message = "the open transaction was not committed; it stays open in the session that was joined"
+            message = "the open transaction was not committed; it stays open in the joined session"
         self._diagnostics.warn(message, transaction.begun_at)
 
     def _note(self, text: str) -> None:

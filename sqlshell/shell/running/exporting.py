@@ -45,7 +45,7 @@ class Exporter:
                 async def continue_(result: Result) -> Summary:
                     if exported(result, found.target, text) != found:
                         raise UsageError(
-                            "the result on the service is no longer the one that this export began with",
+                            "the result on the service has changed since this export began",
                             "start again without --resume",
                         )
                     return await self._write(result)
@@ -96,7 +96,7 @@ class Exporter:
         """Raises UsageError if the kept partitions are not those of the statement."""
         if found is None:
             if not self._target:
-                raise UsageError("the embedded service keeps no results for another run", "omit --resume")
+                raise UsageError("the embedded service does not keep results for later runs", "omit --resume")
             raise UsageError(f"there is no interrupted export to {self._path}", "omit --resume")
         if found.statement != digest(text):
             raise UsageError(
@@ -136,12 +136,12 @@ class Exporter:
 
         def report(size: int) -> None:
             if running is not None:
-                running.message = f"{size >> 20:,} MiB have arrived"
+                running.message = f"{size >> 20:,} MiB received"
 
         try:
             return await result.whole.keep(lambda: self._store.file(report))
         except OSError as error:
-            raise OutputError(f"cannot keep the result in {self._store.name}: {error.strerror or error}") from error
+            raise OutputError(f"cannot store the result in {self._store.name}: {error.strerror or error}") from error
 
     async def _written(self, result: Result) -> Summary:
         summary = await self._components.result_output.show(result, output=self._path)

@@ -52,7 +52,7 @@ def test_the_outcome_of_a_background_statement_whose_service_is_lost_is_unknown(
         await core.run("select 1;&\n")
         await core.shell.finish()
         assert (
-            "[1] was lost, its outcome is unknown; use \\wait id1 to ask the service: select 1: connection refused"
+            "[1] was lost; its outcome is unknown; use \\wait id1 to ask the service: select 1: connection refused"
             in core.err
         )
         assert "failed" not in core.err.partition("[1] was lost")[2].partition("\n")[0]
