@@ -12,6 +12,7 @@ import sqlparse
 
 from sqlshell.sql.script.scanner import Scanner
 from tests.benchmarks.client_jobs import connector, faults, polling, stream
+from tests.benchmarks.cluster_jobs import cluster
 from tests.benchmarks.hostile.jobs import hostile
 from tests.benchmarks.measure import Row, paired, run, service
 from tests.benchmarks.memory_jobs import memory_jobs
@@ -162,4 +163,5 @@ JOBS: dict[str, Callable[[], Iterator[Row]]] = {
     "interactive": prompt_jobs,
     "results": result_jobs,
     "throughput": throughput,
+    "cluster": cluster,
 }
