@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,9 @@ def test_an_error_does_not_repeat_a_long_value(tmp_path: Path) -> None:
         ("a.csv", b"id,v\n1,a\r\n2,b\n3,c\r\n", r"cannot detect the format of a\.csv: some lines end in \\r\\n"),
         ("a.csv", "id,v\n1,a\n".encode("utf-16"), r"a\.csv is UTF-16, not UTF-8"),
         ("a.jsonl", '{"a":1}\n'.encode("utf-16"), r"a\.jsonl is UTF-16, not UTF-8"),
+        ("a.csv", b"\xfe\xff" + "id,v\n1,a\n".encode("utf-16-be"), r"a\.csv is UTF-16, not UTF-8"),
+        ("a.csv", b"id,v\n" + b"1,a\n" * 300_000 + b"2,b\r\n", r"cannot detect the format of a\.csv: some lines end"),
+        ("a.csv", gzip.compress(b"id,v\n1,a\n"), r"a\.csv is compressed$"),
         ("a.parquet", b"", r"a\.parquet is empty"),
         (
             "a.csv",
@@ -118,6 +123,15 @@ def test_the_encoding_can_be_named_where_the_format_has_it(tmp_path: Path, name:
     with pytest.raises(UsageError, match="UTF-16") as raised:
         Loaded(tmp_path, name, "a,b\n".encode("utf-16"), a="INTEGER")
     assert ("--with ENCODING=utf16" in raised.value.hint) is (name == "a.csv")
+
+
+def test_utf_16_that_duckdb_does_not_read_is_to_be_converted(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"\xfe\xff" + "a,b\n1,x\n".encode("utf-16-be"))
+    source = DataFile(LoadRequest("t", (), Own(str(path)), "a.csv", "csv", encoding="utf16"), tmp_path)
+    with contextlib.closing(source), pytest.raises(UsageError, match="UTF-16") as raised:
+        source.look(())
+    assert raised.value.hint == "convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE"
 
 
 @pytest.mark.parametrize("pieces", [1 << 20, 7])

@@ -18,6 +18,7 @@ _LOSSY: Final = re.compile(r"HUGEINT|BIGNUM|TUPLE\(")
 """Types that a Parquet file does not keep."""
 _PLAIN_TYPE: Final = re.compile(r"[A-Za-z_][\w ]*(?:\(\d+(?:,\s*\d+)?\))?(?: WITH(?:OUT)? (?:LOCAL )?TIME ZONE)?")
 """A type that can be written behind AS in a CAST."""
+_INSTANTS: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ"})
 _LTZ: Final = frozenset({"TIMESTAMP_LTZ", "TIMESTAMP_TZ"})
 
 
@@ -42,6 +43,11 @@ class TargetColumn(Struct, frozen=True):
         """Whether the service says that it is a type of whole numbers."""
         return kind(self.type) is Kind.INTEGER
 
+    @property
+    def instant(self) -> bool:
+        """Whether values are converted to dates or timestamps."""
+        return self.converted in _INSTANTS
+
     def from_text(self, text: str, binary: str) -> str:
         """SQL for the value of a text, which is an expression. `binary` says how bytes are written: "hex" is `\\x6162`,
         and DuckDB's own form for what is none; "escaped" is DuckDB's own form, `a\\x62`; "base64"."""
@@ -56,11 +62,35 @@ class TargetColumn(Struct, frozen=True):
             )
         if is_nested(self.converted):
             return nested_from_text(text, self.type, self.converted)
+        if self.instant:
+            return _instant_from_text(text, self.converted)
         return f"CAST({text} AS {self.converted})"
 
     def literal(self, value: str) -> str:
         """SQL of an expression that gives the value as an SQL literal. `value` is an expression of `converted`."""
         return f"CASE WHEN {value} IS NULL THEN 'NULL' ELSE {_literal(self.type, self.converted, value, 0)} END"
+
+
+def _instant_from_text(text: str, type_: str) -> str:
+    """SQL for a date or a timestamp. PostgreSQL's `0044-03-15 10:00:00 BC` is before Christ. An error for what DuckDB
+    drops: any word after a date in CSV, and after a time if it is no time zone, such as PM.
+    """
+    value, trimmed = f"CAST({text} AS {type_})", f"trim({text}, ' \t')"
+    stripped = f"CAST({trimmed} AS {type_})"
+    # Nearly all end in a digit, for which nothing else is evaluated.
+    return (
+        f"CASE WHEN ({text})[-1] BETWEEN '0' AND '9' THEN {value} "
+        f"WHEN ends_with(upper({trimmed}), ' BC') "
+        f"THEN CAST(regexp_replace({trimmed}, '^(\\S+)(.*) BC$', '\\1 (BC)\\2', 'i') AS {type_}) "
+        f"WHEN CAST({stripped} AS {TEXT}) = {trimmed} THEN {stripped} "
+        f"WHEN TRY_CAST({trimmed} AS TIMESTAMPTZ) IS NULL THEN CAST('>' || {text} AS {type_}) ELSE {stripped} END"
+    )
+
+
+def may_be_dropped(text: str, value: str) -> str:
+    """SQL: whether DuckDB's reader of CSV may take a text for another date than `value`, or what is none for one."""
+    begins = f"TRY_CAST(regexp_extract({text}, '^\\s*[-+]?\\d+\\D\\d+\\D\\d+') AS DATE) IS NOT NULL"
+    return f"{begins} AND (TRY({value}) IS NULL OR ends_with(upper(trim({text})), ' BC'))"
 
 
 def _converted(declared: str) -> str:

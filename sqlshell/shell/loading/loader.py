@@ -99,10 +99,15 @@ class Loader:
             self._variables.record_outcome(None)
             self._diagnostics.report(f"{_count(0)} loaded into {request.table}")
             return
-        staged = await self.interruptible(
-            blocking(source, lambda: source.stage(looked, found.pairs, request.max_errors))
-        )
-        self._check_rejects(request, staged)
+        try:
+            staged = await self.interruptible(
+                blocking(source, lambda: source.stage(looked, found.pairs, request.max_errors))
+            )
+            self._check_rejects(request, staged)
+        except StatementError as error:
+            # It is about the file: no statement was sent.
+            error.in_command = True
+            raise
         keeper, progress = await self._progress(request, found)
         # A load that is resumed has its table: it is created before the first rows are recorded.
         if request.create and not request.resume:

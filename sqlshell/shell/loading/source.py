@@ -12,7 +12,7 @@ import gzip
 import itertools
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,13 +24,14 @@ from sqlshell.interface.types import Kind, kind
 from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.isolated_duckdb import hide_progress
 from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
-from sqlshell.shell.loading.column_types import TargetColumn, interface_type
+from sqlshell.shell.loading.column_types import TargetColumn, interface_type, may_be_dropped
 from sqlshell.shell.loading.digits import keep_digits, unmarked
 from sqlshell.shell.loading.end_of_data import cut_at_end
 from sqlshell.shell.loading.exactness import has_fraction, inexact, overflows, whole_number
 from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
 from sqlshell.shell.loading.rejects import Reject
 from sqlshell.shell.loading.request import LoadRequest
+from sqlshell.shell.loading.sniffing import compression_of
 from sqlshell.shell.loading.text_checks import (
     ISO_DATE,
     LONGEST_LINE,
@@ -50,8 +51,8 @@ ROW_GROUP: Final = 40_960
 ROW_GROUP_BYTES: Final = 8 << 20
 """Rows and bytes of a row group of the converted rows."""
 
-MIXED: Final = 1 << 20
-"""Bytes that are searched for different ends of lines."""
+PIECE: Final = 1 << 20
+"""Bytes that are searched at once for different ends of lines."""
 
 LONGEST_SAID: Final = 200
 """Characters of a line of an error."""
@@ -170,14 +171,18 @@ class DataFile:
         """Raises UsageError for a file that is cut off, and for one in another encoding where its format is to be
         detected."""
         request = self._request
+        packed = compression_of(Path(self._path))
+        if packed and not self._path.lower().endswith(packed) and request.format != "parquet":
+            raise UsageError(f"{request.name} is compressed", f"rename it to {request.name}{packed}")
         with Path(self._path).open("rb") as file:
-            head = file.read(MIXED)
+            head = file.read(len(_UTF16[0]))
         if self._path.lower().endswith(".zst") and ends_too_early(Path(self._path)):
             raise UsageError(f"cannot read {request.name}: {ENDS_TOO_EARLY}")
-        if head.startswith(_UTF16) and not request.encoding and request.format != "parquet":
+        # DuckDB reads only the order of bytes of the first mark.
+        if head in _UTF16 and request.format != "parquet" and not (request.encoding and head == _UTF16[0]):
             convert = "convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE"
             named = "use --with ENCODING=utf16 (in \\copy: ENCODING utf16), or " if self._text else ""
-            raise UsageError(f"{request.name} is UTF-16, not UTF-8", named + convert)
+            raise UsageError(f"{request.name} is UTF-16, not UTF-8", (named if head == _UTF16[0] else "") + convert)
 
     def ambiguous(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]]) -> list[str]:
         """What dates may also mean: warnings about columns in which 03/04/2026 is April as well as March."""
@@ -242,12 +247,16 @@ class DataFile:
             raise UsageError(f"cannot read {self._request.name}: {said}") from None
 
     def _mixed(self) -> bool:
-        """Whether lines at the beginning end in different ways."""
+        """Whether lines end in different ways."""
         opened = gzip.open if self._path.endswith(".gz") else open
+        pairs = ends = 0
+        last = b""
         with opened(self._path, "rb") as file:
-            head = bytes(file.read(MIXED))
-        pairs = head.count(b"\r\n")
-        return 0 < pairs < head.count(b"\n")
+            while piece := bytes(file.read(PIECE)):
+                pairs += piece.count(b"\r\n") + (last == b"\r" and piece.startswith(b"\n"))
+                ends += piece.count(b"\n")
+                last = piece[-1:]
+        return 0 < pairs < ends
 
     def _look_at_text(self, known: Sequence[str]) -> FileLayout:
         request, form = self._request, self._request.format
@@ -391,6 +400,8 @@ class DataFile:
         self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path, most: int
     ) -> ConvertedRows:
         texts, values, exact, never_null = [], [], [], []
+        # The columns that are texts to the reader: always, and in the first way.
+        loose, strict = set[int](), set[int]()
         forced = self._request.force_not_null
         for number, (source, target) in enumerate(pairs):
             text = always_quoted(source.name)
@@ -403,18 +414,31 @@ class DataFile:
             if self._request.format == "text" and (target.loose or target.converted == TEXT):
                 text = _unescaped(text)
             texts.append(f"{text} AS t{number}, {always_quoted(source.name)} AS raw{number}")
-            values.append(target.from_text(f"t{number}", self._request.binary) if target.loose else f"t{number}")
-            exact.append(whole_number(f"t{number}", target.converted) if target.whole else values[-1])
-        # Unread columns and those that are converted later are texts to the reader, and so cannot be wrong.
-        types = {source.name: target.converted for source, target in pairs if not target.loose}
+            value = target.from_text(f"t{number}", self._request.binary)
+            if target.loose:
+                loose.add(number)
+            elif target.whole or (target.instant and _format_option(target) not in dict(looked.reader)):
+                # The reader would round fractions, and drop what follows a date.
+                strict.add(number)
+            values.append(value if target.loose else f"t{number}")
+            exact.append(
+                whole_number(f"t{number}", target.converted)
+                if target.whole
+                else value
+                if number in strict
+                else values[-1]
+            )
         limit = max(REJECTS, most + 1)
         names = {source.name: source.name if looked.named else target.name for source, target in pairs}
-        # The reader would round fractions of whole numbers.
-        others = {source.name: target.converted for source, target in pairs if not (target.loose or target.whole)}
         checks = TextChecks(self._connection, self._path, self._request.name, looked, pairs)
 
-        def rows(types: Mapping[str, str], rejects: str) -> str:
-            """The texts of the rows that the reader can convert; the table of the others exists when all were read."""
+        def rows(converted: Container[int], rejects: str) -> str:
+            """The rows that the reader can convert, with the columns by number that are not left as texts; the table of
+            the other rows exists when all were read.
+            """
+            types = {
+                source.name: target.converted for number, (source, target) in enumerate(pairs) if number in converted
+            }
             columns = ", ".join(
                 f"{literal(each.name)}: {literal(types.get(each.name, TEXT))}" for each in looked.columns
             )
@@ -432,32 +456,36 @@ class DataFile:
             return f"(SELECT {', '.join(texts)} FROM read_csv({literal(self._path)}, {given}))"
 
         # The way of most files. What is wrong with another one is found by the ways that can say where it is.
-        count = self._copy_if_exact(
-            f"SELECT {_numbered_columns(exact)} FROM {rows(others, 'doubted')}", "doubted", path
-        )
+        everything = set(range(len(pairs)))
+        select = f"SELECT {_numbered_columns(exact)} FROM {rows(everything - loose - strict, 'doubted')}"
+        count = self._copy_if_exact(select, "doubted", path)
         if count is not None:
             checks.check(path, count)
             self._check_never_null(never_null, path)
             return ConvertedRows(path, count)
-        chosen = _numbered_columns(values)
+        for number in self._with_dropped_text(
+            {each: exact[each] for each in strict if pairs[each][1].instant}, rows((), "dates")
+        ):
+            loose.add(number)
+            values[number] = exact[number]
+        chosen, read = _numbered_columns(values), everything - loose
         try:
-            count = self._copy(f"SELECT {chosen} FROM {rows(types, 'rejects')}", path)
+            count = self._copy(f"SELECT {chosen} FROM {rows(read, 'rejects')}", path)
             rejects = self._rejects("rejects", names)
         except (duckdb.ConversionException, duckdb.InvalidInputException):
-            loose = [number for number, (_, target) in enumerate(pairs) if target.loose]
             if not loose:
                 raise
             # It says which value is wrong, and not where.
-            tests = " ".join(f"WHEN TRY(({values[number]}) IS NULL) IS NULL THEN {number}" for number in loose)
+            tests = " ".join(f"WHEN TRY(({values[number]}) IS NULL) IS NULL THEN {number}" for number in sorted(loose))
             which = f"CASE {tests} END"
             shown = " ".join(f"WHEN {number} THEN [raw{number}, t{number}]" for number in loose)
             wrong = self._connection.execute(
-                f"SELECT which, CASE which {shown} END FROM (SELECT *, {which} AS which FROM {rows({}, 'scanned')}) "
+                f"SELECT which, CASE which {shown} END FROM (SELECT *, {which} AS which FROM {rows((), 'scanned')}) "
                 f"WHERE which IS NOT NULL LIMIT {limit}"
             ).fetchall()
             if not wrong:
                 raise
-            count = self._copy(f"SELECT {chosen} FROM {rows(types, 'rejects_of_reader')} WHERE {which} IS NULL", path)
+            count = self._copy(f"SELECT {chosen} FROM {rows(read, 'rejects_of_reader')} WHERE {which} IS NULL", path)
             rejects = self._rejects("rejects_of_reader", names)
             found = [(pairs[number], *told) for number, told in wrong]
             more = self._with_wrong_values(rejects, looked, found)
@@ -474,6 +502,15 @@ class DataFile:
         except (duckdb.ConversionException, duckdb.InvalidInputException):
             return None
         return None if self._connection.execute(f"FROM {rejects} LIMIT 1").fetchone() else count
+
+    def _with_dropped_text(self, values: Mapping[int, str], rows: str) -> list[int]:
+        """The numbers of the columns with a date of which the reader may drop something, or that is before Christ.
+        `values` are the expressions that convert dates in full, `rows` has all values as texts."""
+        if not values:
+            return []
+        tests = (f"bool_or({may_be_dropped(f't{number}', value)})" for number, value in values.items())
+        found = self._connection.execute(f"SELECT {', '.join(tests)} FROM {rows}").fetchall()[0]
+        return [number for number, seen in zip(values, found, strict=True) if seen]
 
     def _check_never_null(self, columns: Iterable[tuple[int, TargetColumn]], path: Path) -> None:
         for number, target in columns:
@@ -570,7 +607,7 @@ class DataFile:
             value = target.from_text(
                 name if json and is_nested(target.converted) else text, "base64" if json else "hex"
             )
-            if not json and target.loose and source.type != TEXT:
+            if not json and (target.loose or target.instant) and source.type != TEXT:
                 value = f"CAST({name} AS {target.converted})"
             elif not json and source.type == "BLOB" and target.converted == TEXT:
                 value = f"to_base64({name})"
@@ -642,6 +679,11 @@ _PARQUET: Final = (
     "FORMAT parquet, PARQUET_VERSION V2, COMPRESSION snappy, "
     f"ROW_GROUP_SIZE {ROW_GROUP}, ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES}"
 )
+
+
+def _format_option(target: TargetColumn) -> str:
+    """The argument of DuckDB's reader with the format of the column's dates."""
+    return "dateformat" if target.converted == "DATE" else "timestampformat"
 
 
 def _numbered_columns(values: Iterable[str]) -> str:
