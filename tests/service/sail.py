@@ -26,12 +26,18 @@ def installed() -> bool:
     return bool(program() and importlib.util.find_spec("pyspark"))
 
 
-@contextlib.contextmanager
-def running() -> Iterator[str]:
-    """A server on a free port of this machine, with tables in a directory of its own; yields its URL."""
+def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+        return int(taken.getsockname()[1])
+
+
+@contextlib.contextmanager
+def running(port: int = 0) -> Iterator[str]:
+    """A server on a port of this machine, by default a free one, with tables in a directory of its own; yields its URL.
+    It is killed at the end.
+    """
+    port = port or free_port()
     with tempfile.TemporaryDirectory(prefix="sail", ignore_cleanup_errors=True) as folder:
         argv = [program(), "spark", "server", "--ip", "127.0.0.1", "--port", str(port)]
         with (Path(folder) / "log").open("wb") as log:

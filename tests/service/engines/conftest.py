@@ -1,4 +1,4 @@
-"""Sessions of the engine PostgreSQL on a real server."""
+"""Sessions of the engines PostgreSQL and Spark on real servers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import Options
 from sqlshell.service.failure import Failure
+from tests.service import sail, spark
 from tests.service.postgresql import database
 
 if TYPE_CHECKING:
@@ -109,3 +110,30 @@ def connect(postgresql: PostgresqlEngine) -> Iterator[Connect]:
 @pytest.fixture
 def runner(connect: Connect) -> Runner:
     return connect()
+
+
+@pytest.fixture(scope="session")
+def spark_url() -> Iterator[str]:
+    """The URL of a Spark Connect server."""
+    if spark.GIVEN:
+        yield spark.GIVEN
+        return
+    with sail.running() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def spark_engine(spark_url: str) -> Iterator[Any]:
+    from sqlshell.service.engines.spark.engine import SparkEngine
+
+    engine = SparkEngine(spark_url)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def session(spark_engine: Any, tmp_path: Path) -> Iterator[spark.Session]:
+    """A new session on a Spark Connect server."""
+    made = spark.Session(spark_engine, tmp_path)
+    yield made
+    made.connection.close()

@@ -31,8 +31,10 @@ class ServerEngine(ABC):
     protections = ""
     broken: Mapping[str, str] = {}
 
-    def __init__(self) -> None:
-        self._loop = EngineLoop(self.name)
+    def __init__(self, shared: EngineLoop | None = None) -> None:
+        """With a loop that is `shared` with other engines, which stays open."""
+        self._loop = shared or EngineLoop(self.name)
+        self._shares_loop = shared is not None
         self._results = Reader()
 
     @property
@@ -107,4 +109,5 @@ class ServerEngine(ABC):
 
     def close(self) -> None:
         self._results.rest()
-        self._loop.close()
+        if not self._shares_loop:
+            self._loop.close()

@@ -14,8 +14,14 @@ from sqlshell.service.engines.spark.library import DefaultChannelBuilder, PySpar
 
 EXAMPLE = "example: sc://host:15002, or sc://host:443/;token=…"
 
-KEEPALIVE = (("grpc.keepalive_time_ms", 60_000), ("grpc.keepalive_timeout_ms", 20_000))
-"""A server that no longer answers is noticed within this time, also while it runs a long statement."""
+CHANNEL = (
+    ("grpc.keepalive_time_ms", 60_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 500),
+)
+"""A server that no longer answers is noticed within the first two, also while it runs a long statement. One that was
+restarted is used again within the last; gRPC would wait for up to two minutes."""
 
 
 class Address:
@@ -26,7 +32,7 @@ class Address:
 
     def __init__(self, url: str) -> None:
         try:
-            builder = DefaultChannelBuilder(_with_path(url), channelOptions=list(KEEPALIVE))
+            builder = DefaultChannelBuilder(_with_path(url), channelOptions=list(CHANNEL))
         except (PySparkException, ValueError):
             # Its message would repeat the URL, which may contain a token.
             raise UsageError("the URL of the Spark Connect server is not valid", EXAMPLE) from None

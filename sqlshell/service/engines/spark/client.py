@@ -15,6 +15,10 @@ from msgspec import Struct
 from sqlshell.service.engines.spark.channel import Address, stub_of
 from sqlshell.service.engines.spark.library import proto
 
+RECONNECTING = (0.1, 0.6)
+"""Seconds before a request is repeated that did not reach the server: between its attempts to connect, gRPC fails all
+requests."""
+
 PATIENCE = 30.0
 """Seconds for a request that only asks or sets something. Statements have no limit."""
 
@@ -66,7 +70,14 @@ class SparkClient:
     async def ask(self, method: str, request: Any, session: ServerSession) -> Any:
         """The response to one request. Raises grpc.aio.AioRpcError."""
         call = getattr(self.stub, method)
-        response = await call(self.fill(request, session), metadata=self.metadata, timeout=PATIENCE)
+        for wait in (*RECONNECTING, None):
+            try:
+                response = await call(self.fill(request, session), metadata=self.metadata, timeout=PATIENCE)
+                break
+            except grpc.aio.AioRpcError as error:
+                if wait is None or error.code() is not grpc.StatusCode.UNAVAILABLE:
+                    raise
+                await asyncio.sleep(wait)
         session.observed = getattr(response, "server_side_session_id", "") or session.observed
         return response
 
@@ -120,7 +131,7 @@ class SparkClient:
         """Do something that nobody waits for, and whose errors do not matter."""
 
         async def quietly() -> None:
-            with contextlib.suppress(grpc.RpcError):
+            with contextlib.suppress(grpc.RpcError, grpc.aio.UsageError):
                 await work
 
         task = asyncio.get_running_loop().create_task(quietly())
@@ -128,7 +139,7 @@ class SparkClient:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """End what nobody waits for, and the connection."""
+        """End the connection, and what nobody waits for."""
         for task in list(self._tasks):
             task.cancel()
         if self._channel is not None:

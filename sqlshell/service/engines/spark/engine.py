@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
@@ -21,6 +22,7 @@ from sqlshell.service.engines.engine import (
     Sink,
 )
 from sqlshell.service.engines.server.engine import ServerEngine
+from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.spark import catalog, plans
 from sqlshell.service.engines.spark.channel import Address
 from sqlshell.service.engines.spark.client import SparkClient
@@ -37,6 +39,12 @@ WRITERS: Final = 4
 T = TypeVar("T")
 
 
+@functools.cache
+def _loop() -> EngineLoop:
+    """The event loop of all such engines of this process: gRPC may have an event for it after an engine is closed."""
+    return EngineLoop("spark")
+
+
 class SparkEngine(ServerEngine):
     """Each session of the service is a session of the server: a database is a catalog there, a schema a namespace.
 
@@ -47,7 +55,7 @@ class SparkEngine(ServerEngine):
 
     def __init__(self, url: str) -> None:
         address = Address(url)
-        super().__init__()
+        super().__init__(_loop())
         self._client = SparkClient(address)
         self._rendering = Rendering()
         self._threads = ThreadPoolExecutor(WRITERS, "spark-rows")

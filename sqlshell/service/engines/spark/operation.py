@@ -11,14 +11,14 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from sqlshell.service.engines.spark.client import ServerSession, SparkClient
+from sqlshell.service.engines.spark.client import RECONNECTING, ServerSession, SparkClient
 from sqlshell.service.engines.spark.library import proto
 
 KEPT_BYTES = 8 << 20
 """The server may forget responses after each of so many bytes. Until then it can send them again."""
 
-UNSURE = (0.05, 0.2)
-BROKEN = (0.05, 0.2, 0.8, 2.0, 2.0, 2.0, 2.0)
+UNSURE = RECONNECTING
+BROKEN = (*RECONNECTING, 1.0, 2.0, 2.0, 2.0, 2.0)
 """Seconds between attempts to reach the server again: before its first response, and after it."""
 
 SHORT = 1.0
