@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.conftest import Done, Program, Served, serve, stop
 from tests.service.client import Client
-
-ENDLESS = "select count(*) from range(100000000000) a, range(1000) b"
+from tests.service.tested_engines import OnEngine
 
 
 def kill(served: Served) -> None:
@@ -40,7 +40,7 @@ def test_what_was_finished_is_found_after_a_kill(tmp_path: Path) -> None:
         large = client.run("select range as i, to_timestamp(range) as z from range(70500)")
         failed = client.run("select * from none")
         endless = client.submit("select * from s")
-        lost = client.submit(ENDLESS)
+        lost = client.submit("select count(*) from range(100000000000) a, range(1000) b")
         time.sleep(0.2)
     kill(running)
     again = serve(tmp_path, "--data", "data", "--partition-rows", "500")
@@ -74,6 +74,34 @@ def test_what_was_finished_is_found_after_a_kill(tmp_path: Path) -> None:
         assert stop(again) == 0
 
 
+def test_records_and_results_of_each_engine_are_found_after_a_kill(engine: OnEngine, tmp_path: Path) -> None:
+    with engine.place() as place:
+        running = serve(tmp_path, "--data", "data", "--partition-rows", "1000", *place)
+        with Client(running) as client:
+            client.rows("create compute_pool p with ('concurrency' = 3)")
+            client.rows("create function_source f with ('file' = 'f.jar')", files=[("f.jar", b"bytes")])
+            token = str(client.rows("create api_token kept with ('role' = 'owner')")[0][1])
+            small = client.run("select 1 as a, null as b", timezone="UTC")
+            text = client.run(f"select i, repeat('é', 300) as t from {engine.series(4500)} order by i")
+            large = client.run(f"select i, {engine.sql.instant} as z from {engine.series(70_500)} order by i")
+            failed = client.run("select * from none")
+        kill(running)
+        again = serve(tmp_path, "--data", "data", "--partition-rows", "500", *place)
+        with Client(again) as client:
+            for before in (small, text, large, failed):
+                assert client.http.get(f"/v2/statements/{before['statementID']}").json() == before
+            for before, last in ((text, 4), (large, 70)):
+                for number in (1, last):
+                    page = client.http.get(f"/v2/statements/{before['statementID']}", params={"partitionID": number})
+                    assert page.json()["data"][0][0] == str(1000 * number)
+            assert client.names("list compute_pools") == ["default", "p"]
+            organization = client.rows("list organizations")[0][1]
+            assert client.http.get(f"/v2/download/function_source/{organization}/f").content == b"bytes"
+        with Client(again, token) as owner:
+            assert owner.rows("select 1") == [["1"]]
+        assert stop(again) == 0
+
+
 def test_killed_at_random_moments_under_load(tmp_path: Path) -> None:
     """A few rounds of what `python -m tests.benchmarks kills` does 200 times."""
     from tests.service.kills import rounds
@@ -91,47 +119,54 @@ def test_a_second_service_is_refused(program: Program, tmp_path: Path) -> None:
     assert stop(running) == 0
 
 
-def test_sigterm_drains(tmp_path: Path) -> None:
-    running = serve(tmp_path, "--data", "data", "--grace", "20")
-    with Client(running) as client:
-        short = client.submit("select sum(a.range * b.range) from range(30000) a, range(20000) b")
-        refused: list[int] = []
-        running.process.send_signal(signal.SIGTERM)
-        for _ in range(50):
-            try:
-                answer = client.http.post("/v2/statements", json={"statement": "select 1"})
-            except httpx.TransportError:
-                break
-            if answer.status_code == 503:
-                refused.append(answer.status_code)
-                break
-            time.sleep(0.01)
-    assert running.process.wait(30) == 0
-    assert running.process.stdout is not None
-    running.process.stdout.close()
-    again = serve(tmp_path, "--data", "data")
-    with Client(again) as client:
-        assert client.http.get(f"/v2/statements/{short['statementID']}").json()["sqlState"] == "00000"
-    assert stop(again) == 0
+def test_sigterm_drains(engine: OnEngine, tmp_path: Path) -> None:
+    with engine.place() as place:
+        running = serve(tmp_path, "--data", "data", "--grace", "20", *place)
+        with Client(running) as client:
+            short = client.submit(engine.sql.long)
+            running.process.send_signal(signal.SIGTERM)
+            for _ in range(50):
+                try:
+                    answer = client.http.post("/v2/statements", json={"statement": "select 1"})
+                except httpx.TransportError:
+                    break
+                if answer.status_code == 503:
+                    break
+                time.sleep(0.01)
+        assert running.process.wait(30) == 0
+        assert running.process.stdout is not None
+        running.process.stdout.close()
+        again = serve(tmp_path, "--data", "data", *place)
+        with Client(again) as client:
+            assert client.http.get(f"/v2/statements/{short['statementID']}").json()["sqlState"] == "00000"
+        assert stop(again) == 0
 
 
-def test_a_grace_that_runs_out_ends_what_runs(tmp_path: Path) -> None:
-    running = serve(tmp_path, "--data", "data", "--grace", "0.2")
-    with Client(running) as client:
-        endless = client.submit(ENDLESS)
-        time.sleep(0.3)
-    assert stop(running) == 0
-    again = serve(tmp_path, "--data", "data")
-    with Client(again) as client:
-        assert client.http.get(f"/v2/statements/{endless['statementID']}").json()["sqlState"] == "57000"
-    assert stop(again) == 0
+@pytest.mark.needs("cancel")
+def test_a_grace_that_runs_out_ends_what_runs(engine: OnEngine, tmp_path: Path) -> None:
+    with engine.place() as place:
+        running = serve(tmp_path, "--data", "data", "--grace", "0.2", *place)
+        with Client(running) as client:
+            endless = client.submit(engine.sql.endless)
+            time.sleep(0.3)
+        assert stop(running) == 0
+        again = serve(tmp_path, "--data", "data", *place)
+        with Client(again) as client:
+            assert client.http.get(f"/v2/statements/{endless['statementID']}").json()["sqlState"] == "57000"
+        assert stop(again) == 0
 
 
-def test_retention_and_quota(tmp_path: Path) -> None:
+def test_retention_and_quota(engine: OnEngine, tmp_path: Path) -> None:
+    with engine.place() as place:
+        check_retention_and_quota(engine, tmp_path, place)
+
+
+def check_retention_and_quota(engine: OnEngine, tmp_path: Path, place: tuple[str, ...]) -> None:
     # 0.02 GiB: two results of 10 MB fit.
-    running = serve(tmp_path, "--data", "data", "--quota", "0.02")
+    running = serve(tmp_path, "--data", "data", "--quota", "0.02", *place)
     with Client(running) as client:
-        sql = "select md5(range::varchar) as a, md5((range + 1)::varchar) as b from range(160000)"
+        hashes = "md5(cast(i as varchar(20))) as a, md5(cast(i + 1 as varchar(20))) as b"
+        sql = f"select {hashes} from {engine.series(160_000)}"
         made = [client.run(sql)["statementID"] for _ in range(5)]
         found = [client.http.get(f"/v2/statements/{name}").status_code for name in made]
         files = list((tmp_path / "data").rglob("results/*"))
@@ -139,7 +174,7 @@ def test_retention_and_quota(tmp_path: Path) -> None:
     assert found[0] == 404
     assert found[-1] == 200
     assert len(files) == found.count(200)
-    brief = serve(tmp_path, "--data", "data", "--retention", "0")
+    brief = serve(tmp_path, "--data", "data", "--retention", "0", *place)
     with Client(brief) as client:
         until = time.monotonic() + 20
         while client.http.get(f"/v2/statements/{made[-1]}").status_code == 200 and time.monotonic() < until:
@@ -192,14 +227,15 @@ def test_a_damaged_folder_is_told_in_a_line(program: Program, tmp_path: Path) ->
     assert "cannot use" in done.err
 
 
-def test_the_record_is_written_before_the_statement_runs(tmp_path: Path) -> None:
-    running = serve(tmp_path, "--data", "data")
-    with Client(running) as client:
-        answer = client.submit(ENDLESS)
-        thread = threading.Event()
-        thread.wait(0.1)
-        base = sqlite3.connect(tmp_path / "data" / "service.sqlite")
-        found = base.execute("select state from statements where id = ?", (answer["statementID"],)).fetchall()
-        base.close()
-        assert found == [("03000",)]
-    kill(running)
+def test_the_record_is_written_before_the_statement_runs(engine: OnEngine, tmp_path: Path) -> None:
+    with engine.place() as place:
+        running = serve(tmp_path, "--data", "data", *place)
+        with Client(running) as client:
+            answer = client.submit(engine.sql.endless)
+            thread = threading.Event()
+            thread.wait(0.1)
+            base = sqlite3.connect(tmp_path / "data" / "service.sqlite")
+            found = base.execute("select state from statements where id = ?", (answer["statementID"],)).fetchall()
+            base.close()
+            assert found == [("03000",)]
+        kill(running)

@@ -211,8 +211,8 @@ def test_what_a_relation_lacks_is_told(client: Client, engine: OnEngine, name: s
 @pytest.mark.parametrize(("name", "state"), UNKNOWN)
 def test_what_a_relation_of_duckdb_lacks_is_told(served: Served, name: str, state: str) -> None:
     whole = name.format(home="local", schema="main")
-    made = ("create table {} (a int)", "create table {} as select 1", "create view {} as select 1")
-    made += ("create stream {} (a int)", "create materialized view {} as select 1 as a")
+    made = ["create table {} (a int)", "create table {} as select 1", "create view {} as select 1"]
+    made += ["create stream {} (a int)", "create materialized view {} as select 1 as a"]
     with Client(served) as client:
         for sql in ("select * from {}", "insert into {} values (1)", "drop table {}", "delete from {}"):
             assert client.state(sql.format(whole)) == state, sql

@@ -19,7 +19,7 @@ from sqlshell.service.engines.duckdb import traits as duckdb
 from sqlshell.service.engines.engine import Capabilities
 from sqlshell.service.engines.postgresql import traits as postgresql
 from sqlshell.service.engines.spark import traits as spark
-from tests.conftest import Served, serve
+from tests.conftest import Served, serve, stop
 from tests.service import postgresql as postgresql_server
 from tests.service import sail
 
@@ -82,16 +82,8 @@ class OnEngine:
             try:
                 yield running
             finally:
-                end(running)
-
-
-def end(served: Served) -> None:
-    """Stop a service as SIGTERM does, if it still runs."""
-    if served.process.poll() is None:
-        served.process.terminate()
-        served.process.wait(30)
-    if served.process.stdout is not None:
-        served.process.stdout.close()
+                code = stop(running)
+            assert code == 0
 
 
 @contextmanager

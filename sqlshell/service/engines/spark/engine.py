@@ -127,7 +127,8 @@ class SparkEngine(ServerEngine):
         self._rendering.rest()
 
     def close(self) -> None:
-        self._loop.call(self._client.close())
+        if self._loop.running:
+            self._loop.call(self._client.close())
         self._threads.shutdown()
         self._rendering.rest()
         super().close()
