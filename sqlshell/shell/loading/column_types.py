@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from sqlshell.interface.types import Kind, base, field_of, kind, parts_of
+from sqlshell.interface.types import Kind, base, field_of, kind, parts_of, size_of
 from sqlshell.shell.loading.nested_text import nested_from_text
 from sqlshell.sql.duckdb_types import BYTES, TEXT, duckdb_type, is_nested
 from sqlshell.sql.identifiers import always_quoted
@@ -94,6 +94,9 @@ def may_be_dropped(text: str, value: str) -> str:
 
 
 def _converted(declared: str) -> str:
+    if kind(declared) is Kind.DECIMAL and not size_of(declared):
+        # It has any number of digits, such as PostgreSQL's numeric.
+        return TEXT
     found = duckdb_type(_PRECISE.sub(lambda part: part[1] or TEXT, declared))
     return TEXT if _LOSSY.search(found) or found == "JSON" else found
 

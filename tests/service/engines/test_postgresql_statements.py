@@ -87,6 +87,13 @@ def test_prepared_statements_and_cursors(runner: Runner) -> None:
     runner.run("commit")
 
 
+def test_rows_of_a_rule_are_returned(runner: Runner) -> None:
+    runner.run("create table ruled (a int)")
+    runner.run("create rule r as on insert to ruled do instead select 42 as b")
+    told = runner.run("insert into ruled values (1)")
+    assert (told.names, told.rows) == (["b"], [["42"]])
+
+
 def test_calls_return_what_procedures_return(runner: Runner) -> None:
     runner.run("create procedure twice(inout n int) language plpgsql as $$ begin n := 2 * n; end $$")
     assert runner.run("call twice(21)").rows == [["42"]]

@@ -86,12 +86,17 @@ class Wire:
         return found
 
     async def run(self, sql: str, took: Callable[[Any], None], *values: str) -> Any:
-        """Run one statement, and pass each PGresult with a row to `took`; returns the last one, without rows.
+        """Run one statement, and pass each PGresult with a row to `took`; returns the last one with columns, or else
+        the last, without rows.
 
         The data of a COPY … TO STDOUT is passed on as blocks of bytes.
         """
-        given = [value.encode() for value in values] or None
-        self._call(self._pgconn.send_query_params, sql.encode(), given)
+        if ";" in sql or values:
+            # This protocol refuses a second statement.
+            self._call(self._pgconn.send_query_params, sql.encode(), [value.encode() for value in values])
+        else:
+            # This one also returns the rows that a rule adds to a statement.
+            self._call(self._pgconn.send_query, sql.encode())
         self._pgconn.set_single_row_mode()
         return await self._ended(sql, 0, took)
 
@@ -163,7 +168,8 @@ class Wire:
             else:
                 if result.status in _ROWS and result.ntuples:
                     took(result)
-                last = result
+                if last is None or result.status in _ROWS or last.status not in _ROWS:
+                    last = result
         if failed is not None:
             raise error_of(failed, sql, start)
         if last is None:
