@@ -13,6 +13,7 @@ HEAD: Final = 8000
 """Characters of a message that are examined: a statement can make it arbitrarily long."""
 
 MOST_EXPECTED: Final = 12
+ANYTHING: Final = "something else"
 
 _CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ?")
 _STATE: Final = re.compile(r"[ ]?SQLSTATE: ([0-9A-Z]{5})\b")
@@ -31,6 +32,16 @@ _IDENTIFIER: Final = re.compile(r"Identifier\(\"([^\"]*)\"\)")
 _NODE: Final = re.compile(r"^(?:\w+Node)::(\w+)$")
 _WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
+_PLAINER: Final = (
+    (
+        re.compile(r"^attribute (\"[^\"]*\") is missing from the schema: cannot resolve attribute$"),
+        r"column \1 does not exist",
+    ),
+    (re.compile(r"^ambiguous attribute: (\"[^\"]*\")$"), r"column \1 is ambiguous"),
+    (re.compile(r"^Error during planning: "), ""),
+)
+"""What Sail says, in the words of SQL."""
+
 _STATES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"^Table not found"), "42P01"),
     (re.compile(r"^Table already exists|^View already exists"), "42P07"),
@@ -43,7 +54,9 @@ _STATES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"^ambiguous attribute"), "42702"),
     (re.compile(r"returned more than one row"), "21000"),
     (re.compile(r"^divide by zero"), "22012"),
-    (re.compile(r"^(?:Cast error: )?Can(?:not|'t) cast (?:string|value)|too large to store in a Decimal"), "22018"),
+    (re.compile(r"^(?:Cast error: )?Cannot cast string"), "22018"),
+    (re.compile(r"^(?:Cast error: )?Can't cast value|too large to store in a Decimal"), "22003"),
+    (re.compile(r"^Error during planning: "), "42000"),
     (re.compile(r"^invalid (?:timestamp|date|time)"), "22007"),
     (re.compile(r"^expected one statement|^invalid argument: expected one statement"), "42601"),
 )
@@ -111,6 +124,8 @@ def plain(message: str) -> str:
         text = text[named.end() :]
     text = _LINE_AND_COLUMN.sub("", _STATE.sub("", text))
     text = _TREE.sub(lambda found: '"' + ".".join(_IDENTIFIER.findall(found[1])) + '"', _INVALID.sub("", text))
+    for pattern, better in _PLAINER:
+        text = pattern.sub(better, text)
     if (node := _NODE.match(text)) is not None:
         text = f"the server does not support {_WORDS.sub(' ', node[1]).upper()}"
     return text.strip().rstrip(";").strip()
@@ -118,7 +133,7 @@ def plain(message: str) -> str:
 
 def _expected(told: str) -> str:
     """What could have been there, unless that is nearly anything."""
-    return f": expected {told}" if told.count(", ") < MOST_EXPECTED else ""
+    return f": expected {told}" if told.count(", ") < MOST_EXPECTED and ANYTHING not in told else ""
 
 
 def why_unreachable(details: str) -> str:
@@ -132,6 +147,10 @@ def why_unreachable(details: str) -> str:
 _CAUSES: Final = (
     (re.compile(r"refused"), "connection refused"),
     (re.compile(r"DNS|name resolution|not known|Domain name", re.I), "unknown host name"),
+    (
+        re.compile("WRONG_VERSION_NUMBER"),
+        "it does not use TLS, and a token is only sent over TLS or to localhost",
+    ),
     (re.compile(r"certificate|CERTIFICATE"), "the server's certificate is not valid"),
     (re.compile(r"SSL|TLS|handshake", re.I), "TLS handshake failed"),
     (re.compile(r"timed? ?out|Deadline", re.I), "no answer in time"),

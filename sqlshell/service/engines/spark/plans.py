@@ -5,15 +5,21 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from sqlshell.interface import sqlstate
 from sqlshell.service.engines.spark.library import proto
+from sqlshell.service.failure import Failure
 
 _ONE = re.compile(r"`((?:[^`]|``)*)`")
 
 
 def statement(sql: str) -> Any:
-    """A plan of one SQL statement, which the server runs when the plan is executed."""
+    """A plan of one SQL statement, which the server runs when the plan is executed. Raises Failure (42601)."""
     plan = proto.Plan()
-    plan.root.sql.query = sql
+    try:
+        plan.root.sql.query = sql
+    except ValueError:
+        said = "the statement contains half of a surrogate pair, which is not valid Unicode"
+        raise Failure(sqlstate.SYNTAX, said) from None
     return plan
 
 
