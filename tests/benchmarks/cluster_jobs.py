@@ -20,7 +20,7 @@ import httpx
 
 from tests.benchmarks.measure import Row
 from tests.conftest import Served, serve, stop
-from tests.service.cluster import killed_under_load, processes
+from tests.service.cluster import killed_under_load, on_postgresql, processes
 from tests.service.postgresql import database, running
 
 CLIENTS = 64
@@ -85,7 +85,7 @@ def cluster(kills: int = 20) -> Iterator[Row]:
             with (
                 database(server) as engine_url,
                 database(server) as state_url,
-                processes(folder, engine_url, state_url, count) as made,
+                processes(folder, on_postgresql(engine_url), state_url, count) as made,
             ):
                 rate, median = _load(made.served, strays=True)
                 yield Row(
@@ -98,7 +98,7 @@ def cluster(kills: int = 20) -> Iterator[Row]:
         with (
             database(server) as engine_url,
             database(server) as state_url,
-            processes(folder, engine_url, state_url, 3) as made,
+            processes(folder, on_postgresql(engine_url), state_url, 3) as made,
         ):
             found = killed_under_load(made, kills, random.Random(1))
             yield Row(

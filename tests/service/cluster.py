@@ -16,7 +16,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,8 @@ class Processes:
     """Processes that share a database for their records, a folder for results, and an engine."""
 
     folder: Path
-    engine_url: str
+    engine: Sequence[str]
+    """The options of `serve` for the engine."""
     state_url: str
     served: list[Served] = field(default_factory=list)
 
@@ -45,7 +46,7 @@ class Processes:
         home.mkdir()
         made = serve(
             home,
-            *("--engine", "postgresql", "--engine-url", self.engine_url, "--state-url", self.state_url),
+            *(*self.engine, "--state-url", self.state_url),
             *("--results-url", f"file://{self.folder}/shared", "--partition-rows", "1000"),
         )
         self.served.append(made)
@@ -60,8 +61,8 @@ class Processes:
 
 
 @contextlib.contextmanager
-def processes(folder: Path, engine_url: str, state_url: str, count: int) -> Iterator[Processes]:
-    made = Processes(folder, engine_url, state_url)
+def processes(folder: Path, engine: Sequence[str], state_url: str, count: int) -> Iterator[Processes]:
+    made = Processes(folder, engine, state_url)
     try:
         for _ in range(count):
             made.start()
@@ -69,6 +70,10 @@ def processes(folder: Path, engine_url: str, state_url: str, count: int) -> Iter
     finally:
         for served in list(made.served):
             stop(served)
+
+
+def on_postgresql(url: str) -> Sequence[str]:
+    return "--engine", "postgresql", "--engine-url", url
 
 
 class Load:
@@ -178,7 +183,7 @@ def main() -> int:
         running("max_connections=400") as server,
         database(server) as engine_url,
         database(server) as state_url,
-        processes(Path(name), engine_url, state_url, asked.processes) as cluster,
+        processes(Path(name), on_postgresql(engine_url), state_url, asked.processes) as cluster,
     ):
         found = killed_under_load(cluster, asked.kills, random.Random(asked.seed))
     sys.stdout.write(f"{found}\n")

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import serve
 from tests.service.client import Client
-from tests.service.cluster import LEASE, Processes, killed_under_load, processes
+from tests.service.cluster import LEASE, Processes, killed_under_load, on_postgresql, processes
 from tests.service.postgresql import database, needs_postgresql
 
 pytestmark = [needs_postgresql, pytest.mark.slow]
@@ -24,7 +24,7 @@ def cluster(tmp_path: Path, postgresql_server: str) -> Iterator[Processes]:
     with (
         database(postgresql_server) as engine_url,
         database(postgresql_server) as state_url,
-        processes(tmp_path, engine_url, state_url, 2) as made,
+        processes(tmp_path, on_postgresql(engine_url), state_url, 2) as made,
     ):
         yield made
 
