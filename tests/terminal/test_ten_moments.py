@@ -10,18 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.terminal.terminal import Terminal
-from tests.terminal.test_moments import DIRECTORY, seen
+from tests.terminal.test_moments import COLORS, DIRECTORY, SIZES, seen
 
-SIZES = {"80x24": (24, 80), "120x36": (36, 120), "200x60": (60, 200)}
-COLORS: dict[str, dict[str, str]] = {
-    "dark": {"COLORTERM": "truecolor", "COLORFGBG": "15;0"},
-    "dark 256": {"COLORFGBG": "15;0"},
-    "light": {"COLORTERM": "truecolor", "COLORFGBG": "0;15"},
-    "light 256": {"COLORFGBG": "0;15"},
-    "none": {"NO_COLOR": "1"},
-    "ascii": {"COLORTERM": "truecolor", "COLORFGBG": "15;0", "LC_ALL": "C"},
-}
-WIDER = ("dark", "light", "none", "ascii")
 SETUP = (
     "create table orders(id integer primary key, total decimal(9,2) not null, note varchar default 'none');"
     "insert into orders select 99990 + i, i * 1.5 - 3, case when i % 3 > 0 then 'note ' || i end from range(5) t(i);"
@@ -49,31 +39,54 @@ def screen(terminal: Terminal, rows: int) -> Iterator[str]:
         yield re.sub(r"sqlshell \d\S*", "sqlshell V", line)
 
 
-@pytest.mark.parametrize(
-    ("size", "colors"),
-    # The colors of 256 and of 24 bits differ in nothing that depends on the size.
-    [(size, colors) for size in SIZES for colors in COLORS if size == "80x24" or colors in WIDER],
-)
-def test_the_ten_moments(tmp_path: Path, size: str, colors: str) -> None:
+def widened(terminal: Terminal, size: str) -> int:
+    """Give the window a size, and wait until the line at its bottom is drawn there; its rows."""
     rows, columns = SIZES[size]
+    terminal.resize(rows, columns)
+    terminal.wait(lambda text: "F4 vi" in text.split("\n")[rows - 1])
+    return rows
+
+
+@pytest.mark.parametrize("colors", COLORS)
+def test_the_ten_moments(tmp_path: Path, colors: str) -> None:
+    """In one process, whose window grows."""
     env = {"TERM": "xterm-256color", "LESS": "", **COLORS[colors]}
+    rows, columns = next(iter(SIZES.values()))
     terminal = Terminal(tmp_path, "shop.duckdb", env=env, rows=rows, columns=columns)
     terminal.wait("F4 vi")
-    found = ["the start", *screen(terminal, rows)]
+    starts = {size: [*screen(terminal, widened(terminal, size))] for size in SIZES}
     terminal.enter(SETUP)
     terminal.wait(lambda text: text.count("main>") > 1)
     terminal.prompt()
+    wrong = []
+    for size in SIZES:
+        terminal.clear()
+        found = ["the start", *starts[size], *moments(terminal, widened(terminal, size))]
+        terminal.type("\x15")
+        terminal.prompt()
+        path = DIRECTORY / f"ten {size} {colors}.txt"
+        text = "\n".join(found) + "\n"
+        assert text.isascii() == ("ascii" in colors)
+        if os.environ.get("SQLSHELL_GOLDEN") == "write":
+            path.write_text(text)
+        wrong += [] if text == path.read_text() else [f"{path.name}:\n{text}"]
+    terminal.close()
+    assert not wrong, "\n".join(wrong)
+
+
+def moments(terminal: Terminal, rows: int) -> Iterator[str]:
+    """The lines of the screen at all moments but the first, each with a title."""
     for name, (text, end) in MOMENTS.items():
         terminal.clear()
         terminal.enter(text)
         terminal.wait(lambda shown, end=end: end in shown and "F4 vi" in shown)  # type: ignore[misc]
         terminal.prompt()
-        found += ["", name, *screen(terminal, rows)]
+        yield from ("", name, *screen(terminal, rows))
     terminal.clear()
     terminal.enter("select i, i * i as square from range(100) t(i);")
     terminal.wait(lambda text: re.search(r"[│|] +10 [│|]", text) is not None and "select" not in text)
     # The last line is the pager's own.
-    found += ["", "the pager", *screen(terminal, rows - 1)]
+    yield from ("", "the pager", *screen(terminal, rows - 1))
     terminal.type("q")
     terminal.wait("100 rows")
     terminal.clear()
@@ -83,7 +96,7 @@ def test_the_ten_moments(tmp_path: Path, size: str, colors: str) -> None:
     terminal.wait("canceled after ")
     terminal.prompt()
     # The toolbar is drawn some moments later.
-    found += ["", "Ctrl-C", *screen(terminal, rows - 1)]
+    yield from ("", "Ctrl-C", *screen(terminal, rows - 1))
     terminal.clear()
     for _ in range(80):
         # The names are loaded in the background.
@@ -92,14 +105,7 @@ def test_the_ten_moments(tmp_path: Path, size: str, colors: str) -> None:
             break
         terminal.type("\x15")
     terminal.wait("Tab next")
-    found += ["", "completion", *screen(terminal, rows)]
+    yield from ("", "completion", *screen(terminal, rows))
     terminal.type("unc('day', ")
     terminal.wait(lambda text: "date_trunc(part, timestamp)" in text)
-    found += ["", "a signature", *screen(terminal, rows)]
-    terminal.close()
-    path = DIRECTORY / f"ten {size} {colors}.txt"
-    text = "\n".join(found) + "\n"
-    assert text.isascii() == (colors == "ascii")
-    if os.environ.get("SQLSHELL_GOLDEN") == "write":
-        path.write_text(text)
-    assert text == path.read_text(), text
+    yield from ("", "a signature", *screen(terminal, rows))
