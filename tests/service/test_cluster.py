@@ -78,6 +78,17 @@ def test_objects_and_tokens_are_the_same_everywhere(cluster: Processes) -> None:
         assert "p" in [row[0] for row in second.rows("list compute_pools")]
 
 
+def test_a_source_is_downloaded_from_every_process(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second:
+        made = first.run("create descriptor_source d with ('file' = 'a.desc')", [("a.desc", b"\x00content")])
+        assert made["sqlState"] == "00000", made
+        place = f"/v2/download/descriptor_source/{made['metadata']['context']['organizationID']}/d"
+        assert [item.http.get(place).content for item in (second, first)] == [b"\x00content"] * 2
+        second.rows("drop descriptor_source d")
+        assert first.http.get(place).status_code == 404
+
+
 def test_a_pool_holds_in_all_processes_together(cluster: Processes) -> None:
     with Client(cluster.served[0]) as first, Client(cluster.served[1]) as second:
         first.rows("create compute_pool p with ('concurrency' = '1')")

@@ -240,7 +240,10 @@ class Endpoints:
         if found is None:
             raise BadRequest(f"{kind} {name[:100]!r} does not exist in organization {organization_id}", 404)
         organization = await asyncio.to_thread(self._statements.organizations.get, organization_id)
-        path = resources.path_of(organization, found)
+        try:
+            path = await asyncio.to_thread(resources.path_of, organization, found)
+        except OSError as error:
+            raise BadRequest(f"cannot read the file: {error.strerror or error}", 500) from error
         part = conditional_response(request, f'"{found.detail["sha256"]}"', found.detail["size"])
         headers = {
             **part.headers,

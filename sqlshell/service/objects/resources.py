@@ -62,6 +62,8 @@ def add(
                 size += len(chunk)
                 target.write(chunk)
         part.rename(folder / file)
+        if (shared := organization.shared_file(file)) is not None:
+            shared.put(folder / file)
         detail = {"file": wanted, "stored": file, "size": size, "sha256": digest.hexdigest()}
         detail |= {key: value for key, value in shown_options(options).items() if key != "file"}
         try:
@@ -78,9 +80,16 @@ def add(
 def drop(organization: Organization, kind: str, name: str) -> None:
     found = organization.catalog.get(organization.id, kind, name)
     organization.catalog.drop(organization.id, kind, name)
+    file = str(found.detail["stored"])
     with contextlib.suppress(OSError):
-        path_of(organization, found).unlink()
+        (organization.folder("resources") / file).unlink()
+    if (shared := organization.shared_file(file)) is not None:
+        shared.remove()
 
 
 def path_of(organization: Organization, found: Object) -> Path:
-    return organization.folder("resources") / str(found.detail["stored"])
+    """The file of a source, fetched if another process stored it. Raises OSError."""
+    path = organization.folder("resources") / str(found.detail["stored"])
+    if not path.exists() and (shared := organization.shared_file(path.name)) is not None:
+        shared.get(path)
+    return path

@@ -56,8 +56,10 @@ class Organization:
         *,
         vault: Vault,
         running: int,
+        shared: SharedFiles | None = None,
     ):
         self.id = organization_id
+        self._shared = shared
         self.vault = vault
         self.workers = Workers(running)
         self.engine = engine
@@ -96,6 +98,10 @@ class Organization:
         made = self._folder() / name
         made.mkdir(mode=0o700, parents=True, exist_ok=True)
         return made
+
+    def shared_file(self, name: str) -> SharedFile | None:
+        """A file that all processes of the service find by its name, None if there are no others."""
+        return self._shared.of(self.id, name) if self._shared is not None else None
 
     def pool(self, name: str) -> Pool:
         """The pool of this name. Raises Failure if it does not exist or is stopped."""
@@ -363,7 +369,15 @@ class Organizations:
 
         running = self._options.bounds.running
         if self._single is not None:
-            return Organization(organization_id, self._single, self.catalog, folder, vault=self.vault, running=running)
+            return Organization(
+                organization_id,
+                self._single,
+                self.catalog,
+                folder,
+                vault=self.vault,
+                running=running,
+                shared=self.shared,
+            )
         from sqlshell.service.engines.process.process import Opening
         from sqlshell.service.engines.process.remote import RemoteEngine
 
