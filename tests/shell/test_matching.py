@@ -30,3 +30,11 @@ def test_a_first_line_that_may_be_data_is_not_skipped(table: str, names: tuple[s
         match_columns(request, looked, TABLE)
     assert caught.value.message == f"x.csv: the first line looks like a header, {said}"
     assert "--with 'HEADER false'" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("declared", ["DECIMAL", "NUMERIC"])
+def test_a_decimal_without_precision_is_left_to_the_service(declared: str) -> None:
+    assert (TargetColumn("a", declared).converted, TargetColumn("a", "DECIMAL(5,2)").converted) == (
+        "VARCHAR",
+        "DECIMAL(5,2)",
+    )

@@ -82,6 +82,10 @@ class Details(Struct):
     """The approximate size of the stored rows in bytes, 0 if it is not known."""
 
 
+_COARSE = frozenset({"ARRAY", "USER-DEFINED", "bit", "character", "character varying", "interval", "numeric"})
+"""Types of PostgreSQL that its information_schema tells less of than format_type()."""
+
+
 class Inspector:
     """Requests details of relations from one service, and remembers what the service does not support."""
 
@@ -153,11 +157,19 @@ class Inspector:
             "SELECT column_name, data_type, is_nullable, column_default FROM information_schema.columns "
             f"WHERE {plain} ORDER BY ordinal_position"
         )
-        columns = [
-            ColumnDetails(row[0] or "", row[1] or "", _truth(row[2] or ""), row[3]) for row in rows if len(row) > 3
-        ]
-        if not columns:
+        rows = [row for row in rows if len(row) > 3]
+        if not rows:
             return Details("information_schema")
+        exact: dict[str, str] = {}
+        if any(row[1] in _COARSE for row in rows):
+            name = literal(qualified(*filter(None, (relation.schema, relation.name))))
+            asked = "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+            told = await self._rows(f"{asked} WHERE attrelid = to_regclass({name}) AND attnum > 0", 2)
+            exact = {row[0]: row[1] for row in told}
+        columns = [
+            ColumnDetails(row[0] or "", exact.get(row[0] or "", row[1] or ""), _truth(row[2] or ""), row[3])
+            for row in rows
+        ]
         of_key = here("c.table_catalog", "c.table_schema", "c.table_name")
         keys = await self._rows(
             "SELECT c.constraint_name, c.constraint_type, k.column_name FROM information_schema.table_constraints c "

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
 from typing import Protocol
 
-from sqlshell.client.service import Service
+from sqlshell.client.service import ENGINE, Service
 from sqlshell.client.statements.client import Client, Observer, Submission
 from sqlshell.context import SessionContext
-from sqlshell.errors import StatementError
+from sqlshell.errors import StatementError, Where
+from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Column, Rows
 from sqlshell.shell.session import Session
 
 MOST_ROWS = 200_000
+
+_DUCKDBS = re.compile(r"\bduckdb_\w+\(|\bdeltastream\.sys\.")
+"""What only a service on DuckDB has: the functions of its catalog, and the service's own tables."""
 
 
 def _ignore_echo(echo: ContextEcho | None) -> None:
@@ -58,6 +63,12 @@ async def query_service(connected: ServiceSession, *statements: str) -> tuple[li
 
     Raises the error of the last statement.
     """
+    if any(item.startswith(ENGINE) for item in connected.service.transport.extensions):
+        # An error would end the user's transaction on some engines.
+        statements = tuple(sql for sql in statements if not _DUCKDBS.search(sql))
+        if not statements:
+            said = "the service's engine does not have DuckDB's catalog"
+            raise StatementError(said, where=Where(sqlstate.UNSUPPORTED))
     for sql in statements[:-1]:
         with contextlib.suppress(StatementError):
             return await query_service(connected, sql)

@@ -1,0 +1,88 @@
+"""The shell on PostgreSQL: the program, the service in it, and a real server."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Program
+from tests.service.postgresql import needs_postgresql
+
+pytestmark = needs_postgresql
+
+BOTH = "select 1 as a, true as b, array[1, 2] as c;\ninsert into nowhere values (1);\n"
+ROWS = 'a,b,c\n1,true,"{1,2}"\n'
+
+
+def test_rows_and_errors_are_the_same_all_four_ways(program: Program, postgresql_database: str, tmp_path: Path) -> None:
+    (tmp_path / "s.sql").write_text(BOTH)
+    one, other = BOTH.splitlines()
+    ways = [
+        program(postgresql_database, "--format", "csv", "-c", one, "-c", other),
+        program(postgresql_database, "--format", "csv", "-f", "s.sql"),
+        program(postgresql_database, "--format", "csv", stdin=BOTH),
+    ]
+    for done in ways:
+        assert done.out == ROWS and done.code == 1
+        assert 'error[42P01]: relation "nowhere" does not exist\n' in done.err
+        assert re.search(r"\n \d \| insert into nowhere values \(1\)\n   \| +\^+\n", done.err), done.err
+
+
+def test_describing_a_table_does_not_end_the_transaction(program: Program, postgresql_database: str) -> None:
+    script = (
+        "create table t (a int primary key, n numeric(12,2), l int[]);\nbegin;\ninsert into t values (7);\n"
+        "\\d t\n\\d+ t\n\\dt\n\\di\n\\dT\n\\df pg_sleep\n\\schema t\ncommit;\nselect a from t;\n"
+    )
+    done = program(postgresql_database, "-q", "--format", "csv", stdin=script)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith('name,type,nullable,default\na,integer,false,\nn,"numeric(12,2)",true,\nl,integer[],')
+    assert done.out.endswith("a\n7\n")
+
+
+def test_a_temporary_table_is_described(program: Program, postgresql_database: str) -> None:
+    script = "create temp table passing (a int not null);\ndescribe relation columns passing;\n"
+    assert program(postgresql_database, "-q", "--format", "csv", stdin=script).out.endswith("\na,INTEGER,false\n")
+
+
+def test_copy_takes_its_rows_from_the_script(program: Program, postgresql_database: str) -> None:
+    script = (
+        "create table t (a int, n numeric, l int[], b bytea, s text);\ncopy t from stdin;\n"
+        "1\t0.00000000000000000001\t{1,NULL}\t\\\\x6162\ta\\tb\n2\t\\N\t\\N\t\\N\t\\N\n\\.\n"
+        "select * from t order by a;\n"
+    )
+    done = program(postgresql_database, "-q", "--format", "csv", stdin=script)
+    assert done.out == 'a,n,l,b,s\n1,0.00000000000000000001,"{1,NULL}",\\x6162,a\tb\n2,,,,\n', done
+
+
+@pytest.mark.skipif(not shutil.which("psql"), reason="needs psql")
+def test_a_large_result_is_what_psql_writes(program: Program, postgresql_database: str, tmp_path: Path) -> None:
+    sql = (
+        "select n, n / 7.0 as d, (n / 7.0)::float8 as f, 'name \"' || n || E'\\\\,\\n' as s, nullif(n % 3, 0) as z, "
+        "timestamp '2024-01-01' + n * interval '1 second' as t from generate_series(1, 60000) n"
+    )
+    assert program(postgresql_database, "--format", "csv", "-o", "ours.csv", "-c", sql).code == 0
+    subprocess.run(["psql", "-X", "--csv", "-o", tmp_path / "psqls.csv", "-c", sql, postgresql_database], check=True)
+    assert (tmp_path / "ours.csv").read_bytes() == (tmp_path / "psqls.csv").read_bytes()
+
+
+def test_a_large_result_has_its_types_in_parquet(program: Program, postgresql_database: str, tmp_path: Path) -> None:
+    import duckdb
+
+    sql = "select n, n::numeric(12,2) as d, n::float8 as f, true as b, date '2024-01-01' + n as t, '\\x00'::bytea as y "
+    sql += "from generate_series(1, 60000) n"
+    assert program(postgresql_database, "--format", "parquet", "-o", "rows.parquet", "-c", sql).code == 0
+    made = duckdb.sql(f"from '{tmp_path / 'rows.parquet'}'")
+    assert [str(item) for item in made.types] == ["INTEGER", "DECIMAL(12,2)", "DOUBLE", "BOOLEAN", "DATE", "BLOB"]
+    assert made.aggregate("count(*), sum(n), sum(d)").fetchall()[0][:2] == (60000, 60000 * 60001 // 2)
+
+
+def test_the_password_is_not_shown(program: Program, postgresql_database: str) -> None:
+    url = postgresql_database.replace("postgres@", "postgres:sesame@")
+    done = program(url, "-c", "\\conninfo", "-c", "list engines", "-c", "select nothing")
+    assert "PostgreSQL" in done.out + done.err and "sesame" not in done.out + done.err
+    unreachable = program("postgresql://postgres:sesame@127.0.0.1:1/d", "-c", "select 1")
+    assert unreachable.code != 0 and "sesame" not in unreachable.out + unreachable.err
