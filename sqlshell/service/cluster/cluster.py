@@ -87,6 +87,11 @@ class Cluster:
             return ""
         return self.address_of(str(rows[0][0]))
 
+    @property
+    def sessions(self) -> frozenset[tuple[str, str]]:
+        """The sessions that belong to this process: token and name."""
+        return frozenset(self._own)
+
     def end_session(self, token: str, name: str) -> None:
         if (token, name) in self._own:
             self._own.discard((token, name))
@@ -142,6 +147,10 @@ class Cluster:
         """A random key that all processes share, 32 bytes."""
         self._storage.write("INSERT INTO keys VALUES (?, ?) ON CONFLICT DO NOTHING", (name, secrets.token_bytes(32)))
         return bytes(self._storage.read("SELECT value FROM keys WHERE name = ?", (name,))[0][0])
+
+    def tidy(self) -> None:
+        """Remove requests to cancel statements that no longer exist."""
+        self._storage.write("DELETE FROM endings WHERE NOT EXISTS (SELECT FROM statements WHERE id = statement)")
 
     def processes(self) -> Sequence[tuple[Any, ...]]:
         """The living processes: ID and address."""

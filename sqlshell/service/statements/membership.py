@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
@@ -23,6 +24,9 @@ from sqlshell.service.storage.storage import StorageError
 
 SLOT_SECONDS = (0.02, 0.1)
 """The shortest and the longest pause between two attempts to take a slot of a pool."""
+
+UNUSED_SECONDS = 60.0
+"""How long a session may belong to a process that has not opened it."""
 
 _log = logging.getLogger("sqlshell.service")
 
@@ -46,6 +50,8 @@ class Membership:
         self._sessions = sessions
         self._tasks: set[asyncio.Task[None]] = set()
         self._beating: asyncio.Task[None] | None = None
+        self._unused: dict[tuple[str, str], float] = {}
+        """Sessions of this process that do not exist, and since when: their first submission was refused."""
         sessions.on_end = self._session_ended
 
     def start(self) -> None:
@@ -89,6 +95,7 @@ class Membership:
         if not await asyncio.to_thread(cluster.renew):
             await self._rejoin()
         await asyncio.to_thread(cluster.take_over)
+        await asyncio.to_thread(cluster.tidy)
         for statement_id in await asyncio.to_thread(cluster.asked_to_end):
             record = ledger.find(statement_id)
             if record is not None and record.running:
@@ -97,6 +104,16 @@ class Membership:
             ledger.write_again()
         self._statements.take_up(ledger.interrupted())
         self._look_at_tokens()
+        self._give_up_sessions()
+
+    def _give_up_sessions(self) -> None:
+        """Give up sessions that have not been opened for some time."""
+        now = time.monotonic()
+        there = {(item.caller.token_id, item.name) for item in self._sessions.all()}
+        self._unused = {key: self._unused.get(key, now) for key in self._cluster.sessions - there}
+        for key, since in self._unused.items():
+            if now - since > UNUSED_SECONDS:
+                self._cluster.end_session(*key)
 
     async def _rejoin(self) -> None:
         """Go on as another process: others have taken over what this one ran, because it did not renew its lease."""

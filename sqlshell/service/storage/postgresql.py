@@ -93,7 +93,14 @@ class PostgresqlStorage:
 
     def _opened(self) -> psycopg.Connection[tuple[Any, ...]]:
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS)
+            # A network that no longer carries anything is noticed: the event loop may be waiting.
+            noticing = {
+                "keepalives_idle": 5,
+                "keepalives_interval": 2,
+                "keepalives_count": 3,
+                "tcp_user_timeout": 10_000,
+            }
+            self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS, **noticing)
         return self._connection
 
 
