@@ -527,7 +527,7 @@ def test_a_transaction_that_a_script_leaves_open(program: Program, served: Serve
     assert program("-q", stdin="begin;\n\\c other.duckdb\n").err == f"<stdin>:1: {lost}connected to other.duckdb\n"
     assert program("-q", "-f", "t.sql", "-c", "commit").err == ""
     joined = program("-q", "--session-id", "kept", "-c", "begin", env=remote(served))
-    assert "it stays open in the session" in joined.err
+    assert "it stays open in the joined session" in joined.err
 
 
 def test_warnings_have_their_place_as_errors_do(program: Program) -> None:
