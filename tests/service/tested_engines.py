@@ -22,6 +22,7 @@ from sqlshell.service.engines.spark import traits as spark
 from tests.conftest import Served, serve, stop
 from tests.service import postgresql as postgresql_server
 from tests.service import sail
+from tests.service.spark import GIVEN
 
 Options = tuple[str, ...]
 """Options of `sqlshell serve`."""
@@ -105,7 +106,7 @@ def _postgresql() -> Iterator[Places]:
 
 @contextmanager
 def _sail() -> Iterator[Places]:
-    with sail.running() as url:
+    with nullcontext(GIVEN) if GIVEN else sail.running() as url:
         # Each session of Sail has tables of its own.
         yield lambda: nullcontext(("--engine", "spark", "--engine-url", url))
 

@@ -179,7 +179,8 @@ def filtered(
         if column.key in _ALSO and _ALSO[column.key] not in known
     ]
     rows = session.organization.engine.inline(listed([*shown, *more, *also], facts))
-    names = ", ".join(f'"{column.name}"' for column in shown)
+    # Engines quote names differently. Behind a dot, all of them accept any word.
+    names = ", ".join(f"listed.{column.name}" for column in shown)
     # The newline ends a comment at the end of the condition.
     before, behind = f"SELECT {names} FROM ({rows}) listed WHERE (\n", "\n)"
     with placed(typed, before, where, behind):

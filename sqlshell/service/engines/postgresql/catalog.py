@@ -96,18 +96,19 @@ async def type_names(link: Link, kinds: Collection[tuple[int, int]]) -> dict[tup
 
 
 def inline(rows: Listing) -> str:
-    """SQL for a relation with these rows."""
+    """SQL for a relation with these rows. A column can be named without quotes too, as on engines that ignore case."""
     names = [f"c{number}" for number in range(len(rows.columns))]
     held = json.dumps([dict(zip(names, row, strict=True)) for row in rows.rows], ensure_ascii=False)
-    each = ", ".join(
+    known = {name for name, _ in rows.columns}
+    each = []
+    for place, (name, kind) in zip(names, rows.columns, strict=True):
         # An unknown instant is NULL.
-        f"nullif({place}, '')::{_TYPES[kind]} AS {always_quoted(name)}"
-        if kind != "VARCHAR"
-        else f"{place} AS {always_quoted(name)}"
-        for place, (name, kind) in zip(names, rows.columns, strict=True)
-    )
+        value = place if kind == "VARCHAR" else f"nullif({place}, '')::{_TYPES[kind]}"
+        each.append(f"{value} AS {always_quoted(name)}")
+        if name.isidentifier() and name.lower() not in known:
+            each.append(f"{value} AS {always_quoted(name.lower())}")
     form = ", ".join(f"{name} text" for name in names)
-    return f"SELECT {each} FROM pg_catalog.json_to_recordset({literal(held)}) AS r ({form})"
+    return f"SELECT {', '.join(each)} FROM pg_catalog.json_to_recordset({literal(held)}) AS r ({form})"
 
 
 def strings_of(rows: Values) -> list[tuple[str, ...]]:

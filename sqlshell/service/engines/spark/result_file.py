@@ -43,7 +43,7 @@ class ResultFile:
             fields = [pa.field(field.name, field.type) for field in made.schema]
             self._writer = pq.ParquetWriter(
                 self._path,
-                pa.schema(fields, metadata=self._metadata),
+                pa.schema(fields),
                 compression="snappy",
                 version="2.6",
                 data_page_version="2.0",
@@ -51,6 +51,7 @@ class ResultFile:
                 write_statistics=False,
                 store_schema=False,
             )
+            self._writer.add_key_value_metadata(self._metadata)
         self._writer.write_table(made.cast(self._writer.schema), row_group_size=max(1, made.num_rows))
         self._rows += made.num_rows
 
