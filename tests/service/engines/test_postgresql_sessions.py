@@ -44,6 +44,14 @@ def test_transactions(runner: Runner) -> None:
     assert runner.value("select count(*) from t") == "1"
 
 
+def test_a_transaction_can_be_set_until_its_first_query(runner: Runner) -> None:
+    runner.run("begin")
+    runner.run("set transaction read only")
+    runner.run("set transaction isolation level serializable", timezone="Asia/Tokyo")
+    assert runner.value("show transaction_isolation") == "serializable"
+    runner.run("rollback")
+
+
 def test_the_time_zone_is_the_requests_until_the_session_sets_another(runner: Runner) -> None:
     instant = "select '2024-07-01 00:00:00+00'::timestamptz"
     assert runner.session.timezone == ""

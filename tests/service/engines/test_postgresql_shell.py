@@ -75,7 +75,7 @@ def test_a_large_result_has_its_types_in_parquet(program: Program, postgresql_da
     sql = "select n, n::numeric(12,2) as d, n::float8 as f, true as b, date '2024-01-01' + n as t, '\\x00'::bytea as y "
     sql += "from generate_series(1, 60000) n"
     assert program(postgresql_database, "--format", "parquet", "-o", "rows.parquet", "-c", sql).code == 0
-    made = duckdb.sql(f"from '{tmp_path / 'rows.parquet'}'")
+    made = duckdb.read_parquet(str(tmp_path / "rows.parquet"))
     assert [str(item) for item in made.types] == ["INTEGER", "DECIMAL(12,2)", "DOUBLE", "BOOLEAN", "DATE", "BLOB"]
     assert made.aggregate("count(*), sum(n), sum(d)").fetchall()[0][:2] == (60000, 60000 * 60001 // 2)
 

@@ -83,6 +83,7 @@ def test_prepared_statements_and_cursors(runner: Runner) -> None:
     runner.run("begin")
     runner.run("declare c cursor for select n from generate_series(1, 5) n")
     assert runner.run("fetch 2 from c").rows == [["1"], ["2"]]
+    assert runner.run("select name from pg_cursors").rows == [["c"]]
     assert runner.run("fetch all from c").rows == [["3"], ["4"], ["5"]]
     runner.run("commit")
 

@@ -31,7 +31,7 @@ from sqlshell.service.engines.postgresql.statement_traits import (
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.server.session import ServerSession
 from sqlshell.service.failure import Failure
-from sqlshell.sql.identifiers import always_quoted
+from sqlshell.sql.identifiers import always_quoted, literal
 
 ROLLED_BACK: Final = "the transaction had failed and was rolled back; none of its changes were committed"
 LOST: Final = "the connection to the PostgreSQL server was lost"
@@ -217,7 +217,8 @@ class PostgresqlSession(ServerSession):
         if options.timezone != self._asked and self.transaction != "failed":
             # Set only if another one is requested: until then the session's own SET TimeZone applies.
             self._check_canceled()
-            await link.ask(catalog.SET_CONFIG, "TimeZone", options.timezone)
+            # A SELECT would begin the snapshot of an open transaction.
+            await link.ask(f"SET TimeZone = {literal(options.timezone)}")
             self._asked, self.timezone = options.timezone, link.timezone
         return link
 

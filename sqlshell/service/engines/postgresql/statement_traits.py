@@ -9,7 +9,9 @@ _BLANK: Final = re.compile(r"(?:\s++|--[^\n]*+(?:\n|$)|/\*(?:[^*/]|\*(?!/)|/(?!\
 _WORD: Final = re.compile(r"\w+|\(")
 _WRITES: Final = re.compile(r"(?<!\w)(?:insert|update|delete|merge)(?!\w)", re.I)
 _SELECTS: Final = frozenset({"select", "values", "table", "with", "("})
-_CHANGES: Final = frozenset({"set", "reset", "discard", "do", "call", "execute"})
+_RUNS: Final = frozenset({"do", "call", "execute"})
+_SETS: Final = frozenset({"set", "reset", "discard"})
+_PLACE: Final = re.compile(r"(?<!\w)(?:search_path|schema|role|authorization|all)(?!\w)", re.I)
 _ENDS: Final = frozenset({"rollback", "abort", "commit", "end"})
 _DEFINES: Final = frozenset({"create", "drop", "alter"})
 _TRANSACTIONAL: Final = _ENDS | {"begin", "start", "savepoint", "release", "prepare"}
@@ -35,8 +37,11 @@ def returns_rows(sql: str) -> bool:
 
 def changes_place(sql: str, word: str) -> bool:
     """Whether a statement may change the session's schema or search path."""
-    if word in _CHANGES or word in _ENDS:
+    if word in _RUNS or word in _ENDS:
         return True
+    if word in _SETS:
+        # To ask after a SET TRANSACTION would end the time in which the transaction can be set.
+        return _PLACE.search(sql) is not None
     if word in _DEFINES:
         return "schema" in sql.lower()
     return "set_config" in sql.lower()
@@ -52,7 +57,7 @@ def commits(word: str) -> bool:
 
 def is_transactional(word: str) -> bool:
     """Whether a statement begins, divides or ends a transaction, or changes a setting."""
-    return word in _TRANSACTIONAL or word in {"set", "reset", "discard"}
+    return word in _TRANSACTIONAL or word in _SETS
 
 
 def message_of(tag: str) -> str:

@@ -101,10 +101,9 @@ class Wire:
         return await self._ended(sql, 0, took)
 
     async def copied_out(self, sql: str, start: int, shown: str) -> AsyncGenerator[bytes, None]:
-        """Run a COPY … TO STDOUT, and yield its data in blocks of whole lines. In errors its text is `shown`, which
-        begins at character `start`."""
-        # PostgreSQL accepts COPY in the extended protocol, which refuses a second statement.
-        self._call(self._pgconn.send_query_params, sql.encode(), None)
+        """Run a COPY … TO STDOUT without semicolons, and yield its data in blocks of whole lines. In errors its text is
+        `shown`, which begins at character `start`."""
+        self._call(self._pgconn.send_query, sql.encode())
         await self._flush()
         result = await self._result()
         while result is not None:
