@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from json.encoder import encode_basestring
 
 from sqlshell.interface.strings import literal
-from sqlshell.interface.types import Kind
+from sqlshell.interface.types import Kind, size_of
 from sqlshell.output.text.cells import NARROW, WIDE
 from sqlshell.result import StoredColumn
 
@@ -147,6 +147,9 @@ def _json(column: StoredColumn) -> tuple[str, str]:
     if not column.is_text:
         match column.type_id:
             case "decimal":
+                digits, places = size_of(column.column.type)
+                if digits > places:
+                    return name, ""
                 # A type without digits before the point has values such as .5
                 part = f"CASE WHEN starts_with({name}, '.') THEN '0' || {name} ELSE '-0' || {name}[2:] END"
                 return f"CASE WHEN starts_with(ltrim({name}, '-'), '.') THEN {part} ELSE {name} END", ""
