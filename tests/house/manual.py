@@ -1,6 +1,6 @@
 """Generates the reference tables of docs/ from the code: `python -m tests.house.manual` writes them.
 
-commands.md is generated as a whole; settings.md and wire.md have tables between markers.
+commands.md is generated as a whole; engines.md, settings.md and wire.md have tables between markers.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from sqlshell.config.values import Config, resolve
 from sqlshell.interface import sqlstate
 from sqlshell.launch.invocation import initial_options
 from sqlshell.launch.serve import SERVE, OptionSpec
+from sqlshell.service.engines.duckdb import traits as duckdb
+from sqlshell.service.engines.engine import Capabilities
+from sqlshell.service.engines.postgresql import traits as postgresql
+from sqlshell.service.engines.spark import traits as spark
 from sqlshell.shell.commands import GROUPS, Command
 from sqlshell.shell.commands.examples import EXAMPLES
 
@@ -151,7 +155,19 @@ def sqlstates_table() -> str:
     return "\n".join(rows)
 
 
+def capabilities_table() -> str:
+    """A row for each capability, with what the class says about it, and which engines declare it."""
+    meanings = dict(re.findall(r"`(\w+)`: (.+?)\.(?= `|$)", " ".join((Capabilities.__doc__ or "").split())))
+    engines = {"DuckDB": duckdb.CAPABILITIES, "PostgreSQL": postgresql.CAPABILITIES, "Spark": spark.CAPABILITIES}
+    rows = [f"| capability | what it means | {' | '.join(engines)} |", "|---" * (2 + len(engines)) + "|"]
+    for name in Capabilities.__struct_fields__:
+        has = ("yes" if getattr(declared, name) else "no" for declared in engines.values())
+        rows.append("| " + " | ".join((code(name.replace("_", " ")), cell(meanings[name]), *has)) + " |")
+    return "\n".join(rows)
+
+
 TABLES: Mapping[str, Mapping[str, str]] = {
+    "engines.md": {"capabilities": capabilities_table()},
     "settings.md": {"settings": settings_table(), "serve": serve_table()},
     "wire.md": {"sqlstates": sqlstates_table()},
 }
