@@ -24,15 +24,21 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     opened.close()
 
 
+def type_until(terminal: Terminal, text: str, seen: str) -> None:
+    """Type a text anew until something is seen: what completion knows is loaded in the background."""
+    for number in range(20):
+        terminal.type(text)
+        if seen in terminal.screen_after(0.5 + number / 4):
+            return
+        terminal.type("\x03")
+    raise AssertionError(f"{seen} is not seen after {text}:\n{terminal.screen()}")
+
+
 def test_names_are_completed_after_they_are_made(terminal: Terminal) -> None:
     terminal.enter("create table measurements (reading_id integer, celsius double);")
     terminal.wait("CREATE TABLE")
     terminal.prompt()
-    for _ in range(20):
-        terminal.type("select * from meas")
-        if "relation table" in terminal.screen_after(0.5):
-            break
-        terminal.type("\x03")
+    type_until(terminal, "select * from meas", "relation table")
     terminal.type("\t")
     terminal.wait("select * from measurements")
     terminal.type(" where cel")
@@ -65,11 +71,11 @@ def test_the_condition_of_a_join_is_completed(terminal: Terminal) -> None:
     terminal.enter("create table visit (who integer references person(nr));")
     terminal.wait(lambda text: text.count("CREATE TABLE") == 2)
     terminal.prompt()
-    for _ in range(20):
+    for number in range(20):
         terminal.type("select * from visit v join person p on ")
         terminal.screen_after(0.3)
         terminal.type("\t")
-        if "foreign key" in terminal.screen_after(1):
+        if "foreign key" in terminal.screen_after(1 + number / 4):
             break
         terminal.type("\x03")
     terminal.wait("v.who = p.nr")

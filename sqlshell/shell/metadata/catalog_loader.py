@@ -197,6 +197,8 @@ class CatalogLoader:
     async def _contents(self, context: SessionContext) -> CachedCatalog:
         contents = CachedCatalog([], {}, [], {})
         found: dict[str, Relation] = {}
+        # Before the columns: a relation that is created meanwhile is then listed with its columns, or not at all.
+        relations = await self._relations(context)
         for row in await self._rows(_COLUMNS, context):
             if len(row) < 5 or None in row[:4]:
                 continue
@@ -204,7 +206,7 @@ class CatalogLoader:
             relation = Relation(database, schema, name, "table")
             found.setdefault(key(relation), relation)
             contents.columns.setdefault(key(relation), []).append(Column(column, kind))
-        for relation in await self._relations(context):
+        for relation in relations:
             found[key(relation)] = relation
         contents.relations = [item for item in found.values() if item.database != SYSTEM]
         if contents.relations and not contents.columns:
