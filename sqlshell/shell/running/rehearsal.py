@@ -134,8 +134,9 @@ class Rehearsal:
         """A statement as it would be sent; `run` runs one that reads. Raises ShellError."""
         await self._rehearsed.statement(statement, ending, run)
         session = self._components.session
+        before = session.transaction.state
         session.transaction.statement_ended(statement, None)
-        if session.transaction.state and not session.transaction.begun_at:
+        if session.transaction.state and not before:
             session.transaction.begun_at = str(self._components.position)
         session.rows = session.elapsed = None
         self._components.variables.record_outcome(None)

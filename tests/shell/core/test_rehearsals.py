@@ -94,6 +94,13 @@ def test_no_command_in_backticks_runs(tmp_path: Path, command: str, describes: b
     assert describes or "touch" in core.out + core.err
 
 
+def test_a_transaction_that_is_left_open_is_told_where_it_begins() -> None:
+    core = rehearse("select 1;\n\nbegin;\nselect 1;\n\nselect 2;")
+    assert core.err.startswith("x.sql:3: warning: the open transaction was not committed")
+    assert rehearse("begin;\nselect 1;\ncommit;").err == ""
+    assert rehearse("begin;\ncommit;\nbegin;").err.startswith("x.sql:3: warning")
+
+
 def test_included_scripts_are_printed_with_their_names(tmp_path: Path) -> None:
     inner = tmp_path / "inner.sql"
     inner.write_text("\nselect 2;")
