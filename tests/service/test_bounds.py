@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -17,9 +18,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
+from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.filed import Reader, reads_wide
 from sqlshell.service.engines.duckdb.results.render import finished, finished_bytes, row
 from sqlshell.service.engines.engine import Options
+from sqlshell.service.failure import Failure
 from sqlshell.service.http import partitions
 from sqlshell.service.organizations import streams
 from sqlshell.service.organizations.workers import Workers
@@ -76,6 +79,56 @@ def test_even_partitions_are_kept_as_before() -> None:
     assert (layout.sizes, layout.counts, layout.rows) == ([], [10, 10, 3], 23)
     layout.add(10, 0)
     assert (layout.counts, layout.rows) == ([10, 10, 3, 10], 33)
+
+
+@pytest.mark.parametrize("memory", [50, 1 << 20])
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_dropped_result_takes_no_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int, finished: bool
+) -> None:
+    monkeypatch.setattr(results, "IN_RECORD", memory)
+    monkeypatch.setattr(results, "IN_MEMORY", memory)
+    file = tmp_path / "rows"
+    spool = Spool(lambda: file, 2)
+    spool.keep(['["first"]'] * 11)
+    if finished:
+        spool.finish()
+    assert file.exists() == (memory == 50)
+    spool.drop()
+    assert list(tmp_path.iterdir()) == []
+    assert (spool.layout, spool.body, spool.size) == (Layout(partition_rows=2), b"", 0)
+    assert spool.partition(0) == b""
+
+
+def test_the_space_of_a_file_is_counted_while_it_is_written(tmp_path: Path) -> None:
+    space, path = DiskSpace(1000), tmp_path / "file"
+    with space.watch(path, lambda: None):
+        path.write_bytes(bytes(1000))
+    assert path.exists()
+
+    def nothing_is_taken() -> None:
+        with pytest.raises(Failure, match="would exceed"):
+            space.take(1001)
+        space.take(1000)
+        space.give(1000)
+
+    nothing_is_taken()
+    interrupted = threading.Event()
+    with pytest.raises(Failure, match="would exceed"), space.watch(path, interrupted.set):
+        path.write_bytes(bytes(1001))
+        assert interrupted.wait(30)
+        # As an engine reports that it was interrupted.
+        raise OSError
+    assert not path.exists()
+    with pytest.raises(OSError, match="of the engine"), space.watch(path, interrupted.set):
+        path.write_bytes(bytes(1000))
+        raise OSError("of the engine")
+    assert not path.exists()
+    with pytest.raises(Failure, match="would exceed"), space.watch(path, lambda: None):
+        # It may be written before anybody looked.
+        path.write_bytes(bytes(1001))
+    assert not path.exists()
+    nothing_is_taken()
 
 
 class Filed:

@@ -22,6 +22,7 @@ from sqlshell.service.bounds import Bounds
 from sqlshell.service.catalog import OPERATOR, ROLES, Caller, Catalog
 from sqlshell.service.dialect import Update
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
+from sqlshell.service.engines.engine import CatalogQuery
 from sqlshell.service.engines.engine import Options as EngineOptions
 from sqlshell.service.engines.sandbox import beneath
 from sqlshell.service.failure import Failure
@@ -35,7 +36,7 @@ from sqlshell.service.secrets import secrets
 from sqlshell.service.secrets.vault import FILE, Vault
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.storage.storage import Storage
-from sqlshell.service.stores.stores import read_options
+from sqlshell.service.stores.stores import add, read_options
 from tests.conftest import Served, serve, stop
 from tests.http_servers import listening
 from tests.service.client import Client
@@ -657,6 +658,32 @@ def test_no_change_of_a_secret_undoes_another_one(storage: Storage) -> None:
         vault.end()
         assert catalog.get(organization, "secret", "x").detail["description"] == "told"
         assert secrets.value("x", organization, catalog, vault) == "new"
+    finally:
+        sessions.close()
+        organizations.close()
+
+
+def test_a_store_that_cannot_be_stored_is_not_mounted(storage: Storage, tmp_path: Path) -> None:
+    engine = DuckdbEngine()
+    organizations = Organizations(Catalog(storage), Options(), None, engine, embedded=True)
+    sessions = Sessions(organizations, Bounds())
+    organization = sessions.connect(Caller(OPERATOR, "", tuple(ROLES))).organization
+    record = Record("", organization.id, "", Spool(Path, 1), ContextEcho())
+    detail = read_options({"uri": str(tmp_path)}, organizations)
+
+    def mounted() -> bool:
+        return "s" in {row[0] for row in engine.catalog(CatalogQuery("databases"))}
+
+    try:
+        organizations.catalog.add(organization.id, "store", "s", detail)
+        with pytest.raises(Failure) as caught:
+            add(organization, "s", detail, record)
+        assert caught.value.sql_state.startswith("42P")
+        assert (mounted(), "s" in organization.store_names) == (False, False)
+        organizations.catalog.drop(organization.id, "store", "s")
+        add(organization, "s", detail, record)
+        assert (mounted(), "s" in organization.store_names) == (True, True)
+        assert organizations.catalog.get(organization.id, "store", "s").detail == detail
     finally:
         sessions.close()
         organizations.close()

@@ -160,6 +160,13 @@ def test_a_key_is_taken_out_of_columns() -> None:
     assert without_key(columns) == ("(`a b` map<int, int>, c decimal(3, 1))", ["c", "a b"])
     assert without_key("(a int primary key, b int)") == ("(a int , b int)", ["a"])
     assert without_key("(a int)") == ("(a int)", [])
+    # Columns may have these names.
+    assert without_key("(primary int, key int)") == ("(primary int, key int)", [])
+    assert without_key("(primary int, key int primary key)") == ("(primary int, key int )", ["key"])
+    assert without_key("(a int primary key not null, primary key (b, c))") == ("(a int  not null)", ["a", "b", "c"])
+    # More tokens than are read.
+    long = f"({'a int, ' * 20_000}b int primary key)"
+    assert without_key(long) == (long, [])
 
 
 @pytest.mark.parametrize(

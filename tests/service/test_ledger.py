@@ -74,6 +74,28 @@ def test_the_quota_of_one_organization_takes_nothing_of_another(tmp_path: Path, 
     assert ledger.find(other.statement_id) is None
 
 
+def test_no_more_is_removed_than_exceeds_the_limits(tmp_path: Path, storage: Storage) -> None:
+    ledger = ledger_of(tmp_path, storage)
+    records = [made(tmp_path) for _ in range(10)]
+    ledger.begin(records)
+    for record in records:
+        ledger.finish((record, "22000", "failed"))
+
+    def left(quota: int, number: int) -> list[Record]:
+        assert not ledger.sweep(1000.0, quota, number)
+        return [record for record in records if ledger.find(record.statement_id) is not None]
+
+    assert left(1 << 20, 10) == records
+    assert left(1 << 20, 9) == records[1:]
+    ((size,),) = storage.read("SELECT sum(bytes + length(sql) + length(message) + length(context)) FROM statements")
+    assert left(size, 10) == records[1:]
+    assert left(size - 1, 10) == records[2:]
+    # Those that have expired at the same time count once.
+    expired = "UPDATE statements SET finished = 1 WHERE id IN (?, ?)"
+    storage.write(expired, [record.statement_id for record in records[2:4]])
+    assert left(1 << 20, 5) == records[5:]
+
+
 def test_all_that_is_stored_of_a_record_counts_against_the_quota(tmp_path: Path, storage: Storage) -> None:
     ledger = ledger_of(tmp_path, storage)
     columns = [made(tmp_path) for _ in range(10)]

@@ -16,8 +16,8 @@ def without_key(text: str) -> tuple[str, list[str]]:
         return text, []
     for numbers in pieces:
         start, end = tokens[numbers[0]].start, tokens[numbers[-1]].end
-        primary = next((at for at in numbers if tokens[at].upper == "PRIMARY" and tokens[at + 1].upper == "KEY"), -1)
-        if primary < 0:
+        primary = next((at for at in numbers if tokens[at].upper == "PRIMARY" and tokens[at + 1].upper == "KEY"), None)
+        if primary is None:
             kept.append(text[start:end])
         elif primary == numbers[0]:
             key += [part for at in numbers[2:] for part in tokens.dotted(at, 1)[0]]

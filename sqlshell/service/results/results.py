@@ -222,7 +222,7 @@ class Spool:
                 self._path.unlink()
             self._unshare()
         self.layout = Layout(partition_rows=self.layout.partition_rows)
-        self.size = self._rows = self._bytes = 0
+        self.size = 0
 
     def forget(self) -> None:
         """Forget a result that another process stores, and leave its file."""

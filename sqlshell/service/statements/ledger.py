@@ -435,19 +435,23 @@ class Ledger:
         rows = self._storage.read(f"{self._swept} finished < ? ORDER BY finished LIMIT ?", (oldest, SWEPT))
         gone = [self._forgotten(row) for row in rows]
         more = len(rows) == SWEPT
+
+        def exceeded(kept: StatementLoad) -> bool:
+            return kept.size > quota or kept.number > records
+
         for organization, kept in list(self._kept.items()):
-            if kept.size <= quota and kept.number <= records:
+            if not exceeded(kept):
                 continue
             known = set(gone)
             rows = self._storage.read(
                 f"{self._swept} organization = ? ORDER BY finished LIMIT ?", (organization, SWEPT + len(known))
             )
             for row in rows:
-                if kept.size <= quota and kept.number <= records:
+                if not exceeded(kept):
                     break
                 if (row[0],) not in known:
                     gone.append(self._forgotten(row))
-            more = more or (len(rows) >= SWEPT and (kept.size > quota or kept.number > records))
+            more = more or (len(rows) >= SWEPT and exceeded(kept))
         self._late.extend((_DELETED, row) for row in gone)
         self._write_late()
         return more

@@ -49,5 +49,5 @@ def matches() -> Failure:
 
 def check_within(text: BracketedTokens, at: int) -> None:
     """Raises Failure (0A000) for a join of streams with a time limit: WITHIN 5 MINUTES ON."""
-    if at + 2 < len(text) and text.tokens[at + 1].kind == "number" and text.word(at + 2):
+    if text.word(at + 2) and text.tokens[at + 1].kind == "number":
         raise Failure(sqlstate.UNSUPPORTED, f"JOIN … WITHIN is not supported: {NO_CONTINUOUS_QUERIES}")
