@@ -184,6 +184,13 @@ def test_columns_are_matched_by_name_and_shown(where: Where, tmp_path: Path) -> 
     assert where.run("select * from t order by a").out == "a,b,c\n1,x,5\n2,y;z,5\n"
 
 
+def test_the_line_of_a_load_whose_table_cannot_be_created(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    (tmp_path / "x.sql").write_text("create table t (a int);\n\n\\copy t from 'a.csv' (create true)\n")
+    done = program("-f", "x.sql")
+    assert (done.code, done.err.partition("!")[0]) == (1, 'x.sql:3: error[42P017]: Table with name "t" already exists')
+
+
 def test_a_table_is_created(where: Where, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[{"i": 1, "l": [1.5], "o": {"k": "v"}}, {"i": 2}]')
     where.run("drop table if exists t")

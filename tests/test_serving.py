@@ -48,6 +48,8 @@ from tests.conftest import Program
         (["--port", "http"], ["--port", "expected an integer from 0 to 65535, not 'http'"]),
         (["--max-running", "0"], ["--max-running", "expected an integer from 1 to 1000, not '0'"]),
         (["--memory", "9" * 400 + "GB"], ["--memory"]),
+        (["--memory", "000000512MiB", "--data", "file"], ["--data file is not a directory"]),
+        (["--memory", "0000000512MiB", "--data", "file"], ["--memory '0000000512MiB' is not a valid size"]),
         (["--legacy-anonymous"], ["--legacy-anonymous requires --legacy"]),
         (["--new-token"], ["--new-token requires --data DIR", "tokens are stored in the data directory"]),
         (["--role", "owner"], ["--role requires --new-token"]),

@@ -6,15 +6,16 @@ import math
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sqlshell.errors import UsageError
-from sqlshell.result import Rows
+from sqlshell.result import Batch, Partitions, Result, Rows
 from sqlshell.shell.charts.charts import Chart, chart
 from sqlshell.shell.charts.whole_chart import whole_chart
 from sqlshell.shell.commands import results
 from sqlshell.shell.explorer.pages import Pages
 from tests.conftest import Program, Served
-from tests.shell.test_whole_rows import with_result
+from tests.shell.test_whole_rows import with_result, with_unread
 
 
 @pytest.mark.parametrize(
@@ -89,6 +90,52 @@ def test_what_cannot_be_drawn(served: Served, words: str, said: str) -> None:
             await whole_chart(table, pages.columns, words.split())
 
     with_result(served, work)
+
+
+class Noted:
+    """Batches that note whether they are closed."""
+
+    def __init__(self, batches: Partitions) -> None:
+        self._batches = batches
+        self.closed = False
+
+    def __aiter__(self) -> Noted:
+        return self
+
+    async def __anext__(self) -> Batch:
+        return await anext(aiter(self._batches))
+
+    async def aclose(self) -> None:
+        self.closed = True
+        await self._batches.aclose()
+
+
+@pytest.mark.parametrize(
+    ("words", "texts", "came", "closed"),
+    [
+        ("hist code", 100, "drawn", True),
+        ("line name score", 1, "undrawn", False),
+        ("hist name", 100, "refused", True),
+    ],
+)
+def test_the_partitions_of_a_whole_chart_are_not_read(
+    served: Served, monkeypatch: pytest.MonkeyPatch, words: str, texts: int, came: str, closed: bool
+) -> None:
+    monkeypatch.setattr("sqlshell.shell.charts.whole_chart.MOST_TEXTS", texts)
+    monkeypatch.setattr(results, "MOST_ROWS", 100)
+
+    async def work(result: Result, rows: Rows) -> None:
+        batches = Noted(result.batches)
+        try:
+            figure = await results._whole_chart(replace(result, batches=batches), words.split())
+            assert came == ("undrawn" if figure is None else "drawn")
+        except UsageError:
+            assert came == "refused"
+        assert batches.closed == closed
+        if not closed:
+            assert sum([len(batch.rows) async for batch in batches]) == len(rows)
+
+    with_unread(served, work)
 
 
 def test_points_above_texts_of_a_large_result(program: Program) -> None:

@@ -41,6 +41,20 @@ Made = TypeVar("Made")
 def with_result(served: Served, work: Callable[[Pages, Rows], Awaitable[Made]]) -> Made:
     """Do something with the pages of the result, and all its rows as they are shown."""
 
+    async def with_pages(result: Result, rows: Rows) -> Made:
+        pages = Pages(result)
+        await pages.open()
+        try:
+            return await work(pages, rows)
+        finally:
+            await pages.close()
+
+    return with_unread(served, with_pages)
+
+
+def with_unread(served: Served, work: Callable[[Result, Rows], Awaitable[Made]]) -> Made:
+    """Do something with the result before any of its rows is read, and all its rows as they are shown."""
+
     async def run() -> Made:
         transport = Transport(parse(served.url), served.token)
         try:
@@ -51,12 +65,7 @@ def with_result(served: Served, work: Callable[[Pages, Rows], Awaitable[Made]]) 
                     rows += with_hex(batch.rows, binary_columns(result.columns))
                 statement = result.statement_id
             async for result in client.fetch(statement, CONTEXT):
-                pages = Pages(result)
-                await pages.open()
-                try:
-                    return await work(pages, rows)
-                finally:
-                    await pages.close()
+                return await work(result, rows)
             raise AssertionError("no result")
         finally:
             await transport.aclose()
