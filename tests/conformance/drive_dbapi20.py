@@ -32,10 +32,15 @@ class Compliance(dbapi20.DatabaseAPI20Test):  # type: ignore[misc]
         connection = self._connect()
         connection.close()
         connection.close()
+        self.assertRaises(self.driver.Error, connection.cursor)
 
     def test_setoutputsize(self) -> None:
+        """It has no effect: values have their whole length."""
         with self._connect() as connection:
-            connection.cursor().setoutputsize(100)
+            cursor = connection.cursor()
+            cursor.setoutputsize(2)
+            cursor.execute("select 'a long text'")
+            assert cursor.fetchone() == ("a long text",)
 
 
 if __name__ == "__main__":

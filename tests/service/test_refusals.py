@@ -264,7 +264,9 @@ def test_of_urls(client: Client, uris: str, message: str) -> None:
 
 def test_as_many_urls_as_are_allowed(client: Client) -> None:
     client.rows_of_nothing(f"create schema_registry r with ('uris' = '{','.join('abcdefgh')}')")
+    assert "r" in client.names("list schema_registries")
     client.rows_of_nothing("drop schema_registry r")
+    assert "r" not in client.names("list schema_registries")
 
 
 @pytest.mark.parametrize(

@@ -113,8 +113,10 @@ def test_what_would_have_no_effect_or_print_is_refused(session: Session, sql: st
 @pytest.mark.parametrize(
     "sql", ["SET enable_progress_bar_print = false", "SET enable_profiling = 'no_output'", "RESET enable_profiling"]
 )
-def test_what_prints_nothing_is_taken(session: Session, sql: str) -> None:
+def test_what_prints_nothing_is_taken(session: Session, sql: str, capfd: pytest.CaptureFixture[str]) -> None:
     session.run(sql)
+    assert session.rows("SELECT sum(range) FROM range(5)") == [["10"]]
+    assert capfd.readouterr().out == ""
 
 
 def test_a_profile_may_go_to_a_file(session: Session, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

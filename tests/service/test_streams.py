@@ -295,6 +295,8 @@ def test_a_table_beside_a_stream_of_its_name_is_dropped(client: Client) -> None:
     client.rows("create schema if not exists beside")
     client.rows("create table beside.fixed (i int)")
     client.rows("drop table beside.fixed")
+    assert client.state("select * from beside.fixed") == "3D020"
+    assert "fixed" in client.names("list streams")
 
 
 def test_explain_of_what_reads_a_stream_explains(client: Client) -> None:
