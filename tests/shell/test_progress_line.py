@@ -10,6 +10,7 @@ import pyte
 import pytest
 
 from sqlshell.output.text.cells import cells, printable
+from sqlshell.shell.interactive.look import progress_line
 from sqlshell.shell.interactive.look.progress_line import ProgressLine
 from sqlshell.shell.interactive.look.remaining import Remaining
 from sqlshell.shell.interactive.look.terminal_features import shows_links, shows_progress, with_file_link
@@ -261,6 +262,32 @@ def test_a_notice_only_while_something_is_waited_for() -> None:
         assert running.notice == "retrying"
         line.close()
         assert not line.notice("retrying")
+
+    asyncio.run(work())
+
+
+def test_output_of_a_script_has_the_screen_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        begun: list[tuple[ProgressLine, Stream]] = []
+        for script in (ScriptPlace("load.sql"), None):
+            stream = Stream()
+            line = ProgressLine(stream, lambda: 80)
+            line.script = script
+            line.show(Running())
+            begun.append((line, stream))
+        for _, stream in begun:
+            await stream.drawn.wait()
+        monkeypatch.setattr(progress_line, "FIRST_SECONDS", 3600)
+        for line, stream in begun:
+            line.clear()
+            stream.drawn.clear()
+        (_, of_script), (_, other) = begun
+        for _ in range(3):
+            await other.drawn.wait()
+            other.drawn.clear()
+        assert not of_script.drawn.is_set()
+        for line, _ in begun:
+            line.close()
 
     asyncio.run(work())
 
