@@ -264,7 +264,7 @@ def test_the_next_stretch_is_rendered_ahead_for_a_reader_in_order(monkeypatch: p
 
     organization = SimpleNamespace(workers=Readers(), engine=SimpleNamespace(read=None))
     organizations: Any = SimpleNamespace(get=lambda name: organization, opened=lambda: [])
-    spool = SimpleNamespace(layout=layout, path=Path("result"))
+    spool = SimpleNamespace(layout=layout, path=Path("result"), local_path=lambda: Path("result"))
     record: Any = SimpleNamespace(statement_id="a", organization="", spool=spool, outcome=None)
 
     async def run(*numbers: int) -> list[bytes]:
