@@ -21,7 +21,7 @@ GIVEN = os.environ.get("SQLSHELL_TEST_SPARK", "")
 
 needs_spark = pytest.mark.skipif(
     not MUST and not sail.installed(),
-    reason="needs pyspark-client and pysail: pip install 'sqlshell[spark]' pysail",
+    reason="needs pyspark-client and pysail; run: pip install '.[spark]' pysail",
 )
 
 needs_sail = pytest.mark.skipif(bool(GIVEN), reason="tests what Sail does, or needs a server that it may kill")

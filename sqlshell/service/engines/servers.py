@@ -9,6 +9,9 @@ from sqlshell.service.engines.engine import Engine
 
 NAMES: Final = ("postgresql", "spark")
 
+_PACKAGES: Final = {"postgresql": "'psycopg[binary]>=3.2,<4'", "spark": "'pyspark-client>=4.0' 'pandas<3'"}
+"""What the extras of these names install, for pip."""
+
 
 def open_server(name: str, url: str) -> Engine:
     """Connect to an engine. Raises UsageError for a URL that cannot be used and for a package that is not installed,
@@ -24,6 +27,6 @@ def open_server(name: str, url: str) -> Engine:
 
                 return SparkEngine(url)
     except ModuleNotFoundError as error:
-        said = f"engine {name} requires the package {error.name}"
-        raise UsageError(said, f"install it with: pip install 'sqlshell[{name}]'") from None
+        said = f"the engine {name} requires the package {error.name} (extra: {name})"
+        raise UsageError(said, f"run: pip install {_PACKAGES[name]}") from None
     raise UsageError(f"unknown engine {name!r}", f"expected one of {', '.join(NAMES)}")

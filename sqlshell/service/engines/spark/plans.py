@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb.statement_traits import first_word
 from sqlshell.service.engines.spark.library import proto
 from sqlshell.service.failure import Failure
 
 _ONE = re.compile(r"`((?:[^`]|``)*)`")
 
 
-def statement(sql: str) -> Any:
-    """A plan of one SQL statement, which the server runs when the plan is executed. Raises Failure (42601)."""
+QUERIES: Final = frozenset({"select", "values", "table", "from"})
+"""First words of statements that only return rows."""
+
+MOST: Final = (1 << 31) - 1
+
+
+def statement(sql: str, rows: int = MOST) -> Any:
+    """A plan of one SQL statement, which the server runs when the plan is executed; a query returns up to `rows` rows.
+
+    Raises Failure (42601).
+    """
     plan = proto.Plan()
+    root = plan.root
+    if rows < MOST and first_word(sql) in QUERIES:
+        # Apache Spark makes all rows of a partition before it sends the first.
+        root.limit.limit = rows
+        root = root.limit.input
     try:
-        plan.root.sql.query = sql
+        root.sql.query = sql
     except ValueError:
         said = "the statement contains half of a surrogate pair, which is not valid Unicode"
         raise Failure(sqlstate.SYNTAX, said) from None

@@ -83,7 +83,9 @@ class SparkSession(ServerSession):
                 if running.canceled:
                     raise canceled()
                 begun(f"{self.kept.id.id}/{running.id}")
-                outcome = await self._received(running, running.run(plans.statement(sql)), sql, options, sink)
+                # One row more than is wanted tells that there are more.
+                plan = plans.statement(sql, plans.MOST if options.row_limit is None else options.row_limit + 1)
+                outcome = await self._received(running, running.run(plan), sql, options, sink)
         finally:
             self._running = None
             self._follow()

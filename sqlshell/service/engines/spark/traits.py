@@ -7,4 +7,4 @@ from typing import Final
 from sqlshell.service.engines.engine import Capabilities
 
 CAPABILITIES: Final = Capabilities(cancel=True, typed_results=True, reattaching=True)
-"""Without `progress`, which a server has once it reports some."""
+"""Without progress, which a server has once it reports some."""
