@@ -27,6 +27,10 @@ pytestmark = needs_postgresql
         ("select", [[]]),
         ("select from generate_series(1, 3)", [[], [], []]),
         ("select ';'", [[";"]]),
+        ("select ';', ';' -- a; b", [[";", ";"]]),
+        ("select 1;", [["1"]]),
+        ("select 1; -- a /* b", [["1"]]),
+        ("select 1 ; /* a */ -- b", [["1"]]),
     ],
 )
 def test_statements_return_their_rows(runner: Runner, sql: str, rows: list[list[str | None]]) -> None:

@@ -23,12 +23,14 @@ def rows_of_copy(block: bytes) -> list[str]:
     what separates values is replaced, quotes are escaped, and NULL, vertical tabs and other control characters are
     written as JSON does. No value contains an unescaped backslash, therefore `"\\N"` is always a NULL.
     """
+    # One byte is found ten times as fast as two.
+    escapes = b"\\" in block
     if b'"' in block:
         block = block.replace(b'"', b'\\"')
-    if b"\\v" in block:
+    if escapes and b"\\v" in block:
         block = _ESCAPED.sub(lambda found: b"\\u000b" if found[1] == b"v" else found[0], block)
     made = b'["' + block[:-1].replace(b"\t", b'","').replace(b"\n", b'"]\n["') + b'"]'
-    if b"\\N" in made:
+    if escapes:
         made = made.replace(b'"\\N"', b"null")
     # The regular expression alone would take ten times as long.
     if len(made.translate(None, _CONTROLS)) != len(made):

@@ -8,6 +8,9 @@ from typing import Final
 _BLANK: Final = re.compile(r"(?:\s++|--[^\n]*+(?:\n|$)|/\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*(?:[^*]|\*(?!/))*+\*/)*+\*/)*+")
 _WORD: Final = re.compile(r"\w+|\(")
 _WRITES: Final = re.compile(r"(?<!\w)(?:insert|update|delete|merge)(?!\w)", re.I)
+_ENDING: Final = re.compile(r";(?:\s|--[^\n]*+(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*+\*/)*+\Z")
+"""A semicolon at the end, or what looks like one."""
+
 _SELECTS: Final = frozenset({"select", "values", "table", "with", "("})
 _RUNS: Final = frozenset({"do", "call", "execute"})
 _SETS: Final = frozenset({"set", "reset", "discard"})
@@ -26,8 +29,8 @@ def first_word(sql: str) -> str:
 
 def can_be_copied(sql: str, word: str) -> bool:
     """Whether a statement may be the query of a COPY … TO: it selects, and writes nothing."""
-    # The service sends one statement without its semicolon; another one is a comment or an error, for the server.
-    return word in _SELECTS and ";" not in sql and not (word == "with" and _WRITES.search(sql))
+    # A semicolon elsewhere is part of a text, or the server refuses the second statement.
+    return word in _SELECTS and not _ENDING.search(sql) and not (word == "with" and _WRITES.search(sql))
 
 
 def returns_rows(sql: str) -> bool:

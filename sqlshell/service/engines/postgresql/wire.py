@@ -101,7 +101,7 @@ class Wire:
         return await self._ended(sql, 0, took)
 
     async def copied_out(self, sql: str, start: int, shown: str) -> AsyncGenerator[bytes, None]:
-        """Run a COPY … TO STDOUT without semicolons, and yield its data in blocks of whole lines. In errors its text is
+        """Run a COPY … TO STDOUT, one statement, and yield its data in blocks of whole lines. In errors its text is
         `shown`, which begins at character `start`."""
         self._call(self._pgconn.send_query, sql.encode())
         await self._flush()
@@ -189,18 +189,17 @@ class Wire:
         lines: list[memoryview] = []
         size = blocks = idle = 0
         while True:
-            number, line = self._call(self._pgconn.get_copy_data, 1)
-            if number > 0:
+            state, number = self._call(self._take, lines, BLOCK - size)
+            size += number
+            if number:
                 idle = 0
-                lines.append(line)
-                size += number
-                if size >= BLOCK:
-                    yield b"".join(lines)
-                    lines, size = [], 0
-                    blocks += 1
-                    # Other sessions have their turn.
-                    await asyncio.sleep(0)
-            elif number < 0:
+            if state > 0:
+                yield b"".join(lines)
+                lines, size = [], 0
+                blocks += 1
+                # Other sessions have their turn.
+                await asyncio.sleep(0)
+            elif state < 0:
                 if lines:
                     yield b"".join(lines)
                 return
@@ -213,6 +212,19 @@ class Wire:
                     await self._readable()
                 self._call(self._pgconn.consume_input)
                 idle += 1
+
+    def _take(self, lines: list[memoryview], most: int) -> tuple[int, int]:
+        """Add the lines of a COPY that have arrived, about `most` bytes; returns 1 if there may be more, 0 if the
+        others have not arrived, -1 if there are no others; and the bytes that were added."""
+        get, add = self._pgconn.get_copy_data, lines.append
+        size = 0
+        while size < most:
+            number, line = get(1)
+            if number <= 0:
+                return number, size
+            add(line)
+            size += number
+        return 1, size
 
     async def _result(self) -> Any:
         """The next PGresult; None at the end of a statement."""
