@@ -13,6 +13,7 @@ import sqlparse
 from sqlshell.sql.script.scanner import Scanner
 from tests.benchmarks.client_jobs import connector, faults, polling, stream
 from tests.benchmarks.cluster_jobs import cluster
+from tests.benchmarks.engine_jobs import engines
 from tests.benchmarks.hostile.jobs import hostile
 from tests.benchmarks.measure import Row, paired, run, service
 from tests.benchmarks.memory_jobs import memory_jobs
@@ -145,7 +146,7 @@ def _milliseconds(job: str, ours: float, reference: float, name: str, target: st
     return Row(job, f"{ours * 1000:.0f} ms", f"{reference * 1000:.0f} ms (`{name}`)", ours / reference, target)
 
 
-JOBS: dict[str, Callable[[], Iterator[Row]]] = {
+JOBS: dict[str, Callable[..., Iterator[Row]]] = {
     "startup": startup,
     "export": export,
     "memory": memory,
@@ -164,4 +165,5 @@ JOBS: dict[str, Callable[[], Iterator[Row]]] = {
     "results": result_jobs,
     "throughput": throughput,
     "cluster": cluster,
+    "engines": engines,
 }

@@ -19,7 +19,7 @@ from msgspec import Struct
 DUCKDB = str(Path(sys.executable).with_name("duckdb"))
 """The CLI of the package duckdb-cli."""
 
-SETTINGS = ("fsync=off", "autovacuum=off", "max_wal_size=4GB", "listen_addresses=127.0.0.1")
+SETTINGS = ("fsync=off", "autovacuum=off", "max_wal_size=4GB", "max_connections=300", "listen_addresses=127.0.0.1")
 
 
 class Cluster(Struct):
