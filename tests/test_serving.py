@@ -51,6 +51,11 @@ from tests.conftest import Program
         (["--memory", "000000512MiB", "--data", "file"], ["--data file is not a directory"]),
         (["--memory", "0000000512MiB", "--data", "file"], ["--memory '0000000512MiB' is not a valid size"]),
         (["--legacy-anonymous"], ["--legacy-anonymous requires --legacy"]),
+        (["--engine-url", "postgresql://x"], ["--engine-url requires --engine postgresql or --engine spark"]),
+        (
+            ["--engine", "postgresql", "--engine-url", "postgresql://x", "--memory", "1GB"],
+            ["--memory cannot be used with --engine postgresql"],
+        ),
         (["--new-token"], ["--new-token requires --data DIR", "tokens are stored in the data directory"]),
         (["--role", "owner"], ["--role requires --new-token"]),
         (["--organization", "local"], ["--organization requires --new-token"]),

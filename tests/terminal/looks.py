@@ -9,6 +9,7 @@ docs/looks.md.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import sqlite3
 import subprocess
@@ -187,7 +188,9 @@ def peers(home: Path, cluster: Cluster) -> Iterator[Peer]:
         }
         yield Peer("harlequin", (found, "--locale", "C", "older/sales.duckdb"), moments, "Query Editor")
     if found := shutil.which("litecli"):
-        with duckdb.connect(str(home / "sales.duckdb")) as connection, sqlite3.connect(home / "sales.sqlite") as file:
+        # Of itself a connection of sqlite3 ends a transaction, and stays open.
+        opened = contextlib.closing(sqlite3.connect(home / "sales.sqlite"))
+        with duckdb.connect(str(home / "sales.duckdb")) as connection, opened as file, file:
             for name in ("customers", "orders", "recent", "wide", "nested"):
                 rows = connection.sql(f"select columns(*)::varchar from {name}")
                 file.execute(f"create table {name} ({', '.join(rows.columns)})")
