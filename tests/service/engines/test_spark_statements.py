@@ -103,7 +103,7 @@ def test_too_many_columns_are_refused(session: Session) -> None:
 def test_partitions_have_limits_in_rows_and_bytes(session: Session) -> None:
     limits = Options(partition_rows=5_000, partition_bytes=1 << 20)
     spool = session.spool(5_000)
-    outcome = session.connection.run("select id, repeat('x', 1000) as x from range(60000)", limits, spool)
+    outcome = session.connection.run("select id, repeat('x', 1000) as x from range(60000) order by id", limits, spool)
     shown = session.shown(outcome, spool)
     assert outcome.filed is not None
     assert max(rows for rows, _ in outcome.filed) < 1100
@@ -123,7 +123,7 @@ def test_without_a_file_rows_are_text(session: Session, rows: int) -> None:
             return None
 
     sink = Text()
-    outcome = session.connection.run(f"select id, 'ä' as t from range({rows})", Options(), sink)
+    outcome = session.connection.run(f"select id, 'ä' as t from range({rows}) order by id", Options(), sink)
     assert outcome.filed is None
     assert sink.kept == [f'["{number}","ä"]' for number in range(rows)]
 
@@ -137,8 +137,10 @@ def test_a_running_statement_is_canceled(session: Session) -> None:
     assert session.rows("select 1") == [["1"]]
 
 
+@needs_sail
 def test_a_statement_is_canceled_while_its_rows_arrive(session: Session) -> None:
-    """A sink that does not return holds up nothing but its own statement."""
+    """A sink that does not return holds up nothing but its own statement. Apache Spark makes all rows before it sends
+    the first."""
     entered, go = threading.Event(), threading.Event()
     spool = session.spool()
 

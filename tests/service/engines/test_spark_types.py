@@ -76,7 +76,7 @@ def test_a_value_keeps_its_type_and_text(
 
 def test_a_file_has_the_same_values(session: Session) -> None:
     values = ", ".join(sql for sql, *_ in VALUES)
-    outcome = session.run(f"select id, {values} from range({MANY})")
+    outcome = session.run(f"select id, {values} from range({MANY}) order by id")
     assert outcome.form == "engine"
     assert [column.type for column in outcome.columns or ()][1:] == [item[1] for item in VALUES]
     assert outcome.rows == [[str(number), *(item[3] for item in VALUES)] for number in range(MANY)]

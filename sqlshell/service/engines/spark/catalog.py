@@ -44,9 +44,15 @@ async def has_function(kept: KeptSession, name: str) -> bool:
 
 async def exists(kept: KeptSession, relation: Relation) -> bool:
     database, schema, name = relation
-    whole = ".".join((plans.quoted(database), plans.namespace(schema), plans.quoted(name)))
-    found = await kept.rows(plans.catalog(table_exists={"table_name": whole}))
-    return bool(found and next(iter(found[0].values())))
+    tried = [".".join((plans.quoted(database), plans.namespace(schema), plans.quoted(name)))]
+    if (database, schema) == (kept.database, kept.schema):
+        # A temporary view has no schema.
+        tried.append(plans.quoted(name))
+    for names in tried:
+        found = await kept.rows(plans.catalog(table_exists={"table_name": names}))
+        if found and next(iter(found[0].values())):
+            return True
+    return False
 
 
 def inline(rows: Listing) -> str:

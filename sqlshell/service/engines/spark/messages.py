@@ -38,6 +38,14 @@ _PLAINER: Final = (
         r"column \1 does not exist",
     ),
     (re.compile(r"^ambiguous attribute: (\"[^\"]*\")$"), r"column \1 is ambiguous"),
+    (re.compile(r"^(?:Table not found: )?Table or view not found: (\S+)$"), r'table or view "\1" does not exist'),
+    (re.compile(r"^Table not found: (\S+)$"), r'table "\1" does not exist'),
+    (re.compile(r"^View not found: (\S+)$"), r'view "\1" does not exist'),
+    (re.compile(r"^Database not found: (\S+)$"), r'schema "\1" does not exist'),
+    (re.compile(r"^Catalog not found: (\S+)$"), r'database "\1" does not exist'),
+    (re.compile(r"^Table already exists: (\S+)$"), r'table "\1" already exists'),
+    (re.compile(r"^Database already exists: (\S+)$"), r'schema "\1" already exists'),
+    (re.compile(r"^unknown function: (\S+)$"), r'function "\1" does not exist'),
     (re.compile(r"^Error during planning: "), ""),
 )
 """What Sail says, in the words of SQL."""
