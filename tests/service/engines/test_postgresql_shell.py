@@ -86,3 +86,16 @@ def test_the_password_is_not_shown(program: Program, postgresql_database: str) -
     assert "PostgreSQL" in done.out + done.err and "sesame" not in done.out + done.err
     unreachable = program("postgresql://postgres:sesame@127.0.0.1:1/d", "-c", "select 1")
     assert unreachable.code != 0 and "sesame" not in unreachable.out + unreachable.err
+
+
+def test_the_number_of_changed_rows_is_told_after_notices(postgresql_database: str) -> None:
+    from sqlshell import dbapi
+
+    with dbapi.connect(postgresql_database) as connection:
+        cursor = connection.cursor()
+        cursor.execute("create table told (a int)")
+        body = "begin raise notice 'one'; return null; end"
+        cursor.execute(f"create function tell() returns trigger language plpgsql as $$ {body} $$")
+        cursor.execute("create trigger t after insert on told for each statement execute function tell()")
+        cursor.execute("insert into told values (1), (2)")
+        assert cursor.rowcount == 2

@@ -153,6 +153,15 @@ def test_notices_become_a_warning(runner: Runner) -> None:
     assert runner.run("select 1").state == "00000"
 
 
+def test_a_warning_does_not_hide_the_number_of_changed_rows(runner: Runner) -> None:
+    runner.run("create table told (a int)")
+    body = "begin raise notice 'one'; return null; end"
+    runner.run(f"create function tell() returns trigger language plpgsql as $$ {body} $$")
+    runner.run("create trigger t after insert on told for each statement execute function tell()")
+    told = runner.run("insert into told values (1), (2)")
+    assert (told.state, told.message) == ("01000", "NOTICE: one\nINSERT 2")
+
+
 def test_notifications_arrive_with_the_next_statement(connect: Connect) -> None:
     one, other = connect(), connect()
     one.run("listen news")

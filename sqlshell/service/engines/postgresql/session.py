@@ -142,6 +142,9 @@ class PostgresqlSession(ServerSession):
             await link.ask("SET client_encoding = 'UTF8'")
             told.append("client_encoding remains UTF8, which the service sends")
         if told and outcome.sql_state == sqlstate.DONE:
+            if outcome.message[-1:].isdecimal():
+                # The number of changed rows is for programs too.
+                told.append(outcome.message)
             return replace(outcome, message="\n".join(told), sql_state=sqlstate.WARNING)
         return outcome
 
