@@ -60,7 +60,7 @@ def test_profiles_are_listed_shown_and_checked(program: Program, env: dict[str, 
     [
         ("[profiles.a]\nurl = 5", "is not a string"),
         ("[profiles.a]\nretries = 'x'", "expected an integer"),
-        ("[profiles.a]\nurl = 'ftp://x'", "http, https or unix"),
+        ("[profiles.a]\nurl = 'ftp://x'", "http, https, unix"),
         ("[profiles.a]\nurl = 'nonsense'", "neither a URL nor an existing file"),
         ("[profiles.a]\nurl = '/nonexistent/a.duckdb'", "not a directory"),
         ("[profiles.a]\ntoken_file = 'nowhere'", "no such file"),

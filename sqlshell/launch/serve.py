@@ -453,7 +453,7 @@ def _check_peers(given: Mapping[str, Any], *, server: bool) -> None:
         raise UsageError(f"--peer-url {url!r} is not a valid URL", "example: http://10.0.0.5:8765")
     if not url and (given["uds"] or given["host"] in {"0.0.0.0", "::"}):
         raise UsageError(
-            "--state-url requires --peer-url here",
+            f"--state-url requires --peer-url with {'--uds' if given['uds'] else '--host ' + given['host']}",
             "it is the URL at which the other processes reach this one, such as http://10.0.0.5:8765",
         )
 

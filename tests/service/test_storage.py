@@ -65,8 +65,9 @@ def test_rows_are_written_all_or_none(storage: Storage) -> None:
 @pytest.mark.parametrize("text", ["100 % of '?'", "ü", "", "\N{PILE OF POO}", "a\nb"])
 def test_texts_and_bytes_come_back_as_they_were(storage: Storage, text: str) -> None:
     values = ("i", "o", "w", text, 1.5, 0.0, "03000", "", b"\0\xff", None, b"", 1 << 40)
-    assert storage.write(f"INSERT INTO statements VALUES ({', '.join('?' * len(values))})", values) == 1
-    assert [tuple(storage.read("SELECT * FROM statements")[0])] == [values]
+    columns = "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes"
+    assert storage.write(f"INSERT INTO statements ({columns}) VALUES ({', '.join('?' * len(values))})", values) == 1
+    assert [tuple(storage.read(f"SELECT {columns} FROM statements")[0])] == [values]
     (size,) = storage.read(f"SELECT {storage.size_of('sql')} FROM statements")[0]
     assert size == len(text.encode())
 

@@ -221,6 +221,11 @@ class Ledger:
         self._fresh: dict[str, Record] = {}
         """Running records that are not written yet."""
         self._kept: dict[str, StatementLoad] = {}
+        # A storage that cannot be written is noticed at the start.
+        storage.write(
+            "UPDATE statements SET process = ? WHERE process = ? AND state = ?",
+            (self.process, self.process, sqlstate.RUNNING),
+        )
         self._count_kept()
 
     @property
@@ -325,7 +330,7 @@ class Ledger:
         written = [(item.statement_id,) for item in records if self._fresh.pop(item.statement_id, None) is None]
         if written:
             with contextlib.suppress(StorageError):
-                self._storage.write_all(_DELETED, written)
+                self._storage.write_all(DELETED, written)
         for record in records:
             self._kept_of(record.organization).add(-1, -record.stored)
             if self._running.pop(record.statement_id, None) is not None:
@@ -378,7 +383,7 @@ class Ledger:
         """Write the pending changes; if the disk is full, the latest ones stay pending."""
         rows = list(self._late)
         try:
-            for sql in (_DELETED, ENDED, INSERT):
+            for sql in (DELETED, ENDED, INSERT):
                 if some := [row for which, row in rows if which is sql]:
                     self._storage.write_all(sql, some)
                     self._late = deque(item for item in self._late if item[0] is not sql)
@@ -452,7 +457,7 @@ class Ledger:
                 if (row[0],) not in known:
                     gone.append(self._forgotten(row))
             more = more or (len(rows) >= SWEPT and exceeded(kept))
-        self._late.extend((_DELETED, row) for row in gone)
+        self._late.extend((DELETED, row) for row in gone)
         self._write_late()
         return more
 
@@ -546,7 +551,7 @@ def _first(record: Record) -> tuple[str, str, str, str, float]:
 _WRITTEN = "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes, process"
 _COLUMNS = f"{_WRITTEN}, operation"
 LISTED_COLUMNS = _COLUMNS.replace("sql", f"substr(sql, 1, {LISTED})").replace("body", "NULL")
-_DELETED = "DELETE FROM statements WHERE id = ?"
+DELETED = "DELETE FROM statements WHERE id = ?"
 ENDED = (
     "UPDATE statements SET organization = ?, state = ?, message = ?, finished = ?, context = ?, outcome = ?, body = ?, "
     "bytes = ? WHERE id = ?"
