@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from json import JSONEncoder
 from typing import Final
 
 from sqlshell.interface.types import Kind, base, field_of, is_named, kind, parts_of
@@ -19,6 +20,7 @@ _PARTS: Final = r'(?s)"(?:[^"\\]|\\.)*"|[{},]|[^{},"]+'
 """The parts of PostgreSQL's text of an array."""
 _NO_JSON: Final = "'>'"
 _DEEPEST: Final = 20
+_encode: Final = JSONEncoder(ensure_ascii=False).encode
 
 
 def nested_from_text(text: str, declared: str, converted: str) -> str:
@@ -29,11 +31,50 @@ def nested_from_text(text: str, declared: str, converted: str) -> str:
     json = text
     if base(declared) == "ARRAY":
         json = f"CASE WHEN starts_with(ltrim({text}), '{{') THEN {_array_as_json(text, declared)} ELSE {text} END"
-    value = _without_rounding(lambda type_: f"CAST(({json})::JSON AS {type_})", text, converted)
+    completed = _completed(f"({json})::JSON", declared, 0)
+
+    def from_json(type_: str) -> str:
+        cast = f"CAST(({json})::JSON AS {type_})"
+        if completed is None:
+            return cast
+        # A cast requires every key of an object. from_json() does not, but gives NULL for what it cannot convert;
+        # functions that make JSON keep only the digits of a DOUBLE.
+        whole = f"from_json(({json})::JSON, {literal(_encode(type_))})"
+        checked = f"CASE WHEN CAST({completed} AS {type_}) IS NOT NULL THEN {whole} END"
+        return f"CASE WHEN TRY(({cast}) IS NULL) IS NOT NULL THEN {cast} ELSE {checked} END"
+
+    value = _without_rounding(from_json, text, converted)
     if _has_bytes(declared):
         return _with_bytes(declared, value, 0)
     own = _without_rounding(lambda type_: f"CAST({text} AS {type_})", text, converted)
     return f"CASE WHEN json_valid({json}) THEN {value} ELSE {own} END"
+
+
+def _completed(json: str, declared: str, depth: int) -> str | None:
+    """SQL for JSON in which objects have all keys of their structs, with null for those that are missing; None if the
+    type has no structs. Objects with unknown keys, and values of maps, stay as they are."""
+    name, item = base(declared), f"j{depth}"
+    if depth > _DEEPEST:
+        return None
+    if name == "ARRAY":
+        made = _completed(item, parts_of(declared)[0], depth + 1)
+        items = f"to_json(list_transform(CAST({json} AS JSON[]), lambda {item}: {made}))"
+        return made and f"CASE WHEN json_type({json}) = 'ARRAY' THEN {items} ELSE {json} END"
+    if name not in {"STRUCT", "ROW"} or not all(map(is_named, parts_of(declared))):
+        return None
+    fields = list(map(field_of, parts_of(declared)))
+    if any('"' in field or "\\" in field for field, _ in fields):
+        return None
+    values = []
+    for field, type_ in fields:
+        path = literal(f'$."{field}"')
+        value = f"json_extract({item}, {path})"
+        values.append(f"{literal(field)}, {_completed(value, type_, depth + 1) or value}")
+    known = f"[{', '.join(literal(field) for field, _ in fields)}]"
+    whole = f"json_type({item}) = 'OBJECT' AND list_has_all({known}, json_keys({item}))"
+    # The value is evaluated once.
+    made = f"CASE WHEN {whole} THEN json_object({', '.join(values)}) ELSE {item} END"
+    return f"list_transform([{json}], lambda {item}: {made})[1]"
 
 
 def _without_rounding(cast: Callable[[str], str], text: str, type_: str) -> str:
