@@ -10,7 +10,8 @@ import pytest
 from sqlshell.service.storage.sqlite import SqliteStorage
 from tests.conftest import Served
 from tests.service.client import Client
-from tests.service.postgresql import MUST, database, running
+from tests.service.postgresql import database, running
+from tests.service.required import required
 from tests.service.tested_engines import ENGINES, OnEngine, TestedEngine
 
 
@@ -35,6 +36,19 @@ def postgresql_database(postgresql_server: str) -> Iterator[str]:
         yield url
 
 
+SERVERS = {"postgresql_server", "spark_url"}
+"""Fixtures that start a server."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        tested = item.callspec.params.get("engine") if hasattr(item, "callspec") else None
+        on_server = isinstance(tested, TestedEngine) and tested is not ENGINES[0]
+        if on_server or SERVERS & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.engines)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     # Before any fixture starts a server. All skips are at one place, so that pytest reports each reason in one line.
@@ -42,7 +56,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if not isinstance(tested, TestedEngine):
         return
     reason = f"engine {tested.name}: {missing}" if (missing := tested.missing()) else ""
-    if reason and MUST:
+    if reason and required(tested.name):
         pytest.fail(reason, pytrace=False)
     needed = {name for mark in item.iter_markers("needs") for name in mark.args}
     lacking = sorted(name for name in needed if not getattr(tested.capabilities, name))

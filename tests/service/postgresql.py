@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-MUST = bool(os.environ.get("SQLSHELL_TEST_ENGINES"))
-"""Whether the engines must be installed: then a test that cannot run fails instead of being skipped."""
+from tests.service.required import required
 
 
 def program(name: str) -> str:
@@ -26,7 +25,7 @@ def program(name: str) -> str:
 
 
 needs_postgresql = pytest.mark.skipif(
-    not MUST and not (program("initdb") and importlib.util.find_spec("psycopg")),
+    not required("postgresql") and not (program("initdb") and importlib.util.find_spec("psycopg")),
     reason="needs PostgreSQL and psycopg: pip install 'sqlshell[postgresql]'",
 )
 

@@ -14,13 +14,13 @@ from sqlshell.service.engines.engine import Options, Outcome
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Spool
 from tests.service import sail
-from tests.service.postgresql import MUST
+from tests.service.required import required
 
 GIVEN = os.environ.get("SQLSHELL_TEST_SPARK", "")
 """The URL of a server to test instead of Sail, such as one of Apache Spark."""
 
 needs_spark = pytest.mark.skipif(
-    not MUST and not sail.installed(),
+    not required("spark") and not sail.installed(),
     reason="needs pyspark-client and pysail; run: pip install '.[spark]' pysail",
 )
 
