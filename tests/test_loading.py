@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from os import mkfifo
 from pathlib import Path
 from subprocess import PIPE
 
@@ -721,3 +722,9 @@ def test_malformed_json_has_its_place(program: Program, tmp_path: Path, name: st
     done = program("import", name, "w.duckdb", "--table", "t", "--create")
     assert done.code == 2 and done.err.startswith(f"error: cannot read {name}, {place}"), done
     assert "Error:" not in done.err
+
+
+def test_a_named_pipe_is_refused(program: Program, tmp_path: Path) -> None:
+    mkfifo(tmp_path / "a.csv")
+    done = program("import", "a.csv", "w.duckdb", "--table", "t", "--create")
+    assert (done.code, done.err.splitlines()[0]) == (2, "error: a.csv is a pipe, not a file")

@@ -72,9 +72,16 @@ class Copier:
         await self._run(replace(request, path=Own(str(path))))
 
     async def _run(self, request: LoadRequest) -> None:
+        # It can be read only once, and may never end.
+        if await asyncio.to_thread(_is_pipe, request.path):
+            raise UsageError(f"{request.name} is a pipe, not a file", "load stdin: import - (in \\copy: FROM PSTDIN)")
         if request.format == "auto":
             request = replace(request, format=await asyncio.to_thread(format_of_data, Path(request.path)))
         await self._loader.run(request)
+
+
+def _is_pipe(path: Own) -> bool:
+    return Path(path).expanduser().is_fifo()
 
 
 def _has_data(path: Path) -> bool:
