@@ -88,11 +88,13 @@ def columns_of(rows: Values) -> list[ColumnInfo]:
 
 
 async def type_names(link: Link, kinds: Collection[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """PostgreSQL's names of types, by OID and modifier."""
-    given = sorted(kinds)
-    values = ", ".join(f"({oid}::oid, {modifier})" for oid, modifier in given)
-    rows = await link.ask(f"SELECT pg_catalog.format_type(o, m) FROM (VALUES {values}) AS t (o, m)")
-    return {kind: str(row[0]) for kind, row in zip(given, rows, strict=True)}
+    """PostgreSQL's names of types, by OID and modifier. Each connection asks once for each."""
+    given = sorted({*kinds} - link.type_names.keys())
+    if given:
+        values = ", ".join(f"({oid}::oid, {modifier})" for oid, modifier in given)
+        rows = await link.ask(f"SELECT pg_catalog.format_type(o, m) FROM (VALUES {values}) AS t (o, m)")
+        link.type_names |= {kind: str(row[0]) for kind, row in zip(given, rows, strict=True)}
+    return link.type_names
 
 
 def inline(rows: Listing) -> str:

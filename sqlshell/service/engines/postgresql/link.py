@@ -59,6 +59,8 @@ class Link:
         self._connection = connection
         self.pgconn = connection.pgconn
         self.wire = Wire(self.pgconn)
+        self.type_names: dict[tuple[int, int], str] = {}
+        """PostgreSQL's names of types by OID and modifier, as far as they are known."""
         self._notices: list[str] = []
         self._size = self._dropped = 0
         self._ended = False
