@@ -255,7 +255,7 @@ Begun = Callable[[str], None]
 class ServerConnection(Connection, Protocol):
     """A session of an engine that is a server elsewhere: its statements are awaited and hold no thread.
 
-    The server may lose the session at any time. The running statement then fails with 08006, an open transaction is
+    The server may lose the session at any time. The running statement then fails with 57P02, an open transaction is
     "failed", and the next statement makes the session again, with its database, schema and time zone.
     """
 
