@@ -10,7 +10,7 @@ import pytest
 from sqlshell.service.storage.sqlite import SqliteStorage
 from tests.conftest import Served
 from tests.service.client import Client
-from tests.service.postgresql import database, running
+from tests.service.postgresql import MISSING, database, running
 from tests.service.required import required
 from tests.service.tested_engines import ENGINES, OnEngine, TestedEngine
 
@@ -25,6 +25,9 @@ def storage() -> Iterator[SqliteStorage]:
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
     """The directory of the socket of a PostgreSQL server."""
+    if MISSING:
+        # At one place, so that pytest reports it in one line.
+        pytest.skip(MISSING)
     with running() as folder:
         yield folder
 

@@ -24,10 +24,14 @@ def program(name: str) -> str:
     return str(found[-1]) if found else shutil.which(name) or ""
 
 
-needs_postgresql = pytest.mark.skipif(
-    not required("postgresql") and not (program("initdb") and importlib.util.find_spec("psycopg")),
-    reason="needs PostgreSQL and psycopg: pip install 'sqlshell[postgresql]'",
+MISSING = (
+    ""
+    if required("postgresql") or (program("initdb") and importlib.util.find_spec("psycopg"))
+    else "needs PostgreSQL and psycopg: pip install 'sqlshell[postgresql]'"
 )
+"""Why tests with a server are skipped, "" if they are not."""
+
+needs_postgresql = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 
 @contextlib.contextmanager

@@ -14,12 +14,11 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import CatalogQuery, Listing, Options
 from sqlshell.service.failure import Failure
 from tests.service.engines.conftest import Connect, Runner
-from tests.service.postgresql import needs_postgresql
 
 if TYPE_CHECKING:
     from sqlshell.service.engines.postgresql.engine import PostgresqlEngine
 
-pytestmark = needs_postgresql
+pytestmark = pytest.mark.usefixtures("postgresql_server")
 
 ROLLED_BACK = "the transaction had failed and was rolled back; none of its changes were committed"
 

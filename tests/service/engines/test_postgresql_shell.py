@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Program
-from tests.service.postgresql import needs_postgresql
 
-pytestmark = needs_postgresql
+pytestmark = pytest.mark.usefixtures("postgresql_server")
 
 BOTH = "select 1 as a, true as b, array[1, 2] as c;\ninsert into nowhere values (1);\n"
 ROWS = 'a,b,c\n1,true,"{1,2}"\n'

@@ -8,9 +8,8 @@ import pytest
 
 from sqlshell.service.failure import Failure
 from tests.service.engines.conftest import Connect, Rows, Runner
-from tests.service.postgresql import needs_postgresql
 
-pytestmark = needs_postgresql
+pytestmark = pytest.mark.usefixtures("postgresql_server")
 
 
 @pytest.mark.parametrize(

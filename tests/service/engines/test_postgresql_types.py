@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.service.engines.conftest import Runner
-from tests.service.postgresql import needs_postgresql
 
 if TYPE_CHECKING:
     from sqlshell.service.engines.postgresql.engine import PostgresqlEngine
 
-pytestmark = needs_postgresql
+pytestmark = pytest.mark.usefixtures("postgresql_server")
 
 CASES = {
     # SQL: (interface type, PostgreSQL's name if the type does not tell it, value)
