@@ -41,6 +41,7 @@ VALUES = (
     ("interval '1-2' year to month", "VARCHAR", "INTERVAL YEAR TO MONTH", "1 year 2 months"),
     ("make_interval(1,2,3,4,5,6,7.5)", "VARCHAR", "INTERVAL", "1 year 2 months 25 days 05:06:07.5"),
     ("null", "VARCHAR", None, None),
+    ('parse_json(\'{"a":[1,null,"x"]}\')', "VARCHAR", "VARIANT", "{'a': [1, NULL, x]}"),
     ("array(1,null,3)", "ARRAY<INTEGER>", None, "[1,null,3]"),
     ("array('a',null,'')", "ARRAY<VARCHAR>", None, '["a",null,""]'),
     ("array(cast(0.1 as float), float('NaN'))", "ARRAY<FLOAT>", None, '[0.1,"NaN"]'),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
+import grpc
 from msgspec.structs import replace
 
 from sqlshell.errors import ServiceError
@@ -69,14 +71,24 @@ class SparkEngine(ServerEngine):
             raise ServiceError(error.message) from error
 
     async def _begin(self) -> str:
-        async with explained(self._own):
-            version = await self._client.version(self._own.id)
-            [found] = await self._own.rows(
+        begun = self._own
+        async with explained(begun):
+            version = await self._client.version(begun.id)
+            [found] = await begun.rows(
                 plans.statement("SELECT current_catalog() AS c, current_schema() AS s, version() AS v")
             )
         self._first: Place = str(found["c"]), plans.unquoted(str(found["s"]))
         self._own = KeptSession(self._client, self._first)
-        return version
+        self._own.adopt(begun.id.id)
+        # A server other than Apache Spark has a version of its own.
+        own = str(found["v"]).partition(" ")[0]
+        return version if own == version else f"{version} (server {own})"
+
+    async def _end(self) -> None:
+        if (session := self._own.lose()) is not None:
+            with suppress(grpc.RpcError):
+                await self._client.end(session)
+        await self._client.close()
 
     @property
     def version(self) -> str:
@@ -128,7 +140,7 @@ class SparkEngine(ServerEngine):
 
     def close(self) -> None:
         if self._loop.running:
-            self._loop.call(self._client.close())
+            self._loop.call(self._end())
         self._threads.shutdown()
         self._rendering.rest()
         super().close()

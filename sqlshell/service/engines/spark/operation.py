@@ -131,10 +131,13 @@ class Operation:
         finally:
             self._done = True
             self._call.cancel()
-            if not over and not self.canceled:
-                # The reader left.
-                self._client.start(self._client.interrupt(self.id, self._session))
-            self._client.start(self._client.release(self.id, self._session))
+            left = not over and not self.canceled
+            self._client.start(self._given_up() if left else self._client.release(self.id, self._session))
+
+    async def _given_up(self) -> None:
+        # To release a running operation does not end it.
+        await self._client.interrupt(self.id, self._session)
+        await self._client.release(self.id, self._session)
 
     def _continue(self) -> Any:
         request = self._client.fill(proto.ReattachExecuteRequest(operation_id=self.id), self._session)

@@ -21,6 +21,9 @@ from sqlshell.service.engines.engine import Options
 FEW = 1000
 """Rows that Python renders, if it can: DuckDB takes longer to plan the SQL."""
 
+PARTS = ("value", "metadata")
+VARIANT = {b"ARROW:extension:name": b"arrow.parquet.variant", b"ARROW:extension:metadata": b""}
+
 _SETTINGS = {"temp_directory": "''", "preserve_insertion_order": "true"}
 
 
@@ -94,4 +97,17 @@ class Rendering:
 
 
 def _numbered(table: pa.Table) -> pa.Table:
-    return table.rename_columns([f"c{number}" for number in range(table.num_columns)])
+    """The columns as c0, c1, …, those of VARIANT marked as DuckDB knows them."""
+    table = table.rename_columns([f"c{number}" for number in range(table.num_columns)])
+    for at, field in enumerate(table.schema):
+        if _is_variant(field.type):
+            table = table.set_column(at, field.with_metadata(VARIANT), table.column(at))
+    return table
+
+
+def _is_variant(kind: pa.DataType) -> bool:
+    """Whether a type is the form in which Spark sends values of VARIANT."""
+    if not pa.types.is_struct(kind) or kind.num_fields != len(PARTS):
+        return False
+    value, metadata = kind.field(0), kind.field(1)
+    return (value.name, metadata.name) == PARTS and b"variant" in (metadata.metadata or {})

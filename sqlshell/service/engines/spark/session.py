@@ -134,10 +134,14 @@ class SparkSession(ServerSession):
                 await running.interrupt()
 
     async def _disconnect(self) -> None:
-        if (running := self._running) is not None:
+        running, session = self._running, self.kept.lose()
+        if running is not None:
             running.leave()
-        if (session := self.kept.lose()) is not None:
+        if session is not None:
             with suppress(grpc.RpcError):
+                if running is not None:
+                    # Apache Spark may go on with an operation whose session has ended.
+                    await self.kept.client.interrupt(running.id, session)
                 await self.kept.client.end(session)
 
     def _follow(self) -> None:
