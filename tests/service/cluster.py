@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import random
 import signal
 import sys
@@ -22,10 +23,17 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.conftest import Served, serve, stop
 from tests.service.client import Answer, Client
 from tests.service.postgresql import database, running
+from tests.service.required import required
+
+needs_cluster = pytest.mark.skipif(
+    not required("cluster") and importlib.util.find_spec("fsspec") is None,
+    reason="needs fsspec: pip install 'sqlshell[cluster]'",
+)
 
 LEASE = 10.0
 """Seconds after which the statements of a dead process are ended by others."""

@@ -13,10 +13,10 @@ import pytest
 
 from tests.conftest import serve
 from tests.service.client import Client
-from tests.service.cluster import LEASE, Processes, killed_under_load, on_postgresql, processes
+from tests.service.cluster import LEASE, Processes, killed_under_load, needs_cluster, on_postgresql, processes
 from tests.service.postgresql import database, needs_postgresql
 
-pytestmark = [needs_postgresql, pytest.mark.slow]
+pytestmark = [needs_postgresql, needs_cluster, pytest.mark.slow]
 
 
 @pytest.fixture

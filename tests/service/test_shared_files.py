@@ -11,15 +11,13 @@ import pytest
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.service.results.results import Spool
+from tests.service.cluster import needs_cluster
 from tests.service.required import required
 
-pytestmark = pytest.mark.skipif(
-    not required("cluster") and importlib.util.find_spec("fsspec") is None,
-    reason="needs fsspec: pip install 'sqlshell[cluster]'",
-)
+pytestmark = [needs_cluster, pytest.mark.engines]
 
 needs_s3 = pytest.mark.skipif(
-    not required("cluster") and not (importlib.util.find_spec("moto") and importlib.util.find_spec("s3fs")),
+    not required("s3") and not (importlib.util.find_spec("moto") and importlib.util.find_spec("s3fs")),
     reason="needs moto and s3fs: pip install 'moto[server]' s3fs",
 )
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import serve, stop
 from tests.service.client import Answer, Client
-from tests.service.cluster import LEASE, processes
+from tests.service.cluster import LEASE, needs_cluster, processes
 from tests.service.postgresql import database, needs_postgresql
 from tests.service.tested_engines import OnEngine
 
@@ -44,6 +44,7 @@ def test_a_service_that_was_killed_finds_its_statement_finished(engine: OnEngine
         stop(again)
 
 
+@needs_cluster
 @needs_postgresql
 def test_another_process_takes_up_the_statement_of_a_killed_one(
     engine: OnEngine, tmp_path: Path, postgresql_server: str
