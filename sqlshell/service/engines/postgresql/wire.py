@@ -22,9 +22,6 @@ from sqlshell.service.failure import Failure
 BLOCK: Final = 256 << 10
 """Bytes of rows that are passed on together."""
 
-_PAUSE: Final = 0.001
-"""Seconds in which a part of a large result arrives."""
-
 _ROWS: Final = {pq.ExecStatus.SINGLE_TUPLE, pq.ExecStatus.TUPLES_OK}
 _FAILED: Final = {pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE, pq.ExecStatus.PIPELINE_ABORTED}
 
@@ -187,16 +184,14 @@ class Wire:
     async def _blocks(self) -> AsyncIterator[bytes]:
         """The data of a COPY … TO STDOUT in blocks of whole lines."""
         lines: list[memoryview] = []
-        size = blocks = idle = 0
+        size, idle = 0, False
         while True:
             state, number = self._call(self._take, lines, BLOCK - size)
             size += number
-            if number:
-                idle = 0
+            idle = idle and not number
             if state > 0:
                 yield b"".join(lines)
                 lines, size = [], 0
-                blocks += 1
                 # Other sessions have their turn.
                 await asyncio.sleep(0)
             elif state < 0:
@@ -204,14 +199,11 @@ class Wire:
                     yield b"".join(lines)
                 return
             else:
-                # Mostly something has arrived meanwhile, and in a large result soon: to ask the event loop for each
-                # part would take as long as to read it.
-                if idle == 1 and blocks:
-                    await asyncio.sleep(_PAUSE)
-                elif idle:
+                # Mostly something has arrived meanwhile: to ask the event loop each time would take as long as to read.
+                if idle:
                     await self._readable()
                 self._call(self._pgconn.consume_input)
-                idle += 1
+                idle = True
 
     def _take(self, lines: list[memoryview], most: int) -> tuple[int, int]:
         """Add the lines of a COPY that have arrived, about `most` bytes; returns 1 if there may be more, 0 if the
