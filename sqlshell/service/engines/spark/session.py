@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Executor
 from contextlib import aclosing, suppress
@@ -29,9 +28,6 @@ from sqlshell.service.failure import Failure
 
 CHANGES_CONTEXT: Final = frozenset({"use", "set", "reset"})
 """First words of statements that may change the catalog, the namespace or the time zone."""
-
-STARTING: Final = 1.0
-"""Seconds in which a server starts the parts of a statement."""
 
 NO_RELATION: Final = frozenset({"42P01", "42704"})
 
@@ -144,9 +140,7 @@ class SparkSession(ServerSession):
         if session is not None:
             with suppress(grpc.RpcError):
                 if running is not None:
-                    # Apache Spark goes on with what an operation starts after its interruption or the session's end.
-                    await self.kept.client.interrupt(running.id, session)
-                    await asyncio.sleep(STARTING)
+                    # Apache Spark may go on with an operation whose session has ended.
                     await self.kept.client.interrupt(running.id, session)
                 await self.kept.client.end(session)
 
