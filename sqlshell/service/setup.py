@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 STORAGE = "service.sqlite"
 
-CLUSTER_HINT = "install it with: pip install 'sqlshell[cluster]'"
+CLUSTER_HINT = "install what it needs: pip install 'psycopg[binary]' fsspec s3fs"
 
 
 class Peers(Struct, frozen=True):

@@ -32,7 +32,7 @@ from tests.service.required import required
 
 needs_cluster = pytest.mark.skipif(
     not required("cluster") and importlib.util.find_spec("fsspec") is None,
-    reason="needs fsspec: pip install 'sqlshell[cluster]'",
+    reason="needs fsspec: pip install fsspec",
 )
 
 LEASE = 10.0

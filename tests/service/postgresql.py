@@ -27,7 +27,7 @@ def program(name: str) -> str:
 MISSING = (
     ""
     if required("postgresql") or (program("initdb") and importlib.util.find_spec("psycopg"))
-    else "needs PostgreSQL and psycopg: pip install 'sqlshell[postgresql]'"
+    else "needs PostgreSQL and psycopg: pip install 'psycopg[binary]'"
 )
 """Why tests with a server are skipped, "" if they are not."""
 

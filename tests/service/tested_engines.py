@@ -114,11 +114,11 @@ def _sail() -> Iterator[Places]:
 def _postgresql_missing() -> str:
     if not postgresql_server.program("initdb"):
         return "PostgreSQL is not installed"
-    return "" if importlib.util.find_spec("psycopg") else "install it with: pip install 'sqlshell[postgresql]'"
+    return "" if importlib.util.find_spec("psycopg") else "install it with: pip install 'psycopg[binary]'"
 
 
 def _sail_missing() -> str:
-    return "" if sail.installed() else "install it with: pip install 'sqlshell[spark]' pysail"
+    return "" if sail.installed() else "install it with: pip install pyspark-client pysail"
 
 
 ENGINES: Final = (
