@@ -62,7 +62,8 @@ def open_shared_storage(peers: Peers) -> PostgresqlStorage:
     try:
         return PostgresqlStorage(peers.state_url)
     except StorageError as error:
-        raise ServiceError(f"cannot use the database of --state-url: {error}") from None
+        said = str(error.__cause__ or error).partition("\n")[0]
+        raise ServiceError(f"cannot use the database of --state-url: {said}") from None
 
 
 def _open_shared_files(peers: Peers) -> SharedFiles:

@@ -30,9 +30,8 @@ from tests.service.client import Answer, Client
 from tests.service.postgresql import database, running
 from tests.service.required import required
 
-needs_cluster = pytest.mark.skipif(
-    not required("cluster") and importlib.util.find_spec("fsspec") is None,
-    reason="needs fsspec: pip install fsspec",
+needs_cluster = pytest.mark.requires(
+    "needs fsspec: pip install fsspec" if not required("cluster") and importlib.util.find_spec("fsspec") is None else ""
 )
 
 LEASE = 10.0

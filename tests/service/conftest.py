@@ -25,9 +25,6 @@ def storage() -> Iterator[SqliteStorage]:
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
     """The directory of the socket of a PostgreSQL server."""
-    if MISSING:
-        # At one place, so that pytest reports it in one line.
-        pytest.skip(MISSING)
     with running() as folder:
         yield folder
 
@@ -55,6 +52,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     # Before any fixture starts a server. All skips are at one place, so that pytest reports each reason in one line.
+    reasons = [reason for mark in item.iter_markers("requires") for reason in mark.args if reason]
+    if MISSING and "postgresql_server" in getattr(item, "fixturenames", ()):
+        reasons.append(MISSING)
+    if reasons:
+        pytest.skip(reasons[0])
     tested = item.callspec.params.get("engine") if hasattr(item, "callspec") else None
     if not isinstance(tested, TestedEngine):
         return

@@ -31,7 +31,7 @@ MISSING = (
 )
 """Why tests with a server are skipped, "" if they are not."""
 
-needs_postgresql = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+needs_postgresql = pytest.mark.requires(MISSING)
 
 
 @contextlib.contextmanager

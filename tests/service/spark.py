@@ -19,12 +19,13 @@ from tests.service.required import required
 GIVEN = os.environ.get("SQLSHELL_TEST_SPARK", "")
 """The URL of a server to test instead of Sail, such as one of Apache Spark."""
 
-needs_spark = pytest.mark.skipif(
-    not required("spark") and not sail.installed(),
-    reason="needs pyspark-client and pysail; run: pip install '.[spark]' pysail",
+needs_spark = pytest.mark.requires(
+    ""
+    if required("spark") or sail.installed()
+    else "needs pyspark-client and pysail; run: pip install '.[spark]' pysail"
 )
 
-needs_sail = pytest.mark.skipif(bool(GIVEN), reason="tests what Sail does, or needs a server that it may kill")
+needs_sail = pytest.mark.requires("tests what Sail does, or needs a server that it may kill" if GIVEN else "")
 
 
 class Restarted:

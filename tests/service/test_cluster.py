@@ -114,7 +114,8 @@ def test_the_statements_of_a_killed_process_are_ended_by_others(cluster: Process
             slow = second.http.get(f"/v2/statements/{slow['statementID']}").json()
         assert slow["sqlState"] == "XX000"
         assert "stopped while the statement was running" in slow["message"]
-        # Its session is made again here.
+        # Its session is made again here, and says so once.
+        assert second.run("select i from t")["sqlState"] == "57P02"
         assert second.rows("select i from t") == [["1"]]
 
 
@@ -132,6 +133,8 @@ def test_a_process_that_was_suspended_too_long_does_not_contradict_the_others(cl
         assert found["sqlState"] == "XX000"
         time.sleep(3)
         assert first.http.get(f"/v2/statements/{slow['statementID']}").json()["sqlState"] == "XX000"
+        # Its session was not used elsewhere meanwhile, but it could have been.
+        assert first.run("select 1")["sqlState"] == "57P02"
         assert first.rows("select 1") == [["1"]]
 
 
@@ -165,10 +168,35 @@ def test_a_database_that_does_not_respond_is_said_to_be_so(tmp_path: Path, postg
     assert "cannot use the database of --state-url" in message.read_text()
 
 
-def test_clients_of_one_process_see_it_alone(cluster: Processes) -> None:
-    """A header that a client makes up keeps its request at the process that got it."""
+def test_a_header_that_a_client_makes_up_changes_nothing(cluster: Processes) -> None:
     first, second = both(cluster)
     with first, second:
         first.rows("create temporary table t (i int)")
         second.http.headers["Sqlshell-Forwarded"] = "x"
-        assert second.run("select * from t")["sqlState"] == "42P01"
+        assert second.rows("select * from t") == []
+
+
+def test_a_lost_transaction_is_not_gone_on_with(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second:
+        first.rows("create table t (i int)")
+        first.rows("begin")
+        first.rows("insert into t values (1)")
+        cluster.kill(cluster.served[0])
+        time.sleep(LEASE + 2)
+        lost = second.run("insert into t values (2)")
+        assert (lost["sqlState"], "was not run" in lost["message"]) == ("57P02", True)
+        assert second.rows("select i from t") == []
+
+
+def test_a_session_of_another_token_is_not_terminated_by_its_name(cluster: Processes) -> None:
+    with Client(cluster.served[0], session="same") as first:
+        first.rows("create temporary table t (i int)")
+        made = first.run("create api_token o with ('roles' = 'owner')")
+        names = [column["name"].lower() for column in made["metadata"]["columns"]]
+        given = str(made["data"][0][names.index("token")])
+        with Client(cluster.served[1], token=given, session="same") as other:
+            other.rows("select 1")
+        with Client(cluster.served[0], token=given) as other:
+            assert other.run("terminate session 'same'")["sqlState"] == "0A000"
+        assert first.rows("select i from t") == []

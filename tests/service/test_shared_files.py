@@ -16,10 +16,8 @@ from tests.service.required import required
 
 pytestmark = [needs_cluster, pytest.mark.engines]
 
-needs_s3 = pytest.mark.skipif(
-    not required("s3") and not (importlib.util.find_spec("moto") and importlib.util.find_spec("s3fs")),
-    reason="needs moto and s3fs: pip install 'moto[server]' s3fs",
-)
+_HAS_S3 = required("s3") or bool(importlib.util.find_spec("moto") and importlib.util.find_spec("s3fs"))
+needs_s3 = pytest.mark.requires("" if _HAS_S3 else "needs moto and s3fs: pip install 'moto[server]' s3fs")
 
 
 @contextlib.contextmanager

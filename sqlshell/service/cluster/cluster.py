@@ -6,6 +6,7 @@ Only the database's clock is used, so that the clocks of the machines may differ
 from __future__ import annotations
 
 import secrets
+import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -19,10 +20,13 @@ BEAT_SECONDS: Final = 1.0
 LEASE_SECONDS: Final = 10.0
 """A process that has not renewed its lease for this long is taken for dead: others end or take over its statements."""
 
+FORGOTTEN_SECONDS: Final = 3600.0
+"""How long it is known that a session was lost."""
+
 TABLES: Final = """
 CREATE TABLE IF NOT EXISTS processes (id TEXT PRIMARY KEY, address TEXT NOT NULL, beat DOUBLE PRECISION NOT NULL);
 CREATE TABLE IF NOT EXISTS sessions (
-  token TEXT NOT NULL, name TEXT NOT NULL, process TEXT NOT NULL, PRIMARY KEY (token, name));
+  token TEXT NOT NULL, name TEXT NOT NULL, process TEXT NOT NULL, lost DOUBLE PRECISION, PRIMARY KEY (token, name));
 CREATE TABLE IF NOT EXISTS slots (
   organization TEXT NOT NULL, pool TEXT NOT NULL, number INTEGER NOT NULL, process TEXT NOT NULL,
   statement TEXT NOT NULL, PRIMARY KEY (organization, pool, number));
@@ -44,12 +48,25 @@ class Cluster:
         self._storage = storage
         self._own: set[tuple[str, str]] = set()
         """The sessions of this process: token and name."""
+        self._lost: set[tuple[str, str]] = set()
+        """Sessions that this process has instead of another one, which has lost them."""
+        self._steady = self._renewed = time.monotonic()
+        """Since when the database has always responded, and when it last did."""
         storage.create(TABLES)
         storage.write(f"INSERT INTO processes VALUES (?, ?, {_NOW})", (self.id, address))
 
     def renew(self) -> bool:
         """Renew the lease; returns False if it was lost, so that others have taken over what this process ran."""
-        return self._storage.write(f"UPDATE processes SET beat = {_NOW} WHERE id = ?", (self.id,)) == 1
+        held = self._storage.write(f"UPDATE processes SET beat = {_NOW} WHERE id = ?", (self.id,)) == 1
+        now = time.monotonic()
+        if now - self._renewed > LEASE_SECONDS / 2:
+            self._steady = now
+        self._renewed = now
+        return held
+
+    def holds_lease(self) -> bool:
+        """Whether no other process has taken this one for dead."""
+        return bool(self._storage.read("SELECT 1 FROM processes WHERE id = ?", (self.id,)))
 
     def rejoin(self) -> None:
         """Begin again as another process, after the lease was lost."""
@@ -59,7 +76,8 @@ class Cluster:
 
     def leave(self) -> None:
         """Give up everything that this process has."""
-        for table, column in (("sessions", "process"), ("slots", "process"), ("processes", "id")):
+        self._storage.write(f"UPDATE sessions SET process = '', lost = {_NOW} WHERE process = ?", (self.id,))
+        for table, column in (("slots", "process"), ("processes", "id")):
             self._storage.write(f"DELETE FROM {table} WHERE {column} = ?", (self.id,))
 
     def address_of(self, process: str) -> str:
@@ -77,13 +95,15 @@ class Cluster:
         if not name or (token, name) in self._own:
             return ""
         rows = self._storage.read(
-            "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (token, name) DO UPDATE SET process = CASE WHEN EXISTS "
-            f"(SELECT FROM processes WHERE id = sessions.process AND {_ALIVE}) THEN sessions.process "
-            "ELSE excluded.process END RETURNING process",
+            "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (token, name) DO UPDATE SET lost = NULL, process = "
+            f"CASE WHEN EXISTS (SELECT FROM processes WHERE id = sessions.process AND {_ALIVE}) THEN sessions.process "
+            "ELSE excluded.process END RETURNING process, xmax = 0",
             (token, name, self.id),
         )
         if rows[0][0] == self.id:
             self._own.add((token, name))
+            if not rows[0][1]:
+                self._lost.add((token, name))
             return ""
         return self.address_of(str(rows[0][0]))
 
@@ -98,6 +118,16 @@ class Cluster:
             self._storage.write(
                 "DELETE FROM sessions WHERE token = ? AND name = ? AND process = ?", (token, name, self.id)
             )
+
+    def was_lost(self, token: str, name: str) -> bool:
+        """Whether another process had a session and lost it; True once."""
+        known = (token, name) in self._lost
+        self._lost.discard((token, name))
+        return known
+
+    def has_session(self, token: str, name: str) -> bool:
+        """Whether any process has this session."""
+        return bool(self._storage.read("SELECT 1 FROM sessions WHERE token = ? AND name = ?", (token, name)))
 
     def take_slot(self, organization: str, pool: str, concurrency: int, statement: str) -> bool:
         """Take one of the slots of a pool, if one is free in all processes together."""
@@ -134,13 +164,20 @@ class Cluster:
         return [str(row[0]) for row in rows]
 
     def take_over(self) -> None:
-        """Assign what dead processes ran to this one, and remove their sessions and slots. One process does it."""
-        self._storage.read(
-            f"WITH dead AS (DELETE FROM processes WHERE NOT {_ALIVE} AND id <> ? RETURNING id), "
-            "no_sessions AS (DELETE FROM sessions USING dead WHERE process = dead.id), "
-            "no_slots AS (DELETE FROM slots USING dead WHERE process = dead.id) "
-            "UPDATE statements SET process = ? FROM dead WHERE process = dead.id AND state = ? RETURNING 1",
-            (self.id, self.id, sqlstate.RUNNING),
+        """Assign what dead processes ran to this one, and free their sessions and slots. One process does it.
+
+        After a time in which the database did not respond, no process could renew its lease: then none is dead yet.
+        """
+        if time.monotonic() - self._steady < LEASE_SECONDS:
+            return
+        self._storage.write(f"DELETE FROM processes WHERE NOT {_ALIVE} AND id <> ?", (self.id,))
+        gone = "process <> '' AND NOT EXISTS (SELECT FROM processes WHERE id = process)"
+        self._storage.write(f"UPDATE sessions SET process = '', lost = {_NOW} WHERE {gone}")
+        self._storage.write(f"DELETE FROM slots WHERE {gone}")
+        self._storage.write(
+            "UPDATE statements SET process = ? WHERE state = ? AND process <> '' AND NOT EXISTS (SELECT FROM processes "
+            "WHERE processes.id = statements.process)",
+            (self.id, sqlstate.RUNNING),
         )
 
     def key(self, name: str) -> bytes:
@@ -149,7 +186,8 @@ class Cluster:
         return bytes(self._storage.read("SELECT value FROM keys WHERE name = ?", (name,))[0][0])
 
     def tidy(self) -> None:
-        """Remove requests to cancel statements that no longer exist."""
+        """Remove requests to cancel statements that no longer exist, and sessions that nobody came back to."""
+        self._storage.write(f"DELETE FROM sessions WHERE lost < {_NOW} - {FORGOTTEN_SECONDS}")
         self._storage.write("DELETE FROM endings WHERE NOT EXISTS (SELECT FROM statements WHERE id = statement)")
 
     def processes(self) -> Sequence[tuple[Any, ...]]:

@@ -47,7 +47,7 @@ from sqlshell.service.statements.statements import Statements
 from sqlshell.service.storage.storage import Unavailable
 from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import is_disconnected
-from sqlshell.service.wire.error_messages import JSON, message
+from sqlshell.service.wire.error_messages import JSON, UNAVAILABLE, message
 from sqlshell.service.wire.refused import ReadBodyFirst
 from sqlshell.service.wire.turns import Turns
 from sqlshell.version import __version__
@@ -300,7 +300,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _unavailable(request: Request, error: Exception) -> Response:
-    return message("the database of the service does not respond; try again", 503, {"Retry-After": "2"})
+    return message(UNAVAILABLE, 503, {"Retry-After": "2"})
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

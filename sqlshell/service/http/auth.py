@@ -11,8 +11,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR, ROLES, Caller, Catalog, digest
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
+from sqlshell.service.storage.storage import Unavailable
 from sqlshell.service.wire.connections import note_token, peer
-from sqlshell.service.wire.error_messages import message
+from sqlshell.service.wire.error_messages import UNAVAILABLE, message
 from sqlshell.service.wire.turns import STRANGERS, Turns
 
 OPEN = frozenset({"/openapi.json"})
@@ -55,7 +56,11 @@ class BearerAuth:
             await self._turns.take(STRANGERS, peer(scope.get("client")))
         if scope["type"] in {"http", "websocket"} and not self._open(scope):
             given = Headers(scope=scope).getlist("authorization")
-            caller = self._caller(given) or self._by_plane(scope, given)
+            try:
+                caller = self._caller(given) or self._by_plane(scope, given)
+            except Unavailable:
+                await message(UNAVAILABLE, 503, {"Retry-After": "2"})(scope, receive, send)
+                return
             if caller is None:
                 await self._turns.take(STRANGERS, peer(scope.get("client")))
                 said = "invalid token" if any(given) else "a bearer token is required"

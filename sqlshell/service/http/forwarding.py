@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hmac
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from sqlshell.service.statements.ledger import Record
 from sqlshell.service.wire.error_messages import message
 
 FORWARDED: Final = "sqlshell-forwarded"
-"""The header of a request that was passed on; it is not passed on again."""
+"""The header of a request that was passed on, with a key; it is not passed on again."""
 
 _REQUEST: Final = ("authorization", "accept", "prefer")
 _DROPPED: Final = frozenset({"connection", "content-length", "date", "keep-alive", "server", "transfer-encoding"})
@@ -33,6 +34,7 @@ class Forwarding:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._key = cluster.key("forwarding").hex()
         self._client = httpx.AsyncClient(trust_env=False, limits=httpx.Limits(max_connections=None))
 
     async def submission(self, request: Request, asked: StatementRequest, files: Attachments) -> Response | None:
@@ -41,7 +43,7 @@ class Forwarding:
         Raises StorageError.
         """
         name = (asked.parameters.session_id if asked.parameters else None) or ""
-        if FORWARDED in request.headers:
+        if self._was_forwarded(request):
             return None
         place = self._cluster.place_of_session(caller_of(request).token_id, name)
         if not place:
@@ -71,7 +73,7 @@ class Forwarding:
 
         Raises StorageError.
         """
-        place = "" if FORWARDED in request.headers else self._cluster.address_of(record.process)
+        place = "" if self._was_forwarded(request) else self._cluster.address_of(record.process)
         if not place:
             return None
         url = f"{place}{request.url.path}{f'?{request.url.query}' if request.url.query else ''}"
@@ -80,12 +82,17 @@ class Forwarding:
         except httpx.HTTPError:
             return None
 
+    def _was_forwarded(self, request: Request) -> bool:
+        """Whether another process passed the request on. Only processes know the key."""
+        given = request.headers.get(FORWARDED, "")
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self._key.encode())
+
     async def close(self) -> None:
         await self._client.aclose()
 
     async def _passed_on(self, request: Request, method: str, url: str, given: Mapping[str, Any]) -> Response:
         headers = {name: request.headers[name] for name in _REQUEST if name in request.headers}
-        headers |= {**given["headers"], FORWARDED: self._cluster.id, "accept-encoding": "identity"}
+        headers |= {**given["headers"], FORWARDED: self._key, "accept-encoding": "identity"}
         answer = await self._client.request(method, url, **{**given, "headers": headers})
         kept = {name: value for name, value in answer.headers.items() if name.lower() not in _DROPPED}
         return Response(answer.content, answer.status_code, kept)

@@ -42,6 +42,9 @@ class Session(Struct, eq=False):
     ended: bool = False
     """Whether it was terminated: its queued statements do not run."""
     closed: bool = False
+    lost: bool = False
+    """Whether it replaces a session that another process of the service has lost, which its sender does not know yet.
+    """
     changes_schemas: bool = False
     """Whether its transaction may have created or dropped a schema."""
     schema_dropped: bool = False
@@ -236,6 +239,8 @@ class Sessions:
         """Sessions that can no longer be found but still run statements."""
         self.on_end: Callable[[str, str], None] = lambda token_id, name: None
         """Called with the token and the name of a session that was closed."""
+        self.was_lost: Callable[[str, str], bool] = lambda token_id, name: False
+        """Returns whether another process of the service had a session and lost it."""
         self._opened: set[Session] = set()
         """All open sessions, including those without a name."""
 
@@ -292,6 +297,7 @@ class Sessions:
     def keep(self, name: str, made: Session) -> Session:
         """Store `made` under a name; returns it, or the session that another request created meanwhile."""
         made.name = name
+        made.lost = self.was_lost(made.caller.token_id, name)
         found = self._sessions.setdefault((made.caller.token_id, name), made)
         if found is not made:
             self.end(made)

@@ -49,11 +49,17 @@ class SharedFiles:
             self._files.makedirs(name.rpartition("/")[0], exist_ok=True)
             # It appears whole: stores of objects do that, directories need a rename.
             partial = f"{name}.{uuid.uuid4()}.part"
-            if self._files.protocol in {"file", ("file", "local")}:
+            if self._files.protocol not in {"file", ("file", "local")}:
+                self._files.put_file(str(file), name)
+                return
+            try:
                 self._files.put_file(str(file), partial)
                 self._files.mv(partial, name)
-            else:
-                self._files.put_file(str(file), name)
+            except BaseException:
+                # On a full disk it would keep the disk full.
+                with contextlib.suppress(OSError):
+                    self._files.rm_file(partial)
+                raise
 
     def get(self, name: str, file: Path) -> None:
         partial = file.with_name(f"{file.name}.{uuid.uuid4()}.part")

@@ -22,7 +22,7 @@ from sqlshell.service.statements.batches import Batch, EndedStatement
 from sqlshell.service.statements.endings import Endings
 from sqlshell.service.statements.execution import Execution, StartedFeed
 from sqlshell.service.statements.ledger import Record
-from sqlshell.service.storage.storage import Unavailable
+from sqlshell.service.storage.storage import Unavailable, Unreachable
 
 REPORT_SECONDS = 0.05
 """How long the outcomes of a batch's statements are collected before they are recorded together."""
@@ -195,6 +195,8 @@ def state_and_message(error: Exception, record: Record) -> tuple[str, str]:
         full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
         state = sqlstate.DISK_FULL if full else sqlstate.LIMIT
         return state, f"cannot store the result: {error.strerror or error}"
+    if isinstance(error, Unreachable):
+        return sqlstate.REMOTE_UNAVAILABLE, str(error)
     if isinstance(error, Unavailable):
         return sqlstate.DISK_FULL, f"cannot write to the service's storage: {error}"
     return sqlstate.INTERNAL, f"internal error: {type(error).__name__}: {error}"

@@ -124,6 +124,13 @@ class Control:
 
     async def _terminate_session(self, session: Session, record: Record, asked: TerminateSession) -> None:
         """Terminate a session: at once, canceling its statements, or once they have finished."""
+        own = self._sessions.find(session.caller, asked.name)
+        token = session.caller.token_id
+        if self._cluster is not None and own is None and self._cluster.has_session(token, asked.name):
+            said = (
+                f"session {asked.name!r} belongs to another process of the service; send the statement in this session"
+            )
+            raise Failure(sqlstate.UNSUPPORTED, said)
         target = self._sessions.named(asked.name, session)
         if target.caller.token_id != session.caller.token_id:
             require(session, Rights.OBJECTS, "TERMINATE SESSION of another token's session")

@@ -53,6 +53,7 @@ class Membership:
         self._unused: dict[tuple[str, str], float] = {}
         """Sessions of this process that do not exist, and since when: their first submission was refused."""
         sessions.on_end = self._session_ended
+        sessions.was_lost = cluster.was_lost
 
     def start(self) -> None:
         self._beating = asyncio.ensure_future(self._beat())

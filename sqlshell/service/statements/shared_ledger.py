@@ -38,6 +38,9 @@ class SharedLedger(Ledger):
 
     def begin(self, records: Sequence[Record]) -> None:
         """Add records. Raises Unavailable if they cannot be written: another process could not find them."""
+        if not self._cluster.holds_lease():
+            # Others may run statements of the same session already.
+            raise Unavailable("this process of the service has lost its lease")
         super().begin(records)
         if self._fresh:
             self.drop(records)

@@ -65,6 +65,11 @@ POOL_TIME = "statement canceled: it ran longer than the timeout of its compute p
 REASON = 1000
 """The maximum length of a message that quotes another statement's failure, in characters."""
 
+SESSION_LOST = (
+    "the session was lost with the process of the service that had it: its transaction, role, settings and temporary "
+    "tables are gone, and the statement was not run; run it again to go on without them"
+)
+
 NOT_RUN = "not run: an earlier statement of the same submission failed"
 
 
@@ -399,6 +404,10 @@ class Statements:
             await self._control.run(session, record, asked)
             return
         self._settle_in(record, session, asked)
+        if session.lost:
+            # Its sender may believe that a transaction is open.
+            session.lost = False
+            raise Failure(sqlstate.SESSION_LOST, SESSION_LOST)
         if isinstance(asked, Restart):
             await self._restart(session, record, asked)
             return

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import psycopg
 from psycopg import errors
 
-from sqlshell.service.storage.storage import TABLES, Duplicate, StorageError, Unavailable
+from sqlshell.service.storage.storage import TABLES, Duplicate, StorageError, Unreachable
 
 T = TypeVar("T")
 
@@ -124,6 +124,6 @@ def _errors() -> Iterator[None]:
     except errors.UniqueViolation as error:
         raise Duplicate(str(error)) from error
     except psycopg.OperationalError as error:
-        raise Unavailable(str(error).partition("\n")[0]) from error
+        raise Unreachable("the database of the service does not respond") from error
     except psycopg.Error as error:
         raise StorageError(str(error).partition("\n")[0]) from error

@@ -39,6 +39,10 @@ class Unavailable(StorageError):
     """The storage cannot be read or written now: the disk is full, or the database does not respond."""
 
 
+class Unreachable(Unavailable):
+    """The database does not respond. The cause has the details, which are not for clients."""
+
+
 class Storage(Protocol):
     """A database for any thread; each call is one transaction. SQL is what SQLite and PostgreSQL have in common, with
     `?` for values. Every method raises StorageError.

@@ -10,6 +10,8 @@ EXTENSIONS = {"Sqlshell-Extensions": "batch, sessions, copy, whole-result, engin
 
 JSON = "application/json"
 
+UNAVAILABLE = "the database of the service does not respond; try again"
+
 
 def message(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
     return Response(msgspec.json.encode({"message": text}), status, EXTENSIONS | (headers or {}), JSON)

@@ -72,6 +72,24 @@ def test_functions_are_called_once_for_each_row(runner: Runner) -> None:
     assert runner.value("select nextval('s')") == "5"
 
 
+def test_functions_with_effects_are_called_for_all_rows(runner: Runner) -> None:
+    runner.run("create table effects (i int)")
+    runner.run(
+        "create function effect(i int) returns int language plpgsql as "
+        "$$begin insert into effects values (i); return i; end$$"
+    )
+    told = runner.run("select Effect(i) from generate_series(1, 5000) i", row_limit=3)
+    assert (len(told.rows), told.state) == (3, "01R01")
+    assert runner.value("select count(*) from effects") == "5000"
+    assert runner.run("select 1, random() from generate_series(1, 10)", row_limit=3).state == "01R01"
+
+
+def test_strings_keep_their_standard_meaning(runner: Runner) -> None:
+    state, message = runner.fails("set standard_conforming_strings = off")
+    assert state == "0A000" and "must remain on" in message
+    assert runner.value("show standard_conforming_strings") == "on"
+
+
 def test_a_row_limit_ends_a_result(runner: Runner) -> None:
     for sql in ("select n from generate_series(1, 10) n", "select n from generate_series(1, 10) n -- ;"):
         told = runner.run(sql, row_limit=3)
@@ -172,12 +190,10 @@ def test_notifications_arrive_with_the_next_statement(connect: Connect) -> None:
     assert told.state == "01000" and told.message.startswith("NOTIFY news: tea (from server process ")
 
 
-def test_copy_to_stdout_returns_lines_and_from_stdin_is_refused(runner: Runner) -> None:
-    assert runner.run("copy (values (1, 'a\tb'), (2, null)) to stdout").rows == [["1\ta\\tb"], ["2\t\\N"]]
-    assert runner.run("copy (values (1, 'a\tb')) to stdout (format csv, header)").rows == [
-        ["column1,column2"],
-        ["1,a\tb"],
-    ]
+def test_copy_to_stdout_and_from_stdin_are_refused(runner: Runner) -> None:
+    for sql in ("copy (values (1, 'a\tb')) to stdout", "COPY (select 1)\nTO  STDOUT (format csv, header)"):
+        state, message = runner.fails(sql)
+        assert state == "0A000" and "use \\copy … TO STDOUT" in message
     runner.run("create table c (a int)")
     assert runner.fails("copy c from stdin") == ("0A000", "no data is attached to this COPY … FROM STDIN")
     assert runner.run("select 1").rows == [["1"]]

@@ -55,6 +55,12 @@ FUNCTIONS: Final = (
     "pg_catalog.current_database(), n.nspname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n "
     f"ON n.oid = p.pronamespace WHERE {_OWN} ORDER BY 4, 5, 2"
 )
+HAS_EFFECTS: Final = (
+    "SELECT 1 FROM pg_catalog.pg_proc WHERE proname = ANY ($1::text[]) AND provolatile = 'v' AND NOT (pronamespace = "
+    "'pg_catalog'::regnamespace AND proname IN ('random', 'clock_timestamp', 'timeofday', 'gen_random_uuid')) LIMIT 1"
+)
+"""Whether a function of one of these names may have effects."""
+
 HAS_FUNCTION: Final = "SELECT 1 FROM pg_catalog.pg_proc WHERE proname = $1 LIMIT 1"
 
 EXISTS: Final = f"SELECT 1 {_NAMED} WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind NOT IN ('i', 'I')"

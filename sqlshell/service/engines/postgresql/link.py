@@ -21,6 +21,9 @@ _NOTICES: Final = 16 << 10
 
 UNREACHABLE: Final = "08001"
 
+MALFORMED: Final = "the URL of the PostgreSQL server is malformed"
+HINT: Final = "write postgresql://user@host:port/database?option=value, with %XX for characters such as @ and /"
+
 Values = list[tuple[str | None, ...]]
 
 
@@ -32,10 +35,10 @@ class Server:
             given = conninfo_to_dict(url)
         except psycopg.Error:
             # The message of libpq may quote a part of the password.
-            raise UsageError(
-                "the URL of the PostgreSQL server is malformed",
-                "write postgresql://user@host:port/database?option=value, with %XX for characters such as @ and /",
-            ) from None
+            raise UsageError(MALFORMED, HINT) from None
+        if "@" in str(given.get("host") or ""):
+            # A password with an @: what follows it is taken for the host.
+            raise UsageError(MALFORMED, HINT)
         self._given: dict[str, Any] = {"fallback_application_name": "sqlshell", **given, "client_encoding": "UTF8"}
 
     async def open(self, database: str = "") -> Link:
@@ -78,6 +81,11 @@ class Link:
     @property
     def encoding(self) -> str:
         return self._status(b"client_encoding")
+
+    @property
+    def escapes_strings(self) -> bool:
+        """Whether a backslash escapes the next character of each string."""
+        return self._status(b"standard_conforming_strings") == "off"
 
     async def ask(self, sql: str, *values: str) -> Values:
         """The rows of the service's own statement, as strings. Raises Failure and ConnectionLost."""

@@ -12,10 +12,10 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
 from sqlshell.service.engines.engine import Options, Outcome, Sink
-from sqlshell.service.engines.postgresql.catalog import type_names
+from sqlshell.service.engines.postgresql.catalog import HAS_EFFECTS, type_names
 from sqlshell.service.engines.postgresql.link import Link
 from sqlshell.service.engines.postgresql.rows import RowReader, lines_of_copy, rows_of_copy
-from sqlshell.service.engines.postgresql.statement_traits import message_of, returns_rows
+from sqlshell.service.engines.postgresql.statement_traits import called, message_of, returns_rows
 from sqlshell.service.engines.postgresql.types import engine_type, interface_type, selected
 from sqlshell.service.failure import Failure
 
@@ -37,7 +37,10 @@ async def run_select(
     columns = bounded(await _columns(link, described), options)
     check_canceled()
     limit = options.row_limit
-    before, after = _around([described.ftype(number) for number in range(described.nfields)], limit)
+    # A function with effects is called for every row, as psql does, however few are shown.
+    ends_early = limit is not None and not await _has_effects(link, sql)
+    kinds = [described.ftype(number) for number in range(described.nfields)]
+    before, after = _around(kinds, limit if ends_early else None)
     kept, more = 0, False
     blocks = link.wire.copied_out(f"{before}{sql}{after}", len(before), sql)
     async with contextlib.aclosing(blocks):
@@ -121,6 +124,12 @@ def _around(oids: Sequence[int], limit: int | None) -> tuple[str, str]:
         return _BEFORE, "\n) TO STDOUT"
     bound = f" LIMIT {limit + 1}" if limit is not None else ""
     return f"COPY (SELECT {', '.join(values)} FROM (\n", f"\n) AS t ({', '.join(names)}){bound}) TO STDOUT"
+
+
+async def _has_effects(link: Link, sql: str) -> bool:
+    """Whether a statement calls a volatile function by its name, other than PostgreSQL's own without effects."""
+    names = called(sql)
+    return bool(names and await link.ask(HAS_EFFECTS, "{" + ",".join(f'"{name}"' for name in names) + "}"))
 
 
 async def _columns(link: Link, described: Any) -> list[ColumnInfo]:

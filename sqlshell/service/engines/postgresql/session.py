@@ -24,6 +24,7 @@ from sqlshell.service.engines.postgresql.statement_traits import (
     can_be_copied,
     changes_place,
     commits,
+    copies_out,
     ends_transaction,
     first_word,
     is_transactional,
@@ -36,8 +37,16 @@ from sqlshell.sql.identifiers import always_quoted, literal
 ROLLED_BACK: Final = "the transaction had failed and was rolled back; none of its changes were committed"
 LOST: Final = "the connection to the PostgreSQL server was lost"
 REMADE: Final = (
-    "the connection to the PostgreSQL server had been lost and was made again: temporary tables, prepared statements "
-    "and settings of the session are gone"
+    "the connection to the PostgreSQL server was lost while the session was idle: its role, settings, temporary tables "
+    "and prepared statements are gone, and the statement was not run; run it again to go on without them"
+)
+UNESCAPED: Final = (
+    "standard_conforming_strings must remain on: the shell and the service would split statements at other places than "
+    "the server; write E'…' for a string with escapes"
+)
+COPIED_OUT: Final = (
+    "COPY … TO STDOUT cannot be a statement here, because the interface has no result of that form; use \\copy … TO "
+    "STDOUT in the shell, or a SELECT"
 )
 _IGNORED: Final = "current transaction is aborted, commands ignored until end of transaction block"
 
@@ -56,8 +65,8 @@ class PostgresqlSession(ServerSession):
         super().__init__(loop, "postgresql", database, schema)
         self._server = server
         self._link: Link | None = None
-        self._remade = False
-        """Whether the connection was made again since the latest statement."""
+        self._remade = self._has_run = False
+        """Whether the connection was made again since the latest statement, and whether there was one before."""
         self._search_path: str | None = None
         """What the search path was last set to, None for the server's default."""
         self._asked = ""
@@ -123,7 +132,15 @@ class PostgresqlSession(ServerSession):
         word = first_word(sql)
         if self._lost_transaction:
             return self._leave_lost_transaction(word)
+        if word == "copy" and copies_out(sql):
+            raise Failure(sqlstate.UNSUPPORTED, COPIED_OUT)
         link = await self._ready(options)
+        if self._remade:
+            self._remade = False
+            if self._has_run:
+                # What it relied on, such as a role with fewer rights, is gone.
+                raise Failure(sqlstate.SESSION_LOST, REMADE)
+        self._has_run = True
         before = self.transaction
         self._check_canceled()
         outcome: Outcome | None = None
@@ -135,9 +152,10 @@ class PostgresqlSession(ServerSession):
         if before == "failed" and commits(word) and not self.transaction:
             outcome = replace(outcome, message=ROLLED_BACK, sql_state=sqlstate.WARNING)
         await self._look_at_place(sql, word)
-        told = [REMADE] if self._remade else []
-        self._remade = False
-        told += link.said()
+        if link.escapes_strings and self.transaction != "failed":
+            await link.ask("SET standard_conforming_strings = on")
+            raise Failure(sqlstate.UNSUPPORTED, UNESCAPED)
+        told = link.said()
         if link.encoding != "UTF8" and self.transaction != "failed":
             await link.ask("SET client_encoding = 'UTF8'")
             told.append("client_encoding remains UTF8, which the service sends")
@@ -250,6 +268,8 @@ class PostgresqlSession(ServerSession):
         """The failure of a statement whose connection was lost."""
         if self._link is not None:
             self._link.wire.abort()
+        # The next statement need not say so again.
+        self._has_run = False
         told = f"{LOST}{f': {said}' if said else ''}"
         if self.transaction and not self._lost_transaction:
             self._lost_transaction = True
