@@ -1,1 +1,10 @@
 """Engines that speak Spark Connect: Apache Spark and Sail."""
+
+import os
+
+# gRPC reads its settings when it is imported, which any module here may be the first to do.
+# It would write to stderr, what a connection fails from too, which errors tell.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+# Its fork handlers start its threads in every child, where they can crash before the child runs its program. No channel
+# is used on both sides of a fork.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

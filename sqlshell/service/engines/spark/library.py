@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-# gRPC would write to stderr, what a connection fails from too, which errors tell.
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 
 @contextmanager
