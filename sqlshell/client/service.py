@@ -42,10 +42,15 @@ class Service(Struct):
             await self.version()
         return self.transport.extensions
 
+    async def engine(self) -> str:
+        """The name of the engine that the service announces, "" for DuckDB and for other services. Raises as
+        version()."""
+        named = (item for item in await self.extensions() if item.startswith(ENGINE))
+        return next(named, "").removeprefix(ENGINE)
+
     async def on_duckdb(self) -> bool:
         """Whether the service is the local one, on DuckDB rather than on another engine. Raises as version()."""
-        announced = await self.extensions()
-        return LISTS_ENGINES in announced and not any(item.startswith(ENGINE) for item in announced)
+        return LISTS_ENGINES in await self.extensions() and not await self.engine()
 
     async def download(
         self, kind: str, name: str, place: Path, context: SessionContext, *, force: bool, progress: Progress

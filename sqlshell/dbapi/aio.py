@@ -96,7 +96,8 @@ class AsyncCursor(CursorState):
         """Execute a statement once for each row of parameters, as Cursor.executemany() does."""
         with translated():
             await self._discard_results()
-        for group in self._groups(sql, rows):
+            literals = await self._session.literals()
+        for group in self._groups(sql, rows, literals):
             with translated():
                 await self._run_group(group)
         return self

@@ -1,8 +1,8 @@
 """Parameters: where a statement has placeholders, and the statement with literals in their places.
 
-A sequence fills `?`, a mapping fills `:name`. Text in strings, quoted names, comments and dollar quotes is not a
-placeholder. If engines disagree on where the strings of a statement end, the statement is refused with parameters,
-because a literal could end up inside a string.
+A sequence fills `?`, a mapping fills `:name`. With a sequence, `??` is the operator `?`, as in JDBC. Text in strings,
+quoted names, comments and dollar quotes is not a placeholder. If engines disagree on where the strings of a statement
+end, the statement is refused with parameters, because a literal could end up inside a string.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from sqlshell.dbapi.exceptions import ProgrammingError
-from sqlshell.dbapi.values.literals import literal_of
+from sqlshell.dbapi.values.literals import Literals
 from sqlshell.sql.analysis.lexed import lexed
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.variables import references
@@ -38,18 +38,18 @@ class Template(Struct, frozen=True):
     pieces: tuple[str, ...]
     names: tuple[str, ...] = ()
 
-    def filled(self, literals: Sequence[str]) -> str:
+    def bound(self, parameters: Parameters, literals: Literals) -> str:
+        """The statement with values in place of its placeholders. Raises ProgrammingError, DataError."""
         made = [self.pieces[0]]
-        for text, piece in zip(literals, self.pieces[1:], strict=True):
+        for text, piece in zip(self._texts(parameters, literals), self.pieces[1:], strict=True):
             made += (text, piece)
         return "".join(made)
 
-    def literals(self, parameters: Parameters) -> list[str]:
-        """The literals for the placeholders. Raises ProgrammingError, DataError."""
+    def _texts(self, parameters: Parameters, literals: Literals) -> list[str]:
         count = len(self.pieces) - 1
         if isinstance(parameters, Mapping):
             try:
-                return [literal_of(parameters[name]) for name in self.names]
+                return [literals.of(parameters[name]) for name in self.names]
             except KeyError as error:
                 raise ProgrammingError(f"no value for the placeholder :{error.args[0]}") from None
         if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence):
@@ -63,27 +63,27 @@ class Template(Struct, frozen=True):
                 f" value{' was' if given == 1 else 's were'} given",
                 hint="" if count else "write ? for each value, or :name and pass a mapping",
             )
-        return list(map(literal_of, parameters))
+        return list(map(literals.of, parameters))
 
 
-def bound(sql: str, parameters: Parameters | None) -> str:
+def bound(sql: str, parameters: Parameters | None, literals: Literals) -> str:
     """The statement with its parameters; unchanged if there are none (None). Raises ProgrammingError, DataError."""
     if not isinstance(sql, str):
         raise ProgrammingError(f"a statement must be a str, not {type(sql).__name__}")
     if parameters is None:
         return sql
-    template = template_of(sql, named=isinstance(parameters, Mapping))
-    return template.filled(template.literals(parameters))
+    return template_of(sql, named=isinstance(parameters, Mapping)).bound(parameters, literals)
 
 
 @functools.lru_cache(maxsize=128)
 def template_of(sql: str, *, named: bool) -> Template:
     """The statement split at its placeholders. Raises ProgrammingError if engines disagree on where they are."""
     readings = _readings(sql)
+    doubled: list[int] = []
     if named:
         spans = [(start, end) for start, end in references(sql) if _NAMED.fullmatch(sql, start, end)]
     else:
-        spans = [(token.start, token.end) for token in readings[0] if token.text == "?"]
+        spans, doubled = _marks(readings[0])
     ends = {token.end for token in readings[0] if token.kind == "string"}
     pieces, done = [], 0
     for start, end in spans:
@@ -94,11 +94,37 @@ def template_of(sql: str, *, named: bool) -> Template:
             )
         # A literal never touches a word: behind an `e` its quote would begin a string with escapes.
         before = "" if sql[start - 1 : start] in _SAFE else " "
-        pieces.append(f"{sql[done:start]}{before}")
+        pieces.append(f"{_between(sql, done, start, doubled)}{before}")
         done = end
     names = tuple(sql[start + 1 : end] for start, end in spans) if named else ()
-    pieces.append(sql[done:])
+    pieces.append(_between(sql, done, len(sql), doubled))
     return Template((pieces[0], *(piece if piece[:1] in _SAFE else f" {piece}" for piece in pieces[1:])), names)
+
+
+def _marks(given: Sequence[Token]) -> tuple[list[tuple[int, int]], list[int]]:
+    """Where the placeholders `?` are, and the first characters of each `??`."""
+    spans: list[tuple[int, int]] = []
+    doubled: list[int] = []
+    starts = [token.start for token in given if token.text == "?"]
+    at = 0
+    while at < len(starts):
+        if starts[at + 1 : at + 2] == [starts[at] + 1]:
+            doubled.append(starts[at])
+            at += 2
+        else:
+            spans.append((starts[at], starts[at] + 1))
+            at += 1
+    return spans, doubled
+
+
+def _between(sql: str, start: int, end: int, doubled: Sequence[int]) -> str:
+    """A part of the statement with one `?` for two."""
+    found = []
+    for at in doubled:
+        if start <= at < end:
+            found.append(sql[start:at])
+            start = at + 1
+    return "".join([*found, sql[start:end]])
 
 
 def _readings(sql: str) -> Sequence[Sequence[Token]]:
@@ -124,7 +150,7 @@ class RowInsert(Struct, frozen=True):
     row: Template
     tail: str
 
-    def statements(self, rows: Iterable[Parameters]) -> Iterator[tuple[str, int]]:
+    def statements(self, rows: Iterable[Parameters], literals: Literals) -> Iterator[tuple[str, int]]:
         """INSERTs of many rows each, with their numbers of rows.
 
         Rows whose values have other types go into another INSERT: engines find one type for each column of VALUES, and
@@ -134,7 +160,7 @@ class RowInsert(Struct, frozen=True):
         size = 0
         types: list[type] = []
         for row in rows:
-            text = self.row.filled(self.row.literals(row))
+            text = self.row.bound(row, literals)
             values = [row[name] for name in self.row.names] if isinstance(row, Mapping) else row
             given = [type(value) for value in values]
             full = len(made) >= BATCH_ROWS or size + len(text) > BATCH_CHARACTERS
@@ -183,4 +209,5 @@ def row_insert(sql: str, *, named: bool) -> RowInsert | None:
     whole, row = template_of(sql, named=named), template_of(sql[start:end], named=named)
     if len(whole.pieces) != len(row.pieces):
         return None
-    return RowInsert(sql[:start], row, sql[end:])
+    before, after = (template_of(text, named=named).pieces[0] for text in (sql[:start], sql[end:]))
+    return RowInsert(before, row, after)

@@ -18,6 +18,7 @@ from sqlshell.dbapi.binding import Parameters, RowInsert, bound, row_insert, tem
 from sqlshell.dbapi.bulk import copy_statement, file_chunks, write_parquet
 from sqlshell.dbapi.exceptions import InterfaceError, ProgrammingError
 from sqlshell.dbapi.session import Running, Session
+from sqlshell.dbapi.values.literals import Literals
 from sqlshell.dbapi.values.typed_rows import Row, RowDecoder
 from sqlshell.interface.types import Kind, size_of
 from sqlshell.origin import Own
@@ -92,7 +93,9 @@ class CursorState:
 
     async def _execute(self, sql: str, parameters: Parameters | None, attachments: Attachments | None) -> None:
         await self._discard_results()
-        text = bound(sql, parameters)
+        # Without parameters there is no need to ask for the engine.
+        literals = Literals() if parameters is None else await self._session.literals()
+        text = bound(sql, parameters, literals)
         folder: list[Path] = []
         try:
             files = self._files(attachments or {}, folder)
@@ -103,8 +106,8 @@ class CursorState:
         self._results = results
         self._begin_next_result()
 
-    def _groups(self, sql: str, rows: Iterable[Parameters]) -> Iterator[Group]:
-        """The statements of executemany(). Raises what iterating `rows` and Template.literals() raise."""
+    def _groups(self, sql: str, rows: Iterable[Parameters], literals: Literals) -> Iterator[Group]:
+        """The statements of executemany(). Raises what iterating `rows` and Template.bound() raise."""
         each = iter(rows)
         first = next(each, None)
         if first is None:
@@ -113,16 +116,16 @@ class CursorState:
         each = itertools.chain([first], each)
         insert = row_insert(sql, named=named)
         if insert is not None:
-            yield from self._inserts(insert, each)
+            yield from self._inserts(insert, each, literals)
             return
         template = template_of(sql, named=named)
-        while texts := [template.filled(template.literals(row)) for row in islice(each, STATEMENTS_PER_REQUEST)]:
+        while texts := [template.bound(row, literals) for row in islice(each, STATEMENTS_PER_REQUEST)]:
             yield Group(texts)
 
-    def _inserts(self, insert: RowInsert, rows: Iterator[Parameters]) -> Iterator[Group]:
+    def _inserts(self, insert: RowInsert, rows: Iterator[Parameters], literals: Literals) -> Iterator[Group]:
         copy = copy_statement(insert) if self._session.loads_files else None
         if copy is None:
-            for text, count in insert.statements(rows):
+            for text, count in insert.statements(rows, literals):
                 yield Group([text], count)
             return
         for part in file_chunks(rows):
@@ -130,7 +133,7 @@ class CursorState:
             if file is not None:
                 yield Group([copy], len(part), file)
             else:
-                yield from (Group([text], count) for text, count in insert.statements(part))
+                yield from (Group([text], count) for text, count in insert.statements(part, literals))
 
     async def _run_group(self, group: Group) -> None:
         if group.file is not None:

@@ -14,6 +14,8 @@ from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.context import SessionContext
 from sqlshell.dbapi.bulk import EXTENSION, MOST_BYTES
 from sqlshell.dbapi.exceptions import InterfaceError, InternalError, NotSupportedError, ProgrammingError
+from sqlshell.dbapi.values.engine_literals import literals_for
+from sqlshell.dbapi.values.literals import Literals
 from sqlshell.errors import ShellError, StatementError
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
@@ -96,6 +98,10 @@ class Session:
         allowed = not self._policy.read_only and not self._policy.confirm
         fits = not 0 < self.upload_limit < 4 * MOST_BYTES
         return allowed and fits and EXTENSION in self._service.transport.extensions
+
+    async def literals(self) -> Literals:
+        """The literals that the service's engine understands. Raises ShellError."""
+        return literals_for(await self._service.engine())
 
     def change(self, name: str, value: str) -> None:
         """Change a part of the context for the following statements. Raises UsageError for an unknown time zone."""

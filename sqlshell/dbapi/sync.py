@@ -141,7 +141,7 @@ class Cursor(CursorState):
         INSERT … VALUES (…) is sent with many rows per statement. Raises the exceptions of PEP 249.
         """
         self._run(self._discard_results)
-        for group in self._groups(sql, rows):
+        for group in self._groups(sql, rows, self._run(self._session.literals)):
             self._run(self._run_group, group)
         return self
 

@@ -14,7 +14,7 @@ from sqlalchemy.engine.default import DefaultExecutionContext
 from sqlalchemy.engine.interfaces import ConnectArgsType, DBAPIConnection, IsolationLevel
 from sqlalchemy.engine.url import URL
 
-from sqlshell.dbapi.values.literals import literal_of
+from sqlshell.dbapi.values.literals import Literals
 from sqlshell.sqlalchemy.compilers import (
     SqlshellCompiler,
     SqlshellDDLCompiler,
@@ -49,7 +49,7 @@ class _Json(sqltypes.JSON):
     """Decodes only strings, which a service without the type JSON returns; the DB-API decodes JSON itself."""
 
     def result_processor(self, dialect: Any, coltype: Any) -> Any:
-        return None if coltype == "JSON" else super().result_processor(dialect, coltype)
+        return None if coltype in {"JSON", "JSONB"} else super().result_processor(dialect, coltype)
 
 
 class _Numeric(sqltypes.Numeric[Any]):
@@ -71,7 +71,7 @@ class _Interval(INTERVAL):
         return cls(precision=interval.second_precision)
 
     def literal_processor(self, dialect: Any) -> Any:
-        return literal_of
+        return Literals().of
 
 
 class SqlshellContext(DefaultExecutionContext):

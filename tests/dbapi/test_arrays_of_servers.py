@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from uuid import UUID
 
@@ -21,7 +22,10 @@ from sqlshell.dbapi.values.typed_rows import converter
         ("boolean[]", "{t,f}", [True, False]),
         ("text[]", '{a,"b,c","NULL",NULL,"\\"\\\\"}', ["a", "b,c", "NULL", None, '"\\']),
         ("uuid[]", "{00000000-0000-0000-0000-000000000001}", [UUID(int=1)]),
-        ("timestamp with time zone[]", '{"2026-01-01 00:00:00+00"}', ["2026-01-01 00:00:00+00"]),
+        ("timestamp(3) with time zone[]", '{"2026-01-01 00:00:00+00"}', [datetime(2026, 1, 1, tzinfo=UTC)]),
+        ("date[]", "{2026-01-02,infinity,NULL}", [date(2026, 1, 2), "infinity", None]),
+        ("bytea[]", r'{"\\x00ff"}', [b"\0\xff"]),
+        ("jsonb[]", r'{"{\"a\": 1}"}', [{"a": 1}]),
     ],
 )
 def test_an_array_is_a_list(type_name: str, text: str, value: list[object] | None) -> None:

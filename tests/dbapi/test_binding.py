@@ -12,12 +12,16 @@ import pytest
 
 from sqlshell.dbapi import Connection, DataError, ProgrammingError
 from sqlshell.dbapi.binding import BATCH_ROWS, bound, row_insert
+from sqlshell.dbapi.values.literals import Literals
+
+LITERALS = Literals()
 
 SAME = [
     ("select '?', \"?\", `?`, E'\\\\?', ?", "select '?', \"?\", `?`, E'\\\\?', 1"),
     ("select $$ ? $$, $t$ ? $$ $t$ -- ?\n, ?", "select $$ ? $$, $t$ ? $$ $t$ -- ?\n, 1"),
     ("select /* ? */ ?, /* '?' */ ?", "select /* ? */ 1, /* '?' */ 1"),
-    ("select a?b, e?, ??", "select a 1 b, e 1, 1 1"),
+    ("select a?b, e?, ? ?", "select a 1 b, e 1, 1 1"),
+    ("select j ?? ?, j ??| ?, j @?? ?, j ???", "select j ? 1, j ?| 1, j @? 1, j ? 1"),
     ("select ?::int, [?], {'a':?}, x=?", "select 1::int, [1], {'a':1}, x=1"),
     ("? ", "1 "),
     ("select 1", "select 1"),
@@ -27,18 +31,18 @@ SAME = [
 @pytest.mark.parametrize(("sql", "expected"), SAME)
 def test_what_a_placeholder_is(sql: str, expected: str) -> None:
     count = expected.count("1") - sql.count("1")
-    assert bound(sql, [1] * count) == expected
+    assert bound(sql, [1] * count, LITERALS) == expected
 
 
 def test_names() -> None:
     sql = "select :a, ':a', a::int, x[1:a], {b:c}, :b2 -- :c"
-    assert bound(sql, {"a": "it's", "b2": None}) == "select 'it''s', ':a', a::int, x[1:a], {b:c}, NULL -- :c"
+    assert bound(sql, {"a": "it's", "b2": None}, LITERALS) == "select 'it''s', ':a', a::int, x[1:a], {b:c}, NULL -- :c"
     with pytest.raises(ProgrammingError, match="no value for the placeholder :a"):
-        bound("select :a", {"b": 1})
+        bound("select :a", {"b": 1}, LITERALS)
 
 
 def test_without_parameters_nothing_is_a_placeholder(embedded: Connection) -> None:
-    assert bound("select a ? b :c", None) == "select a ? b :c"
+    assert bound("select a ? b :c", None, LITERALS) == "select a ? b :c"
     assert embedded.execute("select '?' as a").fetchall() == [("?",)]
 
 
@@ -56,20 +60,20 @@ def test_without_parameters_nothing_is_a_placeholder(embedded: Connection) -> No
 )
 def test_what_is_refused(sql: str, parameters: Any, message: str) -> None:
     with pytest.raises(ProgrammingError, match=message):
-        bound(sql, parameters)
+        bound(sql, parameters, LITERALS)
 
 
 @pytest.mark.parametrize("sql", ["select %s", "select $1"])
 def test_the_placeholders_of_other_drivers_are_answered_with_ours(sql: str) -> None:
     with pytest.raises(ProgrammingError) as caught:
-        bound(sql, [1])
+        bound(sql, [1], LITERALS)
     assert caught.value.hint == "write ? for each value, or :name and pass a mapping"
 
 
 def inserts(sql: str, rows: list[tuple[Any, ...]]) -> list[str]:
     found = row_insert(sql, named=False)
     assert found is not None
-    return [text for text, _ in found.statements(rows)]
+    return [text for text, _ in found.statements(rows, LITERALS)]
 
 
 def test_rows_of_an_insert_go_together() -> None:
@@ -147,7 +151,7 @@ def test_the_caller_s_rows_may_fail(embedded: Connection) -> None:
     ],
 )
 def test_scalars_of_numpy_and_pandas(value: Any, literal: str) -> None:
-    assert bound("select ?", [value]) == f"select {literal}"
+    assert bound("select ?", [value], LITERALS) == f"select {literal}"
 
 
 def test_scalars_without_an_exact_literal_are_refused() -> None:
@@ -160,6 +164,6 @@ def test_scalars_without_an_exact_literal_are_refused() -> None:
         pd.Timedelta(1, "ns"),
     ):
         with pytest.raises(DataError, match="Python has no exact value"):
-            bound("select ?", [value])
+            bound("select ?", [value], LITERALS)
     with pytest.raises(ProgrammingError, match=r"cannot use a value of type numpy\.complex128 as a parameter"):
-        bound("select ?", [np.complex128(1j)])
+        bound("select ?", [np.complex128(1j)], LITERALS)

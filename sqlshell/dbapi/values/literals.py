@@ -2,6 +2,9 @@
 
 A string becomes '…' with each quote doubled, whatever is in it. No other literal contains text of the caller, and none
 merges with what stands beside it: negative numbers are in parentheses, because `-` before `-1` would begin a comment.
+
+`Literals` has those of DuckDB, which a service of which nothing else is known gets too; engine_literals.py those of
+other engines.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import datetime
 import math
 import numbers
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -24,24 +27,103 @@ DEEPEST: Final = 100
 """The most lists and dicts inside each other."""
 
 
-def literal_of(value: object, depth: int = 0) -> str:
-    """The SQL literal of a value. Raises DataError for a value without a literal, ProgrammingError for such a type."""
-    make = _OF_TYPE.get(type(value)) or _of_library(type(value))
-    if make is not None:
-        return make(value)
-    for kind, make in _OF_BASE:
-        if isinstance(value, kind):
-            return make(value)
-    if depth >= DEEPEST:
-        raise DataError(f"a parameter is nested more than {DEEPEST} levels deep")
-    if isinstance(value, list | tuple):
-        return f"ARRAY[{', '.join(literal_of(item, depth + 1) for item in value)}]"
-    if isinstance(value, Mapping):
-        return _mapping(value, depth)
-    raise ProgrammingError(
-        f"cannot use a value of type {_name_of(type(value))} as a parameter",
-        hint="pass None, a bool, int, float, Decimal, str, bytes, date, time, datetime, timedelta, UUID, list or dict",
-    )
+class Literals:
+    """Makes the literals that DuckDB understands."""
+
+    def of(self, value: object, depth: int = 0) -> str:
+        """The SQL literal of a value. Raises DataError for a value without one, ProgrammingError for such a type."""
+        make = _OF_TYPE.get(type(value)) or _of_library(type(value))
+        if make is not None:
+            return make(self, value)
+        for kind, make in _OF_BASE:
+            if isinstance(value, kind):
+                return make(self, value)
+        if depth >= DEEPEST:
+            raise DataError(f"a parameter is nested more than {DEEPEST} levels deep")
+        if isinstance(value, list | tuple):
+            return self.array(value, depth)
+        if isinstance(value, Mapping):
+            return self.mapping(value, depth)
+        raise ProgrammingError(
+            f"cannot use a value of type {_name_of(type(value))} as a parameter",
+            hint="pass None, a bool, int, float, Decimal, str, bytes, date, time, datetime, timedelta, UUID, list or "
+            "dict",
+        )
+
+    def string(self, value: str) -> str:
+        return literal(value)
+
+    def binary(self, value: bytes | bytearray | memoryview) -> str:
+        return f"X'{value.hex()}'"
+
+    def integer(self, value: Any) -> str:
+        try:
+            return str(int(value)) if value >= 0 else f"({int(value)})"
+        except ValueError:
+            raise DataError("an integer has too many digits") from None
+
+    def double(self, value: Any) -> str:
+        value = float(value)
+        if not math.isfinite(value):
+            return f"CAST('{not_finite(value)}' AS DOUBLE)"
+        # Without an exponent it would be a DECIMAL.
+        text = repr(value)
+        text = text if "e" in text else f"{text}e0"
+        return f"({text})" if text[0] == "-" else text
+
+    def decimal(self, value: Decimal) -> str:
+        if not value.is_finite():
+            raise DataError(f"DECIMAL has no {value}", hint="pass float(value) for a DOUBLE")
+        if value.adjusted() > 2 * DIGITS or int(value.as_tuple().exponent) < -DIGITS:
+            raise DataError(f"a DECIMAL has at most {DIGITS} digits")
+        text = f"{value:f}"
+        whole, _, places = text.lstrip("-").partition(".")
+        digits = len(whole.lstrip("0")) + len(places)
+        if digits > DIGITS:
+            # Integers of more digits have types of their own.
+            if places:
+                raise DataError(f"a DECIMAL has at most {DIGITS} digits, not {digits}")
+            return f"({text})" if text[0] == "-" else text
+        return f"CAST('{text}' AS DECIMAL({max(digits, 1)},{len(places)}))"
+
+    def date(self, value: datetime.date) -> str:
+        return f"DATE '{value.isoformat()}'"
+
+    def time(self, value: datetime.time) -> str:
+        if value.tzinfo is not None:
+            raise DataError("the interface has no type for a time with a time zone", hint="pass a time without tzinfo")
+        return f"TIME '{value.isoformat()}'"
+
+    def timestamp(self, value: str) -> str:
+        """Of a datetime without a zone, as text."""
+        return f"TIMESTAMP '{value}'"
+
+    def instant(self, value: str) -> str:
+        """Of a datetime with a zone, as text in UTC with +00:00."""
+        return f"CAST('{value}' AS TIMESTAMP_LTZ(6))"
+
+    def interval(self, value: datetime.timedelta) -> str:
+        return f"INTERVAL '{value.days} days {value.seconds * 1_000_000 + value.microseconds} microseconds'"
+
+    def unique_id(self, value: uuid.UUID) -> str:
+        # A string is cast to UUID where one is expected, and services without the type keep it as text.
+        return f"'{value}'"
+
+    def array(self, value: Sequence[Any], depth: int) -> str:
+        return f"ARRAY[{', '.join(self.of(item, depth + 1) for item in value)}]"
+
+    def mapping(self, value: Mapping[Any, Any], depth: int) -> str:
+        """A struct where the keys can be names of fields, a map where they cannot; a struct is cast to a map as
+        needed."""
+        names = {str(key).lower() for key in value}
+        named = bool(value) and "" not in names and len(names) == len(value)
+        items = ", ".join(f"{self.of(key, depth + 1)}: {self.of(item, depth + 1)}" for key, item in value.items())
+        return f"{{{items}}}" if named and all(isinstance(key, str) for key in value) else f"MAP {{{items}}}"
+
+
+def not_finite(value: float) -> str:
+    """The name of a float that is no number or infinite."""
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _of_library(kind: type) -> _Make | None:
@@ -54,7 +136,7 @@ def _name_of(kind: type) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _of_numpy_time(value: Any) -> str:
+def _of_numpy_time(literals: Literals, value: Any) -> str:
     """Of datetime64 and timedelta64. Raises DataError for a value that Python's types cannot hold."""
     made, (name, _, unit) = value.item(), value.dtype.name.partition("[")
     if isinstance(made, int) and unit in {"ns]", "ps]", "fs]", "as]"}:
@@ -62,16 +144,16 @@ def _of_numpy_time(value: Any) -> str:
         made = rounded.item() if rounded == value else made
     if isinstance(made, int):
         raise _inexact(value)
-    return literal_of(made)
+    return literals.of(made)
 
 
 def _of_pandas_time(make: _Make) -> _Make:
     """As `make`, for Timestamp and Timedelta. They are a datetime and a timedelta that have nanoseconds too."""
 
-    def made(value: Any) -> str:
+    def made(literals: Literals, value: Any) -> str:
         if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):
             raise _inexact(value)
-        return make(value)
+        return make(literals, value)
 
     return made
 
@@ -80,99 +162,53 @@ def _inexact(value: object) -> DataError:
     return DataError(f"Python has no exact value for {value!r}", hint="pass a str, and cast it in the statement")
 
 
-def _mapping(value: Mapping[Any, Any], depth: int) -> str:
-    """A struct where the keys can be names of fields, a map where they cannot; a struct is cast to a map as needed."""
-    names = {str(key).lower() for key in value}
-    fields = bool(value) and "" not in names and len(names) == len(value) and all(isinstance(key, str) for key in value)
-    items = ", ".join(f"{literal_of(key, depth + 1)}: {literal_of(item, depth + 1)}" for key, item in value.items())
-    return f"{{{items}}}" if fields else f"MAP {{{items}}}"
-
-
-def _integer(value: Any) -> str:
-    try:
-        return str(int(value)) if value >= 0 else f"({int(value)})"
-    except ValueError:
-        raise DataError("an integer has too many digits") from None
-
-
-def _float(value: Any) -> str:
-    value = float(value)
-    if not math.isfinite(value):
-        name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        return f"CAST('{name}' AS DOUBLE)"
-    # Without an exponent it would be a DECIMAL.
-    text = repr(value)
-    text = text if "e" in text else f"{text}e0"
-    return f"({text})" if text[0] == "-" else text
-
-
-def _decimal(value: Decimal) -> str:
-    if not value.is_finite():
-        raise DataError(f"DECIMAL has no {value}", hint="pass float(value) for a DOUBLE")
-    if value.adjusted() > 2 * DIGITS or int(value.as_tuple().exponent) < -DIGITS:
-        raise DataError(f"a DECIMAL has at most {DIGITS} digits")
-    text = f"{value:f}"
-    whole, _, places = text.lstrip("-").partition(".")
-    digits = len(whole.lstrip("0")) + len(places)
-    if digits > DIGITS:
-        # Integers of more digits have types of their own.
-        if places:
-            raise DataError(f"a DECIMAL has at most {DIGITS} digits, not {digits}")
-        return f"({text})" if text[0] == "-" else text
-    return f"CAST('{text}' AS DECIMAL({max(digits, 1)},{len(places)}))"
-
-
-def _timestamp(value: datetime.datetime) -> str:
+def _datetime(literals: Literals, value: datetime.datetime) -> str:
     if value.tzinfo is None or value.utcoffset() is None:
-        return f"TIMESTAMP '{value.replace(tzinfo=None).isoformat(' ')}'"
+        return literals.timestamp(value.replace(tzinfo=None).isoformat(" "))
     try:
-        moment = value.astimezone(datetime.UTC).isoformat(" ")
+        return literals.instant(value.astimezone(datetime.UTC).isoformat(" "))
     except OverflowError:
         raise DataError(f"{value} is outside of the years 1 to 9999 in UTC") from None
-    return f"CAST('{moment}' AS TIMESTAMP_LTZ(6))"
 
 
-def _time(value: datetime.time) -> str:
-    if value.tzinfo is not None:
-        raise DataError("the interface has no type for a time with a time zone", hint="pass a time without tzinfo")
-    return f"TIME '{value.isoformat()}'"
+def _boolean(literals: Literals, value: Any) -> str:
+    return "TRUE" if value else "FALSE"
 
 
-def _interval(value: datetime.timedelta) -> str:
-    return f"INTERVAL '{value.days} days {value.seconds * 1_000_000 + value.microseconds} microseconds'"
+def _null(literals: Literals, value: object) -> str:
+    return "NULL"
 
 
-_Make = Callable[[Any], str]
+_Make = Callable[[Literals, Any], str]
 
 _OF_TYPE: Final[dict[type, _Make]] = {
-    type(None): lambda value: "NULL",
-    bool: lambda value: "TRUE" if value else "FALSE",
-    int: _integer,
-    float: _float,
-    Decimal: _decimal,
-    str: literal,
-    bytes: lambda value: f"X'{value.hex()}'",
-    bytearray: lambda value: f"X'{value.hex()}'",
-    memoryview: lambda value: f"X'{value.hex()}'",
-    datetime.datetime: _timestamp,
-    datetime.date: lambda value: f"DATE '{value.isoformat()}'",
-    datetime.time: _time,
-    datetime.timedelta: _interval,
-    # A string is cast to UUID where one is expected, and services without the type keep it as text.
-    uuid.UUID: lambda value: f"'{value}'",
+    type(None): _null,
+    bool: _boolean,
+    int: lambda literals, value: literals.integer(value),
+    float: lambda literals, value: literals.double(value),
+    Decimal: lambda literals, value: literals.decimal(value),
+    str: lambda literals, value: literals.string(value),
+    bytes: lambda literals, value: literals.binary(value),
+    bytearray: lambda literals, value: literals.binary(value),
+    memoryview: lambda literals, value: literals.binary(value),
+    datetime.datetime: _datetime,
+    datetime.date: lambda literals, value: literals.date(value),
+    datetime.time: lambda literals, value: literals.time(value),
+    datetime.timedelta: lambda literals, value: literals.interval(value),
+    uuid.UUID: lambda literals, value: literals.unique_id(value),
 }
 _OF_LIBRARY: Final[dict[tuple[str, str], _Make]] = {
-    ("numpy", "bool"): lambda value: "TRUE" if value else "FALSE",
-    ("numpy", "bool_"): lambda value: "TRUE" if value else "FALSE",
+    ("numpy", "bool"): _boolean,
+    ("numpy", "bool_"): _boolean,
     ("numpy", "datetime64"): _of_numpy_time,
     ("numpy", "timedelta64"): _of_numpy_time,
-    ("pandas", "Timestamp"): _of_pandas_time(_timestamp),
-    ("pandas", "Timedelta"): _of_pandas_time(_interval),
-    ("pandas", "NaTType"): lambda value: "NULL",
-    ("pandas", "NAType"): lambda value: "NULL",
+    ("pandas", "Timestamp"): _of_pandas_time(_datetime),
+    ("pandas", "Timedelta"): _of_pandas_time(_OF_TYPE[datetime.timedelta]),
+    ("pandas", "NaTType"): _null,
+    ("pandas", "NAType"): _null,
 }
 _OF_BASE: Final[tuple[tuple[type, _Make], ...]] = (
     *((kind, make) for kind, make in _OF_TYPE.items() if kind not in {type(None), bool, memoryview}),
-    (numbers.Integral, _integer),
-    (numbers.Real, _float),
+    (numbers.Integral, _OF_TYPE[int]),
+    (numbers.Real, _OF_TYPE[float]),
 )

@@ -12,9 +12,11 @@
 | BYTES, VARBINARY | bytes |
 | ARRAY, MAP, STRUCT | list, dict, dict; a tuple where the fields have no names |
 | UUID | UUID |
-| JSON | what json.loads() makes of it |
+| JSON, JSONB | what json.loads() makes of it |
 | INTERVAL | timedelta |
 | any other | str |
+
+A valid value that Python's type cannot hold, such as the date `infinity`, is its text, a str.
 
 There are three ways, which give the same values. msgspec decodes a partition's JSON straight into typed tuples where
 Python's type can hold every value. Where it cannot (digits beyond microseconds, integers with an exponent, nested
@@ -62,7 +64,7 @@ class RowDecoder:
         self._fast, self._left = _decoder(types)
 
     def rows(self, batch: Batch) -> list[Row]:
-        """The rows of a batch. Raises DataError for a value that Python's type cannot hold, and ProtocolError."""
+        """The rows of a batch. Raises DataError for a text that is no value of its column's type, and ProtocolError."""
         if not self._columns:
             return []
         if (given := batch.values()) is not None:
@@ -116,23 +118,35 @@ def _column(column: Column, values: Sequence[Any]) -> Sequence[Any]:
     try:
         return _converted(convert, values)
     except _FLAWS:
-        for value in values:
-            _check(column, convert, value)
-        raise AssertionError("unreachable") from None
+        return [_value(column, convert, value) for value in values]
 
 
-def _check(column: Column, convert: Convert, value: Any) -> None:
+def _value(column: Column, convert: Convert, value: Any) -> Any:
     if value is None:
-        return
+        return None
     try:
-        convert(value)
+        return convert(value)
     except _FLAWS:
+        if _exceeds(column.exact_type, value):
+            return value
         shown = value if len(value) <= 80 else f"{value[:79]}…"
         raise DataError(
             f"column {column.name!r}: Python has no {column.exact_type} {shown!r}",
             sqlstate="22000",
             hint="cast the column to VARCHAR",
         ) from None
+
+
+def _exceeds(text: str, value: str) -> bool:
+    """Whether a value that Python's type cannot hold may be one of its type: infinity, years BC and above 9999, the
+    time 24:00, dates of another DateStyle, intervals with months, arrays with bounds of their own."""
+    if kind(text) in _MOMENTS and not text.endswith("[]"):
+        return _MOMENT.search(value) is not None
+    return base(text) == "INTERVAL" or text.endswith("[]")
+
+
+_MOMENTS: Final = frozenset({Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
+_MOMENT: Final = re.compile(r"\d+([-/.:])\w+\1|infinity")
 
 
 @functools.lru_cache(maxsize=64)
@@ -148,6 +162,8 @@ def _decoder(types: tuple[str, ...]) -> tuple[msgspec.json.Decoder[Any], tuple[i
 
 def _fast_type(text: str) -> type | None:
     """The Python type that msgspec decodes values into; None if its values could differ from those of converter()."""
+    if text.endswith("[]"):
+        return None
     found = kind(text)
     if found in {Kind.TIME, Kind.TIMESTAMP} and (size_of(text) or [FINEST + 1])[0] > FINEST:
         return None
@@ -155,7 +171,7 @@ def _fast_type(text: str) -> type | None:
     if found in {Kind.NESTED, Kind.BYTES}:
         return None
     if found is Kind.TEXT:
-        return {"UUID": uuid.UUID, "JSON": None, "INTERVAL": None}.get(base(text), str)
+        return {"UUID": uuid.UUID, "JSON": None, "JSONB": None, "INTERVAL": None}.get(base(text), str)
     return _TYPES[found]
 
 
@@ -183,34 +199,6 @@ def converter(text: str) -> Convert | None:
     # A float would have lost digits of a decimal.
     decode = msgspec.json.Decoder(float_hook=Decimal if "DEC" in text.upper() or "NUM" in text.upper() else None).decode
     return decode if inner is None else lambda value: inner(decode(value))
-
-
-_ELEMENTS: Final[Mapping[str, Convert]] = {
-    **dict.fromkeys(("smallint", "integer", "bigint"), int),
-    **dict.fromkeys(("real", "double precision"), float),
-    "numeric": Decimal,
-    "boolean": lambda text: text == "t",
-    "uuid": uuid.UUID,
-}
-"""By PostgreSQL's names of types, how their values in arrays are read; those of other types remain strings."""
-
-
-def _array_of(element: str) -> Convert:
-    """Turns PostgreSQL's texts of arrays, such as {1,NULL}, into lists; those with other bounds raise ValueError."""
-    from sqlshell.sql.analysis.dump_values import read_array
-
-    convert = _ELEMENTS.get(element.partition("(")[0], str)
-
-    def items(found: Sequence[Any]) -> list[Any]:
-        return [None if item is None else items(item) if isinstance(item, list) else convert(item) for item in found]
-
-    def array(text: str) -> list[Any]:
-        found = read_array(text)
-        if found is None:
-            raise ValueError(text)
-        return items(found)
-
-    return array
 
 
 def _deep(text: str) -> int:
@@ -249,7 +237,54 @@ def _interval(text: str) -> datetime.timedelta:
 
 _PARTS: Final = frozenset({"days", "hours", "minutes", "seconds"})
 
-_TEXTS: Final[dict[str, Convert]] = {"UUID": uuid.UUID, "JSON": json.loads, "INTERVAL": _interval}
+_TEXTS: Final[dict[str, Convert]] = {
+    "UUID": uuid.UUID,
+    "JSON": json.loads,
+    "JSONB": json.loads,
+    "INTERVAL": _interval,
+}
+
+_SIZE: Final = re.compile(r"\([^)]*\)")
+
+_ELEMENTS: Final[Mapping[str, Convert]] = {
+    **dict.fromkeys(("smallint", "integer", "bigint"), int),
+    **dict.fromkeys(("real", "double precision"), float),
+    "numeric": Decimal,
+    "boolean": lambda text: text == "t",
+    "uuid": uuid.UUID,
+    "bytea": lambda text: bytes.fromhex(text.removeprefix("\\x")) if text.startswith("\\x") else text,
+    "date": datetime.date.fromisoformat,
+    **dict.fromkeys(("time without time zone", "time with time zone"), datetime.time.fromisoformat),
+    **dict.fromkeys(("timestamp without time zone", "timestamp with time zone"), datetime.datetime.fromisoformat),
+    "interval": _interval,
+    **dict.fromkeys(("json", "jsonb"), json.loads),
+}
+"""By PostgreSQL's names of types, how their values in arrays are read; those of other types remain strings."""
+
+
+def _array_of(element: str) -> Convert:
+    """Turns PostgreSQL's texts of arrays, such as {1,NULL}, into lists; those with other bounds raise ValueError."""
+    from sqlshell.sql.analysis.dump_values import read_array
+
+    convert = _ELEMENTS.get(_SIZE.sub("", element), str)
+
+    def one(text: str) -> Any:
+        try:
+            return convert(text)
+        except _FLAWS:
+            # As in columns, a value that Python's type cannot hold is its text.
+            return text
+
+    def items(found: Sequence[Any]) -> list[Any]:
+        return [None if item is None else items(item) if isinstance(item, list) else one(item) for item in found]
+
+    def array(text: str) -> list[Any]:
+        found = read_array(text)
+        if found is None:
+            raise ValueError(text)
+        return items(found)
+
+    return array
 
 
 def _integer(text: str) -> int:
