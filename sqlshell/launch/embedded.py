@@ -7,6 +7,7 @@ listens on no address: no other process can connect to it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import socket
 import threading
@@ -124,20 +125,19 @@ class EmbeddedService:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        storage = SqliteStorage()
-        try:
+        with contextlib.closing(SqliteStorage()) as storage:
             try:
-                statements = make_statements(storage, self._options, engine=self._open_engine(), embedded=True)
-                self._configure(statements)
-            except BaseException as error:
-                self._opening.set_exception(error)
-                return
-            self._opening.set_result(statements)
-            self._loop.run_forever()
-        finally:
-            end_threads(self._loop)
-            self._loop.close()
-            storage.close()
+                try:
+                    statements = make_statements(storage, self._options, engine=self._open_engine(), embedded=True)
+                    self._configure(statements)
+                except BaseException as error:
+                    self._opening.set_exception(error)
+                    return
+                self._opening.set_result(statements)
+                self._loop.run_forever()
+            finally:
+                end_threads(self._loop)
+                self._loop.close()
 
 
 def _websocket(**given: Any) -> asyncio.Protocol:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import signal
 import sqlite3
@@ -234,8 +235,7 @@ def test_the_record_is_written_before_the_statement_runs(engine: OnEngine, tmp_p
             answer = client.submit(engine.sql.endless)
             thread = threading.Event()
             thread.wait(0.1)
-            base = sqlite3.connect(tmp_path / "data" / "service.sqlite")
-            found = base.execute("select state from statements where id = ?", (answer["statementID"],)).fetchall()
-            base.close()
+            with contextlib.closing(sqlite3.connect(tmp_path / "data" / "service.sqlite")) as base:
+                found = base.execute("select state from statements where id = ?", (answer["statementID"],)).fetchall()
             assert found == [("03000",)]
         kill(running)

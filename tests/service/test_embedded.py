@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import websockets.sync.client
@@ -38,9 +39,18 @@ def ask(service: EmbeddedService, method: str, path: str, body: bytes = b"", tok
     return int(first.split()[1]), rest
 
 
+def run(service: EmbeddedService, sql: str, **parameters: object) -> dict[str, Any]:
+    """The response to a statement that has ended."""
+    request = {"statement": sql, "parameters": parameters}
+    _, body = ask(service, "POST", "/v2/statements", json.dumps(request).encode())
+    answer: dict[str, Any]
+    while (answer := json.loads(body))["sqlState"] == sqlstate.RUNNING:
+        _, body = ask(service, "GET", f"/v2/statements/{answer['statementID']}?partitionID=0")
+    return answer
+
+
 def test_it_answers_the_interface(embedded: EmbeddedService) -> None:
-    status, body = ask(embedded, "POST", "/v2/statements", b'{"statement":"select 42"}')
-    assert (status, json.loads(body)["data"]) == (200, [["42"]])
+    assert run(embedded, "select 42")["data"] == [["42"]]
     assert ask(embedded, "GET", "/v2/version", token="wrong")[0] == 401
 
 
@@ -51,19 +61,9 @@ def test_it_is_no_address(embedded: EmbeddedService) -> None:
 
 
 def test_the_row_limit_counts_here(embedded: EmbeddedService) -> None:
-    request = {"statement": "select range from range(20)", "parameters": {"rowLimit": 5}}
-    _, body = ask(embedded, "POST", "/v2/statements", json.dumps(request).encode())
-    answer = json.loads(body)
+    answer = run(embedded, "select range from range(20)", rowLimit=5)
     assert (answer["sqlState"], answer["message"]) == (sqlstate.ROW_LIMIT, "stopped after 5 rows")
     assert len(answer["data"]) == 5
-
-
-def state_of(service: EmbeddedService, sql: str) -> str:
-    """What became of a statement, at its end."""
-    _, body = ask(service, "POST", "/v2/statements", json.dumps({"statement": sql}).encode())
-    while (answer := json.loads(body))["sqlState"] == "03000":
-        _, body = ask(service, "GET", f"/v2/statements/{answer['statementID']}?partitionID=0")
-    return str(answer["sqlState"])
 
 
 def test_a_store_is_read_into_tables_and_never_changed(embedded: EmbeddedService, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_store_is_read_into_tables_and_never_changed(embedded: EmbeddedService
         'update t set i = 5 from s."x.csv" x where t.i = x.i',
         'delete from t where i not in (from s."x.csv")',
     ):
-        assert state_of(embedded, sql) == "00000", sql
+        assert run(embedded, sql)["sqlState"] == "00000", sql
     for sql in (
         'insert into s."x.csv" values (5)',
         'INSERT INTO "S".main."x.csv" select 5 returning i',
@@ -95,22 +95,22 @@ def test_a_store_is_read_into_tables_and_never_changed(embedded: EmbeddedService
         'create view s.made as from s."x.csv"',
         'drop view s."x.csv"',
     ):
-        assert state_of(embedded, sql) == "0A000", sql
-    assert state_of(embedded, "create stream st (i int)") == "00000"
-    assert state_of(embedded, 'insert into st from s."x.csv"') == "00000"
+        assert run(embedded, sql)["sqlState"] == "0A000", sql
+    assert run(embedded, "create stream st (i int)")["sqlState"] == "00000"
+    assert run(embedded, 'insert into st from s."x.csv"')["sqlState"] == "00000"
     for sql in (
         'create table whole as select st.i from st join s."x.csv" x on x.i = st.i',
         'insert into t select i from s."x.csv" where i in (from st)',
         'delete from st where i in (from s."x.csv")',
         'update st set i = 2 from s."x.csv"',
     ):
-        assert state_of(embedded, sql) == "0A000", sql
-    assert state_of(embedded, 'insert into t select nowhere from s."x.csv"') == "42703"
+        assert run(embedded, sql)["sqlState"] == "0A000", sql
+    assert run(embedded, 'insert into t select nowhere from s."x.csv"')["sqlState"] == "42703"
 
 
 def test_a_stream_is_not_read_as_a_table(embedded: EmbeddedService, tmp_path: Path) -> None:
     def state(sql: str) -> str:
-        return state_of(embedded, sql)
+        return str(run(embedded, sql)["sqlState"])
 
     file = tmp_path / "stream.csv"
     assert state("create stream st (i int)") == state("insert into st values (1)") == "00000"
@@ -144,8 +144,7 @@ def test_a_stream_is_not_read_as_a_table(embedded: EmbeddedService, tmp_path: Pa
 
 @pytest.mark.parametrize("what", ["database memory", "organization local", "compute_pool default"])
 def test_what_is_always_there_cannot_be_dropped(embedded: EmbeddedService, what: str) -> None:
-    _, body = ask(embedded, "POST", "/v2/statements", json.dumps({"statement": f"drop {what}"}).encode())
-    answer = json.loads(body)
+    answer = run(embedded, f"drop {what}")
     assert answer["sqlState"] == "2BP01"
     assert "cannot drop" in answer["message"]
 
@@ -171,21 +170,11 @@ def test_closing_ends_what_runs(tmp_path: Path) -> None:
 
 
 def test_many_requests_of_a_new_session_share_it(embedded: EmbeddedService) -> None:
-    found: list[bytes] = []
-    sql = b'{"statement":"create table if not exists t as select 1","parameters":{"sessionID":"one"}}'
-
-    def run() -> None:
-        found.append(ask(embedded, "POST", "/v2/statements", sql)[1])
-
-    threads = [threading.Thread(target=run) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 8
-    time.sleep(0.2)
-    _, body = ask(embedded, "POST", "/v2/statements", b'{"statement":"from t"}')
-    assert json.loads(body)["data"] == [["1"]]
+    with ThreadPoolExecutor(8) as threads:
+        sql = "create table if not exists t as select 1"
+        done = [threads.submit(run, embedded, sql, sessionID="one") for _ in range(8)]
+        assert {each.result()["sqlState"] for each in done} == {"00000"}
+    assert run(embedded, "from t")["data"] == [["1"]]
 
 
 def test_what_is_no_database(tmp_path: Path) -> None:

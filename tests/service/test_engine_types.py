@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import httpx
-
 from tests.conftest import Served
+from tests.service.client import Client
 
 SQL = "select uuid() as u, [interval '1 day'] as l, 1 as i, {'j': '1'::json} as s"
 
 
 def columns(served: Served, prefer: str) -> list[dict[str, object]]:
-    headers = {"Authorization": f"Bearer {served.token}", "Prefer": prefer}
-    response = httpx.post(f"{served.url}/v2/statements", json={"statement": SQL}, headers=headers, trust_env=False)
-    found: list[dict[str, object]] = response.json()["metadata"]["columns"]
-    return found
+    with Client(served) as client:
+        client.http.headers["Prefer"] = prefer
+        return list(client.run(SQL)["metadata"]["columns"])
 
 
 def test_only_who_asks_sees_engine_types(served: Served) -> None:

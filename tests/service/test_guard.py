@@ -24,7 +24,7 @@ def client(served: Served) -> Iterator[Client]:
         yield made
 
 
-def raw(served: Served, data: bytes, *, seconds: float = 10) -> bytes:
+def raw(served: Served, data: bytes, *, seconds: float = 60) -> bytes:
     """Send bytes as they are; what comes until the other side closes or the time is over."""
     parts = urlsplit(served.url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=seconds) as wire:
@@ -221,7 +221,9 @@ def test_a_unix_socket_is_private(tmp_path: Path) -> None:
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
         assert [item.name for item in path.parent.iterdir()] == ["s.sock"]
         with httpx.Client(
-            transport=httpx.HTTPTransport(uds=str(path)), headers={"Authorization": f"Bearer {running.token}"}
+            transport=httpx.HTTPTransport(uds=str(path)),
+            headers={"Authorization": f"Bearer {running.token}"},
+            timeout=60,
         ) as client:
             assert client.get("http://anything/v2/version").status_code == 200
     finally:

@@ -125,7 +125,9 @@ def test_lookups_that_cannot_be(client: httpx.Client) -> None:
 
 def test_every_request_needs_the_token(served_on: Served) -> None:
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": served_on.token}):
-        with httpx.Client(base_url=served_on.url, headers=headers, trust_env=False, verify=False) as stranger:
+        with httpx.Client(
+            base_url=served_on.url, headers=headers, timeout=60, trust_env=False, verify=False
+        ) as stranger:
             for answer in (stranger.get("/v2/version"), stranger.post("/v2/statements", content=b"x" * 100)):
                 assert answer.status_code == 401
                 assert answer.json()["message"]

@@ -19,7 +19,6 @@ from sqlshell.service.statements.ledger import (
     Record,
     wait_for_response,
 )
-from sqlshell.service.storage.sqlite import SqliteStorage
 from sqlshell.service.storage.storage import Storage
 
 
@@ -121,8 +120,7 @@ def test_all_that_is_stored_of_a_record_counts_against_the_quota(tmp_path: Path,
     assert left(again, 10) == [0, 0, 0]
 
 
-def test_statements_go_on_while_the_disk_is_full(tmp_path: Path) -> None:
-    storage = SqliteStorage(tmp_path / "s.sqlite")
+def test_statements_go_on_while_the_disk_is_full(tmp_path: Path, storage: Storage) -> None:
     ledger = ledger_of(tmp_path, storage)
     before, running = made(tmp_path), made(tmp_path)
     ledger.begin([before, running])
@@ -141,11 +139,9 @@ def test_statements_go_on_while_the_disk_is_full(tmp_path: Path) -> None:
     assert storage.read("SELECT count(*) FROM statements WHERE state = '00000'") == [(7,)]
     again = ledger_of(tmp_path, storage)
     assert all(again.find(record.statement_id) is not None for record in (before, running, *full))
-    storage.close()
 
 
-def test_what_waits_for_space_on_the_disk_is_bounded(tmp_path: Path) -> None:
-    storage = SqliteStorage(tmp_path / "s.sqlite")
+def test_what_waits_for_space_on_the_disk_is_bounded(tmp_path: Path, storage: Storage) -> None:
     ledger = ledger_of(tmp_path, storage)
     pages = storage.read("PRAGMA page_count")[0][0]
     storage.read(f"PRAGMA max_page_count = {pages}")
@@ -157,7 +153,6 @@ def test_what_waits_for_space_on_the_disk_is_bounded(tmp_path: Path) -> None:
     ledger.finish((made(tmp_path), sqlstate.DONE, ""))
     # The latest ones are kept, as far as there is room for them.
     assert [ledger.find(record.statement_id) is not None for record in large] == [False] * 6 + [True] * 3
-    storage.close()
 
 
 def test_an_answer_is_there_when_a_record_has_ended(tmp_path: Path, storage: Storage) -> None:

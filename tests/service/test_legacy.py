@@ -77,13 +77,13 @@ def test_errors(old: Served, fields: dict[str, str], part: str) -> None:
 
 def test_strangers(old: Served, engine: OnEngine, tmp_path: Path) -> None:
     fields = {"statement": "select 1 as a"}
-    assert httpx.post(f"{old.url}/run-statement", data=fields, files={"x": b""}).status_code == 401
-    assert httpx.get(f"{old.url}/version").status_code == 401
+    assert httpx.post(f"{old.url}/run-statement", data=fields, files={"x": b""}, timeout=60).status_code == 401
+    assert httpx.get(f"{old.url}/version", timeout=60).status_code == 401
     with engine.serve(tmp_path, "--legacy", "--legacy-anonymous") as open_to_all:
-        answer = httpx.post(f"{open_to_all.url}/run-statement", data=fields, files={"x": b""})
+        answer = httpx.post(f"{open_to_all.url}/run-statement", data=fields, files={"x": b""}, timeout=60)
         assert answer.json()[0]["data"] == [{"a": "1"}]
-        assert httpx.get(f"{open_to_all.url}/version").status_code == 200
+        assert httpx.get(f"{open_to_all.url}/version", timeout=60).status_code == 200
         for path in ("/v2/version", "/v2/statements/00000000-0000-4000-8000-000000000000"):
-            assert httpx.get(f"{open_to_all.url}{path}").status_code == 401
+            assert httpx.get(f"{open_to_all.url}{path}", timeout=60).status_code == 401
         wrong = {"Authorization": "Bearer wrong"}
-        assert httpx.get(f"{open_to_all.url}/version", headers=wrong).status_code == 401
+        assert httpx.get(f"{open_to_all.url}/version", headers=wrong, timeout=60).status_code == 401

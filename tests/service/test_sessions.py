@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -143,9 +144,8 @@ def test_every_way_of_making_a_token_gives_the_least(
     open_storage(tmp_path / "data").close()
     made = program("serve", "--new-token", "--data", "data")
     assert made.code == 0, made.err
-    storage = open_storage(tmp_path / "data")
-    caller = Catalog(storage).caller(made.out.strip())
-    storage.close()
+    with contextlib.closing(open_storage(tmp_path / "data")) as storage:
+        caller = Catalog(storage).caller(made.out.strip())
     assert caller is not None
     assert caller.roles == ("reader",)
     token = client.rows("create api_token least")[0][1]

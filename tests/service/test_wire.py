@@ -169,7 +169,7 @@ def test_an_answer_is_read_though_the_body_was_not(
 
 def test_the_refusal_of_a_large_form_is_read(small: Served) -> None:
     form: list[Any] = [("request", (None, '{"statement":"select 1"}')), ("attachments", ("a", b"x" * (3 << 20)))]
-    answer = httpx.post(f"{small.url}/v2/statements", files=form, trust_env=False)
+    answer = httpx.post(f"{small.url}/v2/statements", files=form, timeout=60, trust_env=False)
     assert (answer.status_code, answer.json()) == (401, {"message": "a bearer token is required"})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,11 +16,25 @@ from sqlshell.context import SessionContext
 from sqlshell.interface.sqlstate import CANCELED
 from sqlshell.shell.records.journal import BATCH_SIZE, KEPT_DAYS, LONGEST_SQL, MAX_PENDING, Entry, Journal
 
+Opened = Callable[..., Journal]
+
+
+@pytest.fixture
+def opened() -> Iterator[Opened]:
+    """Opens journals, which are closed also where the test fails."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *given: stack.enter_context(contextlib.closing(Journal(*given)))
+
+
+@pytest.fixture
+def journal(opened: Opened, tmp_path: Path) -> Journal:
+    return opened(tmp_path / "deep" / "journal.db", "here", "staging", pytest.fail)
+
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_several_threads(tmp_path: Path, kept: bool) -> None:
+def test_several_threads(opened: Opened, tmp_path: Path, kept: bool) -> None:
     told: list[str] = []
-    journal = Journal(tmp_path / "journal.db" if kept else None, "here", "", told.append)
+    journal = opened(tmp_path / "journal.db" if kept else None, "here", "", told.append)
 
     def write(number: int) -> None:
         journal.record_start(f"id-{number}", f"select {number}", SessionContext(), 0.0)
@@ -38,12 +52,11 @@ def test_several_threads(tmp_path: Path, kept: bool) -> None:
     entries = journal.recent(200)
     assert len(entries) == 100
     assert {(entry.state, entry.rows) for entry in entries} == {("finished", 1)}
-    journal.close()
 
 
-def test_changes_share_a_commit(tmp_path: Path) -> None:
-    place, other = tmp_path / "journal.db", Journal(tmp_path / "journal.db", "here", "", print)
-    journal = Journal(place, "here", "", print)
+def test_changes_share_a_commit(opened: Opened, tmp_path: Path) -> None:
+    place, other = tmp_path / "journal.db", opened(tmp_path / "journal.db", "here", "", print)
+    journal = opened(place, "here", "", print)
     commits: list[str] = []
 
     def traced(statement: str) -> None:
@@ -63,44 +76,32 @@ def test_changes_share_a_commit(tmp_path: Path) -> None:
     journal.record_start("last", "select 1", SessionContext(), 0.0)
     journal.close()
     assert [entry.id for entry in other.find("last")] == ["last"]
-    other.close()
 
 
-def test_a_message_about_a_secret_is_not_kept(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.db", "here", "", print)
+def test_a_message_about_a_secret_is_not_kept(opened: Opened, tmp_path: Path) -> None:
+    journal = opened(tmp_path / "journal.db", "here", "", print)
     for name, sql in (("plain", "select 1"), ("secret", "create secret s (type s3, secret 'hidden')")):
         journal.record_start(name, sql, SessionContext(), 0.0)
         journal.record_end(name, "42601", "syntax error at \"(type s3, secret 'hidden')\"")
     kept = {entry.id: (entry.sql, entry.message != "") for entry in journal.recent(10)}
     assert kept == {"plain": ("select 1", True), "secret": ("create secret s (***)", False)}
-    journal.close()
 
 
-def test_a_message_about_a_secret_behind_what_is_kept_is_not_kept(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.db", "here", "", print)
+def test_a_message_about_a_secret_behind_what_is_kept_is_not_kept(opened: Opened, tmp_path: Path) -> None:
+    journal = opened(tmp_path / "journal.db", "here", "", print)
     sql = f"create user u in role {'x' * LONGEST_SQL} password 'hunter2'"
     journal.record_start("id", sql, SessionContext(), 0.0)
     journal.record_end("id", "42601", 'syntax error at or near "hunter2"')
     (entry,) = journal.recent(1)
     assert (entry.message, len(entry.sql)) == ("", LONGEST_SQL)
-    journal.close()
 
 
-def test_what_waits_is_bounded(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.db", "here", "", print)
+def test_what_waits_is_bounded(opened: Opened, tmp_path: Path) -> None:
+    journal = opened(tmp_path / "journal.db", "here", "", print)
     for number in range(BATCH_SIZE):
         journal.record_start(f"id-{number}", "select 1", SessionContext(), 0.0)
-    other = Journal(tmp_path / "journal.db", "here", "", print)
+    other = opened(tmp_path / "journal.db", "here", "", print)
     assert len(other.recent(2 * BATCH_SIZE)) == BATCH_SIZE
-    journal.close()
-    other.close()
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    made = Journal(tmp_path / "deep" / "journal.db", "here", "staging", pytest.fail)
-    yield made
-    made.close()
 
 
 def only(journal: Journal) -> Entry:
@@ -144,8 +145,8 @@ def test_the_start_is_when_it_was_sent(journal: Journal) -> None:
     assert late.began - early.began > 900
 
 
-def test_other_shells_see_a_query_at_once(journal: Journal, tmp_path: Path) -> None:
-    other = Journal(tmp_path / "deep" / "journal.db", "elsewhere", "", pytest.fail)
+def test_other_shells_see_a_query_at_once(opened: Opened, journal: Journal, tmp_path: Path) -> None:
+    other = opened(tmp_path / "deep" / "journal.db", "elsewhere", "", pytest.fail)
     for at in (journal, other):
         at.record_start("id", "create stream s", SessionContext(), 0.0)
     journal.record_query("id", "q-1")
@@ -155,11 +156,12 @@ def test_other_shells_see_a_query_at_once(journal: Journal, tmp_path: Path) -> N
     assert [journal.is_here(entry) for entry in journal.find("i")] == [True, False]
     assert [other.is_here(entry) for entry in other.find("i")] == [True, False]
     assert journal.find("idx") == []
-    other.close()
 
 
-def test_those_that_run_come_first_unless_only_this_target_is_asked_for(journal: Journal, tmp_path: Path) -> None:
-    other = Journal(tmp_path / "deep" / "journal.db", "elsewhere", "", pytest.fail)
+def test_those_that_run_come_first_unless_only_this_target_is_asked_for(
+    opened: Opened, journal: Journal, tmp_path: Path
+) -> None:
+    other = opened(tmp_path / "deep" / "journal.db", "elsewhere", "", pytest.fail)
     for at, name, ago in ((journal, "old", 30.0), (journal, "new", 10.0), (other, "other", 0.0)):
         at.record_start(name, f"select '{name}'", SessionContext(), ago)
         at.flush()
@@ -169,27 +171,27 @@ def test_those_that_run_come_first_unless_only_this_target_is_asked_for(journal:
     assert [entry.id for entry in journal.recent(10)] == ["old", "other", "new"]
     assert [entry.id for entry in journal.recent(10, here=True)] == ["new", "old"]
     assert [entry.id for entry in journal.recent(1, here=True)] == ["new"]
-    other.close()
 
 
-def test_secrets_are_taken_out_of_what_is_written_and_old_statements_are_dropped(tmp_path: Path) -> None:
+def test_secrets_are_taken_out_of_what_is_written_and_old_statements_are_dropped(
+    opened: Opened, tmp_path: Path
+) -> None:
     path = tmp_path / "journal.db"
-    journal = Journal(path, "here", "", pytest.fail, lambda text: str(text).replace("hush", "***"))
+    journal = opened(path, "here", "", pytest.fail, lambda text: str(text).replace("hush", "***"))
     journal.record_start("id", "select 'hush'" + " " * LONGEST_SQL, SessionContext(), 0.0)
     journal.record_start("plain", "select 1", SessionContext(), KEPT_DAYS * 86_400 - 3_600)
     journal.record_end("plain", "42601", "near hush" + "!" * 3_000)
     journal.record_start("old", "select 2", SessionContext(), KEPT_DAYS * 86_400 + 3_600)
     journal.close()
     assert path.stat().st_mode & 0o777 == 0o600
-    again = Journal(path, "here", "", pytest.fail)
+    again = opened(path, "here", "", pytest.fail)
     secret, plain = again.recent(10)
     assert (secret.sql[:12], len(secret.sql)) == ("select '***'", LONGEST_SQL)
     assert plain.message == ("near ***" + "!" * 3_000)[:2_000]
-    again.close()
 
 
-def test_a_journal_in_memory_keeps_what_was_written(tmp_path: Path) -> None:
-    journal = Journal(None, "here", "", pytest.fail, lambda text: str(text).replace("hush", "***"))
+def test_a_journal_in_memory_keeps_what_was_written(opened: Opened, tmp_path: Path) -> None:
+    journal = opened(None, "here", "", pytest.fail, lambda text: str(text).replace("hush", "***"))
     journal.record_start("id", "select 'hush'", SessionContext(), 0.0)
     journal.flush()
     assert only(journal).sql == "select 'hush'"
@@ -202,25 +204,23 @@ def test_a_journal_in_memory_keeps_what_was_written(tmp_path: Path) -> None:
     for number in range(MAX_PENDING + 5):
         journal.record_start(f"id-{number}", "select 1", SessionContext(), 0.0)
     assert len(journal.recent(MAX_PENDING * 2)) == MAX_PENDING
-    journal.close()
 
 
 @pytest.mark.parametrize("broken", ["folder", "no database"])
-def test_a_journal_that_cannot_be_used_is_told_once(tmp_path: Path, broken: str) -> None:
+def test_a_journal_that_cannot_be_used_is_told_once(opened: Opened, tmp_path: Path, broken: str) -> None:
     path = tmp_path / "journal.db"
     if broken == "folder":
         path.mkdir()
     else:
         path.write_text("this is no database" * 100)
     told: list[str] = []
-    journal = Journal(path, "here", "", told.append)
+    journal = opened(path, "here", "", told.append)
     journal.record_start("id", "select 1", SessionContext(), 0.0)
     assert only(journal).id == "id"
     journal.close()
     assert len(journal.recent(10)) == 0
     assert len(told) == 1
     assert str(path) in told[0]
-    journal.close()
 
 
 def test_a_journal_that_breaks_while_it_is_used_is_told_once(tmp_path: Path) -> None:
@@ -251,11 +251,10 @@ def test_a_file_with_another_table_of_that_name_is_left_alone(tmp_path: Path) ->
         assert other.execute("SELECT * FROM statements").fetchall() == []
 
 
-def test_the_time_for_which_a_user_read_a_result_is_no_time_of_the_statement() -> None:
-    journal = Journal(None, "here", "", print)
+def test_the_time_for_which_a_user_read_a_result_is_no_time_of_the_statement(opened: Opened) -> None:
+    journal = opened(None, "here", "", print)
     journal.record_start("one", "select 1", SessionContext(), 10_000.0)
     journal.record_end("one", "00000", waited=9_000.0)
     (entry,) = journal.recent(1)
     assert entry.ended is not None
     assert 1_000 <= entry.ended - entry.began < 10_000
-    journal.close()

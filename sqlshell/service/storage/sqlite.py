@@ -49,7 +49,7 @@ class SqliteStorage:
             for table, column, kind in LATER:
                 if column not in {row[1] for row in self._connection.execute(f"PRAGMA table_info({table})")}:
                     self._connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
-        except sqlite3.Error:
+        except BaseException:
             self._connection.close()
             raise
 

@@ -248,20 +248,18 @@ def _file(path: Path) -> sqlite3.Connection:
     try:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
-    except sqlite3.Error:
+    except BaseException:
         database.close()
         raise
     return database
 
 
 def _ready(database: sqlite3.Connection) -> sqlite3.Connection:
-    import sqlite3
-
     try:
         database.executescript(_TABLE)
         with database:
             database.execute("DELETE FROM statements WHERE began < ?", (time.time() - KEPT_DAYS * 86_400,))
-    except sqlite3.Error:
+    except BaseException:
         database.close()
         raise
     return database
