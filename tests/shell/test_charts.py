@@ -52,8 +52,8 @@ def test_the_columns_that_fit(columns: list[Column], words: str, kind: str | Non
     ("columns", "rows", "words", "said"),
     [
         ([CITY, N], [], "", "the result has no rows to draw"),
-        ([CITY], [["a"]], "", "the result has no numeric column to draw"),
-        ([CITY], [["a"]], "hist", "the result has no numeric column to count"),
+        ([CITY], [["a"]], "", "a chart requires a numeric column"),
+        ([CITY], [["a"]], "hist", "a histogram requires a numeric column"),
         ([CITY, N], [["a", None], ["b", "inf"]], "hist n", "n contains no numbers to count"),
         ([CITY, N], [["a", None]], "scatter city n", "city and n contain no points to draw"),
         ([CITY, N], [["a", "1"]], "heat", "a heat map requires two columns for its axes and a numeric column"),
@@ -91,7 +91,7 @@ def test_what_is_left_out_is_said() -> None:
     many: Rows = [[str(number), "1"] for number in range(charts.MOST_BARS + 2)]
     made = of([CITY, N], many)
     assert len(made.labels) == len(made.series[0].ys) == charts.MOST_BARS
-    assert made.notes == ["2 more rows are not drawn; use ORDER BY and LIMIT to select rows"]
+    assert made.notes == ["2 more rows are not drawn; use ORDER BY and LIMIT to choose the rows"]
     assert of([CITY, N], many[: charts.MOST_BARS]).notes == []
     points = of([N, M], [["1", "2"], [None, "3"], ["4", "nan"], ["5", "1e400"]])
     assert (points.series[0].xs, points.series[0].ys) == ([1.0], [2.0])

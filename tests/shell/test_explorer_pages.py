@@ -100,7 +100,7 @@ def test_a_result_is_left_and_found_at_the_same_place() -> None:
     asyncio.run(work())
 
 
-@pytest.mark.parametrize(("state", "extent"), [("00000", "all rows"), ("01R01", "first 6 rows only")])
+@pytest.mark.parametrize(("state", "extent"), [("00000", "all rows"), ("01R01", "only the first 6 rows")])
 def test_statistics_say_whether_the_result_was_stopped_at_the_row_limit(state: str, extent: str) -> None:
     async def look() -> tuple[bool, str]:
         made = Pages(replace(result([1, 1, 1], told=True), sql_state=state))

@@ -63,7 +63,7 @@ def test_a_stream_is_a_view_of_its_last_rows(tmp_path: Path, streaming: Served, 
 
 def test_the_background_leaves_the_prompt_free(terminal: Terminal) -> None:
     terminal.enter("select count(*) from range(30000000) a, range(40) b;&")
-    terminal.wait("[1] runs in the background")
+    terminal.wait("[1] is running in the background")
     terminal.prompt()
     terminal.enter("select 42 as answer;")
     terminal.wait(" 42 │")

@@ -92,7 +92,7 @@ def kind_and_columns(columns: Sequence[Column], words: Sequence[str], *, empty: 
     if kind == "hist":
         if not (places or numbers):
             raise UsageError(
-                "the result has no numeric column to count",
+                "a histogram requires a numeric column",
                 "use \\chart bar X Y to draw values that are already counted",
             )
         return kind, [*places, *numbers][:1]
@@ -124,7 +124,7 @@ def _axes(columns: Sequence[Column], numbers: Sequence[int], places: Sequence[in
     ys = list(places[1:]) or [at for at in numbers if at != x][:MOST_SERIES]
     if not ys:
         raise UsageError(
-            "the result has no numeric column to draw", "use \\chart hist COLUMN to count the values of a column"
+            "a chart requires a numeric column", "use \\chart hist COLUMN to draw how often each value occurs"
         )
     return x, ys
 
@@ -137,7 +137,7 @@ def bars(columns: Sequence[Column], rows: Rows, count: int, places: Sequence[int
         Series(label(columns[y].name), list(range(len(labels))), [_number(row[y]) or 0.0 for row in rows]) for y in ys
     ]
     left = count - len(labels)
-    notes = [f"{left:,} more rows are not drawn; use ORDER BY and LIMIT to select rows"] if left > 0 else []
+    notes = [f"{left:,} more rows are not drawn; use ORDER BY and LIMIT to choose the rows"] if left > 0 else []
     return Chart("bar", label(columns[x].name), series, labels, notes=notes)
 
 

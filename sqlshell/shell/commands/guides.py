@@ -33,7 +33,7 @@ TOUR = (
     ),
     ("Tables are joined and grouped as in any SQL database.", f"{TOP};"),
     (
-        "\\local queries the last result on this machine: _ is its name. \\browse opens a result of any size.",
+        "\\local queries the last result, named _, on this machine. \\browse opens a result of any size.",
         "\\local select category, revenue from _ where revenue > 3000000",
     ),
     (
@@ -46,7 +46,7 @@ TOUR = (
     ),
     ("\\wait waits for the background statements.", "\\wait"),
     ("\\jobs lists the statements of this and other shells; \\fetch shows a result again.", "\\jobs 3"),
-    ("An error message marks the position of the error, and suggests similar names.", "select staus from shop.orders;"),
+    ("Error messages mark the position of the error and suggest similar names.", "select staus from shop.orders;"),
 )
 """The steps of the tutorial: what each is about, and what it runs. The sample data is made before them."""
 
@@ -160,7 +160,7 @@ async def _remove(shell: ShellView, marked: Sequence[str], others: Sequence[str]
 async def tutorial(shell: ShellView, args: Args) -> Chain:
     """Take a five-minute tour that uses the sample data of \\demo, which it creates first.
 
-    At the prompt each step waits: Enter runs it, s skips it, q or Ctrl-C ends the tour."""
+    At the prompt, each step waits for a key: Enter runs it, s skips it, q or Ctrl-C ends the tour."""
     steps = [
         (f"\n{number}/{len(TOUR)}  {text}\n> {script}".replace("\n  ", "\n>   "), Own(f"{script}\n"))
         for number, (text, script) in enumerate(TOUR, 1)

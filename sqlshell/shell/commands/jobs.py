@@ -130,9 +130,7 @@ async def _known(shell: ShellView, args: Args, otherwise: str = "") -> Entry:
     if number:
         named = await shell.background.id_of(number)
     if not named:
-        raise UsageError(
-            "no statement has been run on this connection", "\\jobs lists statements that were run earlier"
-        )
+        raise UsageError("this connection has not run a statement yet", "\\jobs lists earlier statements")
     entry = find_entry(shell.journal, named)
     if entry is None:
         if len(named) < 32:

@@ -175,7 +175,9 @@ async def watch(shell: ShellView, args: Args) -> Repeat:
         except ValueError:
             raise UsageError(f"\\watch: {value!r} is not a number", "example: \\watch i=5 c=10 m=1") from None
     if not 0 <= seconds < 1e7 or times < 0 or least < 0:
-        raise UsageError("\\watch: a number is out of range", "use numbers from 0; example: \\watch i=5 c=10 m=1")
+        raise UsageError(
+            "\\watch: a number is out of range", "numbers must not be negative; example: \\watch i=5 c=10 m=1"
+        )
     return Repeat(seconds, times, least)
 
 

@@ -27,6 +27,7 @@ from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Pages
 from sqlshell.shell.interactive.look.paint import screen_depth
+from sqlshell.shell.results.humanize import pluralize
 
 SCROLLED = 3
 """Lines per step of the mouse wheel."""
@@ -186,7 +187,7 @@ class Explorer:
             f"only the first {pages.total:,} rows" if pages.truncated or pages.limited else "",
             f"{printable(shown.column.name)} {printable(shown.column.type)}",
             self.sorted,
-            f"{hidden} hidden" if hidden else "",
+            pluralize(hidden, "hidden column") if hidden else "",
             self.message or "? for help, q to quit",
         ]
         return [("", " " + in_locale(" │ ").join(part for part in parts if part))]

@@ -13,10 +13,10 @@ from sqlshell.output.sinks.sink import FileSink
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.formats import EXTENSIONS, format_for_path, format_named
 from sqlshell.result import Batch
-from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Row
 from sqlshell.shell.interactive.clipboard import copy_text
+from sqlshell.shell.results.humanize import pluralize
 
 if TYPE_CHECKING:
     from sqlshell.shell.explorer.explorer import Explorer
@@ -45,8 +45,8 @@ def copy_cells(grid: Grid, what: str) -> str:
         copy_text(data)
     except OutputError as error:
         return error.message
-    missing = "" if grid.source.whole or what != "column" else " (only the rows in memory)"
-    return in_locale(f"{len(rows):,} × {len(columns)} copied{missing}")
+    missing = "" if grid.source.whole or what != "column" else " (of the rows in memory)"
+    return f"copied {pluralize(len(rows), 'row')} of {pluralize(len(columns), 'column')}{missing}"
 
 
 async def export_table(explorer: Explorer, path: Own) -> None:
@@ -57,7 +57,7 @@ async def export_table(explorer: Explorer, path: Own) -> None:
     grid = explorer.grid
     form = format_for_path(path)
     if form is None:
-        raise OutputError(f"{path}: unknown file extension", f"extensions: {' '.join(EXTENSIONS)}")
+        raise OutputError(f"{path}: unknown file extension", f"known extensions: {' '.join(EXTENSIONS)}")
     writer = form.factory(WriterOptions())
     columns = grid.visible
     sink = CompressedFileSink(path) if compression(path) else FileSink(path)
@@ -68,14 +68,14 @@ async def export_table(explorer: Explorer, path: Own) -> None:
             part = [[row[shown.at] for shown in columns] for row in rows]
             sink.write(b"".join(writer.write(Batch(len(columns), rows=part))))
             written += len(part)
-            explorer.message = f"{written:,} rows written; Esc stops"
+            explorer.message = f"writing: {written:,} rows; Esc stops"
             explorer.app.invalidate()
         sink.write(b"".join(writer.end(Summary(written, True))))
     except BaseException:
         sink.abort()
         raise
     sink.close()
-    explorer.message = f"{path}: {written:,} rows"
+    explorer.message = f"wrote {pluralize(written, 'row')} to {path}"
 
 
 async def _batches(grid: Grid) -> AsyncIterator[list[Row]]:

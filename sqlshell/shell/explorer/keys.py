@@ -21,18 +21,18 @@ from sqlshell.shell.explorer.whole_rows import WINDOW, Arrangement, arranged, fa
 from sqlshell.shell.results.crosstab import place
 
 HELP: Final = (
-    ("arrows, h j k l", "move; PgUp, PgDn and Space move by a screen"),
+    ("arrows, h j k l", "move; PgUp, PgDn and Space scroll by a screen"),
     ("g, G", "go to the first or last row; Home, End to the first or last column"),
     (":", "go to a row by its number"),
     ("c", "go to a column by its name or number"),
-    ("/", "search for a regular expression; n next match, N previous match, Esc stops"),
-    ("&", "show only rows in which this column matches a regular expression; an empty one shows all"),
+    ("/", "search for a regular expression; n finds the next match, N the previous one, Esc stops"),
+    ("&", "show only rows whose value in this column matches a regular expression; an empty one shows all rows"),
     ("[ and ]", "sort by this column, ascending or descending"),
-    ("=", "remove filter and sorting"),
-    ("f", "freeze the columns up to this one, or unfreeze them; a narrow first column is frozen at first"),
-    ("-, +", "hide this column, show all columns"),
+    ("=", "remove the filter and the sort order"),
+    ("f", "freeze the columns up to this one, or unfreeze them; initially, a narrow first column is frozen"),
+    ("-, +", "hide this column; show all columns"),
     ("<, >", "make this column narrower or wider"),
-    ("{, }", "move this column to the left or to the right"),
+    ("{, }", "move this column left or right"),
     ("Enter", "show the full value; JSON and nested values are indented"),
     ("s", "show statistics of this column"),
     ("v", "start or end a selection"),
@@ -93,7 +93,7 @@ def bindings(explorer: Explorer) -> KeyBindings:
 
         def of_memory() -> None:
             values = [row[at] for _, row in pages.loaded_rows()]
-            note = pages.extent if pages.whole else f"{len(values):,} of {pages.total:,} rows (those in memory)"
+            note = pages.extent if pages.whole else f"only the {len(values):,} of {pages.total:,} rows in memory"
             explorer.read(summary(column, facts_of_values(column, values), note))
 
         async def of_table(table: Table) -> None:
@@ -118,7 +118,7 @@ def bindings(explorer: Explorer) -> KeyBindings:
     @on("w")
     def write() -> None:
         explorer.ask(
-            "write to: ", lambda path: explorer.start(lambda: export_table(explorer, Own(path))) if path else None
+            "write to file: ", lambda path: explorer.start(lambda: export_table(explorer, Own(path))) if path else None
         )
 
     return keys
@@ -200,7 +200,7 @@ def _navigation_keys(explorer: Explorer, on: On) -> None:
             except UsageError:
                 near = [at for at, column in enumerate(visible) if text.lower() in column.name.lower()]
                 grid.go(place=near[0] if near else None)
-                explorer.message = "" if near else f"no column {text!r}"
+                explorer.message = "" if near else f"column {text!r} does not exist"
 
         explorer.ask("column: ", answered)
 
@@ -225,7 +225,7 @@ def _search_keys(explorer: Explorer, on: On) -> None:
                     explorer.message = ""
                     return
             line += step
-        explorer.message = f"'{printable(grid.searched)}' not found {'below' if step > 0 else 'above'}"
+        explorer.message = f"no match for '{printable(grid.searched)}' {'below' if step > 0 else 'above'}"
 
     @on("/")
     def find() -> None:
@@ -270,9 +270,9 @@ def _arrangement_keys(explorer: Explorer, on: On) -> None:
     def description() -> str:
         parts = []
         if condition is not None:
-            parts.append(f"{printable(pages.columns[condition[0]].name)} contains {condition[1]!r}")
+            parts.append(f"{printable(pages.columns[condition[0]].name)} matches {condition[1]!r}")
         if order is not None:
-            parts.append(f"by {printable(pages.columns[order[0]].name)}{' desc' if order[1] else ''}")
+            parts.append(f"sorted by {printable(pages.columns[order[0]].name)}{' desc' if order[1] else ''}")
         return ", ".join(parts)
 
     def arrange_memory() -> None:
@@ -305,7 +305,7 @@ def _arrangement_keys(explorer: Explorer, on: On) -> None:
             condition = (at, text) if text else None
             arrange()
 
-        explorer.ask(f"rows whose {printable(grid.current.column.name)} contains: ", answered)
+        explorer.ask(f"rows where {printable(grid.current.column.name)} matches: ", answered)
 
     def sort(*, down: bool) -> None:
         nonlocal order
@@ -333,7 +333,7 @@ def _arrangement_keys(explorer: Explorer, on: On) -> None:
     @on("-")
     def hide() -> None:
         if not grid.hide():
-            explorer.message = "cannot hide the last column"
+            explorer.message = "cannot hide the only visible column"
 
     @on("+")
     def show_all() -> None:

@@ -44,7 +44,7 @@ class Pages:
     @property
     def extent(self) -> str:
         """Which rows of the statement these are."""
-        return f"first {self.total:,} rows only" if self.limited else "all rows"
+        return f"only the first {self.total:,} rows" if self.limited else "all rows"
 
     async def open(self) -> None:
         """Read the first rows. Raises the errors of reading them."""

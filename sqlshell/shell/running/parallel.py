@@ -154,6 +154,6 @@ class ParallelRunner:
         journal.flush()
         if unread:
             self._components.diagnostics.warn(
-                f"\\parallel: {pluralize(len(unread), 'statement')} had also been sent; the service was asked to "
+                f"\\parallel: {pluralize(len(unread), 'statement')} had already been sent; the service was asked to "
                 f"cancel {'it' if len(unread) == 1 else 'them'}; \\jobs lists the outcomes"
             )

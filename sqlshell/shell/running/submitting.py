@@ -244,7 +244,7 @@ class Submitter:
         elif request.background:
             job = session.state.background.start(submission, session.context, self._recording_job(statement))
             session.state.last_job = job.number
-            text = f"[{job.number}] runs in the background; \\jobs lists it"
+            text = f"[{job.number}] is running in the background; \\jobs lists it"
             self._diagnostics.report(text, always=session.interactive)
         else:
             await self._run(submission, request)

@@ -33,7 +33,7 @@ def test_a_background_statement_has_a_session_of_its_own_and_is_announced() -> N
         contexts = {sql: context.session_id for sql, context in core.client.ran}
         assert contexts["select 1"] and contexts["select 1"] != contexts["select 2"]
         assert core.session.context.database == "d"
-        assert "[1] runs in the background" in core.err
+        assert "[1] is running in the background" in core.err
         assert "[1] finished (1 row" in core.err
         assert core.out == "a\n1\n"
         assert {entry.sql: entry.state for entry in core.journal.recent(9)} == dict.fromkeys(

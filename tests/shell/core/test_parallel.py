@@ -156,7 +156,7 @@ def test_an_interruption_cancels_all() -> None:
     core = asyncio.run(work())
     assert [sql for sql, _ in client.ran] == ["select 0", "select 1", "select 2"]
     assert core.out == ""
-    assert "2 statements had also been sent; the service was asked to cancel them" in core.err
+    assert "2 statements had already been sent; the service was asked to cancel them" in core.err
     assert core.shell.exit == Exit.INTERRUPTED
     assert client.active == 0
 

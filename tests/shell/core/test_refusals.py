@@ -10,7 +10,7 @@ from sqlshell.errors import Exit
 from tests.shell.core.scripted import Core
 
 PARTS = "parts: organization, role, database, schema, store, compute_pool, timezone, session_id"
-WATCHED = "\\watch: a number is out of range\nhelp: use numbers from 0; example: \\watch i=5 c=10 m=1"
+WATCHED = "\\watch: a number is out of range\nhelp: numbers must not be negative; example: \\watch i=5 c=10 m=1"
 REPEATED = "\\repeat: a number is out of range\nhelp: TIMES is at least 1; example: \\repeat 10 0.5"
 NO_ROWS = "no statement has returned rows yet\nhelp: run a statement first: select …;"
 
@@ -73,7 +73,7 @@ NO_ROWS = "no statement has returned rows yet\nhelp: run a statement first: sele
         ),
         (
             "\\fetch",
-            "no statement has been run on this connection\nhelp: \\jobs lists statements that were run earlier",
+            "this connection has not run a statement yet\nhelp: \\jobs lists earlier statements",
         ),
         (
             "\\wait x",
