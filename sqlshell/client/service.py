@@ -20,6 +20,9 @@ LISTS_ENGINES = "engines"
 ENGINE = "engine="
 """Extensions: LIST ENGINES is supported; the engine has this name instead of duckdb."""
 
+READS_COPY_DATA = frozenset({"postgresql"})
+"""The engines that read the data of COPY … FROM STDIN, the attachment `stdin`, by their own rules."""
+
 _ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 
 
@@ -47,6 +50,10 @@ class Service(Struct):
         version()."""
         named = (item for item in await self.extensions() if item.startswith(ENGINE))
         return next(named, "").removeprefix(ENGINE)
+
+    async def engine_reads_copy_data(self) -> bool:
+        """Whether COPY … FROM STDIN can be sent with its data as they are. Raises as version()."""
+        return await self.engine() in READS_COPY_DATA
 
     async def on_duckdb(self) -> bool:
         """Whether the service is the local one, on DuckDB rather than on another engine. Raises as version()."""

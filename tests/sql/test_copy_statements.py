@@ -112,7 +112,7 @@ def test_options(text: str, options: dict[str, str]) -> None:
 )  # fmt: skip
 def test_what_is_refused(text: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:
-        read(text)
+        read(text).check()
     assert refused.value.message == message
     assert refused.value.hint.startswith(hint)
 
@@ -134,6 +134,24 @@ def test_what_only_the_command_takes(text: str, message: str) -> None:
 def test_a_value_in_parentheses_is_skipped_as_a_whole() -> None:
     with pytest.raises(UsageError, match="unknown option"):
         read("copy t to 'f' (partition_by (a, (b)), format csv)")
+
+
+@pytest.mark.parametrize(
+    ("text", "tail", "options"),
+    [
+        ("copy t from stdin where a > 1;", "where a > 1", {}),
+        (
+            "copy t from stdin (format csv, bogus 1) where a = ';' -- x",
+            "(format csv, bogus 1) where a = ';'",
+            {"format": "csv"},
+        ),
+        ("copy t from 'f' csv header; -- x", "csv header", {"format": "csv", "header": "true"}),
+        ("copy t from stdin", "", {}),
+    ],
+)
+def test_what_follows_the_place_is_kept(text: str, tail: str, options: dict[str, str]) -> None:
+    found = read(text)
+    assert (found.tail, found.options) == (tail, options)
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,8 @@ class Options(Struct, frozen=True):
     """How a statement is run: IANA time zone, maximum rows and bytes of a partition, maximum rows of a SELECT (None: no
     limit), maximum columns of a result and bytes of their names and types, rights.
 
-    `streams` are append-only relations, and `stores` are read-only databases.
+    `streams` are append-only relations, and `stores` are read-only databases. `data` is a file with the data of COPY …
+    FROM STDIN, for engines that read it.
     """
 
     timezone: str = "UTC"
@@ -102,6 +103,7 @@ class Options(Struct, frozen=True):
     rights: Rights = Rights.OBJECTS
     streams: tuple[Relation, ...] = ()
     stores: tuple[str, ...] = ()
+    data: Path | None = None
 
 
 class Capabilities(Struct, frozen=True):

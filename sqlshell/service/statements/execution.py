@@ -56,6 +56,9 @@ from sqlshell.service.statements.ledger import Ledger, Record
 from sqlshell.service.stores import stores
 from sqlshell.sql.identifiers import qualified
 
+COPY_DATA = "stdin"
+"""The attachment with the data of COPY … FROM STDIN."""
+
 MAY_DROP = r"\s*(?:drop|alter|commit|end|rollback|abort|create\s+or\s+replace)(?!\w)"
 DROPS = re.compile(r"\s*+drop\s", re.I)
 PLAIN = re.compile(
@@ -141,13 +144,20 @@ class Execution:
         return result
 
     async def run_on_server(
-        self, session: Session, record: Record, parameters: Parameters | None, begun: Callable[[Record], Begun]
+        self,
+        session: Session,
+        record: Record,
+        files: Sequence[Attachment],
+        parameters: Parameters | None,
+        begun: Callable[[Record], Begun],
     ) -> Outcome:
         """Run a statement on an engine that is a server elsewhere. Called from the event loop."""
         connection = cast(ServerConnection, session.connection)
         _check_context(session, None, record)
         _check_role(session)
         options, before = self.options(session, parameters), session.droppable_parts()
+        data = next((file.path for file in files if file.name == COPY_DATA), None)
+        options = replace(options, data=data) if data is not None else options
         outcome = await connection.execute(record.sql, options, record.spool, begun(record))
         if CHANGES.match(record.sql[:4000]):
             await session.organization.workers.run_other(self._after_change, session, record.sql, before)

@@ -434,7 +434,7 @@ class Statements:
             self.endings.start_on(record, session.connection)
             try:
                 if asked is None and session.organization.engine.is_server:
-                    outcome = await self._on_server(session, request, record)
+                    outcome = await self._on_server(session, request, record, files)
                 else:
                     outcome = await thread(self._work, session, asked, request, record, files)
             finally:
@@ -521,11 +521,15 @@ class Statements:
             self.endings.release(record)
             record.spool.finish(filed)
 
-    async def _on_server(self, session: Session, request: StatementRequest, record: Record) -> Outcome:
+    async def _on_server(
+        self, session: Session, request: StatementRequest, record: Record, files: Sequence[Attachment]
+    ) -> Outcome:
         """Run the statement on an engine that is a server elsewhere. Raises Failure."""
         filed: Sequence[tuple[int, int]] | None = None
         try:
-            outcome = await self._execution.run_on_server(session, record, request.parameters, self._begun_on_server)
+            outcome = await self._execution.run_on_server(
+                session, record, files, request.parameters, self._begun_on_server
+            )
             filed = outcome.filed
             return outcome
         finally:

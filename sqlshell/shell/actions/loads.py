@@ -15,7 +15,7 @@ from sqlshell.result import Result
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submitting import SubmitRequest, Submitter
-from sqlshell.sql.analysis.copy_statements import CopyStatement, LoadOptionError, read_copy
+from sqlshell.sql.analysis.copy_statements import CopyStatement, read_copy
 from sqlshell.sql.script.items import Statement
 
 if TYPE_CHECKING:
@@ -75,19 +75,14 @@ class LoadActions:
         connection = self._components.session.connection
         if connection.embedded or connection.offline is not None:
             return False
-        wrong: LoadOptionError | None = None
         try:
             copy = read_copy(statement.text)
-        except LoadOptionError as error:
-            wrong = error
         except UsageError:
             return False
-        if wrong is None and (not copy.loads or copy.stream or ":" in statement.text or statement.foreign):
+        if copy.wrong is None and (not copy.loads or copy.stream or ":" in statement.text or statement.foreign):
             return False
         if "copy" not in await connection.service.extensions():
             return False
-        if wrong is not None:
-            raise wrong
         await self.run(copy, binary="escaped")
         return True
 
@@ -113,11 +108,17 @@ class LoadActions:
 
     @functools.cached_property
     def copier(self) -> Copier:
+        from sqlshell.shell.loading.as_written import WrittenLoader
         from sqlshell.shell.loading.copier import Copier
         from sqlshell.shell.loading.loader import Loader
 
         loader = Loader(self._components, self._submitter, self._interruption)
-        return Copier(loader, self._components.position, self._components.streams.stdin)
+        return Copier(
+            loader,
+            WrittenLoader(self._components, self._submitter),
+            self._components.position,
+            self._components.streams.stdin,
+        )
 
 
 def _digest(path: Path) -> str:

@@ -39,7 +39,7 @@ VARIABLES = (
     "  ECHO (none, queries, all): print statements before they run",
     "  QUIET (on, off): suppress messages",
     "Set by each statement: ERROR, SQLSTATE, ROW_COUNT, ELAPSED (seconds), LAST_STATEMENT_ID, and after a failure"
-    " LAST_ERROR_MESSAGE. \\! sets SHELL_ERROR and SHELL_EXIT_CODE.",
+    " LAST_ERROR_MESSAGE and LAST_ERROR_SQLSTATE. \\! sets SHELL_ERROR and SHELL_EXIT_CODE.",
     "Values that came from a service (\\gset, LAST_ERROR_MESSAGE, LAST_STATEMENT_ID, and values derived from them) are"
     " data: they cannot be a file, command, target, setting or variable name. \\own NAME REGEX trusts a value that"
     " matches a regular expression.",

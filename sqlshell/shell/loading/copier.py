@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import EMPTY, Own
 from sqlshell.runtime.scratch import scratch
+from sqlshell.shell.loading.as_written import WrittenLoader
 from sqlshell.shell.loading.loader import Loader
 from sqlshell.shell.loading.request import LoadRequest, request_of
 from sqlshell.shell.loading.sniffing import compression_of, format_of_data
@@ -25,15 +26,23 @@ PIECE: Final = 1 << 20
 class Copier:
     """Carries out what a COPY says."""
 
-    def __init__(self, loader: Loader, position: Position, stdin: TextIO) -> None:
+    def __init__(self, loader: Loader, written: WrittenLoader, position: Position, stdin: TextIO) -> None:
         self._loader = loader
+        self._written = written
         self._position = position
         self._stdin = stdin
 
     async def run(self, copy: CopyStatement, *, binary: str = "hex") -> None:
         """Load from a file, a command, or the stdin of this process; `binary` as in LoadRequest. Raises ShellError."""
+        as_written = await self._written.takes(copy)
+        if not as_written:
+            copy.check()
         await self._loader.check(copy.source)
         if not (copy.stream or copy.program):
+            if as_written and self._written.fits(Own(copy.place)):
+                await self._written.load(copy, Own(copy.place))
+                return
+            copy.check()
             request = request_of(copy, Own(copy.place), Path(copy.place).name)
             await self._run(replace(request, binary=binary))
             return
@@ -45,7 +54,7 @@ class Copier:
             )
         name = "the command's output" if copy.program else "stdin"
         # Wrong options are told before a command runs or stdin is read.
-        request = replace(request_of(copy, EMPTY, name, kept=False), ends=copy.stream)
+        loaded = None if as_written else replace(request_of(copy, EMPTY, name, kept=False), ends=copy.stream)
         folder = scratch().folder("stdin")
         try:
             path = folder / "data"
@@ -53,7 +62,10 @@ class Copier:
                 await self._loader.interruptible(_output_of(Own(copy.place), path))
             else:
                 await _kept(path, self._stdin)
-            await self._load(request, path)
+            if loaded is None:
+                await self._written.load(copy, Own(str(path)))
+            else:
+                await self._load(loaded, path)
         finally:
             for item in folder.iterdir():
                 item.unlink()
@@ -61,6 +73,11 @@ class Copier:
 
     async def load(self, copy: CopyStatement, data: Path) -> None:
         """Load data that stood in a script and are in a file now. Raises ShellError."""
+        if await self._written.takes(copy):
+            await self._loader.check(copy.source)
+            await self._written.load(copy, Own(str(data)))
+            return
+        copy.check()
         if not await asyncio.to_thread(_has_data, data):
             return
         await self._loader.check(copy.source)

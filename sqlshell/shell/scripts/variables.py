@@ -12,7 +12,8 @@ from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.lexed import Lexed
 
 SWITCHES = {"on": True, "true": True, "1": True, "yes": True, "off": False, "false": False, "0": False, "no": False}
-RESERVED = frozenset({"LAST_STATEMENT_ID", "ROW_COUNT", "SQLSTATE", "ERROR", "ELAPSED", "LAST_ERROR_MESSAGE"})
+LAST_ERROR = ("LAST_ERROR_MESSAGE", "LAST_ERROR_SQLSTATE")
+RESERVED = frozenset({"LAST_STATEMENT_ID", "ROW_COUNT", "SQLSTATE", "ERROR", "ELAPSED", *LAST_ERROR})
 """Variables that each statement sets."""
 OPTIONS = ("ON_ERROR_STOP", "ECHO", "QUIET")
 """Variables that are options of the shell."""
@@ -91,17 +92,19 @@ class Variables(Mapping[str, Text]):
         session = self._session
         failed = error is not None
         statement_id = (error.where.statement_id if error is not None else "") or session.state.last_statement_id
-        state = (error.where.sql_state or "XX000") if error is not None else DONE
+        code = (error.where.sql_state or "XX000") if error is not None else DONE
+        state = own_text(Own(code)) if _STATE.fullmatch(code) else service_text(code, ":SQLSTATE")
         self._values |= {
             "LAST_STATEMENT_ID": service_text(statement_id, ":LAST_STATEMENT_ID"),
             "ROW_COUNT": own_text(Own(str(0 if failed else session.rows or 0))),
-            "SQLSTATE": own_text(Own(state)) if _STATE.fullmatch(state) else service_text(state, ":SQLSTATE"),
+            "SQLSTATE": state,
             "ERROR": own_text(Own("true" if failed else "false")),
             "ELAPSED": own_text(Own(f"{session.elapsed or 0.0:.3f}")),
         }
         if error is not None:
             message = next(iter(error.message.splitlines()), "")
             self._values["LAST_ERROR_MESSAGE"] = service_text(message, ":LAST_ERROR_MESSAGE")
+            self._values["LAST_ERROR_SQLSTATE"] = state
 
     def _choose(self, name: str, value: Own) -> None:
         options = self._session.options

@@ -33,15 +33,12 @@ _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f"}
 _HINT: Final = "example: \\copy t FROM 'file.csv' WITH (FORMAT csv, HEADER)"
 
 
-class LoadOptionError(UsageError):
-    """A COPY … FROM can be parsed except for its options."""
-
-
 class CopyStatement(Struct, frozen=True):
     """`source` is a table as written, with `columns` as written or none for all, or a `query`. It is read, or with
     `loads` written. `place` is a file, or with `stream` one of STREAMS, or with `program` a command. `options` are by
     name in lower case: a text, or "true" and "false" of those that are flags. FORCE_QUOTE and FORCE_NOT_NULL are `*`,
-    or names of columns with line breaks between them. `end` is where the options begin, in characters."""
+    or names of columns with line breaks between them. `end` is where the options begin, in characters, and `tail` their
+    text. `wrong` is the error of options that only the engine may understand; `options` has those before it."""
 
     source: str
     columns: tuple[str, ...]
@@ -52,6 +49,13 @@ class CopyStatement(Struct, frozen=True):
     program: bool = False
     end: int = 0
     options: Mapping[str, str] = field(default_factory=dict)
+    tail: str = ""
+    wrong: UsageError | None = None
+
+    def check(self) -> None:
+        """Raises UsageError for wrong options."""
+        if self.wrong is not None:
+            raise self.wrong
 
 
 @once_per_statement
@@ -61,7 +65,7 @@ def loads_rows(statement: Lexed) -> bool:
         return False
     with contextlib.suppress(UsageError):
         copy = read_copy(statement)
-        return copy.loads and (copy.stream or copy.place.startswith("@"))
+        return copy.loads and copy.wrong is None and (copy.stream or copy.place.startswith("@"))
     return False
 
 
@@ -80,7 +84,7 @@ def read_copy(sql: Sql, *, command: bool = False) -> CopyStatement:
     """Parse a statement from COPY on. With `command` it is the text of \\copy: a file may be written without quotes,
     and PROGRAM names a command that this machine runs.
 
-    Raises UsageError, and LoadOptionError for options of COPY … FROM.
+    Raises UsageError, but not for options of COPY … FROM.
     """
     statement = lexed(sql)
     found = list(statement.tokens)
@@ -94,11 +98,16 @@ def read_copy(sql: Sql, *, command: bool = False) -> CopyStatement:
         raise UsageError(f"COPY: expected {'TO' if query else 'FROM or TO'}, found {reader.last!r}", _HINT)
     place, stream, program = reader.place(command=command)
     end = reader.end
+    options: dict[str, str] = {}
+    wrong: UsageError | None = None
     try:
-        options = reader.options()
+        reader.options(options)
     except UsageError as error:
-        raise (LoadOptionError(error.message, error.hint) if direction == "FROM" else error) from None
-    return CopyStatement(source, columns, query, direction == "FROM", place, stream, program, end, options)
+        if direction != "FROM":
+            raise
+        wrong = error
+    tail = statement.text[end : found[-1].end].strip()
+    return CopyStatement(source, columns, query, direction == "FROM", place, stream, program, end, options, tail, wrong)
 
 
 class _Reader:
@@ -185,8 +194,7 @@ class _Reader:
     def _alone(self, token: Token) -> bool:
         return self._text[token.end : token.end + 1] in {"", ";", "("} or self._text[token.end].isspace()
 
-    def options(self) -> dict[str, str]:
-        given: dict[str, str] = {}
+    def options(self, given: dict[str, str]) -> None:
         if (token := self.peek()) is not None and token.word == "WITH":
             self.next("WITH")
         if (token := self.peek()) is not None and token.text == "(":
@@ -202,7 +210,6 @@ class _Reader:
                 self._old_option(given)
         if (token := self.peek()) is not None:
             raise UsageError(f"COPY: unexpected {token.text!r}", _HINT)
-        return given
 
     def _option(self, given: dict[str, str]) -> None:
         named = self.next("an option")

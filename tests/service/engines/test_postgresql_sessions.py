@@ -280,7 +280,19 @@ def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
 
     with pytest.raises(ServiceError) as caught:
         PostgresqlEngine(f"postgresql://u:secret@/d?host={tmp_path}")
-    assert "connection to server on socket" in caught.value.message and "secret" not in caught.value.message
+    told = caught.value.message
+    assert told.startswith("connection to server on socket") and told.count("failed") == 1 and "secret" not in told
+
+
+def test_each_of_several_hosts_that_do_not_answer_is_told_once(tmp_path: Path) -> None:
+    from sqlshell.service.engines.postgresql.engine import PostgresqlEngine
+
+    with pytest.raises(ServiceError) as caught:
+        PostgresqlEngine(f"postgresql://u@/d?host={tmp_path}/a,{tmp_path}/b")
+    causes = caught.value.message.split("; ")
+    assert [cause.partition(" failed: ")[0] for cause in causes] == [
+        f'connection to server on socket "{tmp_path}/{name}/.s.PGSQL.5432"' for name in "ab"
+    ]
 
 
 def test_a_server_that_is_restarted(postgresql_url: str, connect: Connect, postgresql: PostgresqlEngine) -> None:

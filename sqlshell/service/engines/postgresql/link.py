@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import Any, Final
 
 import psycopg
@@ -23,6 +24,12 @@ UNREACHABLE: Final = "08001"
 
 MALFORMED: Final = "the URL of the PostgreSQL server is malformed"
 HINT: Final = "write postgresql://user@host:port/database?option=value, with %XX for characters such as @ and /"
+
+_PREFIX: Final = re.compile(r"connection (?:failed|is bad): |^- host: .*, hostaddr: \S+: ", re.M)
+"""What psycopg puts before a message of libpq, which begins in the same way."""
+
+_EACH: Final = "All failures were:"
+"""What psycopg puts before the messages of several hosts, of which it gives the last one first."""
 
 Values = list[tuple[str | None, ...]]
 
@@ -49,10 +56,17 @@ class Server:
                 make_conninfo(**{**self._given, **place}), autocommit=True
             )
         except (psycopg.Error, OSError, UnicodeError) as error:
-            said = " ".join(str(error).split())
+            said = _said(str(error))
             password = str(self._given.get("password") or "")
             raise Failure(UNREACHABLE, said.replace(password, "…") if password else said) from None
         return Link(connection)
+
+
+def _said(text: str) -> str:
+    """What libpq says in an error of psycopg about a connection, each cause once."""
+    first, _, each = text.partition(_EACH)
+    lines = _PREFIX.sub("", each or first).replace("\n\t", ". ").splitlines()
+    return "; ".join(" ".join(line.split()) for line in lines if line.strip())
 
 
 class Link:

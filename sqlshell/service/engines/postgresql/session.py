@@ -48,6 +48,9 @@ COPIED_OUT: Final = (
     "COPY … TO STDOUT cannot be a statement here, because the interface has no result of that form; use \\copy … TO "
     "STDOUT in the shell, or a SELECT"
 )
+BLOCK: Final = 256 << 10
+"""Bytes of COPY's data that are sent at once."""
+
 _IGNORED: Final = "current transaction is aborted, commands ignored until end of transaction block"
 
 _TRANSACTIONS: Final = {
@@ -144,7 +147,9 @@ class PostgresqlSession(ServerSession):
         before = self.transaction
         self._check_canceled()
         outcome: Outcome | None = None
-        if can_be_copied(sql, word):
+        if word == "copy" and options.data is not None:
+            outcome = await self._copied_in(link, sql, options.data)
+        elif can_be_copied(sql, word):
             outcome = await run_select(link, sql, options, sink, self._check_canceled)
         if outcome is None:
             outcome = await run_other(link, sql, options, sink)
@@ -187,6 +192,12 @@ class PostgresqlSession(ServerSession):
         link = await self._ready(options)
         self._check_canceled()
         result = await link.wire.copied_in(f"COPY {relation}{listed} FROM STDIN", _in_thread(data))
+        return Outcome(message=(result.command_status or b"").decode())
+
+    @staticmethod
+    async def _copied_in(link: Link, sql: str, data: Path) -> Outcome:
+        with data.open("rb") as file:
+            result = await link.wire.copied_in(sql, _in_thread(iter(lambda: file.read(BLOCK), b"")))
         return Outcome(message=(result.command_status or b"").decode())
 
     async def _use(self, database: str, schema: str) -> None:

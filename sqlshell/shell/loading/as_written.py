@@ -1,0 +1,67 @@
+"""COPY … FROM whose data the service's engine reads itself: the shell sends the statement and the data as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from sqlshell.client.http.upload import attachment
+from sqlshell.origin import Own, service_text
+from sqlshell.shell.components import ShellComponents
+from sqlshell.shell.loading.request import CHOSEN, COMPRESSIONS, format_of
+from sqlshell.shell.running.submission import submission_of
+from sqlshell.shell.running.submitting import Submitter
+from sqlshell.sql.analysis.copy_statements import OWN, CopyStatement
+from sqlshell.sql.analysis.lexed import Lexed
+
+DATA: Final = "stdin"
+"""The attachment that is the data of COPY … FROM STDIN."""
+
+LARGEST: Final = 1 << 30
+"""Bytes of the attachments that the local service accepts."""
+
+
+def written_for_engine(copy: CopyStatement) -> bool:
+    """Whether nothing in a COPY … FROM is sqlshell's own: neither its options nor a format that only it reads."""
+    if OWN & set(copy.options):
+        return False
+    if copy.stream or copy.program:
+        return copy.options.get("format", "text") not in CHOSEN.keys() - {"csv", "text"}
+    compressed = Path(copy.place).suffix.lower() in COMPRESSIONS
+    form = copy.options.get("format", "") or format_of(copy.place) or "text"
+    told = "format" in copy.options or not format_of(copy.place)
+    return told and not compressed and form not in CHOSEN.keys() - {"csv", "text"}
+
+
+class WrittenLoader:
+    """Sends a COPY with its data, if the engine reads them."""
+
+    def __init__(self, components: ShellComponents, submitter: Submitter) -> None:
+        self._session = components.session
+        self._limit = components.attachments.limit or LARGEST
+        self._diagnostics = components.diagnostics
+        self._submitter = submitter
+
+    async def takes(self, copy: CopyStatement) -> bool:
+        """Whether a COPY … FROM is sent as it is. Raises the errors of the service."""
+        connection = self._session.connection
+        return (
+            connection.offline is None
+            and written_for_engine(copy)
+            and await connection.service.engine_reads_copy_data()
+        )
+
+    def fits(self, place: Own) -> bool:
+        """Whether a file is one, and may be an attachment."""
+        path = Path(place).expanduser()
+        return path.is_file() and path.stat().st_size <= min(self._limit, LARGEST)
+
+    async def load(self, copy: CopyStatement, path: Own) -> None:
+        """Raises ShellError."""
+        columns = f" ({', '.join(copy.columns)})" if copy.columns else ""
+        sql = f"COPY {copy.source}{columns} FROM STDIN {copy.tail}".rstrip()
+        data = attachment(path, self._limit)
+        data.name = DATA
+        await self._submitter.send(submission_of(Lexed(service_text(sql, "the text of COPY")), [data]))
+        rows = self._session.rows or 0
+        self._diagnostics.report(f"{rows:,} row{'' if rows == 1 else 's'} loaded into {copy.source}")
