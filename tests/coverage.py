@@ -2,8 +2,10 @@
 
 Every Python process that may write a file when it ends counts: the tests, the program in terminals and pipes and its
 forked runs, and services. Many of them get an environment without anything of the caller's, so that no variable could
-ask them to measure. While this runs, a .pth file of this virtual environment does. Under `serve` an engine's process
-gives up the right to write elsewhere, so that what only it runs, such as engines/process/child.py, counts as missed.
+ask them to measure. While this runs, a .pth file of this virtual environment does: it must be the one in which this
+directory is installed. What runs there of another directory, such as a copy of tests.mutants, is not counted. Under
+`serve` an engine's process gives up the right to write elsewhere, so that what only it runs, such as
+engines/process/child.py, counts as missed.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ PACKAGE = Path(__file__).parents[1] / "sqlshell"
 
 CONFIGURATION = """
 [run]
-source_pkgs = sqlshell
+source = {package}
 data_file = {folder}/data
 parallel = true
 patch =
@@ -50,7 +52,7 @@ HOOK = (
 def measured(folder: Path, arguments: list[str]) -> int:
     """Run pytest, with the data of each process in `folder`; its exit code."""
     configuration = folder / "configuration"
-    configuration.write_text(CONFIGURATION.format(folder=folder))
+    configuration.write_text(CONFIGURATION.format(folder=folder, package=PACKAGE))
     hook = Path(sysconfig.get_path("purelib"), "sqlshell_coverage.pth")
     hook.write_text(HOOK.format(configuration=str(configuration)))
     try:

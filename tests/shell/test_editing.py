@@ -95,7 +95,15 @@ def drawn(text: str, line: int = 0) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("text", "doubted"),
-    [("selct 1", True), ("selct", False), ("select 1", False), ("with a as (select 1)", False), ("\\x on", False)],
+    [
+        ("selct 1", True),
+        ("  selct 1", True),
+        ("/* c */ selct 1", True),
+        ("selct", False),
+        ("select 1", False),
+        ("with a as (select 1)", False),
+        ("\\x on", False),
+    ],
 )
 def test_words_that_begin_no_statement_are_marked(text: str, doubted: bool) -> None:
     assert any("underline" in style for style in drawn(text).values()) is doubted

@@ -228,6 +228,11 @@ def test_text_of_a_service_cannot_control_the_terminal() -> None:
     assert "\x07" not in text
 
 
+def test_a_long_message_is_shortened() -> None:
+    assert f"{'x' * 60} " in f"{shown(Running(message='x' * 60), columns=120)} "
+    assert f"{'x' * 59}… " in f"{shown(Running(message='x' * 61), columns=120)} "
+
+
 def test_the_terminals_own_progress_is_removed_at_the_end() -> None:
     assert "\x1b]9;4;1;50\x1b\\" in drawn(Running(share=0.5), reports=True)
     assert "\x1b]9;4;3\x1b\\" in drawn(Running(), reports=True)

@@ -53,6 +53,24 @@ def test_an_unterminated_quote_is_a_bad_row(tmp_path: Path) -> None:
     assert [(item.line, item.error) for item in staged.rejects] == [(3, "Value with unterminated quote found.")]
 
 
+@pytest.mark.parametrize(
+    ("name", "delimiter", "about"),
+    [
+        ("a.csv", None, "csv, header"),
+        ("a.csv", ";", "csv, separated by ;, header"),
+        ("a.text", None, "tab-separated text, header"),
+        ("a.text", ";", "text, separated by ;, header"),
+    ],
+)
+def test_what_a_file_is_taken_for(tmp_path: Path, name: str, delimiter: str | None, about: str) -> None:
+    path = tmp_path / name
+    path.write_text("id{0}v\n1{0}a\n".format(delimiter or ("," if name == "a.csv" else "\t")))
+    form = "csv" if name == "a.csv" else "text"
+    source = DataFile(LoadRequest("t", (), Own(str(path)), name, form, delimiter=delimiter), tmp_path)
+    with contextlib.closing(source):
+        assert source.look([]).about == about
+
+
 DATES = ["2020-01-01", "infinity", "-infinity", "0044-03-15 (BC)", "10000-01-01"]
 
 

@@ -270,14 +270,12 @@ class ResultOutput:
         browse = self._front_end.browse
         fetched = self._session.connection.client.fetch(statement_id, self._session.context, Observer())
         try:
-            async for result in fetched:
-                if result.columns and browse is not None:
-                    await browse(result)
-                    break
+            async with contextlib.aclosing(fetched):
+                async for result in fetched:
+                    if result.columns and browse is not None:
+                        await browse(result)
         except ShellError as error:
             self._browse_error = error
-        finally:
-            await fetched.aclose()
 
     def _sink_for_copy(self, output: Own, *, past_redirection: bool) -> tuple[Sink, bool]:
         """The sink of a COPY, and whether it ends with the result."""

@@ -9,7 +9,7 @@ import pytest
 
 from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.context import SessionContext
-from sqlshell.errors import Exit, ShellError, UnknownStatement
+from sqlshell.errors import Exit, ServiceError, ShellError, UnknownStatement
 from sqlshell.interface import sqlstate
 from sqlshell.result import Result
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
@@ -127,6 +127,21 @@ def test_a_statement_is_named_by_its_job_or_by_the_beginning_of_its_id() -> None
     )
     assert "error: no statement ID begins with '7'" in core.err
     assert "error: no such job: [7]\nhelp: \\jobs lists the jobs\n" in core.err
+
+
+@pytest.mark.parametrize("error", [None, ServiceError("the service is down")])
+def test_a_statement_that_was_not_sent_cannot_be_waited_for(error: ServiceError | None) -> None:
+    class Unsent(Asked):
+        async def run(
+            self, submission: Submission, context: SessionContext, observer: Observer | None = None
+        ) -> AsyncGenerator[Result, None]:
+            if error is not None:
+                raise error
+            return
+            yield
+
+    core = after(Unsent(), "select 1;&\n\\wait 1\n")
+    assert f"error: {error.message if error else '[1] has no statement ID'}\n" in core.err
 
 
 def test_a_whole_id_that_is_not_known_is_asked_for() -> None:

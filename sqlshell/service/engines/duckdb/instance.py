@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
 
 from sqlshell.errors import ServiceError, UsageError
-from sqlshell.interface.models import ColumnInfo
 from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.engines.duckdb import messages
@@ -30,9 +29,8 @@ from sqlshell.service.engines.duckdb.contents import (
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.feeds import evaluate
-from sqlshell.service.engines.duckdb.results.converted import convert
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
-from sqlshell.service.engines.duckdb.results.filed import Reader
+from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.rights.walk import EngineState
 from sqlshell.service.engines.duckdb.traits import CAPABILITIES, version
 from sqlshell.service.engines.engine import CatalogQuery, Connection, Feed, Limits, Listing, Relation, Rows
@@ -40,7 +38,7 @@ from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
 
-class DuckdbEngine:
+class DuckdbEngine(ResultFiles):
     """An instance on a database file, or in memory, with a view for each of `views` (name -> data file).
 
     `temporary` is the directory for temporary data of an instance in memory, None for one that is removed at the end.
@@ -72,13 +70,13 @@ class DuckdbEngine:
         self.broken: dict[str, str] = {}
         self._stores: set[str] = set()
         self._viewed: dict[tuple[str, str], tuple[str, int, int]] = {}
+        super().__init__()
         self._root = _opened(database, temporary, read_only)
         if read_only or not installs:
             # They are installed in a directory of the user.
             self._root.execute("SET autoinstall_known_extensions = false")
         self.first_database = str(self._root.execute("SELECT current_database()").fetchall()[0][0])
         self._admin: duckdb.DuckDBPyConnection | None = None
-        self._results = Reader()
         self._room = DiskSpace()
         self._seconds = 0.0
         self._read: dict[int, threading.Event] = {}
@@ -155,25 +153,8 @@ class DuckdbEngine:
     def connect(self) -> DuckdbConnection:
         return DuckdbConnection(self._root.cursor(), self._known, self._room)
 
-    def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
-        try:
-            return self._results.read(path, start, counts)
-        except duckdb.Error as error:
-            raise failure(error) from error
-
-    def convert(
-        self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
-    ) -> None:
-        try:
-            convert(source, ends, columns, instants, target, self._results.threads)
-        except duckdb.Error as error:
-            raise failure(error) from error
-
     def give_back(self) -> None:
         """Do nothing, because the service returns the memory of its own process."""
-
-    def rest(self) -> None:
-        self._results.rest()
 
     def attach(self, name: str, path: Path | None) -> None:
         source, access = (literal(str(path)), "") if path else ("':memory:'", " (READ_WRITE)")

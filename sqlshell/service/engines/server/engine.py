@@ -6,21 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import duckdb
-
-from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.failures import failure
-from sqlshell.service.engines.duckdb.results.converted import convert
-from sqlshell.service.engines.duckdb.results.filed import Reader
+from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.engine import Capabilities, CatalogQuery, Connection, Feed, Listing, Relation, Rows
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.server.session import ServerSession, not_supported
 
 
-class ServerEngine(ABC):
-    """The parts of Engine that concern results, which DuckDB stores and renders in this process whatever the engine is,
-    and what such an engine does not do: streams, copies of stores, databases of the service's own.
-    """
+class ServerEngine(ResultFiles, ABC):
+    """What such an engine does not do: streams, copies of stores, databases of the service's own."""
 
     name: str
     is_server = True
@@ -33,9 +26,9 @@ class ServerEngine(ABC):
 
     def __init__(self, shared: EngineLoop | None = None) -> None:
         """With a loop that is `shared` with other engines, which stays open."""
+        super().__init__()
         self._loop = shared or EngineLoop(self.name)
         self._shares_loop = shared is not None
-        self._results = Reader()
 
     @property
     @abstractmethod
@@ -60,25 +53,8 @@ class ServerEngine(ABC):
     @abstractmethod
     def inline(self, rows: Listing) -> str: ...
 
-    def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
-        try:
-            return self._results.read(path, start, counts)
-        except duckdb.Error as error:
-            raise failure(error) from error
-
-    def convert(
-        self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
-    ) -> None:
-        try:
-            convert(source, ends, columns, instants, target, self._results.threads)
-        except duckdb.Error as error:
-            raise failure(error) from error
-
     def give_back(self) -> None:
         return
-
-    def rest(self) -> None:
-        self._results.rest()
 
     def attach(self, name: str, path: Path | None) -> None:
         raise not_supported(self.name, "databases of the service")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from sqlshell.service.engines.duckdb.results.filed import WIDTH, partitions, row_width
 from sqlshell.service.engines.duckdb.results.render import finished, row, stored
-from sqlshell.service.engines.duckdb.results.separate_instance import separate_instance
+from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance
 from sqlshell.service.engines.duckdb.results.simple import line, writers
 from sqlshell.service.engines.engine import Options
 
@@ -24,20 +21,16 @@ FEW = 1000
 PARTS = ("value", "metadata")
 VARIANT = {b"ARROW:extension:name": b"arrow.parquet.variant", b"ARROW:extension:metadata": b""}
 
-_SETTINGS = {"temp_directory": "''", "preserve_insertion_order": "true"}
 
-
-class Rendering:
-    """Renders batches in an instance of DuckDB of its own, which rest() closes. Used from any thread."""
+class Rendering(SharedInstance):
+    """Renders batches in an instance of DuckDB of its own."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._root: duckdb.DuckDBPyConnection | None = None
-        self._active = 0
+        super().__init__({"temp_directory": "''", "preserve_insertion_order": "true"})
 
     def kinds(self, batch: pa.RecordBatch) -> list[Any]:
         """DuckDB's types of the columns of a batch."""
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             return list(cursor.from_arrow(_numbered(pa.Table.from_batches([batch.slice(0, 0)]))).types)
 
     def rows(self, table: pa.Table, kinds: Sequence[Any]) -> list[str]:
@@ -45,7 +38,7 @@ class Rendering:
         table = _numbered(table)
         if table.num_rows <= FEW and (writes := writers(kinds)) is not None:
             return [*map(partial(line, writes=writes), zip(*(item.to_pylist() for item in table.columns), strict=True))]
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             made = cursor.from_arrow(table).project(row(kinds, table.column_names))
             return [finished(text) for (text,) in made.fetchall()]
 
@@ -61,7 +54,7 @@ class Rendering:
         added = [*wanted, f"{fixed} + {varying} AS {WIDTH}"] if varying else wanted
         if not added:
             return table
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             values = ", ".join(f"{sql} AS {name}" for sql, name in zip(made, names, strict=True))
             found = cursor.from_arrow(table).project(values).project(", ".join(added)).to_arrow_table()
         for name in wanted:
@@ -71,29 +64,8 @@ class Rendering:
     def partitions(self, path: Path, rows: int, kinds: Sequence[Any], options: Options) -> list[tuple[int, int]]:
         """The rows and approximate bytes of each partition of a file. Raises duckdb.Error."""
         fixed, varying = row_width(kinds, [f"c{number}" for number in range(len(kinds))])
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             return partitions(cursor, path, rows, options, 0 if varying else fixed)
-
-    def rest(self) -> None:
-        """Close the instance, unless it is in use."""
-        with self._lock:
-            if self._root is not None and not self._active:
-                self._root.close()
-                self._root = None
-
-    @contextlib.contextmanager
-    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._lock:
-            if self._root is None:
-                self._root = separate_instance(0, _SETTINGS)
-            cursor = self._root.cursor()
-            self._active += 1
-        try:
-            yield cursor
-        finally:
-            cursor.close()
-            with self._lock:
-                self._active -= 1
 
 
 def _numbered(table: pa.Table) -> pa.Table:

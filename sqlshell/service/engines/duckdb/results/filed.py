@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ import msgspec
 from sqlshell.interface.arrow import ArrowError, stretches
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
 from sqlshell.service.engines.duckdb.results.render import PLAIN, finished_bytes, instants, row, stored, type_id
-from sqlshell.service.engines.duckdb.results.separate_instance import separate_instance
+from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance
 from sqlshell.service.engines.engine import Options
 from sqlshell.sql.identifiers import always_quoted, literal
 
@@ -168,19 +166,16 @@ def _source(path: Path) -> str:
     return f"read_parquet({literal(str(path))}, file_row_number = true)"
 
 
-class Reader:
+class Reader(SharedInstance):
     """Renders partitions in a separate instance, whose memory is freed with it."""
 
     def __init__(self) -> None:
-        self.threads = 0
-        self._lock = threading.Lock()
-        self._root: duckdb.DuckDBPyConnection | None = None
-        self._active = 0
+        super().__init__({"temp_directory": "''", "arrow_large_buffer_size": "true"})
 
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
         """Render partitions of `counts` rows from row `start` on; rows are separated by commas. Raises duckdb.Error."""
         source = _source(path)
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             described = cursor.execute(f"DESCRIBE FROM {source}").fetchall()
             names = [str(item[0]) for item in described if item[0] not in {WIDTH, "file_row_number"}]
             kinds = [cursor.type(item[1]) for item in described[: len(names)]]
@@ -193,29 +188,3 @@ class Reader:
                 return [finished_bytes(text[:-1]) for text in stretches(found, counts)]
             except ArrowError as error:
                 raise duckdb.Error(str(error)) from error
-
-    @property
-    def open(self) -> bool:
-        return self._root is not None
-
-    def rest(self) -> None:
-        """Close the instance, unless it is in use."""
-        with self._lock:
-            if self._root is not None and not self._active:
-                self._root.close()
-                self._root = None
-
-    @contextlib.contextmanager
-    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._lock:
-            if self._root is None:
-                settings = {"temp_directory": "''", "arrow_large_buffer_size": "true"}
-                self._root = separate_instance(self.threads, settings)
-            cursor = self._root.cursor()
-            self._active += 1
-        try:
-            yield cursor
-        finally:
-            cursor.close()
-            with self._lock:
-                self._active -= 1

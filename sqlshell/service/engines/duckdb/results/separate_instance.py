@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
 
 import duckdb
 
@@ -23,3 +25,40 @@ def separate_instance(threads: int, settings: Mapping[str, str]) -> duckdb.DuckD
     if threads:
         root.execute(f"SET threads = {threads}")
     return root
+
+
+class SharedInstance:
+    """A separate instance for callers in any thread: opened for the first one, closed by rest()."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        """`settings` are SQL by name."""
+        self.threads = 0
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._root: duckdb.DuckDBPyConnection | None = None
+        self._active = 0
+
+    @property
+    def open(self) -> bool:
+        return self._root is not None
+
+    def rest(self) -> None:
+        """Close the instance, unless it is in use."""
+        with self._lock:
+            if self._root is not None and not self._active:
+                self._root.close()
+                self._root = None
+
+    @contextlib.contextmanager
+    def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        with self._lock:
+            if self._root is None:
+                self._root = separate_instance(self.threads, self._settings)
+            cursor = self._root.cursor()
+            self._active += 1
+        try:
+            yield cursor
+        finally:
+            cursor.close()
+            with self._lock:
+                self._active -= 1
