@@ -101,9 +101,7 @@ class Objects:
                 case "api_token":
                     return self._create_token(asked, session)
                 case "role":
-                    raise Failure(
-                        sqlstate.UNSUPPORTED, f"cannot create a role: the roles {', '.join(ROLES)} are predefined"
-                    )
+                    raise predefined_roles("create")
                 case _:
                     raise unsupported("CREATE", asked.kind)
         except Failure as failure:
@@ -163,9 +161,7 @@ class Objects:
                     if not catalog.drop_token(organization.id, name):
                         raise missing("api_token", name)
                 case "role":
-                    raise Failure(
-                        sqlstate.UNSUPPORTED, f"cannot drop a role: the roles {', '.join(ROLES)} are predefined"
-                    )
+                    raise predefined_roles("drop")
                 case _:
                     raise unsupported("DROP", asked.kind)
         except Failure as failure:
@@ -302,6 +298,10 @@ def require(session: Session, rights: Rights, what: str) -> None:
     """Raises Failure if the session's role does not have `rights`."""
     if session.rights < rights:
         raise Failure(sqlstate.PRIVILEGE, f"permission denied: role {session.role!r} cannot run {what}")
+
+
+def predefined_roles(verb: str) -> Failure:
+    return Failure(sqlstate.UNSUPPORTED, f"cannot {verb} a role: the roles {', '.join(ROLES)} are predefined")
 
 
 def unsupported(verb: str, kind: str) -> Failure:
