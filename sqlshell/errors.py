@@ -12,6 +12,7 @@ ShellError                 a message, a hint, an exit code
 │   │   └── ConnectionBroken 3 the connection broke during the request: the service may have received it
 │   │       └── NotHttp    3   the response is not HTTP
 │   ├── NotAuthenticated   3   401 or 403
+│   ├── PasswordMissing    3   the engine's server asks for a password, and none is configured
 │   ├── UnknownStatement   3   404: the service no longer has the statement, or never had it
 │   └── ProtocolError      3   a response that violates the interface
 ├── Bug                    3   an unexpected exception in sqlshell
@@ -110,6 +111,10 @@ class NotHttp(ConnectionBroken):
 
 
 class NotAuthenticated(ServiceError):
+    pass
+
+
+class PasswordMissing(ServiceError):
     pass
 
 

@@ -61,8 +61,9 @@ def network_of(settings: Settings) -> NetworkOptions:
     )
 
 
-def endpoint_of(destination: Destination, token: str = "", *, read_only: bool = False) -> Endpoint:
-    """The running service for a destination; `token` is used for a remote service without a configured token.
+def endpoint_of(destination: Destination, token: str = "", *, read_only: bool = False, password: str = "") -> Endpoint:
+    """The running service for a destination; `token` is used for a remote service without a configured token, and
+    `password` for an engine that is a server.
 
     With `read_only` an embedded service opens its file read-only. Raises UsageError.
     """
@@ -74,7 +75,7 @@ def endpoint_of(destination: Destination, token: str = "", *, read_only: bool = 
 
     service = destination.service
     if service.server is not None:
-        embedded = start_on_server(service.server.engine, service.server.url)
+        embedded = start_on_server(service.server.engine, service.server.url, password)
     else:
         embedded = start_embedded(service.database, views=service.views, read_only=read_only)
     return Endpoint(EMBEDDED_TARGET, embedded.token, embedded.dial, embedded.wait, embedded.close)

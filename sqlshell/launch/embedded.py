@@ -177,17 +177,17 @@ def start_embedded(
     return EmbeddedService(open_engine, _options(partition_rows))
 
 
-def start_on_server(engine: str, url: str) -> EmbeddedService:
+def start_on_server(engine: str, url: str, password: str = "") -> EmbeddedService:
     """Start the service on an engine that is a server elsewhere.
 
     wait() and dial() raise UsageError for a URL that cannot be used and for a package that is not installed,
-    ServiceError if the server does not respond.
+    PasswordMissing, and ServiceError if the server does not respond.
     """
 
     def open_engine() -> Engine:
         from sqlshell.service.engines.servers import open_server
 
-        return open_server(engine, url)
+        return open_server(engine, url, password)
 
     return EmbeddedService(open_engine, _options())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from sqlshell.client.target import Target
-from sqlshell.errors import UsageError
+from sqlshell.errors import Interrupted, PasswordMissing, ShellError, UsageError
 from sqlshell.launch.clients import EMBEDDED_TARGET, Endpoint, endpoint_of
 from sqlshell.launch.destination import Destination, RemoteService
 from sqlshell.runtime.streams import Streams
@@ -22,7 +22,7 @@ def storage_name(destination: Destination) -> str:
 
 
 def open_endpoint(destination: Destination, streams: Streams, *, ask: bool = True, read_only: bool = False) -> Endpoint:
-    """The running service of a destination. `ask` says whether to prompt for a missing token.
+    """The running service of a destination. `ask` says whether to prompt for a missing token or password.
 
     With `read_only` an embedded service opens its file read-only.
     """
@@ -33,7 +33,18 @@ def open_endpoint(destination: Destination, streams: Streams, *, ask: bool = Tru
         and not (service.token or service.token_command or destination.settings["offline"])
     ):
         token = _ask_for_token(service.target, streams)
-    return endpoint_of(destination, token, read_only=read_only)
+    endpoint = endpoint_of(destination, token, read_only=read_only)
+    if isinstance(service, RemoteService) or service.server is None or not (ask and streams.asks):
+        return endpoint
+    try:
+        endpoint.ready()
+    except PasswordMissing:
+        endpoint.release()
+        return endpoint_of(destination, password=_ask_for_password(service.server.shown))
+    except ShellError:
+        # It is reported where others wait.
+        pass
+    return endpoint
 
 
 def unopened_endpoint(destination: Destination) -> Endpoint:
@@ -44,6 +55,16 @@ def unopened_endpoint(destination: Destination) -> Endpoint:
 
 def _refuse() -> NoReturn:
     raise UsageError("nothing is sent with --dry-run")
+
+
+def _ask_for_password(server: str) -> str:
+    """Raises Interrupted."""
+    import getpass
+
+    try:
+        return getpass.getpass(f"password for {server}: ")
+    except (EOFError, KeyboardInterrupt):
+        raise Interrupted("interrupted; there is no connection") from None
 
 
 def _ask_for_token(target: Target, streams: Streams) -> str:

@@ -13,15 +13,15 @@ _PACKAGES: Final = {"postgresql": "'psycopg[binary]>=3.2,<4'", "spark": "'pyspar
 """What the extras of these names install, for pip."""
 
 
-def open_server(name: str, url: str) -> Engine:
-    """Connect to an engine. Raises UsageError for a URL that cannot be used and for a package that is not installed,
-    ServiceError if there is no connection."""
+def open_server(name: str, url: str, password: str = "") -> Engine:
+    """Connect to an engine, with a password if the URL has none. Raises UsageError for a URL that cannot be used and
+    for a package that is not installed, PasswordMissing, ServiceError if there is no connection."""
     try:
         match name:
             case "postgresql":
                 from sqlshell.service.engines.postgresql.engine import PostgresqlEngine
 
-                return PostgresqlEngine(url)
+                return PostgresqlEngine(url, password)
             case "spark":
                 from sqlshell.service.engines.spark.engine import SparkEngine
 

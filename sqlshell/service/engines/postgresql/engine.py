@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import weakref
 
-from sqlshell.errors import ServiceError
+from sqlshell.errors import PasswordMissing, ServiceError
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import CatalogQuery, Connection, Listing, Relation, Rows
 from sqlshell.service.engines.postgresql import catalog
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, reason
-from sqlshell.service.engines.postgresql.link import Link, Server, Values
+from sqlshell.service.engines.postgresql.link import NO_PASSWORD, PASSWORD_HINT, Link, Server, Values
 from sqlshell.service.engines.postgresql.session import LOST, PostgresqlSession
 from sqlshell.service.engines.postgresql.traits import CAPABILITIES, product
 from sqlshell.service.engines.server.engine import ServerEngine
@@ -20,15 +20,15 @@ from sqlshell.service.failure import Failure
 class PostgresqlEngine(ServerEngine):
     """Sessions have connections of their own; one more is for what the service asks itself.
 
-    Raises UsageError for a malformed URL, ServiceError if there is no connection.
+    Raises UsageError for a malformed URL, PasswordMissing, and ServiceError if there is no connection.
     """
 
     name = "postgresql"
     capabilities = CAPABILITIES
     initial_schema = "public"
 
-    def __init__(self, url: str) -> None:
-        self._server = Server(url)
+    def __init__(self, url: str, password: str = "") -> None:
+        self._server = Server(url, password)
         super().__init__()
         self._link: Link | None = None
         self._sessions: weakref.WeakSet[PostgresqlSession] = weakref.WeakSet()
@@ -36,6 +36,8 @@ class PostgresqlEngine(ServerEngine):
             self._loop.call(self._open())
         except Failure as failure:
             self.close()
+            if failure.sql_state == NO_PASSWORD:
+                raise PasswordMissing(failure.message, PASSWORD_HINT) from None
             raise ServiceError(failure.message) from None
         except BaseException:
             self.close()

@@ -21,6 +21,10 @@ _NOTICES: Final = 16 << 10
 """Characters of notices that are kept of one statement."""
 
 UNREACHABLE: Final = "08001"
+NO_PASSWORD: Final = "28P01"
+"""The server asks for a password, and none is known."""
+
+PASSWORD_HINT: Final = "write it to ~/.pgpass (host:port:database:user:password), or set PGPASSWORD or PGPASSFILE"
 
 MALFORMED: Final = "the URL of the PostgreSQL server is malformed"
 HINT: Final = "write postgresql://user@host:port/database?option=value, with %XX for characters such as @ and /"
@@ -37,7 +41,7 @@ Values = list[tuple[str | None, ...]]
 class Server:
     """How to connect to the databases of one server. Raises UsageError for a URL that libpq does not accept."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, password: str = "") -> None:
         try:
             given = conninfo_to_dict(url)
         except psycopg.Error:
@@ -47,6 +51,8 @@ class Server:
             # A password with an @: what follows it is taken for the host.
             raise UsageError(MALFORMED, HINT)
         self._given: dict[str, Any] = {"fallback_application_name": "sqlshell", **given, "client_encoding": "UTF8"}
+        if password:
+            self._given["password"] = password
 
     async def open(self, database: str = "") -> Link:
         """Connect to a database, "" for that of the URL. Raises Failure."""
@@ -58,6 +64,9 @@ class Server:
         except (psycopg.Error, OSError, UnicodeError) as error:
             said = _said(str(error))
             password = str(self._given.get("password") or "")
+            pgconn = getattr(error, "pgconn", None)
+            if pgconn is not None and pgconn.needs_password:
+                raise Failure(NO_PASSWORD, f"the PostgreSQL server requires a password: {said}") from None
             raise Failure(UNREACHABLE, said.replace(password, "…") if password else said) from None
         return Link(connection)
 
