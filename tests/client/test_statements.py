@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from sqlshell.client.api import version
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.http.upload import Attachment
@@ -21,7 +22,15 @@ from sqlshell.client.statements import polling
 from sqlshell.client.statements.polling import Observer, StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
-from sqlshell.errors import ServiceError, ShellError, StatementError, UnknownStatement, UsageError, WaitTimeout
+from sqlshell.errors import (
+    ProtocolError,
+    ServiceError,
+    ShellError,
+    StatementError,
+    UnknownStatement,
+    UsageError,
+    WaitTimeout,
+)
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
 from sqlshell.sql.analysis.kinds import is_repeatable
@@ -136,6 +145,32 @@ def test_not_ready_is_tried_again_and_said() -> None:
     assert [asked[0] for asked in state.asked] == ["POST", "POST", "GET", "POST"]
     assert len(message) == 2
     assert "warming up" in message[0]
+
+
+def test_partitions_of_a_statement_without_an_id_cannot_be_fetched() -> None:
+    parts = {"partitionInfo": [{"rowCount": 1}, {"rowCount": 1}]}
+    answer = done("", data=[["1"]], metadata=parts)
+    with (
+        scripted((200, answer)) as state,
+        pytest.raises(ProtocolError, match="announced more partitions but sent no statementID"),
+    ):
+        run(state)
+    assert len(state.asked) == 1
+
+
+def test_a_version_that_is_not_told() -> None:
+    async def work(state: Scripted) -> str:
+        transport = Transport(parse(state.url), "tok")
+        try:
+            return await version(transport, legacy=False)
+        finally:
+            await transport.aclose()
+
+    with (
+        scripted((202, RUNNING)) as state,
+        pytest.raises(ServiceError, match=r"127\.0\.0\.1:[0-9]+ responded to /v2/version with 202\Z"),
+    ):
+        asyncio.run(work(state))
 
 
 LOST = {"sqlState": "3E004", "message": "the pool is stopped", "statementID": ID, "createdOn": 1}
