@@ -186,6 +186,11 @@ class Diagnostics:
         """Print a warning about the current statement, with its position in the script."""
         self.warn(text, self._place())
 
+    def notice_here(self, text: str) -> None:
+        """Print notices about the current statement, which tell their severity, with its position in the script."""
+        place = self._place()
+        self._write(f"{printable(place)}: " * bool(place) + printable(text, keep=KEPT), own=True)
+
     def note(self, text: str, *, always: bool = False) -> None:
         """Print `note: text` at a terminal, and the text alone elsewhere; `quiet` suppresses it unless `always` is
         set.

@@ -6,6 +6,8 @@ DONE = "00000"
 WARNING = "01000"
 ROW_LIMIT = "01R01"
 """Only the embedded service sends this: the result was cut off at the request's rowLimit."""
+NOTICES = "01N01"
+"""Only the local service sends this: the message consists of notices of the engine, each with its severity."""
 NO_DATA = "02000"
 RUNNING = "03000"
 UNSUPPORTED = "0A000"
@@ -56,6 +58,7 @@ MEANINGS = {
     DONE: "done",
     WARNING: "warning",
     ROW_LIMIT: "row limit reached",
+    NOTICES: "notices of the engine",
     NO_DATA: "no data",
     RUNNING: "not yet complete",
     UNSUPPORTED: "not supported",

@@ -303,7 +303,9 @@ class Foreground:
             read = rows if complete else None
             waited = running.waited - waited_before
             self._journal.record_end(result.statement_id, result.sql_state, result.message, read, waited=waited)
-        if sqlstate.warns(result.sql_state) and result.message:
+        if result.sql_state == sqlstate.NOTICES:
+            self._diagnostics.notice_here(result.message)
+        elif sqlstate.warns(result.sql_state) and result.message:
             remedy = "; \\pset rowlimit 0 shows all" if result.limited else ""
             self._diagnostics.warn_here(result.message + remedy)
         if result.secret:

@@ -98,3 +98,11 @@ def test_the_number_of_changed_rows_is_told_after_notices(postgresql_database: s
         cursor.execute("create trigger t after insert on told for each statement execute function tell()")
         cursor.execute("insert into told values (1), (2)")
         assert cursor.rowcount == 2
+
+
+def test_notices_are_printed_with_their_severity_once(program: Program, postgresql_database: str) -> None:
+    script = "drop table if exists never;\ndo $$ begin raise warning 'w'; raise info 'i'; end $$;\nselect 1 as a;\n"
+    done = program(postgresql_database, "-q", "--format", "csv", stdin=script)
+    notices = 'NOTICE: table "never" does not exist, skipping', "WARNING: w"
+    assert done.err == f"<stdin>:1: {notices[0]}\n<stdin>:2: {notices[1]}\nINFO: i\n"
+    assert (done.code, done.out) == (0, "a\n1\n")

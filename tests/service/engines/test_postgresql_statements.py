@@ -161,9 +161,9 @@ def test_the_place_of_an_error_in_a_long_line_is_cut_out(runner: Runner) -> None
     assert shown[mark.index("^") :].startswith("wrong")
 
 
-def test_notices_become_a_warning(runner: Runner) -> None:
+def test_notices_have_their_severity_and_a_state_of_their_own(runner: Runner) -> None:
     told = runner.run("do $$ begin raise notice 'hi'; raise warning 'ho' using hint = 'go'; end $$")
-    assert (told.state, told.message) == ("01000", "NOTICE: hi\nWARNING: ho\nHINT: go")
+    assert (told.state, told.message) == ("01N01", "NOTICE: hi\nWARNING: ho\nHINT: go")
     assert runner.run("drop table if exists never").message == 'NOTICE: table "never" does not exist, skipping'
     told = runner.run("do $$ begin for n in 1..100000 loop raise notice '%', n; end loop; end $$")
     assert len(told.message) < 20_000 and told.message.endswith("more notices")
@@ -176,7 +176,7 @@ def test_a_warning_does_not_hide_the_number_of_changed_rows(runner: Runner) -> N
     runner.run(f"create function tell() returns trigger language plpgsql as $$ {body} $$")
     runner.run("create trigger t after insert on told for each statement execute function tell()")
     told = runner.run("insert into told values (1), (2)")
-    assert (told.state, told.message) == ("01000", "NOTICE: one\nINSERT 2")
+    assert (told.state, told.message) == ("01N01", "NOTICE: one\nINSERT 2")
 
 
 def test_notifications_arrive_with_the_next_statement(connect: Connect) -> None:
@@ -187,7 +187,7 @@ def test_notifications_arrive_with_the_next_statement(connect: Connect) -> None:
     while not told.message:
         # The server sends it when it is idle.
         told = one.run("select 1")
-    assert told.state == "01000" and told.message.startswith("NOTIFY news: tea (from server process ")
+    assert told.state == "01N01" and told.message.startswith("NOTIFY news: tea (from server process ")
 
 
 def test_copy_to_stdout_and_from_stdin_are_refused(runner: Runner) -> None:
@@ -207,7 +207,7 @@ def test_a_text_that_cannot_be_sent_is_an_error(runner: Runner) -> None:
 
 def test_the_encoding_of_the_connection_stays(runner: Runner) -> None:
     told = runner.run("set client_encoding = 'latin1'")
-    assert (told.state, told.message) == ("01000", "client_encoding remains UTF8, which the service sends")
+    assert (told.state, told.message) == ("01N01", "WARNING: client_encoding remains UTF8, which the service sends")
     assert runner.value("select 'é😀'") == "é😀"
 
 

@@ -163,12 +163,12 @@ class PostgresqlSession(ServerSession):
         told = link.said()
         if link.encoding != "UTF8" and self.transaction != "failed":
             await link.ask("SET client_encoding = 'UTF8'")
-            told.append("client_encoding remains UTF8, which the service sends")
+            told.append("WARNING: client_encoding remains UTF8, which the service sends")
         if told and outcome.sql_state == sqlstate.DONE:
             if outcome.message[-1:].isdecimal():
                 # The number of changed rows is for programs too.
                 told.append(outcome.message)
-            return replace(outcome, message="\n".join(told), sql_state=sqlstate.WARNING)
+            return replace(outcome, message="\n".join(told), sql_state=sqlstate.NOTICES)
         return outcome
 
     async def _run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
