@@ -86,6 +86,11 @@ def test_what_a_command_prints(script: str, out: str) -> None:
     assert (core.out, core.err, core.shell.exit) == (out, "", Exit.DONE)
 
 
+def test_a_statement_without_rows_has_nothing_to_run() -> None:
+    core = run("insert \\gexec\n", ScriptedClient({"insert": Answer(rows=())}))
+    assert (core.err, len(core.client.ran), core.shell.exit) == ("", 1, Exit.DONE)
+
+
 def test_files_wait_for_the_statement_that_names_them(tmp_path: Path) -> None:
     one, two = tmp_path / "one.jar", tmp_path / "two.jar"
     one.write_bytes(b"1" * 1234)
