@@ -119,6 +119,11 @@ class Catalog:
                 (ORGANIZATION_ID, ORGANIZATION, time.time()),
             )
 
+    @property
+    def remote(self) -> bool:
+        """Whether a call waits for another machine."""
+        return self._storage.remote
+
     def organizations(self) -> list[tuple[str, str]]:
         """Pairs of ID and name, the oldest first."""
         return [

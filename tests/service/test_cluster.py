@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
 import signal
 import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from tests.conftest import serve
@@ -76,6 +80,20 @@ def test_objects_and_tokens_are_the_same_everywhere(cluster: Processes) -> None:
         assert ["t"] in [row[:1] for row in second.rows("list api_tokens")]
         first.rows("create compute_pool p with ('concurrency' = '1')")
         assert "p" in [row[0] for row in second.rows("list compute_pools")]
+
+
+def test_a_new_token_is_shown_once_by_any_process(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second, Client(cluster.served[1]) as other:
+        first.submit("select pg_sleep(1)")
+        made = first.submit("create api_token t with ('roles' = 'owner')")
+        assert made["sqlState"] == "03000"
+        while other.described(f"describe query '{made['statementID']}'")["state"] != "completed":
+            time.sleep(0.1)
+        shown = [second.http.get(f"/v2/statements/{made['statementID']}").json() for _ in range(2)]
+        assert [len(item.get("data", ())) for item in shown] == [1, 0]
+        with Client(cluster.served[1], token=shown[0]["data"][0][1]) as holder:
+            assert holder.rows("select 1") == [["1"]]
 
 
 def test_a_source_is_downloaded_from_every_process(cluster: Processes) -> None:
@@ -200,3 +218,93 @@ def test_a_session_of_another_token_is_not_terminated_by_its_name(cluster: Proce
         with Client(cluster.served[0], token=given) as other:
             assert other.run("terminate session 'same'")["sqlState"] == "0A000"
         assert first.rows("select i from t") == []
+
+
+def test_a_submission_to_a_suspended_process_is_answered_when_its_lease_ends(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second:
+        first.rows("create table t (i int)")
+        cluster.served[0].process.send_signal(signal.SIGSTOP)
+        try:
+            asked = {"statement": "insert into t values (1)", "parameters": {"sessionID": second.session}}
+            # Before that, the client would give up: a request that is passed on may take 60 seconds.
+            found = second.http.post("/v2/statements", json=asked, timeout=4 * LEASE)
+            assert found.status_code == 503
+            assert "stopped responding" in found.json()["message"]
+            assert found.headers["retry-after"] == "2"
+            # The session is lost, so a client that tries again does not run the statement twice.
+            assert second.run("insert into t values (1)")["sqlState"] == "57P02"
+        finally:
+            cluster.served[0].process.send_signal(signal.SIGCONT)
+        assert second.rows("select i from t") == []
+
+
+def test_terminate_ends_a_statement_of_a_dead_process(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second:
+        slow = first.submit("select pg_sleep(60)")
+        cluster.kill(cluster.served[0])
+        with Client(cluster.served[0]) as third:
+            assert "has state XX000" in third.run(f"terminate query '{slow['statementID']}'")["message"]
+
+
+def test_a_process_that_stops_says_so_of_its_statements_and_leaves_its_idle_sessions(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second, Client(cluster.served[0]) as busy:
+        first.rows("create temporary table t (i int)")
+        slow = busy.submit("select pg_sleep(60)")
+        queued = busy.submit("select 1")
+        stopping = cluster.served[0]
+        stopping.process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(httpx.TransportError):
+            while (refused := first.http.post("/v2/statements", json={"statement": "select 1"})).status_code != 503:
+                pass
+            assert refused.headers["retry-after"] == "2"
+        assert second.run("select * from t")["sqlState"] == "57P02"
+        stopping.process.wait()
+        ends = [second.wait(item) for item in (slow, queued)]
+        assert [item["sqlState"] for item in ends] == ["XX000", "57000"]
+        assert "the service stopped while the statement was running" in ends[0]["message"]
+        assert "before the statement ran" in ends[1]["message"]
+
+
+def test_a_result_whose_shared_file_was_removed_says_so(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second:
+        made = first.run("select i, repeat('x', 100) from generate_series(1, 20000) i")
+        (file,) = (path for path in (cluster.folder / "shared").rglob("*") if path.is_file())
+        file.unlink()
+        found = second.http.get(f"/v2/statements/{made['statementID']}", params={"partitionID": 1})
+        assert found.status_code == 404
+        assert "the rows of the result no longer exist" in found.json()["message"]
+
+
+def test_health_is_told_while_the_database_of_the_records_is_suspended(tmp_path: Path, postgresql_server: str) -> None:
+    import psycopg
+
+    with (
+        database(postgresql_server) as engine_url,
+        database(postgresql_server) as state_url,
+        processes(tmp_path, on_postgresql(engine_url), state_url, 1) as cluster,
+        Client(cluster.served[0]) as client,
+    ):
+        client.rows("select 1")
+        with psycopg.connect(engine_url) as connection:
+            asked = "SELECT pid FROM pg_stat_activity WHERE datname = %s"
+            found = connection.execute(asked, [urlsplit(state_url).path[1:]])
+            backends = [row[0] for row in found.fetchall()]
+        assert backends
+        for backend in backends:
+            os.kill(backend, signal.SIGSTOP)
+        try:
+            refused = client.http.post("/v2/statements", json={"statement": "select 1"})
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+            assert [client.http.get("/v2/version", timeout=5).status_code for _ in range(20)] == [200] * 20
+        finally:
+            for backend in backends:
+                os.kill(backend, signal.SIGCONT)
+        until = time.monotonic() + 3 * LEASE
+        while client.http.post("/v2/statements", json={"statement": "select 1"}).status_code == 503:
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        assert client.rows("select 1") == [["1"]]

@@ -60,3 +60,14 @@ def test_no_statement_of_a_lesser_role_reaches_the_engine(served_on: Served, rol
             assert client.run("list relations")["sqlState"] == "00000"
             assert client.run("describe relation columns t")["sqlState"] == "00000"
         assert owner.rows("select i from t") == [["1"]]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_can_i_says_what_a_lesser_role_can_do_on_this_engine(served_on: Served, role: str) -> None:
+    with Client(served_on) as owner:
+        given = token(owner, role)
+        with Client(served_on, token=given) as client:
+            for privilege in ("select", "insert", "create_query", "print"):
+                assert client.state(f"can i {privilege}") == "42501"
+            assert client.state("can i list") == "00000"
+        assert owner.state("can i insert") == "00000"

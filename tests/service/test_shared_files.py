@@ -16,8 +16,8 @@ from tests.service.required import required
 
 pytestmark = [needs_cluster, pytest.mark.engines]
 
-_HAS_S3 = required("s3") or bool(importlib.util.find_spec("moto") and importlib.util.find_spec("s3fs"))
-needs_s3 = pytest.mark.requires("" if _HAS_S3 else "needs moto and s3fs: pip install 'moto[server]' s3fs")
+_HAS_S3 = required("s3") or all(importlib.util.find_spec(name) for name in ("moto", "flask", "flask_cors", "s3fs"))
+needs_s3 = pytest.mark.requires("" if _HAS_S3 else "needs S3: pip install s3fs 'moto[s3]' flask flask-cors")
 
 
 @contextlib.contextmanager

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import Catalog
 from sqlshell.service.failure import Failure
 from sqlshell.service.storage.sqlite import SqliteStorage
-from sqlshell.service.storage.storage import Duplicate, Storage, StorageError
+from sqlshell.service.storage.storage import Duplicate, Storage, StorageError, Unreachable
 from tests.service.postgresql import needs_postgresql
 
 
@@ -76,3 +79,30 @@ def test_a_mistake_in_sql_is_an_error_of_the_storage(storage: Storage) -> None:
     with pytest.raises(StorageError):
         storage.read("SELECT FROM WHERE")
     assert storage.read("SELECT 1") == [(1,)]
+
+
+@needs_postgresql
+def test_a_database_that_stopped_responding_is_asked_by_a_thread_before_an_event_loop(postgresql_database: str) -> None:
+    from sqlshell.service.storage import postgresql
+
+    with contextlib.closing(postgresql.PostgresqlStorage(postgresql_database)) as storage:
+        here = "SELECT pg_backend_pid()"
+
+        async def on_a_loop() -> None:
+            backends = [storage.read(here)[0][0], (await asyncio.to_thread(storage.read, here))[0][0]]
+            for backend in backends:
+                os.kill(backend, signal.SIGSTOP)
+            try:
+                with pytest.raises(Unreachable):
+                    storage.read("SELECT 1")
+            finally:
+                for backend in backends:
+                    os.kill(backend, signal.SIGCONT)
+            # The event loop does not wait for the database again before a thread has found that it responds.
+            with pytest.raises(Unreachable):
+                storage.read("SELECT 1")
+            await asyncio.sleep(1.1 * postgresql.PAUSE_SECONDS)
+            assert await asyncio.to_thread(storage.read, "SELECT 1") == [(1,)]
+            assert storage.read("SELECT 1") == [(1,)]
+
+        asyncio.run(on_a_loop())

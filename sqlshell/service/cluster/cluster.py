@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec import Struct
+
 from sqlshell.interface import sqlstate
 from sqlshell.service.storage.postgresql import PostgresqlStorage
 
@@ -37,6 +39,13 @@ CREATE INDEX IF NOT EXISTS statements_running ON statements (process) WHERE stat
 
 _NOW: Final = "extract(epoch FROM clock_timestamp())"
 _ALIVE: Final = f"beat > {_NOW} - {LEASE_SECONDS}"
+
+
+class Peer(Struct, frozen=True):
+    """Another process of the service."""
+
+    process: str
+    address: str
 
 
 class Cluster:
@@ -66,7 +75,7 @@ class Cluster:
 
     def holds_lease(self) -> bool:
         """Whether no other process has taken this one for dead."""
-        return bool(self._storage.read("SELECT 1 FROM processes WHERE id = ?", (self.id,)))
+        return self.is_member(self.id)
 
     def rejoin(self) -> None:
         """Begin again as another process, after the lease was lost."""
@@ -80,6 +89,10 @@ class Cluster:
         for table, column in (("slots", "process"), ("processes", "id")):
             self._storage.write(f"DELETE FROM {table} WHERE {column} = ?", (self.id,))
 
+    def is_member(self, process: str) -> bool:
+        """Whether a process has not been taken for dead."""
+        return bool(self._storage.read("SELECT 1 FROM processes WHERE id = ?", (process,)))
+
     def address_of(self, process: str) -> str:
         """The address of another process, "" if it is this one or not alive."""
         if process in {"", self.id}:
@@ -87,25 +100,28 @@ class Cluster:
         found = self._storage.read(f"SELECT address FROM processes WHERE id = ? AND {_ALIVE}", (process,))
         return str(found[0][0]) if found else ""
 
-    def place_of_session(self, token: str, name: str) -> str:
-        """The address of the process that has a session, "" if it is this one.
+    def place_of_session(self, token: str, name: str) -> Peer | None:
+        """The process that has a session, None if it is this one. For any thread.
 
         A session that no living process has belongs to this one from now on.
         """
         if not name or (token, name) in self._own:
-            return ""
+            return None
         rows = self._storage.read(
+            "WITH before AS (SELECT process FROM sessions WHERE token = ? AND name = ?) "
             "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (token, name) DO UPDATE SET lost = NULL, process = "
             f"CASE WHEN EXISTS (SELECT FROM processes WHERE id = sessions.process AND {_ALIVE}) THEN sessions.process "
-            "ELSE excluded.process END RETURNING process, xmax = 0",
-            (token, name, self.id),
+            "ELSE excluded.process END RETURNING process, (SELECT process FROM before)",
+            (token, name, token, name, self.id),
         )
-        if rows[0][0] == self.id:
+        process, before = rows[0]
+        if process == self.id:
             self._own.add((token, name))
-            if not rows[0][1]:
+            if before not in {None, self.id}:
                 self._lost.add((token, name))
-            return ""
-        return self.address_of(str(rows[0][0]))
+            return None
+        address = self.address_of(str(process))
+        return Peer(str(process), address) if address else None
 
     @property
     def sessions(self) -> frozenset[tuple[str, str]]:
@@ -118,6 +134,14 @@ class Cluster:
             self._storage.write(
                 "DELETE FROM sessions WHERE token = ? AND name = ? AND process = ?", (token, name, self.id)
             )
+
+    def give_up(self, sessions: Sequence[tuple[str, str]]) -> None:
+        """Leave sessions of this process, given by token and name, to the process that is asked for them next."""
+        self._own -= set(sessions)
+        self._storage.write_all(
+            f"UPDATE sessions SET process = '', lost = {_NOW} WHERE token = ? AND name = ? AND process = ?",
+            [(*session, self.id) for session in sessions],
+        )
 
     def was_lost(self, token: str, name: str) -> bool:
         """Whether another process had a session and lost it; True once."""
@@ -186,7 +210,14 @@ class Cluster:
         return bytes(self._storage.read("SELECT value FROM keys WHERE name = ?", (name,))[0][0])
 
     def tidy(self) -> None:
-        """Remove requests to cancel statements that no longer exist, and sessions that nobody came back to."""
+        """Remove requests to cancel statements that no longer exist, sessions that nobody came back to, and slots of
+        statements that have finished: the database may have carried out a call whose outcome it could not tell.
+        """
+        self._storage.write(
+            "DELETE FROM slots WHERE process = ? AND NOT EXISTS "
+            "(SELECT FROM statements WHERE id = slots.statement AND state = ?)",
+            (self.id, sqlstate.RUNNING),
+        )
         self._storage.write(f"DELETE FROM sessions WHERE lost < {_NOW} - {FORGOTTEN_SECONDS}")
         self._storage.write("DELETE FROM endings WHERE NOT EXISTS (SELECT FROM statements WHERE id = statement)")
 

@@ -375,7 +375,10 @@ class Engine(Protocol):
 class ReattachingEngine(Engine, Protocol):
     """An engine whose operations survive the service (`Capabilities.reattaching`)."""
 
-    async def reattach(self, operation: str, options: Options, sink: Sink) -> Outcome:
+    async def reattach(
+        self, operation: str, options: Options, sink: Sink, attached: Callable[[Connection], None]
+    ) -> Outcome:
         """Wait for an operation that ServerConnection.execute() began, perhaps in another process, and pass all its
-        rows to `sink`. Called from the service's event loop. Raises Failure.
+        rows to `sink`. `attached` is called with the connection that can interrupt it. Called from the service's event
+        loop. Raises Failure.
         """

@@ -72,6 +72,9 @@ PREFERRED = re.compile(r"\s*wait\s*=\s*([0-9]{1,9})\s*(?:;.*)?", re.I)
 """The header Prefer (RFC 7240): the maximum number of seconds that a client wants to wait."""
 
 
+_MAY_HAVE_SECRET = re.compile(r"\bapi_tokens?\b", re.I)
+"""In a statement whose secret may not be delivered yet: the process that ran it has it."""
+
 REFUSED: Mapping[type[Refusal], int] = {
     InvalidRequest: 400,
     ClientDisconnected: 400,
@@ -169,7 +172,7 @@ class Endpoints:
         lease = self._bodies.lease(request)
         try:
             asked, attachments = await self._bodies.submission(request, lease)
-            if self._forwarding is not None:
+            if self._forwarding is not None and not self._statements.draining:
                 elsewhere = await self._forwarding.submission(request, asked, attachments)
                 if elsewhere is not None:
                     attachments.close()
@@ -205,7 +208,7 @@ class Endpoints:
             raise BadRequest(f"statement {statement_id} does not exist", 404)
         by_plane = bool(request.scope.get(BY_PLANE))
         start = "" if by_plane else request.query_params.get("batch", "")
-        if self._forwarding is not None and (record.running or start):
+        if self._forwarding is not None and (record.running or start or _MAY_HAVE_SECRET.search(record.sql)):
             elsewhere = await self._forwarding.look_up(request, record)
             if elsewhere is not None:
                 return elsewhere
@@ -296,7 +299,8 @@ async def _bad_request(request: Request, error: Exception) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)
-    return message(error.message, REFUSED[type(error)])
+    status = REFUSED[type(error)]
+    return message(error.message, status, {"Retry-After": "2"} if status == 503 else None)
 
 
 async def _unavailable(request: Request, error: Exception) -> Response:

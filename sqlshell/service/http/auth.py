@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections.abc import Sequence
 
@@ -57,7 +58,7 @@ class BearerAuth:
         if scope["type"] in {"http", "websocket"} and not self._open(scope):
             given = Headers(scope=scope).getlist("authorization")
             try:
-                caller = self._caller(given) or self._by_plane(scope, given)
+                caller = await self._authenticated(scope, given)
             except Unavailable:
                 await message(UNAVAILABLE, 503, {"Retry-After": "2"})(scope, receive, send)
                 return
@@ -89,6 +90,16 @@ class BearerAuth:
             if not dropped.begun:
                 headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
                 await message("invalid token", 401, headers)(scope, receive, send)
+
+    async def _authenticated(self, scope: Scope, given: Sequence[str]) -> Caller | None:
+        """The caller of a request, None if it has no valid token. Raises Unavailable."""
+        if self._catalog.remote and not self._is_operator(given):
+            # The event loop does not wait for a database that may not respond.
+            return await asyncio.to_thread(lambda: self._caller(given) or self._by_plane(scope, given))
+        return self._caller(given) or self._by_plane(scope, given)
+
+    def _is_operator(self, given: Sequence[str]) -> bool:
+        return hmac.compare_digest(digest(bearer(given)), self._operator)
 
     def _until_dropped(self, scope: Scope, send: Send) -> Send:
         """Sends a response while the token of its `caller` exists; a long response is cut off when the token is
@@ -132,7 +143,7 @@ class BearerAuth:
         token = bearer(given)
         if not token:
             return None
-        if hmac.compare_digest(digest(token), self._operator):
+        if self._is_operator(given):
             return Caller(OPERATOR)
         return self._catalog.caller(token)
 

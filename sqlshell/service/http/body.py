@@ -18,8 +18,10 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.bounds import UNLIMITED, limit_note
+from sqlshell.service.failure import Failure
 from sqlshell.service.http.decoding import RunInThread, TooManyStrings, decode_request
 from sqlshell.service.objects.attachments import Attachment, Attachments
+from sqlshell.service.objects.names import check_name
 from sqlshell.service.wire.budget import Lease
 
 # It logs each form that it cannot read. The client is told, and the service's log is not for clients to fill.
@@ -205,7 +207,9 @@ def _check_batch(request: StatementRequest, limits: Limits) -> None:
 
 
 def check_names(request: StatementRequest, most: int) -> None:
-    """Raises BadRequest if a field of the context or the session's ID is longer than `most` characters."""
+    """Raises BadRequest if a field of the context or the session's ID is longer than `most` characters, or if the ID
+    could be shown as another one.
+    """
     parameters = request.parameters
     given = {
         "organization": request.organization,
@@ -220,6 +224,10 @@ def check_names(request: StatementRequest, most: int) -> None:
     for name, text in given.items():
         if text is not None and len(text) > most:
             raise BadRequest(f"request.{name} is longer than {most} characters {limit_note('name')}")
+    try:
+        check_name((parameters.session_id if parameters is not None else None) or "")
+    except Failure as failure:
+        raise BadRequest(f"request.parameters.sessionID: {failure.message}") from None
 
 
 def check_statement(text: str, place: str, limits: Limits) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
 import httpx
@@ -13,10 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sqlshell.interface.models import StatementRequest
-from sqlshell.service.cluster.cluster import Cluster
+from sqlshell.service.cluster.cluster import BEAT_SECONDS, Cluster, Peer
 from sqlshell.service.http.auth import caller_of
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.statements.ledger import Record
+from sqlshell.service.storage.storage import StorageError
 from sqlshell.service.wire.error_messages import message
 
 FORWARDED: Final = "sqlshell-forwarded"
@@ -27,6 +29,16 @@ _DROPPED: Final = frozenset({"connection", "content-length", "date", "keep-alive
 _SUBMITTING: Final = httpx.Timeout(connect=2.0, read=60.0, write=60.0, pool=10.0)
 _LOOKING_UP: Final = httpx.Timeout(connect=2.0, read=8.0, write=8.0, pool=10.0)
 """A process that holds its lease but does not respond, such as a suspended one, does not hold up lookups."""
+
+
+LOST: Final = (
+    "the process of the service that has this session stopped responding: the session is lost, and the statement may "
+    "have begun (see LIST QUERIES)"
+)
+
+
+class _LeaseEnded(Exception):
+    """The process to which a request was passed on is taken for dead."""
 
 
 class Forwarding:
@@ -45,8 +57,8 @@ class Forwarding:
         name = (asked.parameters.session_id if asked.parameters else None) or ""
         if self._was_forwarded(request):
             return None
-        place = self._cluster.place_of_session(caller_of(request).token_id, name)
-        if not place:
+        peer = await asyncio.to_thread(self._cluster.place_of_session, caller_of(request).token_id, name)
+        if peer is None:
             return None
         body = msgspec.json.encode(asked)
         with contextlib.ExitStack() as stack:
@@ -60,11 +72,14 @@ class Forwarding:
                 for item in files.files:
                     parts.append(("attachments", (item.name, stack.enter_context(item.path.open("rb")))))
                 given = {"files": parts, "headers": {}, "timeout": _SUBMITTING}
+            work = self._passed_on(request, "POST", f"{peer.address}/v2/statements", given)
             try:
-                return await self._passed_on(request, "POST", f"{place}/v2/statements", given)
+                return await self._while_alive(work, peer)
             except (httpx.ConnectError, httpx.ConnectTimeout):
                 said = "the process of the service that has this session does not respond; try again"
                 return message(said, 503, {"Retry-After": "2"})
+            except _LeaseEnded:
+                return message(LOST, 503, {"Retry-After": "2"})
             except httpx.HTTPError:
                 return message("the process of the service that has this session stopped responding", 502)
 
@@ -73,7 +88,9 @@ class Forwarding:
 
         Raises StorageError.
         """
-        place = "" if self._was_forwarded(request) else self._cluster.address_of(record.process)
+        if self._was_forwarded(request):
+            return None
+        place = await asyncio.to_thread(self._cluster.address_of, record.process)
         if not place:
             return None
         url = f"{place}{request.url.path}{f'?{request.url.query}' if request.url.query else ''}"
@@ -81,6 +98,20 @@ class Forwarding:
             return await self._passed_on(request, request.method, url, {"headers": {}, "timeout": _LOOKING_UP})
         except httpx.HTTPError:
             return None
+
+    async def _while_alive(self, work: Coroutine[Any, Any, Response], peer: Peer) -> Response:
+        """Wait for the response of a process. Raises _LeaseEnded if it is taken for dead meanwhile: it then runs
+        nothing that it has not begun.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            while not (await asyncio.wait({task}, timeout=BEAT_SECONDS))[0]:
+                with contextlib.suppress(StorageError):
+                    if not await asyncio.to_thread(self._cluster.is_member, peer.process):
+                        raise _LeaseEnded
+            return await task
+        finally:
+            task.cancel()
 
     def _was_forwarded(self, request: Request) -> bool:
         """Whether another process passed the request on. Only processes know the key."""

@@ -28,6 +28,20 @@ _NOBODY = frozenset({"create_role", "create_user", "invite_user", "grant", "revo
 """Privileges that no role has: roles are predefined, and there are tokens instead of users."""
 
 
+_RUN_BY_ENGINE = frozenset(
+    {"select", "read", "print", *(privilege for privilege, rights in _NEEDS.items() if rights == Rights.DATA)}
+)
+"""Privileges for statements that the engine runs, below those of the owner."""
+
+
+def check_role(session: Session) -> None:
+    """Raises Failure if the session's role has not all rights and the engine cannot restrict statements."""
+    engine = session.organization.engine
+    if session.rights < Rights.OBJECTS and not engine.capabilities.roles:
+        said = f"permission denied: the engine {engine.name} cannot restrict statements to role {session.role!r}"
+        raise Failure(sqlstate.PRIVILEGE, said)
+
+
 def can(session: Session, asked: CanI) -> Outcome:
     """Raises Failure if the role lacks the privilege, the privilege is unknown, or the token may not see the
     organization."""
@@ -51,4 +65,6 @@ def can(session: Session, asked: CanI) -> Outcome:
         raise Failure(sqlstate.UNSUPPORTED, f"unknown privilege {shown}")
     elif session.rights < _NEEDS[privilege]:
         raise Failure(sqlstate.PRIVILEGE, f"permission denied: role {session.role!r} cannot {shown}")
+    elif privilege in _RUN_BY_ENGINE:
+        check_role(session)
     return Outcome(message=f"role {session.role!r} can {shown}")

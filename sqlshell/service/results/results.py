@@ -102,6 +102,8 @@ class Spool:
         self.body = b""
         self.size = 0
         self._adopted = False
+        self._is_shared = False
+        """Whether this spool has stored or found the shared file, which may otherwise be that of another process."""
         self._rows = 0
         """The number of rows of the current partition; below, its bytes."""
         self._bytes = 0
@@ -163,6 +165,7 @@ class Spool:
         else:
             self.body, self._held = b"".join(self._held), []
         if self._path is not None and (shared := self._shared()) is not None:
+            self._is_shared = True
             shared.put(self._path)
 
     def restore(self, layout: Layout, body: bytes, size: int) -> Spool:
@@ -170,6 +173,7 @@ class Spool:
         self.layout, self.body, self.size = layout, body, size
         if layout.form != "record":
             self._path = self._place()
+            self._is_shared = True
         return self
 
     @property
@@ -179,7 +183,9 @@ class Spool:
     def local_path(self) -> Path:
         """The file of the result, fetched if another process stored it. Raises OSError."""
         assert self._path is not None
-        if not self._path.exists() and (shared := self._shared()) is not None:
+        if not self._path.exists():
+            if (shared := self._shared()) is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             shared.get(self._path)
         return self._path
 
@@ -220,7 +226,8 @@ class Spool:
         if self._path is not None:
             with contextlib.suppress(OSError):
                 self._path.unlink()
-            self._unshare()
+            if self._is_shared:
+                self._unshare()
         self.layout = Layout(partition_rows=self.layout.partition_rows)
         self.size = 0
 

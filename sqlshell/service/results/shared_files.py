@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -110,4 +111,5 @@ def _as_os_error() -> Any:
     except OSError:
         raise
     except Exception as error:
-        raise OSError(f"the store of results failed: {error}") from error
+        logging.getLogger("sqlshell.service").warning("the storage of --results-url failed: %s", error)
+        raise OSError(errno.EIO, "the storage of results failed") from error

@@ -21,8 +21,10 @@ from sqlshell.service.statements import artifacts
 from sqlshell.service.statements.batches import Batch, EndedStatement
 from sqlshell.service.statements.endings import Endings
 from sqlshell.service.statements.execution import Execution, StartedFeed
-from sqlshell.service.statements.ledger import Record
+from sqlshell.service.statements.ledger import STOPPED, Record
 from sqlshell.service.storage.storage import Unavailable, Unreachable
+
+NOT_BEGUN = "the service was shut down before the statement ran"
 
 REPORT_SECONDS = 0.05
 """How long the outcomes of a batch's statements are collected before they are recorded together."""
@@ -185,9 +187,16 @@ class BatchRunner:
             self._start(session.organization.streams.changed())
 
 
+def when_stopped(record: Record) -> tuple[str, str]:
+    """The sqlState and message of a statement that the end of the service ends."""
+    return (sqlstate.INTERNAL, STOPPED) if record.started else (sqlstate.CANCELED, NOT_BEGUN)
+
+
 def state_and_message(error: Exception, record: Record) -> tuple[str, str]:
     """The sqlState and message for an error that ended a statement."""
     if isinstance(error, Failure):
+        if record.stopped and error.sql_state == sqlstate.CANCELED:
+            return when_stopped(record)
         if record.timed_out and error.sql_state == sqlstate.CANCELED:
             return sqlstate.TIMEOUT, record.timed_out
         return error.sql_state, error.message

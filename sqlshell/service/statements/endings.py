@@ -18,6 +18,7 @@ from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.statements.ledger import Ledger, Record, wait_for_response
 from sqlshell.service.statements.undelivered_secrets import UndeliveredSecrets
+from sqlshell.service.storage.storage import StorageError
 
 TERMINATE_SECONDS = 120.0
 """How long TERMINATE QUERY waits for the statement: an interrupt may take seconds to take effect."""
@@ -183,7 +184,8 @@ class Endings:
         """Finish running records, each with a sqlState and a message."""
         self._ledger.finish(*((record, state, _told(record, message)) for record, state, message in endings))
         if any(record.spool.size > SWEEP_SIZE for record, _, _ in endings):
-            self.sweep()
+            with contextlib.suppress(StorageError):
+                self.sweep()
 
     def sweep(self) -> bool:
         """Remove some expired records; returns whether there are more."""

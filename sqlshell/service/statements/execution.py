@@ -50,7 +50,6 @@ from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.results.results import PARTITION_BYTES, Discard
-from sqlshell.service.rights import Rights
 from sqlshell.service.statements import artifacts, describe, queries
 from sqlshell.service.statements.ledger import Ledger, Record
 from sqlshell.service.stores import stores
@@ -154,7 +153,7 @@ class Execution:
         """Run a statement on an engine that is a server elsewhere. Called from the event loop."""
         connection = cast(ServerConnection, session.connection)
         _check_context(session, None, record)
-        _check_role(session)
+        privileges.check_role(session)
         options, before = self.options(session, parameters), session.droppable_parts()
         data = next((file.path for file in files if file.name == COPY_DATA), None)
         options = replace(options, data=data) if data is not None else options
@@ -235,7 +234,7 @@ class Execution:
     ) -> Outcome | StartedFeed:
         engine = session.organization.engine
         if not _is_about_the_service(asked):
-            _check_role(session)
+            privileges.check_role(session)
         if not engine.capabilities.streams and getattr(asked, "kind", "") in {"stream", "changelog"}:
             raise Failure(sqlstate.UNSUPPORTED, f"the engine {engine.name} has no streams")
         match asked:
@@ -420,14 +419,6 @@ def _check_context(session: Session, asked: DialectStatement | None, record: Rec
         # SQL names stores explicitly, and a client without a session cannot leave a dropped store.
         if part in session.context_failures and (part != "store" or asked is not None or session.name):
             raise session.context_failures[part]
-
-
-def _check_role(session: Session) -> None:
-    """Raises Failure if the session's role has not all rights and the engine cannot restrict statements."""
-    engine = session.organization.engine
-    if session.rights < Rights.OBJECTS and not engine.capabilities.roles:
-        said = f"permission denied: the engine {engine.name} cannot restrict statements to role {session.role!r}"
-        raise Failure(sqlstate.PRIVILEGE, said)
 
 
 def _is_about_the_service(asked: DialectStatement) -> bool:

@@ -84,6 +84,8 @@ class Record(Struct, eq=False, weakref=True):
     ending: bool = False
     timed_out: str = ""
     """The message if the statement was canceled by a timeout, else ""."""
+    stopped: bool = False
+    """Whether it is canceled because the service stops."""
     started: bool = False
     process: str = ""
     """The process of the service that has it, if several share their records."""
@@ -226,7 +228,7 @@ class Ledger:
             "UPDATE statements SET process = ? WHERE process = ? AND state = ?",
             (self.process, self.process, sqlstate.RUNNING),
         )
-        self._count_kept()
+        self.note_kept(self.kept())
 
     @property
     def process(self) -> str:
@@ -236,7 +238,7 @@ class Ledger:
     def interrupted(self) -> list[Record]:
         """The records of statements that another process ran when it ended; they are running again from now on."""
         rows = self._storage.read(
-            f"SELECT {_COLUMNS} FROM statements WHERE state = ? AND process = ?", (sqlstate.RUNNING, self.process)
+            f"SELECT {COLUMNS} FROM statements WHERE state = ? AND process = ?", (sqlstate.RUNNING, self.process)
         )
         found = [self._restored(row) for row in rows if row[0] not in self._running]
         for record in found:
@@ -254,11 +256,16 @@ class Ledger:
                     "UPDATE statements SET operation = ? WHERE id = ?", (operation, record.statement_id)
                 )
 
-    def _count_kept(self) -> None:
-        self._kept.clear()
-        for organization, number, size in self._storage.read(
+    def kept(self) -> Sequence[Row]:
+        """The number of stored records of each organization, and their bytes. For any thread."""
+        return self._storage.read(
             f"SELECT organization, count(*), sum({self._size}) FROM statements GROUP BY organization"
-        ):
+        )
+
+    def note_kept(self, counted: Sequence[Row]) -> None:
+        """Take what kept() returned for what is stored now."""
+        self._kept.clear()
+        for organization, number, size in counted:
             self._kept_of(organization).add(int(number), int(size))
 
     def begin(self, records: Sequence[Record]) -> None:
@@ -400,7 +407,7 @@ class Ledger:
         found = self._at_hand(statement_id)
         if found is not None:
             return found
-        rows = self._storage.read(f"SELECT {_COLUMNS} FROM statements WHERE id = ?", (statement_id,))
+        rows = self._storage.read(f"SELECT {COLUMNS} FROM statements WHERE id = ?", (statement_id,))
         return self._restored(rows[0]) if rows else None
 
     def running(self) -> list[Record]:
@@ -549,8 +556,8 @@ def _first(record: Record) -> tuple[str, str, str, str, float]:
 
 
 _WRITTEN = "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes, process"
-_COLUMNS = f"{_WRITTEN}, operation"
-LISTED_COLUMNS = _COLUMNS.replace("sql", f"substr(sql, 1, {LISTED})").replace("body", "NULL")
+COLUMNS = f"{_WRITTEN}, operation"
+LISTED_COLUMNS = COLUMNS.replace("sql", f"substr(sql, 1, {LISTED})").replace("body", "NULL")
 DELETED = "DELETE FROM statements WHERE id = ?"
 ENDED = (
     "UPDATE statements SET organization = ?, state = ?, message = ?, finished = ?, context = ?, outcome = ?, body = ?, "

@@ -79,6 +79,21 @@ class Membership:
             with contextlib.suppress(StorageError):
                 await asyncio.to_thread(self._cluster.free_slot, record.statement_id)
 
+    async def give_up_idle_sessions(self) -> None:
+        """Leave the sessions that run nothing to the other processes: this one stops."""
+        idle = [item for item in self._sessions.all() if not item.waiting]
+        for session in idle:
+            session.ended = True
+        with contextlib.suppress(StorageError):
+            await asyncio.to_thread(self._cluster.give_up, [(item.caller.token_id, item.name) for item in idle])
+        for session in idle:
+            self._sessions.forget(session)
+
+    async def count_kept(self) -> None:
+        """Count what all processes have stored. Raises StorageError."""
+        ledger = self._statements.ledger
+        ledger.note_kept(await asyncio.to_thread(ledger.kept))
+
     async def _beat(self) -> None:
         failed = False
         while True:
@@ -89,6 +104,9 @@ class Membership:
                 if not failed:
                     _log.warning("the database of the service does not respond: %s", error)
                 failed = True
+            except Exception:
+                # Without the beat, others would take this process for dead.
+                _log.exception("internal error in the work for other processes")
             await asyncio.sleep(BEAT_SECONDS)
 
     async def _look_around(self) -> None:

@@ -8,6 +8,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.cluster.cluster import Cluster
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.ledger import (
+    COLUMNS,
     ENDED,
     INSERT,
     LISTED_COLUMNS,
@@ -66,10 +67,6 @@ class SharedLedger(Ledger):
         found = [self._restored(row) for row in rows] + super().latest(organization, number)
         return sorted(found, key=lambda item: item.created, reverse=True)
 
-    def sweep(self, retention: float, quota: int, records: int) -> bool:
-        self._count_kept()
-        return super().sweep(retention, quota, records)
-
     def _written(self, endings: Endings, updates: Sequence[Row], inserts: Sequence[Row]) -> Endings:
         rows = {row[-1]: row for row in updates}
         written = []
@@ -87,12 +84,17 @@ class SharedLedger(Ledger):
         return tuple(written)
 
     def _taken_over(self, record: Record) -> tuple[str, str]:
-        """The end of a statement that another process has taken over, as far as it is known."""
+        """The end of a statement that is recorded already, by another process that has taken it over or by an earlier
+        attempt of this one; as far as it is known.
+        """
         record.outcome = None
         record.spool.forget()
-        rows = self._storage.read("SELECT state, message FROM statements WHERE id = ?", (record.statement_id,))
-        known = rows and sqlstate.failed(rows[0][0])
-        return (str(rows[0][0]), str(rows[0][1])) if known else (sqlstate.INTERNAL, TAKEN_OVER)
+        rows = self._storage.read(f"SELECT {COLUMNS} FROM statements WHERE id = ?", (record.statement_id,))
+        found = self._restored(rows[0]) if rows else None
+        if found is None or found.running:
+            return sqlstate.INTERNAL, TAKEN_OVER
+        record.outcome, record.spool = found.outcome, found.spool
+        return found.state, found.message
 
 
 TAKEN_OVER = "another process of the service has taken over the statement; look it up again"

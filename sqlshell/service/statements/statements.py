@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
@@ -40,7 +41,7 @@ from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.refusals import InvalidRequest, Refusal, ShuttingDown
 from sqlshell.service.results.results import IN_RECORD
 from sqlshell.service.statements.admission import AT_ONCE, Admission, SentText
-from sqlshell.service.statements.batch_runner import BatchRunner, state_and_message
+from sqlshell.service.statements.batch_runner import BatchRunner, state_and_message, when_stopped
 from sqlshell.service.statements.batches import Batch, Batches
 from sqlshell.service.statements.control import Control, ControlStatement, is_control
 from sqlshell.service.statements.endings import SESSION_ENDED, Endings
@@ -50,6 +51,7 @@ from sqlshell.service.statements.reading_thread import ReadingThread
 from sqlshell.service.statements.redaction import MAY_HOLD_SECRETS
 from sqlshell.service.statements.splitting import split
 from sqlshell.service.statements.undelivered_secrets import Secret
+from sqlshell.service.storage.storage import StorageError
 from sqlshell.sql.script.items import BackslashCommand, Statement
 from sqlshell.sql.script.lexical_rules import BLANKS
 
@@ -206,6 +208,8 @@ class Statements:
     async def drain(self, grace: float) -> None:
         """Accept no more statements, and give running ones `grace` seconds to finish."""
         self.draining = True
+        if self._membership is not None:
+            await self._membership.give_up_idle_sessions()
         until = time.monotonic() + grace
         for record in self.ledger.running():
             if record.feed is None:
@@ -218,7 +222,7 @@ class Statements:
             self._ticking.cancel()
         until = time.monotonic() + CLOSING_SECONDS
         for record in self.ledger.running():
-            record.ending = True
+            record.ending = record.stopped = True
             if record.feed is not None:
                 await self.endings.end_stream_query(record, sqlstate.CANCELED, "the service was shut down")
         while any(record.connection for record in self.ledger.running()) and time.monotonic() < until:
@@ -286,6 +290,10 @@ class Statements:
                         if sqlstate.failed(record.state):
                             # A client may poll only the last statement, so its message quotes the failure.
                             failed = f"{NOT_RUN}: {record.state}: {record.message}"[:REASON]
+        except asyncio.CancelledError:
+            for record in records:
+                self.endings.finish(record, *when_stopped(record))
+            raise
         finally:
             attachments.close()
             self._sessions.release(session)
@@ -336,7 +344,7 @@ class Statements:
         finally:
             self._batch_runner.take(batch, session)
             while at < len(records) and (records[at].started or not records[at].running):
-                self.endings.finish(records[at], sqlstate.CANCELED, "the service was shut down", session)
+                self.endings.finish(records[at], *when_stopped(records[at]), session)
                 at += 1
             unused = records[at:]
             del records[at:]
@@ -389,7 +397,7 @@ class Statements:
         try:
             await work
         except asyncio.CancelledError:
-            self.endings.finish(record, sqlstate.CANCELED, "the service was shut down", session)
+            self.endings.finish(record, *when_stopped(record), session)
             raise
         except Exception as error:
             state, message = state_and_message(error, record)
@@ -561,9 +569,15 @@ class Statements:
         organization = await asyncio.to_thread(self.organizations.get, place)
         filed: Sequence[tuple[int, int]] | None = None
         try:
-            outcome = await engine.reattach(record.operation, self._execution.options_of(record), record.spool)
+            outcome = await engine.reattach(
+                record.operation,
+                self._execution.options_of(record),
+                record.spool,
+                partial(self.endings.start_on, record),
+            )
             filed = outcome.filed
         finally:
+            self.endings.release(record)
             await _store(organization, record, filed)
         record.outcome = outcome
         self.endings.finish(record, outcome.sql_state, outcome.message)
@@ -592,10 +606,17 @@ class Statements:
                 in_thread(return_unused_memory)
             finished, last = self.ledger.finished, finished
             self._sessions.expire()
-            await self.endings.end_dropped()
-            for _ in iter(self.endings.sweep, False):
-                await asyncio.sleep(0)
-            await self.endings.sweep_feeds()
+            # A storage that does not respond now is swept later.
+            with contextlib.suppress(StorageError):
+                await self._sweep()
+
+    async def _sweep(self) -> None:
+        await self.endings.end_dropped()
+        if self._membership is not None:
+            await self._membership.count_kept()
+        for _ in iter(self.endings.sweep, False):
+            await asyncio.sleep(0)
+        await self.endings.sweep_feeds()
 
     def _end_long(self) -> None:
         """Cancel statements that run for longer than --max-seconds."""

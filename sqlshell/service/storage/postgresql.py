@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
+import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -14,94 +17,174 @@ from psycopg import errors
 from sqlshell.service.storage.storage import TABLES, Duplicate, StorageError, Unreachable
 
 T = TypeVar("T")
+Row = tuple[Any, ...]
 
-CONNECT_SECONDS: Final = 10
+CALL_SECONDS: Final = 5.0
+"""How long a thread waits for the database, to connect and for each call."""
+
+LOOP_SECONDS: Final = 2.0
+"""The same for the thread of an event loop, which serves no other request meanwhile."""
+
+PAUSE_SECONDS: Final = 1.0
+"""After a call without a response, how long other calls fail at once before a thread tries again."""
+
+NO_RESPONSE: Final = "the database of the service does not respond"
 
 LOCK: Final = 0x73716C7368656C6C
 """The advisory lock under which the tables are created."""
 
 
+class _Connection(psycopg.Connection[Row]):  # type: ignore[misc]
+    """A connection that is closed if the database has not responded by `until`, a time of time.monotonic()."""
+
+    until = math.inf
+
+    def wait(self, gen: Generator[Any, Any, T], *given: Any, **named: Any) -> T:
+        result: T = super().wait(self._bounded(gen), *given, **named)
+        return result
+
+    def _bounded(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        # It is sent what the socket is ready for, and nothing each time that an interval has passed.
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready and time.monotonic() > self.until:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError("the database did not respond in time")
+                wanted = gen.send(ready)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+
+class _Line:
+    """The connection of one kind of thread, which is opened when it is first used. `seconds` limit each call."""
+
+    def __init__(self, url: str, seconds: float) -> None:
+        self._url = url
+        self._connection: _Connection | None = None
+        self.seconds = seconds
+        self.lock = threading.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        return self._connection is not None and not self._connection.closed
+
+    def opened(self) -> _Connection:
+        connection = self._connection
+        if connection is None or connection.closed:
+            connection = _Connection.connect(
+                self._url,
+                autocommit=True,
+                connect_timeout=math.ceil(self.seconds),
+                tcp_user_timeout=int(self.seconds * 1000),
+                keepalives_idle=5,
+                keepalives_interval=2,
+                keepalives_count=3,
+            )
+            connection.until = time.monotonic() + self.seconds
+            # The database does not go on with what nobody waits for.
+            connection.execute(f"SET statement_timeout = {int(self.seconds * 1000)}".encode())
+            self._connection = connection
+        connection.until = time.monotonic() + self.seconds
+        return connection
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+
 class PostgresqlStorage:
     """`url` is libpq's. Raises StorageError if the database cannot be used.
 
-    A connection that was lost is opened again. A change whose outcome is unknown is not repeated, except for one that
-    has no further effect when it is made twice.
+    A connection that was lost is opened again. A change whose outcome is unknown is not repeated. The thread of an
+    event loop has a connection of its own and waits for LOOP_SECONDS at most. Once the database has not responded,
+    calls fail at once until a call of another thread finds that it responds again.
     """
 
     durable = True
+    remote = True
 
     def __init__(self, url: str) -> None:
-        self._url = url
-        self._lock = threading.Lock()
-        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._threads = _Line(url, CALL_SECONDS)
+        self._loop = _Line(url, LOOP_SECONDS)
+        self._retry: float | None = None
+        """When a thread may try again, as a time of time.monotonic(); None while the database responds."""
         self.create(TABLES.format(real="DOUBLE PRECISION", bytes="BYTEA"))
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        def work(connection: psycopg.Connection[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-            rows: list[tuple[Any, ...]] = connection.execute(_translated(sql), [*map(_stored, values)]).fetchall()
+        def work(connection: _Connection) -> list[tuple[Any, ...]]:
+            rows: list[Row] = connection.execute(_translated(sql), [*map(_stored, values)]).fetchall()
             return rows
 
-        with self._lock:
-            return self._run(work, again=True)
+        return self._run(work, again=True)
 
     def write(self, sql: str, values: Sequence[Any] = ()) -> int:
-        def work(connection: psycopg.Connection[tuple[Any, ...]]) -> int:
+        def work(connection: _Connection) -> int:
             changed: int = connection.execute(_translated(sql), [*map(_stored, values)]).rowcount
             return changed
 
-        with self._lock:
-            return self._run(work)
+        return self._run(work)
 
     def write_all(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        def work(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        def work(connection: _Connection) -> None:
             with connection.transaction(), connection.cursor() as cursor:
                 cursor.executemany(_translated(sql), [[_stored(value) for value in row] for row in rows])
 
-        with self._lock:
-            self._run(work)
+        self._run(work)
 
     def size_of(self, column: str) -> str:
         return f"octet_length({column})"
 
     def close(self) -> None:
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
+        for line in (self._threads, self._loop):
+            with line.lock:
+                line.close()
 
     def create(self, tables: str) -> None:
         """Create tables that do not exist yet; `tables` are statements that end with semicolons."""
 
-        def work(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        def work(connection: _Connection) -> None:
             with connection.transaction():
                 # CREATE … IF NOT EXISTS fails if another process creates the same at the same time.
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
                 connection.execute(tables.encode())
 
-        with self._lock:
-            self._run(work)
+        self._run(work)
 
-    def _run(self, work: Callable[[psycopg.Connection[tuple[Any, ...]]], T], *, again: bool = False) -> T:
-        """Work with the connection; `again` makes work that only reads once more if the connection was lost."""
-        with _errors():
-            was_open = self._connection is not None and not self._connection.closed
+    def _run(self, work: Callable[[_Connection], T], *, again: bool = False) -> T:
+        """Work with a connection; `again` makes work that only reads once more if the connection was lost."""
+        on_loop = asyncio._get_running_loop() is not None
+        line = self._loop if on_loop else self._threads
+        with line.lock, _errors():
+            if self._retry is not None and (on_loop or time.monotonic() < self._retry):
+                raise Unreachable(NO_RESPONSE)
+            was_open = line.is_open
             try:
-                return work(self._opened())
+                result = self._bounded(line, work)
             except psycopg.OperationalError:
-                if not (again and was_open and self._connection is not None and self._connection.closed):
+                if not (again and was_open and not line.is_open) or self._retry is not None:
                     raise
-                return work(self._opened())
+                result = self._bounded(line, work)
+            if not on_loop:
+                self._retry = None
+            return result
 
-    def _opened(self) -> psycopg.Connection[tuple[Any, ...]]:
-        if self._connection is None or self._connection.closed:
-            # A network that no longer carries anything is noticed: the event loop may be waiting.
-            noticing = {
-                "keepalives_idle": 5,
-                "keepalives_interval": 2,
-                "keepalives_count": 3,
-                "tcp_user_timeout": 10_000,
-            }
-            self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS, **noticing)
-        return self._connection
+    def _bounded(self, line: _Line, work: Callable[[_Connection], T]) -> T:
+        """Work once, and note if the database does not respond."""
+        until = time.monotonic() + line.seconds
+        try:
+            connection = line.opened()
+        except psycopg.OperationalError:
+            self._retry = time.monotonic() + PAUSE_SECONDS
+            raise
+        try:
+            return work(connection)
+        except psycopg.OperationalError:
+            if time.monotonic() > until:
+                self._retry = time.monotonic() + PAUSE_SECONDS
+            raise
 
 
 @functools.lru_cache(256)
@@ -124,6 +207,6 @@ def _errors() -> Iterator[None]:
     except errors.UniqueViolation as error:
         raise Duplicate(str(error)) from error
     except psycopg.OperationalError as error:
-        raise Unreachable("the database of the service does not respond") from error
+        raise Unreachable(NO_RESPONSE) from error
     except psycopg.Error as error:
         raise StorageError(str(error).partition("\n")[0]) from error

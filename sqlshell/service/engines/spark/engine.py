@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final, TypeVar
@@ -113,12 +113,16 @@ class SparkEngine(ServerEngine):
 
         return SparkSession(self._loop, self._client, self._first, self._rendering, self._threads, progressed)
 
-    async def reattach(self, operation: str, options: Options, sink: Sink) -> Outcome:
+    async def reattach(
+        self, operation: str, options: Options, sink: Sink, attached: Callable[[Connection], None]
+    ) -> Outcome:
         """Finish an operation that begun() got in another process. Called from the service's event loop.
 
         Raises Failure, 57P02 if the server no longer has it or its first rows.
         """
-        return await self._loop.wait(self.connect().taken_up(operation, options, sink))
+        connection = self.connect()
+        attached(connection)
+        return await self._loop.wait(connection.taken_up(operation, options, sink))
 
     def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
         kept = self._of(seen)
