@@ -96,6 +96,14 @@ def test_a_new_token_is_shown_once_by_any_process(cluster: Processes) -> None:
             assert holder.rows("select 1") == [["1"]]
 
 
+def test_the_sessions_of_all_processes_are_listed(cluster: Processes) -> None:
+    with Client(cluster.served[0], session="here") as first, Client(cluster.served[1], session="there") as second:
+        second.rows("select 1")
+        found = {row[0]: row[1:3] for row in first.rows("list sessions")}
+        assert found["there"] == ["elsewhere", "operator"]
+        assert found["here"][0] != "elsewhere"
+
+
 def test_a_source_is_downloaded_from_every_process(cluster: Processes) -> None:
     first, second = both(cluster)
     with first, second:

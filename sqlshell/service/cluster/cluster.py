@@ -128,6 +128,14 @@ class Cluster:
         """The sessions that belong to this process: token and name."""
         return frozenset(self._own)
 
+    def sessions_elsewhere(self) -> list[tuple[str, str]]:
+        """The sessions of the other living processes: token and name."""
+        rows = self._storage.read(
+            f"SELECT token, name FROM sessions JOIN processes ON id = process WHERE id <> ? AND {_ALIVE} ORDER BY name",
+            (self.id,),
+        )
+        return [(str(token), str(name)) for token, name in rows]
+
     def end_session(self, token: str, name: str) -> None:
         if (token, name) in self._own:
             self._own.discard((token, name))

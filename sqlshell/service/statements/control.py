@@ -61,8 +61,10 @@ class Control:
             record.outcome = queries.describe(target, asked.part, record.spool)
         elif asked.what == "sessions":
             running = {id(item.connection) for item in self._ledger.running() if item.connection is not None}
+            # Several processes share an engine, and with that the only organization.
+            elsewhere = () if self._cluster is None else await asyncio.to_thread(self._cluster.sessions_elsewhere)
             record.outcome = queries.list_sessions(
-                self._sessions.of_organization(organization), running, owners, record.spool
+                self._sessions.of_organization(organization), running, owners, record.spool, elsewhere
             )
         else:
             record.outcome = await self._thread.run(record.owner, partial(self._list_queries, session, record))

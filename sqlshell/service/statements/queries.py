@@ -51,9 +51,16 @@ def may_read(session: Session, record: Record) -> bool:
 
 
 def list_sessions(
-    sessions: Sequence[Session], running: Collection[int], owners: Mapping[str, str], sink: Sink
+    sessions: Sequence[Session],
+    running: Collection[int],
+    owners: Mapping[str, str],
+    sink: Sink,
+    elsewhere: Sequence[tuple[str, str]] = (),
 ) -> Outcome:
-    """The sessions of an organization; `running` are the id() values of the connections that run a statement."""
+    """The sessions of an organization; `running` are the id() values of the connections that run a statement.
+
+    `elsewhere` are the token and name of each session of another process of the service, which alone knows the rest.
+    """
     rows = []
     for item in sessions:
         owner = owners.get(item.caller.token_id, item.caller.token_id)
@@ -62,6 +69,8 @@ def list_sessions(
         idle = 0 if item.waiting else int(time.monotonic() - item.used)
         place = (item.role, item.connection.database, item.connection.schema)
         rows.append((item.name, state, owner, *place, transaction, stamp(item.created), str(idle)))
+    for token, name in elsewhere:
+        rows.append((name, "elsewhere", owners.get(token, token), *[""] * 6))
     columns = ("id", "state", "owner", "role", "database", "schema", "transaction", "created", "idle_seconds")
     return table(sink, columns, rows)
 
