@@ -31,6 +31,8 @@ class Service(Struct):
 
     transport: Transport
     statements: Client
+    _asked: bool = False
+    """Whether the service was asked for its version, and so for its extensions."""
 
     async def version(self) -> str:
         """The service's version. Raises ServiceError and the errors of the transport."""
@@ -40,9 +42,10 @@ class Service(Struct):
 
     async def extensions(self) -> frozenset[str]:
         """The extensions of the interface that the service announces. Raises as version()."""
-        if not self.transport.extensions:
+        if not self.transport.extensions and not self._asked:
             # Any response announces them.
             await self.version()
+            self._asked = True
         return self.transport.extensions
 
     async def engine(self) -> str:

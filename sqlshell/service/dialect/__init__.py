@@ -12,7 +12,7 @@ from sqlshell.service.dialect.alterations import (
     Update,
 )
 from sqlshell.service.dialect.definitions import Create, CreateAs, Drop, StartPool, Use
-from sqlshell.service.dialect.inspection import CanI, Describe, DescribeStatement, List, Print
+from sqlshell.service.dialect.inspection import CanI, Describe, DescribeStatement, EngineObjects, List, Print
 from sqlshell.service.dialect.names import READS, WRITES, Names, dotted, names_of, targets, without_literals
 from sqlshell.service.dialect.reader import (
     INTERFACE,
@@ -43,6 +43,7 @@ __all__ = [
     "DialectStatement",
     "Drop",
     "DropFunction",
+    "EngineObjects",
     "InsertEntity",
     "List",
     "Load",

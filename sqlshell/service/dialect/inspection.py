@@ -56,7 +56,18 @@ class Print(Struct, frozen=True):
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-Inspection = List | Describe | DescribeStatement | CanI | Print
+class EngineObjects(Struct, frozen=True):
+    """LIST ENGINE and DESCRIBE ENGINE: what an engine of its own has, in its own terms. The fields are those of
+    ObjectQuery; `place` is the name of a schema."""
+
+    kind: str
+    part: str = ""
+    names: Names = ()
+    place: Names = ()
+    details: bool = False
+
+
+Inspection = List | Describe | DescribeStatement | CanI | Print | EngineObjects
 
 _SHOWN = (
     "SCHEMAS|STORES|STREAMS|CHANGELOGS|RELATIONS|MATERIALIZED_VIEWS|ENTITIES|COMPUTE_POOLS|FUNCTIONS|FUNCTION_SOURCES|"
@@ -117,7 +128,20 @@ FORMS: Mapping[str, tuple[Form[Inspection], ...]] = {
     "can": (Form("CAN I ! <privilege:word> [ ON <about:rest> ]", CanI),),
 }
 
+_LISTED = "RELATIONS|COLUMNS|FOREIGN_KEYS|INDEXES|FUNCTIONS|TYPES|DATABASES|SCHEMAS|ROLES|PRIVILEGES"
+_DETAILS = "[ WITH DETAILS =details ]"
+
 SERVER_FORMS: Mapping[str, tuple[Form[Inspection], ...]] = {
     **FORMS,
+    "list": (
+        Form(f"LIST ENGINE ! kind:{_LISTED} [ IN SCHEMA <place:names> ] {_DETAILS}", EngineObjects),
+        *FORMS["list"],
+    ),
+    "describe": (
+        Form(f"DESCRIBE ENGINE kind:RELATION part:COLUMNS|SQL <names:names> {_DETAILS}", EngineObjects),
+        Form("DESCRIBE ENGINE kind:FUNCTION part:SQL <names:names>", EngineObjects),
+        Form(f"DESCRIBE ENGINE kind:RELATION <names:names> {_DETAILS}", EngineObjects),
+        *FORMS["describe"],
+    ),
     "show": _listing("SHOW", f"what:{'|'.join(sorted({*_SHOWN.split('|')} - {*_SHOWN_BY_SERVERS.split('|')}))}"),
 }

@@ -86,6 +86,21 @@ class CatalogQuery(Struct, frozen=True):
     hidden: Collection[str] = ()
 
 
+class ObjectQuery(Struct, frozen=True):
+    """What LIST ENGINE and DESCRIBE ENGINE ask for: objects of the engine itself, as its own tools show them.
+
+    `kind` is what is listed, such as "types"; or "relation" or "function", for the one with these `names`. `part` is
+    "columns", "sql" for the statements that create it, or "" for notes about it. `schema` limits a list; "" stands for
+    all schemas that are not the engine's own. `details` adds columns and notes, which may take longer.
+    """
+
+    kind: str
+    part: str = ""
+    names: Sequence[str] = ()
+    schema: str = ""
+    details: bool = False
+
+
 class Options(Struct, frozen=True):
     """How a statement is run: IANA time zone, maximum rows and bytes of a partition, maximum rows of a SELECT (None: no
     limit), maximum columns of a result and bytes of their names and types, rights.
@@ -370,6 +385,16 @@ class Engine(Protocol):
         """Interrupt a call of rows(), if it is running. Never waits."""
 
     def close(self) -> None: ...
+
+
+class ListingEngine(Engine, Protocol):
+    """An engine that is a server elsewhere (`Engine.is_server`), with objects that the service knows nothing about."""
+
+    def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
+        """These objects, as the session `seen` sees them. The first note about a relation is its kind and full name.
+        Its SQL is rows of: the phase of a script in which a statement is run, a number that is larger for relations
+        that were created later, and the statement. Raises Failure, 0A000 for objects that the engine does not have.
+        """
 
 
 class ReattachingEngine(Engine, Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,9 +12,9 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.catalog import missing
-from sqlshell.service.dialect import Describe, List
+from sqlshell.service.dialect import Describe, EngineObjects, List
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import Options, Outcome, Sink
+from sqlshell.service.engines.engine import ListingEngine, ObjectQuery, Options, Outcome, Sink
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import inventory
 from sqlshell.service.objects.inventory import Scope
@@ -228,6 +229,16 @@ def _listed(asked: List, session: Session) -> Rows:
         raise unsupported("SHOW" if asked.show else "LIST", asked.what)
     kind = KINDS[asked.what]
     return kind.shown, kind.more, kind.find(here)
+
+
+def of_engine(asked: EngineObjects, session: Session, sink: Sink) -> Outcome:
+    """What the engine, which is a server elsewhere, has besides what the service knows. Raises Failure."""
+    engine = cast(ListingEngine, session.organization.engine)
+    schema = asked.place[-1] if asked.place else ""
+    found = engine.objects(ObjectQuery(asked.kind, asked.part, asked.names, schema, asked.details), session.connection)
+    if found.rows:
+        sink.keep([json.dumps(row, ensure_ascii=False) for row in found.rows])
+    return Outcome([ColumnInfo(name, kind, True) for name, kind in found.columns])
 
 
 def _organizations(session: Session, sink: Sink, organizations: Organizations) -> Outcome:

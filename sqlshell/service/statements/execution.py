@@ -23,6 +23,7 @@ from sqlshell.service.dialect import (
     DialectStatement,
     Drop,
     DropFunction,
+    EngineObjects,
     InsertEntity,
     List,
     Load,
@@ -278,6 +279,8 @@ class Execution:
                     lambda: (queries.SHOWN, (), queries.listed(self._latest(session, record), session)),
                     record.sql,
                 )
+            case EngineObjects():
+                return listings.of_engine(asked, session, record.spool)
             case Describe():
                 return listings.describe(asked, session, options, record.spool, record)
             case Print():

@@ -9,7 +9,7 @@ from sqlshell.origin import EMPTY, Own
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Chain, Effect, Execute, RefreshCatalog, RunSteps, ShowMessage
-from sqlshell.shell.metadata.service_queries import query_service
+from sqlshell.shell.metadata.service_queries import engine_of, query_service
 from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.syntax import supported_statements, syntax
@@ -92,6 +92,10 @@ async def _sample_data(shell: ShellView, *, remove: bool = False) -> Effect:
     from sqlshell.shell.commands import sample_data
 
     schema = sample_data.SCHEMA
+    if engine := await engine_of(shell):
+        raise UsageError(
+            f"the sample data is made by DuckDB's SQL; the engine here is {engine}", "start DuckDB with: sqlshell"
+        )
     if shell.session.state.transaction.state:
         raise UsageError("\\demo cannot run in a transaction", "end it with COMMIT or ROLLBACK")
     try:

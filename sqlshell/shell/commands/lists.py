@@ -7,16 +7,28 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Sequence
 
 from sqlshell.errors import StatementError
 from sqlshell.result import Column, Rows
 from sqlshell.shell.commands.command import Args, Command, command
+from sqlshell.shell.commands.relations import list_relations
 from sqlshell.shell.effects import Effect, Print, ShowMessage, ShowResult
-from sqlshell.shell.metadata.service_queries import query_service
+from sqlshell.shell.metadata import engine_objects
+from sqlshell.shell.metadata.engine_objects import Objects
+from sqlshell.shell.metadata.relation_details import NAMED
+from sqlshell.shell.metadata.service_queries import engine_of, query_service
 from sqlshell.shell.results.humanize import one_line
-from sqlshell.shell.results.rows import column_index, no_match_message, not_found, table_of, text_table, value
+from sqlshell.shell.results.rows import (
+    blank,
+    column_index,
+    no_match_message,
+    not_found,
+    table_of,
+    text_table,
+    title_of,
+    value,
+)
 from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.identifiers import Pattern, literal, quoted
 
@@ -76,14 +88,34 @@ def _lister(
     short: int = SHORT,
     more: str = "",
     hint: str = "",
+    engine: str = "",
 ) -> Command:
     """A command that lists the result of the first statement that the service supports; + shows all columns. `what` it
-    lists and `more` are its help; `hint` is for an empty list."""
+    lists and `more` are its help; `hint` is for an empty list. `engine` is the word of LIST ENGINE for what an engine
+    that is a server has."""
 
     async def body(shell: ShellView, args: Args) -> Effect:
+        if engine and await engine_of(shell):
+            return await _listed_by_engine(shell, args, engine, what)
         return await _listed(shell, args, statements, short, what, hint)
 
     return Command(name, "[PATTERN]", f"List {what}.{more}", body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
+
+
+async def _listed_by_engine(shell: ShellView, args: Args, word: str, what: str) -> Effect:
+    """What an engine that is a server lists of its own objects."""
+    found = await engine_objects.listed(shell, word, args[0] if args else "", details=args.plus)
+    return _objects(shell, args, found, what)
+
+
+def _objects(shell: ShellView, args: Args, found: Objects, what: str) -> Effect:
+    columns, rows = found.shown()
+    if shell.result_output.for_people:
+        if not rows:
+            hint = "" if args or found.at("visible") is None else f"\\{args.name} *.* lists those of all schemas"
+            return ShowMessage(no_match_message(args, hint, what))
+        rows = blank(rows)
+    return ShowResult(table_of([(title_of(column.name), column.type) for column in columns], rows))
 
 
 async def _listed(
@@ -94,12 +126,7 @@ async def _listed(
     kept = [row[:shown] for row in _chosen(columns, rows, args)]
     if not kept and shell.result_output.for_people:
         return ShowMessage(no_match_message(args, hint, what))
-    return ShowResult(table_of([(_title(column.name), column.type) for column in columns[:shown]], kept))
-
-
-def _title(name: str) -> str:
-    """The name of a column of the service, such as IsDefault, in the form of other lists: is_default."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return ShowResult(table_of([(title_of(column.name), column.type) for column in columns[:shown]], kept))
 
 
 @command("de", "[PATTERN]", aliases=("de+",), data=("PATTERN",))
@@ -112,8 +139,10 @@ async def entities(shell: ShellView, args: Args) -> Effect:
 
 
 @command("l", "[PATTERN]", aliases=("l+", "list", ".databases"), data=("PATTERN",))
-async def databases(shell: ShellView, args: Args) -> ShowResult:
+async def databases(shell: ShellView, args: Args) -> Effect:
     """List databases and organizations; the current ones are marked. + shows all columns."""
+    if await engine_of(shell):
+        return await _databases_of_engine(shell, args)
     pattern = Pattern(args[0] if args else "*")
     found: Rows = []
     for kind, what in (("database", "DATABASES"), ("organization", "ORGANIZATIONS")):
@@ -138,11 +167,22 @@ async def databases(shell: ShellView, args: Args) -> ShowResult:
     return _table(titles, found) if args.plus else _table(titles[:3], [row[:3] for row in found])
 
 
+async def _databases_of_engine(shell: ShellView, args: Args) -> Effect:
+    found = await engine_objects.listed(shell, "DATABASES", args[0] if args else "", details=args.plus)
+    here = found.at("current")
+    if here is not None:
+        found.rows = [[*row[:here], "*" if row[here] == "true" else "", *row[here + 1 :]] for row in found.rows]
+        found.columns[here] = Column("current", "VARCHAR")
+    return _objects(shell, args, found, "databases")
+
+
 @command("df", "[PATTERN]", aliases=("df+",), data=("PATTERN",))
 async def functions(shell: ShellView, args: Args) -> Effect:
     """List functions with arguments and results. Without PATTERN, omit built-in functions.
 
     + adds descriptions, and the definitions of macros."""
+    if await engine_of(shell):
+        return await _functions_of_engine(shell, args)
     columns, rows = await query_service(shell, *FUNCTIONS)
     own = column_index(columns, "own")
     rows = _chosen(columns, rows, args)
@@ -170,6 +210,16 @@ async def functions(shell: ShellView, args: Args) -> Effect:
     return _table(titles[:shown], [row[:shown] for row in listed])
 
 
+async def _functions_of_engine(shell: ShellView, args: Args) -> Effect:
+    found = await engine_objects.listed(shell, "FUNCTIONS", args[0] if args else "", details=args.plus)
+    own = found.at("own")
+    if own is not None and not args:
+        found.rows = [row for row in found.rows if value(row, own) == "true"]
+        if not found.rows and shell.result_output.for_people:
+            return ShowMessage("no user-defined functions; \\df * lists all functions")
+    return _objects(shell, args, found, "functions")
+
+
 def _signature(columns: Sequence[Column], row: Sequence[str | None]) -> str | None:
     """A function's arguments with their types, if the service reports both."""
     if column_index(columns, "parameters") is None:
@@ -183,7 +233,13 @@ def _signature(columns: Sequence[Column], row: Sequence[str | None]) -> str | No
 
 @command("sf", "PATTERN", aliases=("sf+",), data=("PATTERN",))
 async def show_function(shell: ShellView, args: Args) -> Print:
-    """Show the SQL that creates a macro. DuckDB does not report the defaults of its parameters."""
+    """Show the SQL that creates a function or macro. DuckDB does not report the defaults of its parameters."""
+    if await engine_of(shell):
+        if not NAMED.fullmatch(args[0]):
+            raise not_found("function", args[0], {})
+        return Print(
+            "".join(f"{sql.rstrip()};\n" for sql in await engine_objects.function(shell, args[0])), with_results=True
+        )
     columns, rows = await query_service(shell, *FUNCTIONS)
     known, rows = rows, _chosen(columns, rows, args)
     name, schema = column_index(columns, "name") or 0, column_index(columns, "schema")
@@ -234,16 +290,40 @@ async def queries(shell: ShellView, args: Args) -> Effect:
     return _table(tuple(known), [[one_line(value(row, place), 1000) for place in known.values()] for row in running])
 
 
+@command("ds", "[PATTERN]", aliases=("ds+",), data=("PATTERN",))
+async def stores(shell: ShellView, args: Args) -> Effect:
+    """List stores. + shows all columns. On PostgreSQL, it lists sequences, as \\dseq does."""
+    if await engine_of(shell):
+        return await list_relations(shell, args, ("sequence",))
+    return await _listed(shell, args, STORES, SHORT, "stores", "\\dseq lists sequences")
+
+
+@command("dp", "[PATTERN]", aliases=("dp+",), data=("PATTERN",))
+async def pools(shell: ShellView, args: Args) -> Effect:
+    """List compute pools. On PostgreSQL, it lists the privileges on relations; LIST COMPUTE_POOLS lists the pools."""
+    if await engine_of(shell):
+        return await _listed_by_engine(shell, args, "PRIVILEGES", "relations")
+    return await _listed(shell, args, ("LIST COMPUTE_POOLS",), SHORT, "compute pools")
+
+
+@command("dr", "[PATTERN]", aliases=("dr+", "dg", "dg+", "du", "du+"), data=("PATTERN",))
+async def roles(shell: ShellView, args: Args) -> Effect:
+    """List roles. On PostgreSQL, \\du and \\dg list the server's roles, \\dr those of the service."""
+    if not args.name.startswith("dr") and await engine_of(shell):
+        return await _listed_by_engine(shell, args, "ROLES", "roles")
+    return await _listed(shell, args, ("LIST ROLES",), SHORT, "roles")
+
+
 COMMANDS = (
     databases,
-    _lister("dn", ("LIST SCHEMAS",), "schemas", more=" + shows all columns."),
-    _lister("di", INDEXES, "indexes", (".indexes",), more=" + shows their definitions."),
-    _lister("dT", TYPES, "user-defined types"),
+    _lister("dn", ("LIST SCHEMAS",), "schemas", more=" + shows all columns.", engine="SCHEMAS"),
+    _lister("di", INDEXES, "indexes", (".indexes",), more=" + shows their definitions.", engine="INDEXES"),
+    _lister("dT", TYPES, "user-defined types", engine="TYPES"),
     functions,
     show_function,
-    _lister("ds", STORES, "stores", more=" + shows all columns.", hint="\\dseq lists sequences"),
+    stores,
     entities,
-    _lister("dp", ("LIST COMPUTE_POOLS",), "compute pools"),
-    _lister("dr", ("LIST ROLES",), "roles", ("dg", "du")),
+    pools,
+    roles,
     queries,
 )

@@ -11,8 +11,10 @@ from sqlshell.interface import sqlstate
 from sqlshell.result import Rows
 from sqlshell.shell.commands.command import Args, Command, command
 from sqlshell.shell.effects import Chain, Effect, Print, ShowMessage, ShowResult
-from sqlshell.shell.metadata.relation_details import Details, Inspector, ddl, key_of
-from sqlshell.shell.metadata.service_queries import query_service
+from sqlshell.shell.metadata import engine_objects
+from sqlshell.shell.metadata.engine_objects import Description
+from sqlshell.shell.metadata.relation_details import NAMED, Details, Inspector, ddl, key_of
+from sqlshell.shell.metadata.service_queries import engine_of, query_service
 from sqlshell.shell.results.humanize import byte_size
 from sqlshell.shell.results.rows import (
     blank,
@@ -22,6 +24,7 @@ from sqlshell.shell.results.rows import (
     not_found,
     table_of,
     text_table,
+    title_of,
     value,
 )
 from sqlshell.shell.shell_view import ShellView
@@ -50,7 +53,8 @@ SIZES = (
 )
 
 
-LETTERS = {"t": ("table",), "v": ("view",), "m": ("stream", "changelog"), "s": ("sequence",)}
+STREAMS = ("stream", "changelog", "materialized")
+LETTERS = {"t": ("table",), "v": ("view",), "m": STREAMS, "s": ("sequence",)}
 """The kinds of relations that each letter of \\dtvms stands for."""
 
 ABSENT = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE})
@@ -127,12 +131,15 @@ def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases:
     async def body(shell: ShellView, args: Args) -> Effect:
         # Only \dt has names with combined letters, in addition to its aliases.
         combined = args.name.rstrip("+")[1:] if name == "dt" and args.name.startswith("d") else ""
-        return await _list_relations(shell, args, [kind for one in combined for kind in LETTERS[one]] or kinds)
+        return await list_relations(shell, args, [kind for one in combined for kind in LETTERS[one]] or kinds)
 
     return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
 
 
-async def _list_relations(shell: ShellView, args: Args, kinds: Sequence[str]) -> Effect:
+async def list_relations(shell: ShellView, args: Args, kinds: Sequence[str]) -> Effect:
+    """The relations of these kinds that match the pattern; without kinds, all."""
+    if await engine_of(shell):
+        return await _listed_by_engine(shell, args, kinds)
     known = await _relations(shell)
     found = _matching(shell, known, args[0] if args else "", kinds)
     if not found and shell.result_output.for_people:
@@ -161,21 +168,35 @@ async def _list_relations(shell: ShellView, args: Args, kinds: Sequence[str]) ->
     return ShowResult(table_of([(title, "BIGINT" if title == "rows" else "VARCHAR") for title in titles], rows))
 
 
+async def _listed_by_engine(shell: ShellView, args: Args, kinds: Sequence[str]) -> Effect:
+    found = await engine_objects.listed(shell, "RELATIONS", args[0] if args else "", details=args.plus)
+    kind = found.at("type")
+    found.rows = [
+        row
+        for row in found.rows
+        if (any(word in value(row, kind) for word in kinds) if kinds else "index" not in value(row, kind))
+    ]
+    columns, rows = found.shown()
+    if shell.result_output.for_people:
+        if not rows:
+            return ShowMessage(no_match_message(args, "\\d *.* lists the relations of all schemas"))
+        rows = blank(rows)
+    return ShowResult(table_of([(title_of(column.name), column.type) for column in columns], rows))
+
+
 @command("d", "[PATTERN]", aliases=("d+", "describe", "!describe"), data=("PATTERN",))
 async def describe(shell: ShellView, args: Args) -> Effect | None:
     """Describe relations; without PATTERN, list them. Shows columns, keys, constraints and indexes.
 
     + adds comments, the key of each column, the definition of a view, and about how many rows and bytes it has."""
     if not args:
-        return await _list_relations(shell, args, ())
+        return await list_relations(shell, args, ())
+    if await engine_of(shell):
+        return await _described_by_engine(shell, args)
     inspector = Inspector(lambda sql: query_service(shell, sql))
     known = await _relations(shell)
     found = _matching(shell, known, args[0])
-    if len(found) > MOST_DESCRIBED:
-        raise UsageError(
-            f"{args[0]} matches {len(found)} relations; \\d describes at most {MOST_DESCRIBED}",
-            "use a narrower pattern",
-        )
+    _check_number(args[0], len(found))
     if not found and not Pattern(args[0]).exact:
         raise not_found("relation", args[0], {})
     if not found:
@@ -196,6 +217,90 @@ async def describe(shell: ShellView, args: Args) -> Effect | None:
             details.size = await inspector.size(item)
         effects += _shown(shell, details, title, plus=args.plus)
     return Chain(effects)
+
+
+def _check_number(pattern: str, number: int) -> None:
+    if number > MOST_DESCRIBED:
+        raise UsageError(
+            f"{pattern} matches {number} relations; \\d describes at most {MOST_DESCRIBED}", "use a narrower pattern"
+        )
+
+
+async def _named_by_engine(shell: ShellView, pattern: str) -> list[str]:
+    """The names of the relations that match a pattern, as SQL. A name is one whether it exists or not: only the engine
+    knows what it stands for."""
+    if Pattern(pattern).exact:
+        if not NAMED.fullmatch(pattern):
+            raise not_found("relation", pattern, {})
+        return [pattern]
+    found = await engine_objects.listed(shell, "RELATIONS", pattern)
+    kind = found.at("type")
+    found.rows = [row for row in found.rows if "index" not in value(row, kind)]
+    if not found.rows:
+        raise not_found("relation", pattern, {})
+    return engine_objects.names_of(found)
+
+
+async def _unknown_to_engine(shell: ShellView, pattern: str) -> StatementError:
+    """The error for a relation that does not exist, with similar names."""
+    found = await engine_objects.listed(shell, "RELATIONS", "*.*")
+    schema, name, visible = found.at("schema"), found.at("name"), found.at("visible")
+    known: dict[str, list[str]] = {}
+    for row in found.rows:
+        parts = [value(row, name)] if value(row, visible) == "true" else [value(row, schema), value(row, name)]
+        known.setdefault(value(row, name), []).append(".".join(map(quoted, filter(None, parts))))
+    return not_found("relation", pattern, known)
+
+
+async def _described_by_engine(shell: ShellView, args: Args) -> Effect:
+    names = await _named_by_engine(shell, args[0])
+    _check_number(args[0], len(names))
+    try:
+        found = [await engine_objects.described(shell, name, details=args.plus) for name in names]
+    except StatementError as error:
+        if error.where.sql_state not in ABSENT:
+            raise
+        raise await _unknown_to_engine(shell, args[0]) from None
+    return Chain([effect for item in found for effect in _shown_as_told(shell, item, plus=args.plus)])
+
+
+def _shown_as_told(shell: ShellView, told: Description, *, plus: bool) -> list[Effect]:
+    if not shell.result_output.for_people:
+        more = (
+            [_table(("what", "name", "definition"), [list(note) for note in told.notes])] if plus and told.notes else []
+        )
+        return [_table(told.titles, told.rows), *more]
+    above = Print(f"{told.kind.capitalize()} {told.name}\n", with_results=True, folds=True)
+    lines = _noted(told.notes)
+    below = [Print(lines, with_results=True, folds=True)] if lines else []
+    if told.titles[:2] != ["name", "type"]:
+        return [above, _table(told.titles, blank(told.rows)), *below]
+    return [above, _columns_for_people(told.titles, told.rows), *below]
+
+
+def _noted(notes: Sequence[tuple[str, str, str]]) -> str:
+    """Notes in psql's layout: one without a name has its text behind the heading, others are lines below it."""
+    lines: list[str] = []
+    for head, name, text in notes:
+        if not name and "\n" not in text.strip():
+            lines.append(f"{head}: {text.strip()}")
+            continue
+        if f"{head}:" not in lines:
+            lines.append(f"{head}:")
+        lines.append("    " + f"{name} {text}".strip().replace("\n", "\n    "))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _columns_for_people(titles: Sequence[str], rows: Rows) -> ShowResult:
+    """A description of columns, without what it does not tell."""
+    if "nullable" in titles:
+        # As in psql, only the exception is marked.
+        at = titles.index("nullable")
+        rows = [[*row[:at], "not null" if row[at] == "false" else None, *row[at + 1 :]] for row in rows]
+    # Columns that would be empty tell nothing; what is always there stays.
+    kept = [at for at in range(len(titles)) if at < ALWAYS_SHOWN or any(row[at] for row in rows)]
+    shown: Rows = [[row[at] for at in kept] for row in rows]
+    return ShowResult(columns_table([titles[at] for at in kept], shown, for_people=True))
 
 
 def _shown(shell: ShellView, details: Details, title: str, *, plus: bool) -> list[Effect]:
@@ -220,12 +325,7 @@ def _shown(shell: ShellView, details: Details, title: str, *, plus: bool) -> lis
     if shell.result_output.for_people:
         texts = [f"{title}\n" if title else "", _below(notes)]
         above, below = ([Print(text, with_results=True, folds=True)] if text else [] for text in texts)
-        # As in psql, only the exception is marked.
-        rows = [[*row[:2], "not null" if row[2] == "false" else None, *row[3:]] for row in rows]
-        # Columns that would be empty tell nothing; what is always there stays.
-        kept = [at for at in range(len(titles)) if at < ALWAYS_SHOWN or any(row[at] for row in rows)]
-        shown: Rows = [[row[at] for at in kept] for row in rows]
-        return [*above, ShowResult(columns_table([titles[at] for at in kept], shown, for_people=True)), *below]
+        return [*above, _columns_for_people(titles, rows), *below]
     effects: list[Effect] = [_table(titles, rows)]
     if plus and notes:
         effects.append(_table(("what", "name", "definition"), [list(note) for note in notes]))
@@ -275,6 +375,8 @@ def _notes(details: Details, *, plus: bool) -> list[tuple[str, str, str]]:
 @command("schema", "[PATTERN]", aliases=(".schema", "sv", "sv+"), data=("PATTERN",))
 async def show_ddl(shell: ShellView, args: Args) -> Print:
     """Show the SQL that creates relations. Without PATTERN, show all of the current schema."""
+    if await engine_of(shell):
+        return await _created_by_engine(shell, args[0] if args else "*")
     inspector = Inspector(lambda sql: query_service(shell, sql))
     known = await _relations(shell)
     found = _matching(shell, known, args[0] if args else "")
@@ -290,6 +392,21 @@ async def show_ddl(shell: ShellView, args: Args) -> Print:
     return Print("".join(f"{ddl(*item)}\n" for item in made), with_results=True)
 
 
+async def _created_by_engine(shell: ShellView, pattern: str) -> Print:
+    names = await _named_by_engine(shell, pattern)
+    try:
+        statements = await engine_objects.creating(shell, names)
+    except StatementError as error:
+        if error.where.sql_state not in ABSENT:
+            raise
+        raise await _unknown_to_engine(shell, pattern) from None
+    if not statements:
+        raise StatementError(
+            f"{pattern} has no statement of its own: it is created with its table", "use \\schema with the table's name"
+        )
+    return Print("".join(f"{text};\n" for text in statements), with_results=True)
+
+
 TABLES = """List tables of the current schema. A pattern can name others: \\dt *.ord*
 
 Letters can be combined: t tables, v views, m streams, s sequences. \\dtv lists tables and views."""
@@ -299,6 +416,6 @@ COMMANDS = (
     show_ddl,
     _relation_lister("dt", ("table",), TABLES, (".tables",)),
     _relation_lister("dv", ("view",), "List views, including materialized ones."),
-    _relation_lister("dm", ("stream", "changelog"), "List streams and changelogs."),
+    _relation_lister("dm", STREAMS, "List streams, changelogs and materialized views."),
     _relation_lister("dseq", ("sequence",), "List sequences."),
 )

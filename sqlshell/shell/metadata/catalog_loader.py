@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -76,6 +77,13 @@ _USER_OBJECTS = (
     " UNION ALL SELECT DISTINCT 'macro', function_name FROM duckdb_functions() WHERE NOT internal"
 )
 """Kinds with the names of user-defined objects."""
+_ENGINES_RELATIONS = "LIST ENGINE RELATIONS"
+_ENGINES_COLUMNS = "LIST ENGINE COLUMNS"
+_ENGINES_FUNCTIONS = "LIST ENGINE FUNCTIONS"
+_ENGINES_TYPES = "LIST ENGINE TYPES"
+_ENGINES_KEYS = "LIST ENGINE FOREIGN_KEYS"
+_OTHERS = ("sequence", "index")
+"""Relations of an engine that are not read from, which are names of their own kind."""
 _ECHO_REQUEST = "SELECT 1"
 _DECODE = msgspec.json.Decoder(list[str]).decode
 _DECODE_SOME = msgspec.json.Decoder(list[str | None]).decode
@@ -108,6 +116,8 @@ class CatalogLoader:
         self._task: asyncio.Task[None] | None = None
         self._wanted = False
         self._loaded_for: tuple[str, str] = ("", "")
+        self._has_engine = False
+        """Whether the service's engine is a server, whose own objects LIST ENGINE shows."""
         self._echo_received = asyncio.Event()
         self._request_echo = request_echo
         self._adopt = adopt
@@ -199,7 +209,8 @@ class CatalogLoader:
         found: dict[str, Relation] = {}
         # Before the columns: a relation that is created meanwhile is then listed with its columns, or not at all.
         relations = await self._relations(context)
-        for row in await self._rows(_COLUMNS, context):
+        columns, of_engine = await self._table(_ENGINES_COLUMNS, context) if self._has_engine else ([], [])
+        for row in of_engine if columns else await self._rows(_COLUMNS, context):
             if len(row) < 5 or None in row[:4]:
                 continue
             database, schema, name, column, kind = (value or "" for value in row[:5])
@@ -207,15 +218,26 @@ class CatalogLoader:
             found.setdefault(key(relation), relation)
             contents.columns.setdefault(key(relation), []).append(Column(column, kind))
         for relation in relations:
-            found[key(relation)] = relation
+            word = next((word for word in _OTHERS if word in relation.kind), "")
+            if word:
+                contents.names.setdefault(word, []).append(relation.name)
+            else:
+                found[key(relation)] = relation
         contents.relations = [item for item in found.values() if item.database != SYSTEM]
         if contents.relations and not contents.columns:
             await self._describe(contents, context)
         contents.keys = await self._keys(context)
-        contents.functions = functions_of(await self._rows(FUNCTIONS, context))
+        if self._has_engine:
+            contents.functions = engines_functions(*await self._table(_ENGINES_FUNCTIONS, context))
+        else:
+            contents.functions = functions_of(await self._rows(FUNCTIONS, context))
         for kind, plural in LISTED_KINDS.items():
             rows = await self._rows(f"LIST {plural}", context)
             contents.names[kind] = [row[0] for row in rows if row and row[0]]
+        if self._has_engine:
+            types = await self._rows(_ENGINES_TYPES, context)
+            contents.names["user type"] = [row[1] for row in types if len(row) > 1 and row[1]]
+            return contents
         for row in await self._rows(_USER_OBJECTS, context):
             if len(row) > 1 and row[0] and row[1]:
                 contents.names.setdefault(row[0], []).append(row[1])
@@ -223,6 +245,10 @@ class CatalogLoader:
 
     async def _relations(self, context: SessionContext) -> list[Relation]:
         columns, rows = await self._table(_RELATIONS, context)
+        self._has_engine = False
+        if not columns:
+            columns, rows = await self._table(_ENGINES_RELATIONS, context)
+            self._has_engine = bool(columns)
         if not columns:
             columns, rows = await self._table("LIST RELATIONS", context)
         low = [name.lower() for name in columns]
@@ -242,7 +268,8 @@ class CatalogLoader:
 
     async def _keys(self, context: SessionContext) -> list[ForeignKey]:
         found: dict[tuple[str, str], ForeignKey] = {}
-        for lists, sql in zip((True, False), _KEYS, strict=True):
+        queries = ((False, _ENGINES_KEYS),) if self._has_engine else zip((True, False), _KEYS, strict=True)
+        for lists, sql in queries:
             columns, rows = await self._table(sql, context)
             for row in rows:
                 if len(row) < 7 or None in row[:7]:
@@ -318,3 +345,23 @@ def functions_of(rows: Rows) -> list[Function]:
             forms.setdefault(row[0], []).append(form)
     signatures = {name: signature_of(listed) for name, listed in forms.items()} | KNOWN if forms else {}
     return [Function(*item) for item in signatures.items()]
+
+
+def engines_functions(columns: list[str], rows: Rows) -> list[Function]:
+    """The functions that LIST ENGINE FUNCTIONS lists, and that are found without a schema."""
+    low = [name.lower() for name in columns]
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        told = dict(zip(low, row, strict=False))
+        name = told.get("name") or ""
+        if _PLAIN.fullmatch(name) and told.get("visible", "true") == "true":
+            result = told.get("result") or ""
+            form = f"({told['arguments'] or ''}){f' -> {result}' if result else ''}" if "arguments" in told else ""
+            found.setdefault(name, []).append(form)
+    return [
+        Function(name, f"{forms[0]} (+{len(forms) - 1} overload{'s' * (len(forms) > 2)})" if forms[1:] else forms[0])
+        for name, forms in found.items()
+    ]
+
+
+_PLAIN = re.compile(r"[a-z][a-z0-9_]*")

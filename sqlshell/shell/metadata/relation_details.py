@@ -27,7 +27,7 @@ _SIZE = (
 )
 """The blocks in which DuckDB has stored a table: it lists those of each column."""
 
-_NAMED = re.compile(r'(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+)(?:\.(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+))*+')
+NAMED = re.compile(r'(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+)(?:\.(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+))*+')
 """A name as written in a statement, and nothing else."""
 
 Ask = Callable[[str], Awaitable[tuple[list[Column], Rows]]]
@@ -82,10 +82,6 @@ class Details(Struct):
     """The approximate size of the stored rows in bytes, 0 if it is not known."""
 
 
-_COARSE = frozenset({"ARRAY", "USER-DEFINED", "bit", "character", "character varying", "interval", "numeric"})
-"""Types of PostgreSQL that its information_schema tells less of than format_type()."""
-
-
 class Inspector:
     """Requests details of relations from one service, and remembers what the service does not support."""
 
@@ -114,7 +110,7 @@ class Inspector:
 
     async def describe(self, name: str) -> Details:
         """The output of DESCRIBE for a name as written in a statement. Raises StatementError."""
-        if not _NAMED.fullmatch(name):
+        if not NAMED.fullmatch(name):
             raise StatementError(f"{name} is not a valid relation name", where=Where(sqlstate.NO_RELATION))
         _, rows = await self._ask(f"DESCRIBE RELATION COLUMNS {name}")
         if not rows:
@@ -160,16 +156,7 @@ class Inspector:
         rows = [row for row in rows if len(row) > 3]
         if not rows:
             return Details("information_schema")
-        exact: dict[str, str] = {}
-        if any(row[1] in _COARSE for row in rows):
-            name = literal(qualified(*filter(None, (relation.schema, relation.name))))
-            asked = "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
-            told = await self._rows(f"{asked} WHERE attrelid = to_regclass({name}) AND attnum > 0", 2)
-            exact = {row[0]: row[1] for row in told}
-        columns = [
-            ColumnDetails(row[0] or "", exact.get(row[0] or "", row[1] or ""), _truth(row[2] or ""), row[3])
-            for row in rows
-        ]
+        columns = [ColumnDetails(row[0] or "", row[1] or "", _truth(row[2] or ""), row[3]) for row in rows]
         of_key = here("c.table_catalog", "c.table_schema", "c.table_name")
         keys = await self._rows(
             "SELECT c.constraint_name, c.constraint_type, k.column_name FROM information_schema.table_constraints c "

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from sqlshell.client.service import ENGINE, Service
+from sqlshell.client.service import Service
 from sqlshell.client.statements.client import Client, Observer, Submission
 from sqlshell.context import SessionContext
-from sqlshell.errors import StatementError, Where
+from sqlshell.errors import ShellError, StatementError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Column, Rows
@@ -18,8 +18,8 @@ from sqlshell.shell.session import Session
 
 MOST_ROWS = 200_000
 
-_DUCKDBS = re.compile(r"\bduckdb_\w+\(|\bdeltastream\.sys\.")
-"""What only a service on DuckDB has: the functions of its catalog, and the service's own tables."""
+_OF_SERVICE = re.compile(r"(?:LIST|DESCRIBE) ")
+"""The beginning of a statement that every local service has, whatever its engine."""
 
 
 def _ignore_echo(echo: ContextEcho | None) -> None:
@@ -58,17 +58,23 @@ class ServiceSession(Protocol):
     def session(self) -> Session: ...
 
 
+async def engine_of(connected: ServiceSession) -> str:
+    """The name of the engine if it is a server with SQL of its own, "" if it is not or the service does not say."""
+    with contextlib.suppress(ShellError):
+        return await connected.service.engine()
+    return ""
+
+
 async def query_service(connected: ServiceSession, *statements: str) -> tuple[list[Column], Rows]:
     """The result of the first of these statements that the service supports. The reported context is adopted.
 
     Raises the error of the last statement.
     """
-    if any(item.startswith(ENGINE) for item in connected.service.transport.extensions):
-        # An error would end the user's transaction on some engines.
-        statements = tuple(sql for sql in statements if not _DUCKDBS.search(sql))
+    if engine := await engine_of(connected):
+        # An error in SQL for another engine would end the user's transaction.
+        statements = tuple(sql for sql in statements if _OF_SERVICE.match(sql))
         if not statements:
-            said = "the service's engine does not have DuckDB's catalog"
-            raise StatementError(said, where=Where(sqlstate.UNSUPPORTED))
+            raise StatementError(f"not supported by the engine {engine}", where=Where(sqlstate.UNSUPPORTED))
     for sql in statements[:-1]:
         with contextlib.suppress(StatementError):
             return await query_service(connected, sql)

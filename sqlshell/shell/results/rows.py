@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from sqlshell.errors import StatementError, Where
@@ -29,6 +30,11 @@ def column_index(columns: Sequence[Column], *names: str) -> int | None:
     """The position of the first of these columns; services write them as `createdOn`, `created_on` or `Created On`."""
     low = [column.name.lower().replace("_", "").replace(" ", "") for column in columns]
     return next((low.index(name) for name in names if name in low), None)
+
+
+def title_of(name: str) -> str:
+    """The name of a column of the service, such as IsDefault, in the form of other lists: is_default."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def value(row: Sequence[str | None], place: int | None) -> str:

@@ -42,11 +42,10 @@ class Dumps:
         values = dump_values(item.lexed)
         if values is None and item.text[:6].lower() != "insert":
             self._types.clear()
-        if in_dump and values is None:
-            self._warn(item.text)
+        warnings = _losses(item.text) if in_dump and values is None else []
         translated = translated_dump(item.text, embedded=connection.embedded, in_dump=in_dump)
         what = refused(item.text) if in_dump else ""
-        if (values is None and translated is None and not what) or connection.offline is not None:
+        if (values is None and translated is None and not what and not warnings) or connection.offline is not None:
             return [item]
         rehearsal = self._components.modes.rehearsal
         if not connection.embedded and rehearsal == "dry-run":
@@ -54,6 +53,8 @@ class Dumps:
             return [item]
         if not await connection.service.on_duckdb():
             return [item]
+        for warning in warnings:
+            self._components.diagnostics.warn_here(warning)
         if what:
             raise StatementError(
                 f"the local service does not support PostgreSQL's {what}", where=Where(sqlstate.UNSUPPORTED)
@@ -69,17 +70,6 @@ class Dumps:
             self._noted = True
             self._components.diagnostics.note("settings, owners, privileges and extensions of PostgreSQL are skipped")
         return [replace(item, text=text, column=0) for text in translated]
-
-    def _warn(self, statement: str) -> None:
-        """Say what a statement of a dump loses."""
-        warn = self._components.diagnostics.warn_here
-        if rounds_numbers(statement):
-            warn(
-                "numeric without a precision is DECIMAL(18,3) here, which rounds further digits; "
-                "write a precision, such as numeric(38,10), to keep them"
-            )
-        if drops_constraints(statement):
-            warn("the domain is a plain type here, without its constraints and default")
 
     async def _with_values(self, item: Statement, values: DumpValues) -> Statement:
         """An INSERT with the values that PostgreSQL's texts of arrays and bytes stand for."""
@@ -99,3 +89,16 @@ class Dumps:
         # Elsewhere than in a dump, the texts of bytes are the engine's.
         made = translated_values(item.lexed, values, type_of, with_bytes=self._components.position.in_dump)
         return item if made == item.text else replace(item, text=made, column=0)
+
+
+def _losses(statement: str) -> list[str]:
+    """What a statement of a dump loses on the local service."""
+    found = []
+    if rounds_numbers(statement):
+        found.append(
+            "numeric without a precision is DECIMAL(18,3) here, which rounds further digits; "
+            "write a precision, such as numeric(38,10), to keep them"
+        )
+    if drops_constraints(statement):
+        found.append("the domain is a plain type here, without its constraints and default")
+    return found

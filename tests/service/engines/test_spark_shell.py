@@ -71,3 +71,17 @@ def test_the_token_is_not_shown(program: Program, spark_url: str) -> None:
     unreachable = program("sc://127.0.0.1:1;token=sesame", "-c", "select 1")
     assert unreachable.code != 0 and "sesame" not in unreachable.out + unreachable.err
     assert "cannot reach the Spark Connect server at 127.0.0.1:1: connection refused" in unreachable.err
+
+
+def test_catalog_commands_tell_what_the_server_has_or_that_it_has_none(program: Program, spark_url: str) -> None:
+    script = (
+        "create schema if not exists of_catalog;\nuse schema of_catalog;\ndrop table if exists listed;\n"
+        "create table listed (a int not null comment 'the a', d decimal(12,2));\n"
+        "\\d listed\n\\dt\n\\df abs\n\\l\n\\dn\n"
+        "\\schema listed\n\\di\n\\dT\n\\du\n\\dp\n\\sf abs\n\\d nowhere\n\\demo\ndrop table listed;\n"
+    )
+    done = program(spark_url, "-q", "--format", "csv", "--on-error", "continue", stdin=script)
+    assert "name,type,nullable,comment\na,int,false,the a\n" in done.out
+    assert "listed,table" in done.out and "\nof_catalog\n" in done.out and "CREATE TABLE" in done.out
+    assert done.err.count("error[0A000]: ") == 5 and "42601" not in done.err, done.err
+    assert "no relation matches nowhere" in done.err and "the engine here is spark" in done.err

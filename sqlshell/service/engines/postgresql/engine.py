@@ -7,8 +7,8 @@ import weakref
 
 from sqlshell.errors import PasswordMissing, ServiceError
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import CatalogQuery, Connection, Listing, Relation, Rows
-from sqlshell.service.engines.postgresql import catalog
+from sqlshell.service.engines.engine import CatalogQuery, Connection, Listing, ObjectQuery, Relation, Rows
+from sqlshell.service.engines.postgresql import catalog, objects
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, reason
 from sqlshell.service.engines.postgresql.link import NO_PASSWORD, PASSWORD_HINT, Link, Server, Values
 from sqlshell.service.engines.postgresql.session import LOST, PostgresqlSession
@@ -76,6 +76,17 @@ class PostgresqlEngine(ServerEngine):
         used = {self._first, *(session.database for session in list(self._sessions))}
         places = [query.database] if query.database else sorted(used - set(query.hidden))
         return [row for place in places for row in self._asked(place, sql, *values)]
+
+    def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
+        assert isinstance(seen, PostgresqlSession)
+        database = query.names[-3] if len(query.names) > 2 else seen.database
+        if database != seen.database:
+
+            async def ask(sql: str, *values: str) -> Values:
+                return await self._ask(database, sql, *values)
+
+            return self._loop.call(objects.found(query, ask))
+        return seen.asked(lambda ask: objects.found(query, ask))
 
     def has_function(self, name: str) -> bool:
         return bool(self._asked("", catalog.HAS_FUNCTION, name.lower()))

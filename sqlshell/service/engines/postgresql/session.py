@@ -5,7 +5,7 @@ connection is lost.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -17,7 +17,7 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Begun, Options, Outcome, Relation, Sink
 from sqlshell.service.engines.postgresql import catalog
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, is_canceled, reason
-from sqlshell.service.engines.postgresql.link import Link, Server
+from sqlshell.service.engines.postgresql.link import Link, Server, Values
 from sqlshell.service.engines.postgresql.loading import copy_data
 from sqlshell.service.engines.postgresql.results import run_other, run_select
 from sqlshell.service.engines.postgresql.statement_traits import (
@@ -99,6 +99,13 @@ class PostgresqlSession(ServerSession):
 
     def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
         self._loop.call(self._run_all(statements, options, sink))
+
+    def asked(self, work: Callable[[Callable[..., Coroutine[Any, Any, Values]]], Coroutine[Any, Any, T]]) -> T:
+        """What `work` returns, which asks the session's connection: it sees temporary tables and the open transaction.
+
+        Raises Failure.
+        """
+        return self._loop.call(self._guarded(work(self._ask)))
 
     async def _execute(self, sql: str, options: Options, sink: Sink, begun: Begun) -> Outcome:
         return await self._guarded(self._ran(sql, options, sink))

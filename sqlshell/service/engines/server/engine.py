@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
-from sqlshell.service.engines.engine import Capabilities, CatalogQuery, Connection, Feed, Listing, Relation, Rows
+from sqlshell.service.engines.engine import (
+    Capabilities,
+    CatalogQuery,
+    Connection,
+    Feed,
+    Listing,
+    ObjectQuery,
+    Relation,
+    Rows,
+)
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.server.session import ServerSession, not_supported
 
@@ -43,6 +52,9 @@ class ServerEngine(ResultFiles, ABC):
 
     @abstractmethod
     def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows: ...
+
+    @abstractmethod
+    def objects(self, query: ObjectQuery, seen: Connection) -> Listing: ...
 
     @abstractmethod
     def has_function(self, name: str) -> bool: ...

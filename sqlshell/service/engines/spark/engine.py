@@ -17,6 +17,7 @@ from sqlshell.service.engines.engine import (
     CatalogQuery,
     Connection,
     Listing,
+    ObjectQuery,
     Options,
     Outcome,
     Relation,
@@ -25,7 +26,7 @@ from sqlshell.service.engines.engine import (
 )
 from sqlshell.service.engines.server.engine import ServerEngine
 from sqlshell.service.engines.server.loop import EngineLoop
-from sqlshell.service.engines.spark import catalog, plans
+from sqlshell.service.engines.spark import catalog, objects, plans
 from sqlshell.service.engines.spark.channel import Address
 from sqlshell.service.engines.spark.client import SparkClient
 from sqlshell.service.engines.spark.explanation import explained
@@ -127,6 +128,10 @@ class SparkEngine(ServerEngine):
     def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
         kept = self._of(seen)
         return self._asked(kept, catalog.listed(kept, query))
+
+    def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
+        kept = self._of(seen)
+        return self._asked(kept, objects.found(kept, query))
 
     def has_function(self, name: str) -> bool:
         return self._asked(self._own, catalog.has_function(self._own, name))

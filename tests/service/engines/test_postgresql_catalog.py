@@ -1,0 +1,172 @@
+"""The catalog commands of the shell on PostgreSQL: what psql and pg_dump tell of the same objects."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.conftest import Program
+from tests.service.postgresql import database
+from tests.service.postgresql import program as server_program
+
+pytestmark = pytest.mark.usefixtures("postgresql_server")
+
+TYPES = (
+    "create type mood as enum ('sad', 'o''k'); create domain positive as int not null default 1 check (value > 0); "
+    'create type pair as (a int, "B c" text); create schema app; '
+    "create function fire() returns trigger language plpgsql as $$ begin return new; end $$;\n"
+)
+TABLES = r"""
+create table parent (id int generated always as identity (start 10) primary key,
+  name varchar(20) not null default 'x' collate "C", total numeric(12,2),
+  doubled numeric generated always as (total * 2) stored,
+  m mood default 'sad', p positive, tags text[] default '{}', constraint more check (total > 0),
+  unique (name, total)) with (fillfactor=70);
+create table child (id serial primary key, parent_id int not null references parent(id) on delete cascade on update
+  set null deferrable initially deferred, j jsonb);
+create index child_j on child using gin (j);
+create unique index child_low on child (lower(j::text)) where parent_id > 3;
+create table app.part (d date not null, v int check (v > 0), primary key (d, v)) partition by range (d);
+create table app.part_2024 partition of app.part for values from ('2024-01-01') to ('2025-01-01') partition by hash (v);
+create table app.part_2024_0 partition of app.part_2024 for values with (modulus 2, remainder 0);
+create index part_v on app.part (v);
+create view v as select id, name from parent where total > 1;
+create view app.barred with (security_barrier) as select 1 as one, 'x'::text as "Two";
+create materialized view mv as select name, count(*) as n from parent group by name with no data;
+create unique index on mv (name);
+create sequence sq as smallint start 5 increment 2 maxvalue 99 cycle;
+create trigger fires before update of name on parent for each row when (new.total > 0) execute function fire();
+alter table parent disable trigger fires;
+alter table parent cluster on parent_pkey;
+alter table child enable row level security;
+create policy pol on child for select using (parent_id > 0);
+create rule keeps as on delete to child do instead nothing;
+create statistics st on name, total from parent;
+create unlogged table base (a int);
+create table derived (extra int) inherits (base);
+alter table derived alter a set default 3;
+alter table child alter column j set storage external, alter column j set statistics 200;
+create table a1 (id int primary key, b int);
+create table b1 (id int primary key, a int references a1);
+alter table a1 add constraint fk_b foreign key (b) references b1(id) match full on delete set null not valid;
+alter table a1 replica identity full;
+create table of_pair of pair (a with options default 5 not null, primary key (a));
+create table "we""ird.n" ("x.y" int default 1, "a""b" text check ("a""b" <> ';'));
+comment on table parent is 'It''s the parent';
+comment on column parent.name is 'the name';
+comment on index child_j is 'gin';
+comment on constraint more on parent is 'positive';
+comment on trigger fires on parent is 'fires';
+comment on view app.barred is E'two\nlines \\ x';
+comment on sequence sq is 'seq';
+comment on materialized view mv is 'm';
+"""
+
+
+def dumped(url: str) -> list[str]:
+    argv = [server_program("pg_dump"), "-s", "-O", "-x", "-t", "public.*", "-t", "app.*", url]
+    text = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    # A word that differs each time.
+    return [line for line in text.splitlines() if "restrict" not in line]
+
+
+def test_schema_creates_the_same_relations_as_the_script_of_pg_dump(
+    program: Program, postgresql_server: str, postgresql_database: str
+) -> None:
+    assert program(postgresql_database, "-q", stdin=TYPES + TABLES).code == 0
+    made = program(postgresql_database, "-q", "-c", "\\schema *.*")
+    assert (made.code, made.err) == (0, "")
+    with database(postgresql_server) as other:
+        assert program(other, "-q", stdin=TYPES).code == 0
+        done = program(other, "-q", stdin=made.out)
+        assert (done.code, done.err) == (0, "")
+        assert dumped(other) == dumped(postgresql_database)
+
+
+def test_a_table_is_described_as_in_psql(program: Program, postgresql_database: str) -> None:
+    assert program(postgresql_database, "-q", stdin=TYPES + TABLES).code == 0
+    done = program(postgresql_database, "-c", "\\d parent", "-c", "\\d+ app.part", "-c", "\\d app.part_2024_0")
+    assert (done.code, done.err) == (0, "")
+    for line in (
+        "Table public.parent",
+        "    parent_pkey PRIMARY KEY, btree (id) CLUSTER",
+        "    parent_name_total_key UNIQUE CONSTRAINT, btree (name, total)",
+        "    more CHECK (total > 0::numeric)",
+        "    TABLE child CONSTRAINT child_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES parent(id) "
+        "ON UPDATE SET NULL ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED",
+        "Disabled user triggers:",
+        "Partitioned table app.part",
+        "Partition key: RANGE (d)",
+        "    app.part_2024 FOR VALUES FROM ('2024-01-01') TO ('2025-01-01'), PARTITIONED",
+        "Partition of: app.part_2024 FOR VALUES WITH (modulus 2, remainder 0)",
+    ):
+        assert line in done.out.splitlines(), done.out
+    assert "generated always as (total * 2::numeric) stored" in done.out
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("\\d child_low", "Index: unique, btree, for table child, predicate (parent_id > 3)"),
+        ("\\d sq", "smallint"),
+        ("\\d parent_id_seq", "Sequence for identity column: parent.id"),
+        ("\\d mv", "character varying(20)"),
+        ("\\d+ v", "WHERE parent.total > 1::numeric;"),
+        ("\\d pg_catalog.pg_class", "relname"),
+        ("\\schema child", "ON DELETE CASCADE"),
+        ("\\dT", "enum ('sad', 'o''k')"),
+        ("\\ds", "sq"),
+        ("\\dseq", "sq"),
+        ("\\dm", "mv"),
+        ("\\dt app.*", "partitioned table"),
+        ("\\dt+ parent", "It's the parent"),
+        ("\\di", "child_low"),
+        ("\\df", "fire"),
+        ("\\df pg_sleep", "double precision"),
+        ("\\sf fire", "CREATE OR REPLACE FUNCTION public.fire()"),
+        ("\\l", "template1"),
+        ("\\dn", "app"),
+        ("\\du", "superuser"),
+        ("\\dp child", "pol: (parent_id > 0)"),
+        ("\\dr", "reader"),
+    ],
+)
+def test_commands_tell_what_the_server_has(program: Program, postgresql_catalog: str, command: str, told: str) -> None:
+    done = program(postgresql_catalog, "-c", command)
+    assert (done.code, done.err) == (0, "") and told in done.out, done
+
+
+@pytest.fixture(scope="module")
+def postgresql_catalog(postgresql_server: str) -> object:
+    """The URL of a database with all these objects, which tests only read."""
+    with database(postgresql_server) as url:
+        argv = ["psql", "-q", "-X", "-v", "ON_ERROR_STOP=1", url]
+        subprocess.run([server_program("psql") or argv[0], *argv[1:]], input=TYPES + TABLES, check=True, text=True)
+        yield url
+
+
+def test_what_a_transaction_has_created_is_described(program: Program, postgresql_database: str) -> None:
+    script = (
+        "begin;\ncreate temp table passing (a int not null);\ncreate table made (b text);\n\\d passing\n\\d made\n"
+        "\\schema passing\n\\d nowhere\ncommit;\nselect 'committed' as done;\n"
+    )
+    done = program(postgresql_database, "-q", "--format", "csv", "--on-error", "continue", stdin=script)
+    assert "a,integer,false,," in done.out and "b,text,true,," in done.out
+    assert "CREATE TEMPORARY TABLE passing (\n    a integer NOT NULL\n);" in done.out
+    assert "no relation matches nowhere" in done.err and done.out.endswith("done\ncommitted\n")
+
+
+def test_warnings_about_dumps_are_for_duckdb_only(program: Program, postgresql_database: str) -> None:
+    script = (
+        "select pg_catalog.set_config('search_path', '', false);\n"
+        "create domain public.positive as integer check (value > 0);\n"
+        "create table public.t (n numeric, p public.positive);\n"
+    )
+    done = program(postgresql_database, "-q", stdin=script)
+    assert (done.code, done.err) == (0, "")
+
+
+def test_sample_data_is_refused(program: Program, postgresql_database: str) -> None:
+    done = program(postgresql_database, "-c", "\\demo")
+    assert done.code != 0 and "the engine here is postgresql" in done.err
