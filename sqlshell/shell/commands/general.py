@@ -87,6 +87,8 @@ async def show_context(shell: ShellView, args: Args) -> Effect:
     USE. A failed statement does not change parts that were set.
     """
     session = shell.session
+    # Its response says where the session is.
+    engine = [] if args else await _engine(shell)
     context, sources = session.context, session.state.sources
     chosen: dict[str, str] = {}
     if args and args[0] == "set":
@@ -101,16 +103,17 @@ async def show_context(shell: ShellView, args: Args) -> Effect:
         began = dict(session.connection.context.parts())
         context = replace(context, **{name: began[name] for name in names})
         chosen = dict.fromkeys(names, "initial value")
-    engine = [] if args else await _engine(shell)
     message = ShowMessage(_described(session.target, context, sources | chosen, engine))
     return Chain([SetContext(context, chosen), message]) if chosen else message
 
 
 async def _engine(shell: ShellView) -> list[tuple[str, str, str]]:
     """The engine of a service that has announced that it lists engines, and what it can and cannot do."""
-    if LISTS_ENGINES not in shell.service.transport.extensions:
+    if shell.session.connection.offline is not None:
         return []
     try:
+        if LISTS_ENGINES not in await shell.service.extensions():
+            return []
         _, rows = await query_service(shell, "LIST ENGINES")
     except ShellError:
         # The context is known without the service, which may be gone.

@@ -106,3 +106,9 @@ def test_notices_are_printed_with_their_severity_once(program: Program, postgres
     notices = 'NOTICE: table "never" does not exist, skipping', "WARNING: w"
     assert done.err == f"<stdin>:1: {notices[0]}\n<stdin>:2: {notices[1]}\nINFO: i\n"
     assert (done.code, done.out) == (0, "a\n1\n")
+
+
+def test_conninfo_before_any_statement_shows_where_the_session_is(program: Program, postgresql_database: str) -> None:
+    done = program(postgresql_database, "-c", "\\conninfo")
+    name = postgresql_database.partition("?")[0].rpartition("/")[2]
+    assert re.search(rf"^  engine +PostgreSQL 1\d[^\n]*\n(?s:.*)^  database +{name} ", done.err, re.M), done.err
