@@ -13,6 +13,7 @@ from sqlshell.client.results.file_reader import FileReader
 from sqlshell.client.results.whole import FileBatch
 from sqlshell.dbapi.exceptions import DataError
 from sqlshell.dbapi.values.typed_rows import RowDecoder
+from sqlshell.errors import ProtocolError
 from sqlshell.result import Batch, Column, Rows, StoredColumn
 from sqlshell.service.engines.duckdb.results import selected
 from sqlshell.service.engines.engine import Options
@@ -104,3 +105,14 @@ def test_a_secret_in_the_values_is_left_to_the_strings(source: Source) -> None:
         assert "sesame" not in str(reader.rows(0, 3))
     finally:
         reader.close()
+
+
+def test_nothing_of_a_file_is_open_when_its_reader_is_closed(source: Source) -> None:
+    columns, _, _ = source.run("SELECT i FROM range(3) t(i)")
+    reader = FileReader(source.path, source.told(columns, 3), no_line, 2)
+    assert reader.rows(0, 1) == [["0"]]
+    reader.close()
+    with pytest.raises(ProtocolError, match="cannot be read"):
+        reader.rows(0, 1)
+    with pytest.raises(ProtocolError, match="cannot be read"):
+        reader.text(0, 1)

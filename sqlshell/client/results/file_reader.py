@@ -223,11 +223,11 @@ class FileReader:
     def _zoned_string(self, type_id: str, name: str) -> str:
         if type_id != ZONED or not self._file.zone:
             raise Unavailable
-        found = self._root.execute(
-            f"SELECT min(epoch_us({name})), max(epoch_us({name})) FROM {self._source} WHERE isfinite({name})"
-        ).fetchone()
-        least, most = found or (None, None)
-        string = in_zone(name, self._file.zone, least or 0, most or 0)
+        ((least, most),) = self._root.execute(
+            f"SELECT coalesce(min(epoch_us({name})), 0), coalesce(max(epoch_us({name})), 0) "
+            f"FROM {self._source} WHERE isfinite({name})"
+        ).fetchall()
+        string = in_zone(name, self._file.zone, least, most)
         if string is None:
             raise Unavailable
         return string
