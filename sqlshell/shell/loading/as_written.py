@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Final
 
 from sqlshell.client.http.upload import attachment
+from sqlshell.errors import ServiceError
 from sqlshell.origin import Own, service_text
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.loading.request import CHOSEN, COMPRESSIONS, format_of
@@ -43,13 +45,13 @@ class WrittenLoader:
         self._submitter = submitter
 
     async def takes(self, copy: CopyStatement) -> bool:
-        """Whether a COPY … FROM is sent as it is. Raises the errors of the service."""
+        """Whether a COPY … FROM is sent as it is. If the service does not answer, the next request says so."""
         connection = self._session.connection
-        return (
-            connection.offline is None
-            and written_for_engine(copy)
-            and await connection.service.engine_reads_copy_data()
-        )
+        if connection.offline is not None or not written_for_engine(copy):
+            return False
+        with contextlib.suppress(ServiceError):
+            return await connection.service.engine_reads_copy_data()
+        return False
 
     def fits(self, place: Own) -> bool:
         """Whether a file is one, and may be an attachment."""
