@@ -61,7 +61,7 @@ def list_sessions(
 
     `elsewhere` are the token and name of each session of another process of the service, which alone knows the rest.
     """
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for item in sessions:
         owner = owners.get(item.caller.token_id, item.caller.token_id)
         state = "running" if id(item.connection) in running else "waiting" if item.waiting else "idle"
