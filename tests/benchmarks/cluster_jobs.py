@@ -7,12 +7,14 @@ say what a process costs and gains beside one that shares nothing.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import statistics
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -61,8 +63,32 @@ async def _wires(urls: Sequence[str], headers: dict[str, str]) -> AsyncIterator[
         ]
 
 
-def _load(served: Sequence[Served], *, strays: bool) -> tuple[float, float]:
-    """Statements per second, and the median of their milliseconds."""
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Small statements per second, the median of their milliseconds, and the milliseconds of CPU that the processes of
+    the service took for one.
+    """
+
+    rate: float
+    median: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return f"{self.cpu:.2f} ms CPU a statement, {self.rate:.0f}/s, {self.median:.0f} ms"
+
+
+def _cpu(served: Sequence[Served]) -> float:
+    """Seconds of CPU that processes have taken since their starts."""
+    ticks = 0
+    for item in served:
+        # The name of the program, in brackets, may contain blanks.
+        fields = Path(f"/proc/{item.process.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _load(served: Sequence[Served], *, strays: bool) -> Load:
+    """The load of CLIENTS clients for SECONDS."""
     took: list[float] = []
     urls = [item.url for item in served]
 
@@ -70,8 +96,9 @@ def _load(served: Sequence[Served], *, strays: bool) -> tuple[float, float]:
         until = time.perf_counter() + SECONDS
         await asyncio.gather(*(_client(urls, served[0].token, until, took, strays=strays) for _ in range(CLIENTS)))
 
+    before = _cpu(served)
     asyncio.run(all_clients())
-    return len(took) / SECONDS, statistics.median(took)
+    return Load(len(took) / SECONDS, statistics.median(took), (_cpu(served) - before) / len(took) * 1e3)
 
 
 def cluster(kills: int = 20) -> Iterator[Row]:
@@ -79,7 +106,7 @@ def cluster(kills: int = 20) -> Iterator[Row]:
         folder = Path(name)
         with database(server) as engine_url:
             alone = serve(folder, "--engine", "postgresql", "--engine-url", engine_url)
-            single, single_ms = _load([alone], strays=False)
+            single = _load([alone], strays=False)
             stop(alone)
         for count in (1, 2, 4):
             with (
@@ -87,12 +114,12 @@ def cluster(kills: int = 20) -> Iterator[Row]:
                 database(server) as state_url,
                 processes(folder, on_postgresql(engine_url), state_url, count) as made,
             ):
-                rate, median = _load(made.served, strays=True)
+                load = _load(made.served, strays=True)
                 yield Row(
                     f"{CLIENTS} clients, small statements, {count} processes that share their records",
-                    f"{rate:.0f}/s, {median:.0f} ms",
-                    f"{single:.0f}/s, {single_ms:.0f} ms (one process, records of its own)",
-                    rate / single,
+                    str(load),
+                    f"{single} (one process, records of its own; load of the machine {os.getloadavg()[0]:.0f})",
+                    load.cpu / single.cpu,
                     "reported",
                 )
         with (

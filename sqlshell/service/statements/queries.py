@@ -70,7 +70,7 @@ def list_sessions(
         place = (item.role, item.connection.database, item.connection.schema)
         rows.append((item.name, state, owner, *place, transaction, stamp(item.created), str(idle)))
     for token, name in elsewhere:
-        rows.append((name, "elsewhere", owners.get(token, token), *[""] * 6))
+        rows.append((name, "elsewhere", owners.get(token, token), "", "", "", "", "", ""))
     columns = ("id", "state", "owner", "role", "database", "schema", "transaction", "created", "idle_seconds")
     return table(sink, columns, rows)
 

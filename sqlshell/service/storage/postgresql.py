@@ -19,10 +19,13 @@ from sqlshell.service.storage.storage import TABLES, Duplicate, StorageError, Un
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
-CALL_SECONDS: Final = 5.0
-"""How long a thread waits for the database, to connect and for each call."""
+START_SECONDS: Final = 60.0
+"""How long the main thread waits for the database before it runs an event loop, to connect and for each call."""
 
-LOOP_SECONDS: Final = 2.0
+CALL_SECONDS: Final = 10.0
+"""The same for other threads."""
+
+LOOP_SECONDS: Final = 3.0
 """The same for the thread of an event loop, which serves no other request meanwhile."""
 
 PAUSE_SECONDS: Final = 1.0
@@ -59,35 +62,35 @@ class _Connection(psycopg.Connection[Row]):  # type: ignore[misc]
 
 
 class _Line:
-    """The connection of one kind of thread, which is opened when it is first used. `seconds` limit each call."""
+    """The connection of one kind of thread, which is opened when it is first used."""
 
-    def __init__(self, url: str, seconds: float) -> None:
+    def __init__(self, url: str) -> None:
         self._url = url
         self._connection: _Connection | None = None
-        self.seconds = seconds
         self.lock = threading.Lock()
 
     @property
     def is_open(self) -> bool:
         return self._connection is not None and not self._connection.closed
 
-    def opened(self) -> _Connection:
+    def opened(self, seconds: float) -> _Connection:
+        """The connection, for a call of at most `seconds`."""
         connection = self._connection
         if connection is None or connection.closed:
             connection = _Connection.connect(
                 self._url,
                 autocommit=True,
-                connect_timeout=math.ceil(self.seconds),
-                tcp_user_timeout=int(self.seconds * 1000),
+                connect_timeout=math.ceil(seconds),
+                tcp_user_timeout=int(CALL_SECONDS * 1000),
                 keepalives_idle=5,
                 keepalives_interval=2,
                 keepalives_count=3,
             )
-            connection.until = time.monotonic() + self.seconds
-            # The database does not go on with what nobody waits for.
-            connection.execute(f"SET statement_timeout = {int(self.seconds * 1000)}".encode())
+            connection.until = time.monotonic() + seconds
+            # The database does not go on for long with what nobody waits for.
+            connection.execute(f"SET statement_timeout = {int(START_SECONDS * 1000)}".encode())
             self._connection = connection
-        connection.until = time.monotonic() + self.seconds
+        connection.until = time.monotonic() + seconds
         return connection
 
     def close(self) -> None:
@@ -107,8 +110,8 @@ class PostgresqlStorage:
     remote = True
 
     def __init__(self, url: str) -> None:
-        self._threads = _Line(url, CALL_SECONDS)
-        self._loop = _Line(url, LOOP_SECONDS)
+        self._threads = _Line(url)
+        self._loop = _Line(url)
         self._retry: float | None = None
         """When a thread may try again, as a time of time.monotonic(); None while the database responds."""
         self.create(TABLES.format(real="DOUBLE PRECISION", bytes="BYTEA"))
@@ -156,26 +159,28 @@ class PostgresqlStorage:
     def _run(self, work: Callable[[_Connection], T], *, again: bool = False) -> T:
         """Work with a connection; `again` makes work that only reads once more if the connection was lost."""
         on_loop = asyncio._get_running_loop() is not None
-        line = self._loop if on_loop else self._threads
+        line, seconds = (self._loop, LOOP_SECONDS) if on_loop else (self._threads, CALL_SECONDS)
+        if not on_loop and threading.current_thread() is threading.main_thread():
+            seconds = START_SECONDS
         with line.lock, _errors():
             if self._retry is not None and (on_loop or time.monotonic() < self._retry):
                 raise Unreachable(NO_RESPONSE)
             was_open = line.is_open
             try:
-                result = self._bounded(line, work)
+                result = self._bounded(line, seconds, work)
             except psycopg.OperationalError:
                 if not (again and was_open and not line.is_open) or self._retry is not None:
                     raise
-                result = self._bounded(line, work)
+                result = self._bounded(line, seconds, work)
             if not on_loop:
                 self._retry = None
             return result
 
-    def _bounded(self, line: _Line, work: Callable[[_Connection], T]) -> T:
+    def _bounded(self, line: _Line, seconds: float, work: Callable[[_Connection], T]) -> T:
         """Work once, and note if the database does not respond."""
-        until = time.monotonic() + line.seconds
+        until = time.monotonic() + seconds
         try:
-            connection = line.opened()
+            connection = line.opened(seconds)
         except psycopg.OperationalError:
             self._retry = time.monotonic() + PAUSE_SECONDS
             raise
