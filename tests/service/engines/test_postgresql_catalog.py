@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 
 import pytest
@@ -170,3 +171,33 @@ def test_warnings_about_dumps_are_for_duckdb_only(program: Program, postgresql_d
 def test_sample_data_is_refused(program: Program, postgresql_database: str) -> None:
     done = program(postgresql_database, "-c", "\\demo")
     assert done.code != 0 and "the engine here is postgresql" in done.err
+
+
+def test_completion_knows_what_the_server_has(postgresql_catalog: str) -> None:
+    from sqlshell.context import SessionContext
+    from sqlshell.dbapi import connect
+    from sqlshell.shell.metadata.catalog_loader import CatalogLoader
+    from sqlshell.sql.completion.catalog import Catalog
+
+    async def load() -> Catalog:
+        loaded = asyncio.Event()
+        client = connection._session._client
+        loader = CatalogLoader(client, SessionContext, "", None, changed=loaded.set)
+        loader.begin()
+        await loaded.wait()
+        await loader.aclose()
+        return loader.catalog
+
+    with connect(postgresql_catalog) as connection:
+        catalog = connection._loop.run(load())
+    contents = catalog.contents
+    assert [(column.name, column.type) for column in catalog.columns(["mv"], "", "public")] == [
+        ("name", "character varying(20)"),
+        ("n", "bigint"),
+    ]
+    functions = {item.name: item.signature for item in contents.functions}
+    assert functions["pg_sleep"] == "(double precision) -> void" and "fire" in functions
+    assert "sq" in contents.names["sequence"] and "child_low" in contents.names["index"]
+    assert {"mood", "pair"} <= {*contents.names["user type"]} and "app" in contents.names["schema"]
+    assert any(item.columns == ["parent_id"] and item.target_columns == ["id"] for item in contents.keys)
+    assert not catalog.relation(["sq"], "", "public")
