@@ -106,36 +106,40 @@ def test_a_table_is_described_as_in_psql(program: Program, postgresql_database: 
     assert "generated always as (total * 2::numeric) stored" in done.out
 
 
-@pytest.mark.parametrize(
-    ("command", "told"),
-    [
-        ("\\d child_low", "Index: unique, btree, for table child, predicate (parent_id > 3)"),
-        ("\\d sq", "smallint"),
-        ("\\d parent_id_seq", "Sequence for identity column: parent.id"),
-        ("\\d mv", "character varying(20)"),
-        ("\\d+ v", "WHERE parent.total > 1::numeric;"),
-        ("\\d pg_catalog.pg_class", "relname"),
-        ("\\schema child", "ON DELETE CASCADE"),
-        ("\\dT", "enum ('sad', 'o''k')"),
-        ("\\ds", "sq"),
-        ("\\dseq", "sq"),
-        ("\\dm", "mv"),
-        ("\\dt app.*", "partitioned table"),
-        ("\\dt+ parent", "It's the parent"),
-        ("\\di", "child_low"),
-        ("\\df", "fire"),
-        ("\\df pg_sleep", "double precision"),
-        ("\\sf fire", "CREATE OR REPLACE FUNCTION public.fire()"),
-        ("\\l", "template1"),
-        ("\\dn", "app"),
-        ("\\du", "superuser"),
-        ("\\dp child", "pol: (parent_id > 0)"),
-        ("\\dr", "reader"),
-    ],
+COMMANDS = (
+    ("\\d child_low", "Index: unique, btree, for table child, predicate (parent_id > 3)"),
+    ("\\d sq", "smallint"),
+    ("\\d parent_id_seq", "Sequence for identity column: parent.id"),
+    ("\\d mv", "character varying(20)"),
+    ("\\d+ v", "WHERE parent.total > 1::numeric;"),
+    ("\\d pg_catalog.pg_class", "relname"),
+    ("\\schema child", "ON DELETE CASCADE"),
+    ("\\dT", "enum ('sad', 'o''k')"),
+    ("\\ds", "sq"),
+    ("\\dseq", "sq"),
+    ("\\dm", "mv"),
+    ("\\dt app.*", "partitioned table"),
+    ("\\dt+ parent", "It's the parent"),
+    ("\\di", "child_low"),
+    ("\\df", "fire"),
+    ("\\df pg_sleep", "double precision"),
+    ("\\sf fire", "CREATE OR REPLACE FUNCTION public.fire()"),
+    ("\\l", "template1"),
+    ("\\dn", "app"),
+    ("\\du", "superuser"),
+    ("\\dp child", "pol: (parent_id > 0)"),
+    ("\\dr", "reader"),
 )
-def test_commands_tell_what_the_server_has(program: Program, postgresql_catalog: str, command: str, told: str) -> None:
-    done = program(postgresql_catalog, "-c", command)
-    assert (done.code, done.err) == (0, "") and told in done.out, done
+"""Commands, each with a part of what it writes."""
+
+
+def test_commands_tell_what_the_server_has(program: Program, postgresql_catalog: str) -> None:
+    script = "".join(f"{command}\n\\echo ----\n" for command, _ in COMMANDS)
+    done = program(postgresql_catalog, stdin=script)
+    assert (done.code, done.err) == (0, "")
+    written = done.out.split("----\n")
+    assert [command for (command, told), out in zip(COMMANDS, written, strict=False) if told not in out] == []
+    assert len(written) == len(COMMANDS) + 1
 
 
 @pytest.fixture(scope="module")
