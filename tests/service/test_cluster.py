@@ -316,3 +316,27 @@ def test_health_is_told_while_the_database_of_the_records_is_suspended(tmp_path:
             assert time.monotonic() < until
             time.sleep(0.2)
         assert client.rows("select 1") == [["1"]]
+
+
+@pytest.mark.parametrize("shift", [-3600.0, 3600.0])
+def test_the_clock_of_a_process_decides_no_lease(
+    postgresql_database: str, monkeypatch: pytest.MonkeyPatch, shift: float
+) -> None:
+    from sqlshell.service.cluster.cluster import Cluster
+    from sqlshell.service.storage.postgresql import PostgresqlStorage
+
+    with contextlib.closing(PostgresqlStorage(postgresql_database)) as storage:
+        here = Cluster(storage, "http://here")
+        assert here.place_of_session("token", "session") is None
+        now = time.time
+        monkeypatch.setattr(time, "time", lambda: now() + shift)
+        there = Cluster(storage, "http://there")
+        assert there.renew()
+        # The lease of each is alive for the other, whose clock is an hour off.
+        found = there.place_of_session("token", "session")
+        assert found is not None
+        assert found.process == here.id
+        monkeypatch.undo()
+        assert {row[0] for row in here.processes()} == {here.id, there.id}
+        there.tidy()
+        assert there.has_session("token", "session")
