@@ -21,7 +21,7 @@ ENGINE = "engine="
 """Extensions: LIST ENGINES is supported; the engine has this name instead of duckdb."""
 
 READS_COPY_DATA = frozenset({"postgresql"})
-"""The engines that read the data of COPY … FROM STDIN, the attachment `stdin`, by their own rules."""
+"""The engines that read the data of COPY … FROM STDIN, an attachment of that name, by their own rules."""
 
 _ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 
