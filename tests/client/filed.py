@@ -26,6 +26,9 @@ class Sink:
     def file(self) -> Path:
         return self.path
 
+    def grown(self, size: int) -> None:
+        return
+
 
 class Source:
     """An engine that writes each result to a file."""

@@ -143,6 +143,9 @@ class TextSink:
     def file(self) -> None:
         return
 
+    def grown(self, size: int) -> None:
+        return
+
 
 @pytest.mark.parametrize("kind", [*SCALARS, "others"])
 def test_a_file_made_of_text_has_the_same_strings(source: Source, kind: str) -> None:

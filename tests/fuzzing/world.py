@@ -243,6 +243,9 @@ class Nowhere:
     def file(self) -> Path:
         return self._path
 
+    def grown(self, size: int) -> None:
+        return
+
 
 def broken(before: State, after: State, rights: Rights) -> str:
     """What changed that a role may not change, "" for nothing."""

@@ -26,8 +26,8 @@ def program(name: str) -> str:
 
 MISSING = (
     ""
-    if required("postgresql") or (program("initdb") and importlib.util.find_spec("psycopg"))
-    else "needs PostgreSQL and psycopg: pip install 'psycopg[binary]'"
+    if required("postgresql") or (program("initdb") and all(map(importlib.util.find_spec, ("psycopg", "pyarrow"))))
+    else "needs PostgreSQL, psycopg and pyarrow: pip install 'psycopg[binary]' pyarrow"
 )
 """Why tests with a server are skipped, "" if they are not."""
 

@@ -147,6 +147,9 @@ class Filed:
     def file(self) -> Path:
         return self._path
 
+    def grown(self, size: int) -> None:
+        return
+
 
 @pytest.fixture
 def engine() -> Iterator[DuckdbEngine]:

@@ -291,6 +291,16 @@ def test_a_result_is_within_the_quota_while_it_grows(tight: Served, sql: str) ->
         assert len(client.rows("select repeat('x', 1000) from range(1000)")) == 1000
 
 
+def test_a_large_result_of_each_engine_is_within_the_quota(engine: OnEngine, tmp_path: Path) -> None:
+    with engine.serve(tmp_path, "--quota", "0.005") as running, Client(running) as client:
+        many = f"select i, md5(concat('x', cast(i as varchar(20)))) as t from {engine.series(1_000_000)}"
+        answer = client.run(many)
+        assert (answer["sqlState"], "--quota" in answer["message"]) == ("53000", True), answer["message"]
+        assert not [file for file in tmp_path.rglob("results/*") if file.is_file()]
+        few = client.run(many.replace("1000000", "60000"))
+        assert (few["sqlState"], len(few.get("data", []))) == ("00000", 10_000), few["message"]
+
+
 def test_what_a_statement_writes_while_it_runs_is_bounded(tight: Served) -> None:
     with Client(tight) as client:
         answer = client.run("select md5(range::varchar) as a, range from range(20000000) order by a")

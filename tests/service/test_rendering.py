@@ -35,6 +35,9 @@ class Kept:
     def file(self) -> Path:
         return self.path
 
+    def grown(self, size: int) -> None:
+        return
+
 
 class Full(Kept):
     """A sink on a disk that is full."""

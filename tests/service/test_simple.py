@@ -30,6 +30,9 @@ class Kept:
     def file(self) -> None:
         raise AssertionError("a small result needs no file")
 
+    def grown(self, size: int) -> None:
+        return
+
 
 def ran(sql: str, *, in_python: bool) -> tuple[Outcome, list[list[str | None]]]:
     """What a statement gives; the other way is DuckDB's own rendering."""

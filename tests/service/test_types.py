@@ -107,6 +107,9 @@ class Kept:
     def file(self) -> Path:
         raise AssertionError("no result of these is large")
 
+    def grown(self, size: int) -> None:
+        return
+
 
 def answer(sql: str, options: Options | None = None) -> tuple[list[ColumnInfo], list[list[str | None]], str]:
     engine = DuckdbEngine()

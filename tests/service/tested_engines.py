@@ -114,7 +114,8 @@ def _sail() -> Iterator[Places]:
 def _postgresql_missing() -> str:
     if not postgresql_server.program("initdb"):
         return "PostgreSQL is not installed"
-    return "" if importlib.util.find_spec("psycopg") else "install it with: pip install 'psycopg[binary]'"
+    found = all(map(importlib.util.find_spec, ("psycopg", "pyarrow")))
+    return "" if found else "install it with: pip install 'psycopg[binary]' pyarrow"
 
 
 def _sail_missing() -> str:

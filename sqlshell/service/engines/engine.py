@@ -29,6 +29,9 @@ class Sink(Protocol):
     def file(self) -> Path | None:
         """The path to which the engine may write the whole result in its own format; None to require text."""
 
+    def grown(self, size: int) -> None:
+        """Count the bytes that the file of the result has now. Raises Failure if there is not enough space."""
+
 
 class BatchSink(Sink, Protocol):
     """A sink whose state can be read."""
@@ -302,6 +305,10 @@ class Engine(Protocol):
         the interface's."""
 
     @property
+    def files_have_text(self) -> bool:
+        """Whether the files of results contain what the engine printed; convert() makes typed values of it."""
+
+    @property
     def hidden_databases(self) -> Collection[str]:
         """The engine's internal databases, which the service does not show."""
 
@@ -335,7 +342,8 @@ class Engine(Protocol):
         self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
     ) -> None:
         """Write rows that are stored as text to a file in the engine's format. `ends` are the ends of the partitions in
-        `source`, `instants` the numbers of the columns that contain instants. Raises Failure."""
+        `source`, which may also be a file with text; `instants` are the numbers of the columns that contain instants.
+        Raises Failure."""
 
     def give_back(self) -> None:
         """Return memory that statements no longer use to the system, where the engine has its own. Never waits."""

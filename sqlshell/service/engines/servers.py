@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Final
 
 from sqlshell.errors import UsageError
@@ -9,7 +10,10 @@ from sqlshell.service.engines.engine import Engine
 
 NAMES: Final = ("postgresql", "spark")
 
-_PACKAGES: Final = {"postgresql": "'psycopg[binary]>=3.2,<4'", "spark": "'pyspark-client>=4.0' 'pandas<3'"}
+_PACKAGES: Final = {
+    "postgresql": "'psycopg[binary]>=3.2,<4' 'pyarrow>=15'",
+    "spark": "'pyspark-client>=4.0' 'pandas<3'",
+}
 """What the extras of these names install, for pip."""
 
 
@@ -21,6 +25,9 @@ def open_server(name: str, url: str, password: str = "") -> Engine:
             case "postgresql":
                 from sqlshell.service.engines.postgresql.engine import PostgresqlEngine
 
+                if find_spec("pyarrow") is None:
+                    # It is imported with the first large result.
+                    raise ModuleNotFoundError(name="pyarrow")
                 return PostgresqlEngine(url, password)
             case "spark":
                 from sqlshell.service.engines.spark.engine import SparkEngine

@@ -112,15 +112,18 @@ class Partitions:
             if rows is None:
                 self._unread.give(record.organization, taken)
 
-    async def whole(self, record: Record, left: Callable[[], bool]) -> Rows:
-        """The file of a typed result, or one made of a result that is kept as text; close() it.
+    async def whole(self, record: Record, left: Callable[[], bool], *, typed: bool) -> Rows:
+        """The file of a result, or one made of a result that is kept as text; close() it. With `typed` also one made of
+        a file that contains text.
 
         Waits as rows() does. Raises Failure and OSError.
         """
         taken = await self._unread.wait(record.organization, PIECE, left)
         rows = None
         try:
-            if record.spool.layout.typed:
+            server = self._organizations.server
+            has_text = server is not None and server.files_have_text
+            if record.spool.layout.typed and not (typed and has_text):
                 file, size = await asyncio.to_thread(record.spool.open_whole)
             else:
                 file, size = await self._converted(record)

@@ -76,7 +76,7 @@ class Responses:
     async def whole(self, record: Record, request: Request, *, by_plane: bool) -> Response | None:
         """The response for a record whose whole result is wanted as a Parquet file; None where the response is JSON:
         a statement that runs, failed or has no rows, rows that only the data plane gives, and a result that is kept as
-        JSON, if JSON is accepted too. Otherwise the file is made of it.
+        JSON, if JSON is accepted too. Otherwise a file with typed values is made of it.
 
         Raises BadRequest.
         """
@@ -88,7 +88,8 @@ class Responses:
         if not record.spool.layout.typed and accepts(request, JSON):
             return None
         try:
-            rows = await self._partitions.whole(record, lambda: is_disconnected(request.scope))
+            typed = not accepts(request, JSON)
+            rows = await self._partitions.whole(record, lambda: is_disconnected(request.scope), typed=typed)
         except OSError as error:
             raise _unreadable(error) from error
         except Failure as error:

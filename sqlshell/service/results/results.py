@@ -67,6 +67,9 @@ class Discard:
     def file(self) -> None:
         return
 
+    def grown(self, size: int) -> None:
+        return
+
     def finish(self, filed: Sequence[tuple[int, int]] | None = None) -> None:
         return
 
@@ -125,6 +128,9 @@ class Spool:
         self._path = self._place()
         self.layout.form = "engine"
         return self._path
+
+    def grown(self, size: int) -> None:
+        return
 
     @property
     def small(self) -> bool:

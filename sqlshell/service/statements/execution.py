@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Parameters
+from sqlshell.service.bounds import UNLIMITED
 from sqlshell.service.dialect import (
     Alter,
     Application,
@@ -36,8 +38,9 @@ from sqlshell.service.dialect import (
     read,
     without_literals,
 )
+from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import Begun, Feed, Options, Outcome, ServerConnection
+from sqlshell.service.engines.engine import Begun, Feed, Options, Outcome, ServerConnection, Sink
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import functions, inventory, listings, privileges, stream_definitions, system
 from sqlshell.service.objects.attachments import Attachment
@@ -112,6 +115,8 @@ class Execution:
         self._options = options
         self._objects = Objects(organizations, sessions, options.bounds, options.quota)
         self._changes = Changes(organizations, self._objects)
+        self._room = DiskSpace(UNLIMITED if organizations.is_embedded else options.quota)
+        """The room for results of an engine that is a server elsewhere; others count themselves."""
 
     def run(
         self,
@@ -158,10 +163,20 @@ class Execution:
         options, before = self.options(session, parameters), session.droppable_parts()
         data = next((file.path for file in files if file.name == COPY_DATA), None)
         options = replace(options, data=data) if data is not None else options
-        outcome = await connection.execute(record.sql, options, record.spool, begun(record))
+        with self.counted(record) as sink:
+            outcome = await connection.execute(record.sql, options, sink, begun(record))
         if CHANGES.match(record.sql[:4000]):
             await session.organization.workers.run_other(self._after_change, session, record.sql, before)
         return artifacts.with_created_row(session, record, outcome, record.sql)
+
+    @contextlib.contextmanager
+    def counted(self, record: Record) -> Iterator[Sink]:
+        """A sink that stores the rows of a server's statement, and counts their bytes until they are stored."""
+        counting = CountingSink(record.spool, self._room)
+        try:
+            yield counting
+        finally:
+            counting.close()
 
     def _after_change(self, session: Session, sql: str, before: Mapping[str, str]) -> None:
         """What follows a statement that may have created or dropped something, in a thread. `before` are the session's

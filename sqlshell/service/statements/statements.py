@@ -569,12 +569,13 @@ class Statements:
         organization = await asyncio.to_thread(self.organizations.get, place)
         filed: Sequence[tuple[int, int]] | None = None
         try:
-            outcome = await engine.reattach(
-                record.operation,
-                self._execution.options_of(record),
-                record.spool,
-                partial(self.endings.start_on, record),
-            )
+            with self._execution.counted(record) as sink:
+                outcome = await engine.reattach(
+                    record.operation,
+                    self._execution.options_of(record),
+                    sink,
+                    partial(self.endings.start_on, record),
+                )
             filed = outcome.filed
         finally:
             self.endings.release(record)

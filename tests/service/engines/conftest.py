@@ -14,6 +14,7 @@ import pytest
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import Options
 from sqlshell.service.failure import Failure
+from sqlshell.service.results.results import Discard, Spool
 from tests.service import sail, spark
 from tests.service.postgresql import database
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from sqlshell.service.engines.postgresql.session import PostgresqlSession
 
 
-class Rows:
+class Rows(Discard):
     """A sink that keeps all rows as text."""
 
     def __init__(self) -> None:
@@ -30,9 +31,6 @@ class Rows:
 
     def keep(self, rows: Any) -> None:
         self.texts += rows
-
-    def file(self) -> Path | None:
-        return None
 
 
 @dataclass(frozen=True)
@@ -74,6 +72,18 @@ class Runner:
         with pytest.raises(Failure) as caught:
             self.run(sql, **options)
         return caught.value.sql_state, caught.value.message
+
+
+def stored(runner: Runner, engine: PostgresqlEngine, sql: str, place: Path, **options: Any) -> list[list[str | None]]:
+    """The rows of a statement whose result is a file, as its partitions have them."""
+    spool = Spool(lambda: place, 10_000)
+    outcome = runner.session.run(sql, Options(**options), spool)
+    assert outcome.filed is not None
+    spool.finish(outcome.filed)
+    assert (spool.layout.form, spool.layout.typed) == ("engine", True)
+    bodies = engine.read(place, 0, spool.layout.counts)
+    assert len(bodies) == len(outcome.filed)
+    return [row for body in bodies for row in json.loads(b"[" + body + b"]")]
 
 
 Connect = Callable[[], Runner]

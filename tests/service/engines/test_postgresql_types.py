@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.service.engines.conftest import Runner
+from tests.service.engines.conftest import Runner, stored
 
 if TYPE_CHECKING:
     from sqlshell.service.engines.postgresql.engine import PostgresqlEngine
@@ -117,6 +118,14 @@ def test_each_type_has_its_name_and_its_value(runner: Runner) -> None:
             for name, column, value in zip(names, told.columns or (), told.rows[0], strict=True)
         }
         assert shown == CASES
+
+
+def test_each_type_has_the_same_value_in_a_large_result(
+    runner: Runner, postgresql: PostgresqlEngine, tmp_path: Path
+) -> None:
+    selected = f"select {', '.join(CASES)} from generate_series(1, 2000)"
+    found = stored(runner, postgresql, selected, tmp_path / "result", timezone="Europe/Berlin")
+    assert found == [[value for _, _, value in CASES.values()]] * 2000
 
 
 def test_the_columns_of_a_table_have_the_types_of_its_results(runner: Runner) -> None:

@@ -15,6 +15,7 @@ from sqlshell.errors import ServiceError
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import CatalogQuery, Listing, Options
 from sqlshell.service.failure import Failure
+from sqlshell.service.results.results import Discard
 from tests.service import spark
 from tests.service.spark import Session, needs_sail, needs_spark, statements
 
@@ -112,15 +113,12 @@ def test_partitions_have_limits_in_rows_and_bytes(session: Session) -> None:
 
 @pytest.mark.parametrize("rows", [3, 200_000])
 def test_without_a_file_rows_are_text(session: Session, rows: int) -> None:
-    class Text:
+    class Text(Discard):
         def __init__(self) -> None:
             self.kept: list[str] = []
 
         def keep(self, rows: Any) -> None:
             self.kept += rows
-
-        def file(self) -> None:
-            return None
 
     sink = Text()
     outcome = session.connection.run(f"select id, 'ä' as t from range({rows}) order by id", Options(), sink)
@@ -144,13 +142,10 @@ def test_a_statement_is_canceled_while_its_rows_arrive(session: Session) -> None
     entered, go = threading.Event(), threading.Event()
     spool = session.spool()
 
-    class Slow:
+    class Slow(Discard):
         def keep(self, rows: Any) -> None:
             entered.set()
             assert go.wait(60)
-
-        def file(self) -> None:
-            return None
 
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(session.connection.run, "select * from range(100000000000)", Options(), Slow())

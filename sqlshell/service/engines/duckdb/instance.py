@@ -47,7 +47,7 @@ class DuckdbEngine(ResultFiles):
     it open.
     """
 
-    name, is_server = "duckdb", False
+    name, is_server, files_have_text = "duckdb", False, False
     capabilities = CAPABILITIES
     hidden_databases, reserved_names, initial_schema = HIDDEN, RESERVED, INITIAL_SCHEMA
     protections = ""

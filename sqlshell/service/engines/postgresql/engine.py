@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 from sqlshell.errors import PasswordMissing, ServiceError
 from sqlshell.interface import sqlstate
@@ -13,7 +14,7 @@ from sqlshell.service.engines.postgresql.failures import ConnectionLost, reason
 from sqlshell.service.engines.postgresql.link import NO_PASSWORD, PASSWORD_HINT, Link, Server, Values
 from sqlshell.service.engines.postgresql.session import LOST, PostgresqlSession
 from sqlshell.service.engines.postgresql.traits import CAPABILITIES, product
-from sqlshell.service.engines.server.engine import ServerEngine
+from sqlshell.service.engines.server.engine import WRITERS, ServerEngine
 from sqlshell.service.failure import Failure
 
 
@@ -24,12 +25,14 @@ class PostgresqlEngine(ServerEngine):
     """
 
     name = "postgresql"
+    files_have_text = True
     capabilities = CAPABILITIES
     initial_schema = "public"
 
     def __init__(self, url: str, password: str = "") -> None:
         self._server = Server(url, password)
         super().__init__()
+        self._threads = ThreadPoolExecutor(WRITERS, "postgresql-rows")
         self._link: Link | None = None
         self._sessions: weakref.WeakSet[PostgresqlSession] = weakref.WeakSet()
         try:
@@ -64,7 +67,8 @@ class PostgresqlEngine(ServerEngine):
         return self._first
 
     def connect(self) -> PostgresqlSession:
-        session = PostgresqlSession(self._loop, self._server, self._first, self._schema)
+        place = self._first, self._schema
+        session = PostgresqlSession(self._loop, self._server, place, self._threads, self._results)
         self._sessions.add(session)
         return session
 
@@ -100,6 +104,7 @@ class PostgresqlEngine(ServerEngine):
     def close(self) -> None:
         if self._loop.running:
             self._loop.call(self._close())
+        self._threads.shutdown()
         super().close()
 
     async def _close(self) -> None:

@@ -13,8 +13,9 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
 from sqlshell.service.engines.engine import Options, Outcome, Sink
 from sqlshell.service.engines.postgresql.catalog import HAS_EFFECTS, type_names
+from sqlshell.service.engines.postgresql.copied_rows import CopiedRows
 from sqlshell.service.engines.postgresql.link import Link
-from sqlshell.service.engines.postgresql.rows import RowReader, lines_of_copy, rows_of_copy
+from sqlshell.service.engines.postgresql.rows import RowReader, lines_of_copy
 from sqlshell.service.engines.postgresql.statement_traits import called, message_of, returns_rows
 from sqlshell.service.engines.postgresql.types import engine_type, interface_type, selected
 from sqlshell.service.failure import Failure
@@ -25,9 +26,13 @@ KEPT: Final = 500
 
 
 async def run_select(
-    link: Link, sql: str, options: Options, sink: Sink, check_canceled: Callable[[], None]
+    link: Link,
+    sql: str,
+    options: Options,
+    taker: Callable[[list[ColumnInfo]], CopiedRows],
+    check_canceled: Callable[[], None],
 ) -> Outcome | None:
-    """Run a SELECT by COPY, whose rows arrive ready to be kept; None for one without columns."""
+    """Run a SELECT by COPY and pass its lines to what `taker` makes for its columns; None for one without columns."""
     described = await link.wire.described(sql)
     _check_parameters(described)
     if not described.nfields:
@@ -41,18 +46,21 @@ async def run_select(
     ends_early = limit is not None and not await _has_effects(link, sql)
     kinds = [described.ftype(number) for number in range(described.nfields)]
     before, after = _around(kinds, limit if ends_early else None)
-    kept, more = 0, False
+    kept, more, filed = 0, False, None
+    taken = taker(columns)
     blocks = link.wire.copied_out(f"{before}{sql}{after}", len(before), sql)
-    async with contextlib.aclosing(blocks):
+    async with contextlib.aclosing(taken), contextlib.aclosing(blocks):
         async for block in blocks:
-            rows = rows_of_copy(block)
-            if limit is not None and kept + len(rows) > limit:
-                rows, more = rows[: limit - kept], True
-            kept += len(rows)
-            sink.keep(rows)
+            lines, rows = block, block.count(b"\n")
+            if limit is not None and kept + rows > limit:
+                lines, rows, more = _first(block, limit - kept), limit - kept, True
+            if rows:
+                await taken.add(lines, rows)
+            kept += rows
+        filed = await taken.finish()
     if more:
-        return Outcome(columns, (), f"stopped after {limit:,} rows", sqlstate.ROW_LIMIT)
-    return Outcome(columns)
+        return Outcome(columns, (), f"stopped after {limit:,} rows", sqlstate.ROW_LIMIT, filed)
+    return Outcome(columns, filed=filed)
 
 
 async def run_other(link: Link, sql: str, options: Options, sink: Sink) -> Outcome:
@@ -124,6 +132,11 @@ def _around(oids: Sequence[int], limit: int | None) -> tuple[str, str]:
         return _BEFORE, "\n) TO STDOUT"
     bound = f" LIMIT {limit + 1}" if limit is not None else ""
     return f"COPY (SELECT {', '.join(values)} FROM (\n", f"\n) AS t ({', '.join(names)}){bound}) TO STDOUT"
+
+
+def _first(lines: bytes, count: int) -> bytes:
+    """The first lines of several."""
+    return b"".join(line + b"\n" for line in lines.split(b"\n", count)[:count])
 
 
 async def _has_effects(link: Link, sql: str) -> bool:

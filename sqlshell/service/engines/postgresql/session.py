@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -14,8 +16,10 @@ from psycopg import pq
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.duckdb.results.filed import Reader
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Begun, Options, Outcome, Relation, Sink
 from sqlshell.service.engines.postgresql import catalog
+from sqlshell.service.engines.postgresql.copied_rows import CopiedRows
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, is_canceled, reason
 from sqlshell.service.engines.postgresql.link import Link, Server, Values
 from sqlshell.service.engines.postgresql.loading import copy_data
@@ -64,8 +68,13 @@ T = TypeVar("T")
 class PostgresqlSession(ServerSession):
     """Connects when it is first used."""
 
-    def __init__(self, loop: EngineLoop, server: Server, database: str, schema: str) -> None:
-        super().__init__(loop, "postgresql", database, schema)
+    def __init__(
+        self, loop: EngineLoop, server: Server, place: tuple[str, str], threads: Executor, reader: Reader
+    ) -> None:
+        """`place` is the database and schema. `threads` write large results, which `reader` reads."""
+        super().__init__(loop, "postgresql", *place)
+        self._threads = threads
+        self._reader = reader
         self._server = server
         self._link: Link | None = None
         self._remade = self._has_run = False
@@ -118,6 +127,9 @@ class PostgresqlSession(ServerSession):
         except ConnectionLost as error:
             raise self._lost(reason(error)) from None
         except Failure as failure:
+            if self._link is not None and self._link.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
+                # It is not the server's: the rows cannot be kept.
+                await self._stop()
             if self._canceled and is_canceled(failure):
                 raise Failure(sqlstate.CANCELED, "the statement was canceled") from None
             raise
@@ -157,7 +169,8 @@ class PostgresqlSession(ServerSession):
         if word == "copy" and options.data is not None:
             outcome = await self._copied_in(link, sql, options.data)
         elif can_be_copied(sql, word):
-            outcome = await run_select(link, sql, options, sink, self._check_canceled)
+            taker = partial(CopiedRows, sink, options, self._threads, self._reader)
+            outcome = await run_select(link, sql, options, taker, self._check_canceled)
         if outcome is None:
             outcome = await run_other(link, sql, options, sink)
         self._look_at_transaction()

@@ -78,7 +78,7 @@ class RemoteEngine:
     if it cannot be started.
     """
 
-    name, is_server = "duckdb", False
+    name, is_server, files_have_text = "duckdb", False, False
     capabilities = CAPABILITIES
     hidden_databases, reserved_names = contents.HIDDEN, contents.RESERVED
     initial_schema = contents.INITIAL_SCHEMA

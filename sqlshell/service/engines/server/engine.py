@@ -20,12 +20,16 @@ from sqlshell.service.engines.engine import (
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.server.session import ServerSession, not_supported
 
+WRITERS = 4
+"""Threads of an engine that render and write rows, for all statements. None waits for a server."""
+
 
 class ServerEngine(ResultFiles, ABC):
     """What such an engine does not do: streams, copies of stores, databases of the service's own."""
 
     name: str
     is_server = True
+    files_have_text = False
     capabilities: Capabilities
     hidden_databases: Sequence[str] = ()
     reserved_names: Sequence[str] = ()

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import grpc
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from sqlshell.service.engines.engine import (
     Rows,
     Sink,
 )
-from sqlshell.service.engines.server.engine import ServerEngine
+from sqlshell.service.engines.server.engine import WRITERS, ServerEngine
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.spark import catalog, objects, plans
 from sqlshell.service.engines.spark.channel import Address
@@ -35,9 +35,6 @@ from sqlshell.service.engines.spark.rendering import Rendering
 from sqlshell.service.engines.spark.session import SparkSession
 from sqlshell.service.engines.spark.traits import CAPABILITIES
 from sqlshell.service.failure import Failure
-
-WRITERS: Final = 4
-"""Threads that render and write rows, for all statements. None waits for a server."""
 
 T = TypeVar("T")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,9 +16,9 @@ from sqlshell.service.engines.duckdb.results.filed import LARGE, ROW_GROUP, ROW_
 from sqlshell.service.engines.duckdb.results.render import instants
 from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
 from sqlshell.service.engines.engine import Options, Outcome, Sink
+from sqlshell.service.engines.server.result_file import ResultFile
 from sqlshell.service.engines.spark import answers
 from sqlshell.service.engines.spark.rendering import FEW, Rendering
-from sqlshell.service.engines.spark.result_file import ResultFile
 from sqlshell.service.engines.spark.types import columns_of
 
 SMALL_BYTES: Final = 1 << 20
@@ -92,7 +93,7 @@ class Receiver:
             path = self._sink.file()
             self._text = path is None
             if path is not None:
-                self._file = ResultFile(path, self._columns, self._kinds, self._rendering, self._options)
+                self._file = ResultFile(path, self._columns, [number for number, _ in instants(self._kinds)])
         if self._text or self._held_rows >= ROW_GROUP or self._held_bytes >= ROW_GROUP_BYTES:
             await self._pass_on()
 
@@ -100,7 +101,7 @@ class Receiver:
         """Start writing the rows that are held, after those before them are written."""
         table = self._table()
         await self._wait()
-        write: Callable[[pa.Table], None] = self._keep if self._file is None else self._file.write
+        write = self._keep if self._file is None else partial(self._write, self._file)
         self._writing = asyncio.get_running_loop().run_in_executor(self._threads, write, table)
 
     async def _wait(self) -> None:
@@ -113,7 +114,9 @@ class Receiver:
             if self._held_rows:
                 await self._pass_on()
             await self._wait()
-            filed = await self._in_thread(self._file.finish)
+            await self._in_thread(self._file.close)
+            look = partial(self._rendering.partitions, self._file.path, self._file.rows, self._kinds, self._options)
+            filed = await self._in_thread(look)
             return self._said(Outcome(self._columns, instants(self._kinds), filed=filed))
         if not self._text and (said := self._answer()) is not None:
             return Outcome(message=said)
@@ -145,6 +148,9 @@ class Receiver:
 
     def _keep(self, table: pa.Table) -> None:
         self._sink.keep(self._rendering.rows(table, self._kinds))
+
+    def _write(self, file: ResultFile, table: pa.Table) -> None:
+        self._sink.grown(file.write(self._rendering.to_file(table, self._kinds)))
 
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -18,6 +18,7 @@ from sqlshell.sql.identifiers import literal
 from sqlshell.sql.typed_values import file_type, typed_value
 
 MEMORY: Final = "256MB"
+_MAGIC: Final = b"PAR1"
 
 _KEPT: Final = {
     **{
@@ -39,7 +40,7 @@ def convert(
     target: Path,
     threads: int,
 ) -> None:
-    """Write the rows in `source`, JSON arrays separated by commas, to a Parquet file as filed.write() does.
+    """Write the rows in `source`, JSON arrays separated by commas or a Parquet file, to a file as filed.write() does.
 
     `ends` are the ends of the partitions in bytes; one at a time is in memory. A column whose values would not be read
     back unchanged is stored as strings. Raises duckdb.Error and OSError.
@@ -53,7 +54,7 @@ def convert(
             "TimeZone": "'UTC'",
         }
         with contextlib.closing(separate_instance(threads, settings)) as root:
-            pieces = list(_pieces(root, source, ends, len(columns), folder))
+            pieces = [source] if _is_file(source) else list(_pieces(root, source, ends, len(columns), folder))
             rows = f"read_parquet([{', '.join(literal(str(piece)) for piece in pieces)}])"
             values = _values(root, rows, columns)
             query = f"SELECT {', '.join(values)} FROM {rows}"
@@ -64,6 +65,11 @@ def convert(
             root.execute(f"COPY ({query}) {to_file(target, columns, instants)}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_file(source: Path) -> bool:
+    with source.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
 
 
 def _pieces(

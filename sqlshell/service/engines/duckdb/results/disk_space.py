@@ -90,7 +90,7 @@ class CountingSink:
     def __init__(self, sink: Sink, room: DiskSpace) -> None:
         self._sink = sink
         self._room = room
-        self._taken = 0
+        self._taken = self._filed = 0
 
     def keep(self, rows: Sequence[str]) -> None:
         """Add rows. Raises Failure if there is not enough space."""
@@ -101,6 +101,14 @@ class CountingSink:
 
     def file(self) -> Path | None:
         return self._sink.file()
+
+    def grown(self, size: int) -> None:
+        """Count the bytes that a file has now, where the engine tells them. Raises Failure as keep()."""
+        more = size - self._filed
+        if more > 0:
+            self._room.take(more)
+            self._taken += more
+            self._filed = size
 
     def counted(self, path: Path, interrupt: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
         """Count the size of a file while it is written. Raises as DiskSpace.watch()."""

@@ -188,3 +188,8 @@ class Reader(SharedInstance):
                 return [finished_bytes(text[:-1]) for text in stretches(found, counts)]
             except ArrowError as error:
                 raise duckdb.Error(str(error)) from error
+
+    def partitions(self, path: Path, rows: int, options: Options) -> list[tuple[int, int]]:
+        """The rows and approximate bytes of each partition of a file with WIDTH. Raises duckdb.Error."""
+        with self._cursor() as cursor:
+            return partitions(cursor, path, rows, options, 0)
