@@ -191,5 +191,5 @@ class Reader(SharedInstance):
 
     def partitions(self, path: Path, rows: int, options: Options) -> list[tuple[int, int]]:
         """The rows and approximate bytes of each partition of a file with WIDTH. Raises duckdb.Error."""
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             return partitions(cursor, path, rows, options, 0)
