@@ -82,6 +82,7 @@ def test_a_mistake_in_sql_is_an_error_of_the_storage(storage: Storage) -> None:
 
 
 @needs_postgresql
+@pytest.mark.slow
 def test_a_database_that_stopped_responding_is_asked_by_a_thread_before_an_event_loop(postgresql_database: str) -> None:
     from sqlshell.service.storage import postgresql
 
