@@ -73,11 +73,11 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
         (["fetch"], 2, "ID"),
         (["fetch", "nonsense"], 2, "no statement ID begins with"),
         (["fetch", "00000000-0000-4000-8000-000000000009"], 3, "does not know statement"),
-        (["-c", "\\fetch"], 2, "no statement has been run"),
+        (["-c", "\\fetch"], 2, "has not run a statement yet"),
         (["-c", "\\fetch a b"], 2, "unexpected argument"),
         (["-c", "\\jobs x"], 2, "number of statements"),
         (["-c", "\\wait nonsense"], 2, "no statement ID begins with"),
-        (["-c", "\\cancel"], 2, "no statement has been run"),
+        (["-c", "\\cancel"], 2, "has not run a statement yet"),
         (["-c", "\\bg"], 2, "no statement to send"),
         (["-c", "\\attach"], 0, "no file is attached"),
         (["-c", "\\attach nowhere.jar"], 2, "cannot read nowhere.jar: no such file"),
@@ -196,9 +196,9 @@ def test_the_last_statement_in_the_background_or_not(program: Program, kept: Ser
     failed = program("-c", "select nonsense;&", "-c", "\\fetch", env=to(kept))
     assert (failed.code, "nonsense" in failed.err) == (1, True)
     # Another shell's last statement, and one of the connection before, are not this connection's.
-    assert "no statement has been run" in program("-c", "\\cancel", env=to(kept)).err
+    assert "has not run a statement yet" in program("-c", "\\cancel", env=to(kept)).err
     moved = program("-c", "select 1;", "-c", f"\\c {tmp_path}/other.duckdb", "-c", "\\fetch", env=to(kept))
-    assert (moved.code, "no statement has been run" in moved.err) == (2, True)
+    assert (moved.code, "has not run a statement yet" in moved.err) == (2, True)
 
 
 def test_the_background_is_left_at_the_end_and_said(program: Program, kept: Served) -> None:

@@ -163,7 +163,7 @@ def test_no_commands(program: Program) -> None:
         ("\\gset", "no statement to send", 2),
         ("\\prompt x", "requires a terminal", 2),
         ("select 1 \\watch x", "not a number", 2),
-        ("select 1 \\watch i=-1", "from 0", 2),
+        ("select 1 \\watch i=-1", "must not be negative", 2),
         ("select 1 \\repeat", "requires TIMES", 2),
         ("select 1 \\repeat 0", "at least 1", 2),
         ("\\w", "requires FILE", 2),

@@ -34,7 +34,7 @@ def test_crosstab(program: Program) -> None:
         ("\\local select 1 from _", "no statement has returned rows"),
         ("select 1 as a; \\local select 1 from _3", "available results: 1"),
         ("\\local", "requires a statement"),
-        ("select 'x' as a \\chart", "no numeric column"),
+        ("select 'x' as a \\chart", "requires a numeric column"),
         ("select 1 as a where false \\chart", "no rows to draw"),
         ("select 1 as a, 2 as b \\chart line nope", "no column 'nope'"),
         ("select 1 as a, 2 as b \\chart to x.png", "does not have the extension .svg"),

@@ -43,7 +43,6 @@ def test_sessions_are_listed_and_ended(kept: Served, client: Client, engine: OnE
     assert client.state("terminate session 'nobody'") == "08003"
 
 
-@pytest.mark.needs("transactions")
 @pytest.mark.parametrize("name", ["\0", "a\u202eb", "a\nb", " a"])
 def test_a_session_has_no_name_that_looks_like_another(client: Client, name: str) -> None:
     asked = {"statement": "select 1", "parameters": {"sessionID": name}}
@@ -52,6 +51,7 @@ def test_a_session_has_no_name_that_looks_like_another(client: Client, name: str
     assert "request.parameters.sessionID" in refused.json()["message"]
 
 
+@pytest.mark.needs("transactions")
 def test_a_session_that_is_ended_is_rolled_back(kept: Served, client: Client) -> None:
     with Client(kept) as other:
         other.rows("create table if not exists held (i int)")

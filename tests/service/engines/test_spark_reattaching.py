@@ -47,7 +47,9 @@ def begun_elsewhere(url: str, sql: str) -> str:
 
 def taken_up(session: Session, operation: str) -> Any:
     spool = session.spool()
-    return session.shown(asyncio.run(session.engine.reattach(operation, Options(), spool)), spool)
+    return session.shown(
+        asyncio.run(session.engine.reattach(operation, Options(), spool, lambda connection: None)), spool
+    )
 
 
 def test_a_statement_is_finished_by_another_process(session: Session, spark_url: str) -> None:
