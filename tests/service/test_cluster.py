@@ -104,6 +104,28 @@ def test_the_sessions_of_all_processes_are_listed(cluster: Processes) -> None:
         assert found["here"][0] != "elsewhere"
 
 
+def test_the_limit_of_sessions_holds_in_all_processes_together(tmp_path: Path, postgresql_server: str) -> None:
+    with (
+        database(postgresql_server) as engine_url,
+        database(postgresql_server) as state_url,
+        processes(tmp_path, [*on_postgresql(engine_url), "--max-sessions", "3"], state_url, 2) as made,
+    ):
+        places = [made.served[number % 2] for number in range(4)]
+        with contextlib.ExitStack() as opened:
+            *admitted, refused = [
+                opened.enter_context(Client(place, session=f"s{number}")) for number, place in enumerate(places)
+            ]
+            for client in admitted:
+                client.rows("select 1")
+            asked = {"statement": "select 1", "parameters": {"sessionID": "s3"}}
+            answer = refused.http.post("/v2/statements", json=asked)
+            assert (answer.status_code, "this token has 3" in answer.text) == (400, True)
+            admitted[2].rows("terminate session 's0'")
+            while (answer := refused.http.post("/v2/statements", json=asked)).status_code == 400:
+                time.sleep(0.1)
+            assert answer.status_code in {200, 202}
+
+
 def test_a_source_is_downloaded_from_every_process(cluster: Processes) -> None:
     first, second = both(cluster)
     with first, second:

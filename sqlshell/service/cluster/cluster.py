@@ -59,6 +59,8 @@ class Cluster:
         """The sessions of this process: token and name."""
         self._lost: set[tuple[str, str]] = set()
         """Sessions that this process has instead of another one, which has lost them."""
+        self._elsewhere: dict[str, tuple[int, int]] = {}
+        """The sessions of the other processes when they were last counted for a token: its own, and all."""
         self._steady = self._renewed = time.monotonic()
         """Since when the database has always responded, and when it last did."""
         storage.create(TABLES)
@@ -119,6 +121,8 @@ class Cluster:
             self._own.add((token, name))
             if before not in {None, self.id}:
                 self._lost.add((token, name))
+            # The row is there first, so of two processes that open the last session at the same time each counts both.
+            self.count_elsewhere(token)
             return None
         address = self.address_of(str(process))
         return Peer(str(process), address) if address else None
@@ -127,6 +131,19 @@ class Cluster:
     def sessions(self) -> frozenset[tuple[str, str]]:
         """The sessions that belong to this process: token and name."""
         return frozenset(self._own)
+
+    def count_elsewhere(self, token: str) -> None:
+        """Count the sessions of the other processes for number_elsewhere()."""
+        counted = self._storage.read(
+            "SELECT count(*) FILTER (WHERE token = ?), count(*) FROM sessions JOIN processes ON id = process "
+            f"WHERE id <> ? AND {_ALIVE}",
+            (token, self.id),
+        )
+        self._elsewhere[token] = int(counted[0][0]), int(counted[0][1])
+
+    def number_elsewhere(self, token: str) -> tuple[int, int]:
+        """The number of sessions with a name that the other processes have: those of a token, and all."""
+        return self._elsewhere.get(token, (0, 0))
 
     def sessions_elsewhere(self) -> list[tuple[str, str]]:
         """The sessions of the other living processes: token and name."""

@@ -241,6 +241,8 @@ class Sessions:
         """Called with the token and the name of a session that was closed."""
         self.was_lost: Callable[[str, str], bool] = lambda token_id, name: False
         """Returns whether another process of the service had a session and lost it."""
+        self.number_elsewhere: Callable[[str], tuple[int, int]] = lambda token_id: (0, 0)
+        """Returns how many named sessions the other processes of the service have: those of a token, and all."""
         self._opened: set[Session] = set()
         """All open sessions, including those without a name."""
 
@@ -255,6 +257,9 @@ class Sessions:
         name may exceed the limit of a token by the factor `times`.
         """
         number, together = self._numbers[caller.token_id], self._numbers.total()
+        if name:
+            of_token, of_all = self.number_elsewhere(caller.token_id)
+            number, together = number + of_token, together + of_all
         said = ""
         if number >= self._bounds.sessions * (1 if name else times):
             said = f"too many sessions: this token has {number} {limit_note('sessions')}"

@@ -54,6 +54,7 @@ class Membership:
         """Sessions of this process that do not exist, and since when: their first submission was refused."""
         sessions.on_end = self._session_ended
         sessions.was_lost = cluster.was_lost
+        sessions.number_elsewhere = cluster.number_elsewhere
 
     def start(self) -> None:
         self._beating = asyncio.ensure_future(self._beat())
@@ -123,16 +124,19 @@ class Membership:
             ledger.write_again()
         self._statements.take_up(ledger.interrupted())
         self._look_at_tokens()
-        self._give_up_sessions()
+        await self._give_up_sessions()
 
-    def _give_up_sessions(self) -> None:
+    async def _give_up_sessions(self) -> None:
         """Give up sessions that have not been opened for some time."""
         now = time.monotonic()
         there = {(item.caller.token_id, item.name) for item in self._sessions.all()}
         self._unused = {key: self._unused.get(key, now) for key in self._cluster.sessions - there}
         for key, since in self._unused.items():
             if now - since > UNUSED_SECONDS:
-                self._cluster.end_session(*key)
+                await asyncio.to_thread(self._cluster.end_session, *key)
+        # They may have been refused because of sessions that other processes have ended meanwhile.
+        for token_id in {token_id for token_id, _ in self._unused}:
+            await asyncio.to_thread(self._cluster.count_elsewhere, token_id)
 
     async def _rejoin(self) -> None:
         """Go on as another process: others have taken over what this one ran, because it did not renew its lease."""
