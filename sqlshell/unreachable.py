@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import ssl
@@ -68,6 +69,9 @@ def why_failed(error: BaseException) -> FailureReason:
                 return FailureReason(Cause.NO_SOCKET, "no such socket")
             case PermissionError():
                 return FailureReason(Cause.PERMISSION, "permission denied")
+            case ConnectionResetError():
+                # asyncio raises it without a number.
+                number = errno.ECONNRESET
             case OSError():
                 number = cause.errno or number
     return FailureReason(Cause.OTHER, os.strerror(number) if number else str(error) or type(error).__name__)

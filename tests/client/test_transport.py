@@ -10,6 +10,8 @@ import json
 import socket
 import socketserver
 import ssl
+import struct
+import subprocess
 import threading
 import time
 import zlib
@@ -447,8 +449,14 @@ def handshakes(context: ssl.SSLContext | None) -> Iterator[int]:
                 if context is None:
                     self.request.recv(1 << 16)
                     self.request.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
-                else:
-                    context.wrap_socket(self.request, server_side=True).close()
+                    return
+                with self.request.dup() as kept:
+                    try:
+                        context.wrap_socket(self.request, server_side=True).close()
+                    except ssl.SSLError:
+                        # Unread data would reset the connection, and the client would not read why it was refused.
+                        while kept.recv(1 << 16):
+                            pass
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
@@ -497,6 +505,92 @@ def test_why_tls_failed(authority: Path) -> None:
         error = refused(f"https://127.0.0.1:{port}", with_certificate)
         assert error.message == f"https://127.0.0.1:{port} requires a valid client certificate: unknown CA"
         assert error.hint == "use --client-cert FILE"
+
+    context.maximum_version = ssl.TLSVersion.TLSv1_3
+    with handshakes(context) as port:
+        error = refused(f"https://127.0.0.1:{port}", ours)
+        assert error.message == f"https://127.0.0.1:{port} requires a client certificate"
+        assert error.hint == "use --client-cert FILE"
+        error = refused(f"https://127.0.0.1:{port}", with_certificate)
+        assert error.message == f"https://127.0.0.1:{port} requires a valid client certificate: unknown CA"
+
+
+def test_a_statement_that_writes_is_not_in_doubt_where_a_client_certificate_is_missing(authority: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority / "server.pem", authority / "server.key")
+    context.verify_mode = ssl.CERT_REQUIRED
+    network = NetworkOptions(ca_file=str(authority / "ca.pem"))
+    with handshakes(context) as port, pytest.raises(Unreachable) as caught:
+        using(
+            f"https://127.0.0.1:{port}",
+            lambda transport: transport.request("POST", "/v2/statements", content=b"{}", idempotent=False),
+            network=network,
+        )
+    assert caught.value.message.endswith(" requires a client certificate")
+    assert caught.value.hint == "use --client-cert FILE"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "content", "message"),
+    [
+        ("http", b"", "no data from {name} for 0.2 s"),
+        ("http", bytes(32 << 20), "sending the request to {name} timed out"),
+        ("https", b"", "connection to {name} timed out after 0.1 s"),
+    ],
+    ids=["response", "request", "TLS handshake"],
+)
+def test_a_service_that_does_nothing_is_not_waited_for(scheme: str, content: bytes, message: str) -> None:
+    network = NetworkOptions(connect_timeout=0.1, read_timeout=0.2, retries=0)
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(ConnectionFailed) as caught:
+        name = f"{scheme}://127.0.0.1:{silent.getsockname()[1]}"
+        using(name, lambda transport: transport.request("POST", "/", content=content), network=network)
+    assert caught.value.message == message.format(name=name)
+
+
+def test_a_connection_to_a_silent_service_is_closed_at_once(authority: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority / "server.pem", authority / "server.key")
+    left = threading.Event()
+
+    class Silent(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            # Read without TLS after the handshake, because TLS would answer the client's close_notify.
+            with self.request.dup() as plain, context.wrap_socket(self.request, server_side=True):
+                plain.settimeout(20)
+                with contextlib.suppress(ConnectionResetError):
+                    while plain.recv(1 << 16):
+                        pass
+                left.set()
+
+    server = socketserver.TCPServer(("127.0.0.1", 0), Silent)
+    network = NetworkOptions(ca_file=str(authority / "ca.pem"), read_timeout=0.2, retries=0)
+    with listening(server), pytest.raises(ConnectionBroken, match="no data from"):
+        get(f"https://127.0.0.1:{server.server_address[1]}", network=network)
+    assert left.is_set()
+
+
+def test_a_connection_that_is_reset_is_said_to_be_lost() -> None:
+    class Resets(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(1)
+            self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.request.close()
+
+    server = socketserver.TCPServer(("127.0.0.1", 0), Resets)
+    with listening(server), pytest.raises(ConnectionBroken) as caught:
+        name = f"http://127.0.0.1:{server.server_address[1]}"
+        get(name, network=NetworkOptions(retries=0))
+    assert caught.value.message == f"the connection to {name} was lost: Connection reset by peer"
+
+
+def test_a_key_that_has_a_passphrase(authority: Path, tmp_path: Path) -> None:
+    certificate, locked = authority / "client.pem", tmp_path / "locked.key"
+    lock = ["openssl", "pkey", "-aes256", "-passout", "pass:x", "-in", authority / "client.key", "-out", locked]
+    subprocess.run(lock, check=True, capture_output=True)
+    with pytest.raises(UsageError) as caught:
+        NetworkOptions(client_cert=str(certificate), client_key=str(locked)).tls()
+    assert caught.value.message == f"cannot use the client certificate {certificate} {locked}: the key has a passphrase"
+    assert caught.value.hint == "the certificate and key must be PEM files, and the key must not have a passphrase"
 
 
 def test_an_expired_certificate_needs_no_private_authority() -> None:

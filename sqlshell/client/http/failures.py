@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlshell.errors import ConnectionFailed, Unreachable
+from sqlshell.errors import ConnectionBroken, ConnectionFailed, Unreachable
 from sqlshell.unreachable import Cause, why_failed
 
 _PRIVATE_CA: Final = "use --ca-file FILE if it was issued by a private CA"
@@ -17,6 +17,18 @@ _CERTIFICATE_HINTS: Final = {
     62: _HOST_NAME,  # X509_V_ERR_HOSTNAME_MISMATCH
     64: _HOST_NAME,  # X509_V_ERR_IP_ADDRESS_MISMATCH
 }
+
+
+_CLIENT_CERTIFICATE: Final = {Cause.NO_CLIENT_CERTIFICATE, Cause.CLIENT_CERTIFICATE}
+
+
+def connection_lost(name: str, error: BaseException) -> ConnectionFailed:
+    """The error for a connection to `name` that was lost before the response; Unreachable if a retry cannot help."""
+    failed = why_failed(error)
+    # TLS 1.3 reports a client certificate that is missing or refused after the handshake, from the client's view.
+    if failed.cause in _CLIENT_CERTIFICATE:
+        return connection_failed(name, error)
+    return ConnectionBroken(f"the connection to {name} was lost: {failed.reason}")
 
 
 def connection_failed(name: str, error: BaseException, *, local: bool = False) -> ConnectionFailed:

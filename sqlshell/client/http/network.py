@@ -25,6 +25,7 @@ class AsyncioStream(httpcore.AsyncNetworkStream):
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._tls = False
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         try:
@@ -48,11 +49,13 @@ class AsyncioStream(httpcore.AsyncNetworkStream):
             raise httpcore.WriteError(str(error)) from error
 
     async def aclose(self) -> None:
+        transport = self._writer.transport
         self._writer.close()
-        try:
-            await self._writer.wait_closed()
-        except OSError:
-            return
+        if self._tls or transport.get_write_buffer_size():
+            # Otherwise asyncio waits until the peer has read everything, and up to 30 s for its close_notify of TLS.
+            transport.abort()
+        # In a task: raised again here, the error of read() would lose its place in the chain of causes.
+        await asyncio.gather(self._writer.wait_closed(), return_exceptions=True)
 
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
@@ -65,6 +68,7 @@ class AsyncioStream(httpcore.AsyncNetworkStream):
         except (OSError, ssl.SSLError) as error:
             self._writer.close()
             raise httpcore.ConnectError(str(error)) from error
+        self._tls = True
         return self
 
     def get_extra_info(self, info: str) -> Any:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from sqlshell.client.http.decompress import BodyReader, size_limit
-from sqlshell.client.http.failures import connection_failed
+from sqlshell.client.http.failures import connection_failed, connection_lost
 from sqlshell.client.http.lean_httpx import httpx
 from sqlshell.client.http.network import CheckAddress, Dial
 from sqlshell.client.http.options import NetworkOptions
@@ -355,8 +355,7 @@ class Transport:
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise UsageError(f"invalid URL {base}: {error}") from error
         except httpx.TransportError as error:
-            reason = str(error) or type(error).__name__
-            raise ConnectionBroken(f"the connection to {base} was lost: {reason}") from error
+            raise connection_lost(base, error) from error
         except ImportError as error:
             raise UsageError(
                 f"the proxy for {base} requires a package that is not installed: {error}",
