@@ -249,6 +249,14 @@ def test_a_frame_too_large() -> None:
     assert "1009" in seen.error.message
 
 
+def test_a_frame_with_too_many_values() -> None:
+    frame = '{"type":"data","data":[' + "1," * (2 << 20) + "1]}"
+    seen = read(sends(METADATA, *rows(1, 2), frame, *rows(3, 4)))
+    assert seen.rows == numbers(1, 2)
+    assert isinstance(seen.error, ProtocolError)
+    assert seen.error.message == "a stream frame after row 2 contains more than 2,097,152 values"
+
+
 def test_many_rows_in_order() -> None:
     seen = read(sends(METADATA, *rows(1, 60_000)))
     assert seen.rows == numbers(1, 60_000)
