@@ -585,8 +585,8 @@ def test_a_connection_that_is_reset_is_said_to_be_lost() -> None:
 
 def test_a_key_that_has_a_passphrase(authority: Path, tmp_path: Path) -> None:
     certificate, locked = authority / "client.pem", tmp_path / "locked.key"
-    lock = ["openssl", "pkey", "-aes256", "-passout", "pass:x", "-in", authority / "client.key", "-out", locked]
-    subprocess.run(lock, check=True, capture_output=True)
+    lock = ["openssl", "pkey", "-aes256", "-passout", "pass:x", "-in", str(authority / "client.key")]
+    subprocess.run([*lock, "-out", str(locked)], check=True, capture_output=True)
     with pytest.raises(UsageError) as caught:
         NetworkOptions(client_cert=str(certificate), client_key=str(locked)).tls()
     assert caught.value.message == f"cannot use the client certificate {certificate} {locked}: the key has a passphrase"
