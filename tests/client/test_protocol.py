@@ -249,7 +249,7 @@ def test_a_lookup_of_several_statements_is_about_the_one_that_was_asked_for() ->
         (429, "busy or unavailable (429)", "try again"),
         (302, "redirect without a location (302)", "not followed"),
         (418, "responded with 418", ""),
-        (501, "responded with 501", "try again later"),
+        (500, "responded with 500", "try again later"),
     ],
 )
 def test_statuses_that_a_proxy_may_send(status: int, words: str, hint: str) -> None:

@@ -220,6 +220,24 @@ def test_answers_that_cannot_be_right(answer: tuple[int, Any]) -> None:
     assert "may have run" in str(told[-1])
 
 
+async def closed(state: Scripted, texts: Sequence[str]) -> list[UnreadOutcome]:
+    """Close a batch of which only the first result was read; the outcomes that were not."""
+    transport = Transport(parse(state.url), "token")
+    client = StatementsClient(transport, ResultFactory(transport))
+    context = SessionContext()
+    asked = [Submission(text) for text in texts]
+    try:
+        async for _ in client.run(asked[0], context):
+            pass
+        sent = client.begin_batch(asked[1:], stop=True)
+        assert sent is not None
+        async for _ in sent.run(asked[1], context):
+            pass
+        return await sent.aclose(context)
+    finally:
+        await transport.aclose()
+
+
 def test_what_ran_behind_is_told_when_nobody_waits_any_more() -> None:
     answers = [
         (200, one(1)),
@@ -228,29 +246,24 @@ def test_what_ran_behind_is_told_when_nobody_waits_any_more() -> None:
         batch(one(4, "57000", message="interrupted"), state="57000"),
     ]
 
-    async def left(state: Scripted) -> list[UnreadOutcome]:
-        transport = Transport(parse(state.url), "token")
-        client = StatementsClient(transport, ResultFactory(transport))
-        context = SessionContext()
-        asked = [Submission(text) for text in ("a", "b", "c", "d", "e")]
-        try:
-            async for _ in client.run(asked[0], context):
-                pass
-            sent = client.begin_batch(asked[1:], stop=True)
-            assert sent is not None
-            async for _ in sent.run(asked[1], context):
-                pass
-            return await sent.aclose(context)
-        finally:
-            await transport.aclose()
-
     with scripted(*answers, extensions="batch") as state:
-        behind = asyncio.run(left(state))
+        behind = asyncio.run(closed(state, "abcde"))
     assert asked(state)[2] == ("POST", f"TERMINATE QUERY {uuid(4)}")
     assert behind == [
         UnreadOutcome("c", uuid(3), "00000", "INSERT 1"),
         UnreadOutcome("d", uuid(4), "57000", "interrupted"),
     ]
+
+
+def test_a_batch_that_does_not_end_is_looked_up_with_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlshell.client.statements.batch_client.ENDING_SECONDS", 0.4)
+    monkeypatch.setattr("sqlshell.client.statements.batch_client.LOOK_SECONDS", 0.3)
+    running = batch(one(2), one(3, "03000"), state="03000")
+
+    lookups = [(200, one(9)), batch(one(3, "03000"), state="03000")] * 1000
+    with scripted((200, one(1)), running, *lookups, extensions="batch") as state:
+        assert asyncio.run(closed(state, "abc")) == []
+    assert len(state.asked) <= 6
 
 
 def test_statements_with_a_time_to_wait_are_sent_alone() -> None:

@@ -376,6 +376,15 @@ def test_a_file_that_is_damaged_or_of_another_length(source: Source) -> None:
     reader.close()
 
 
+def test_rows_that_are_missing_in_a_file_are_not_left_out(source: Source) -> None:
+    columns, _, _ = source.run("SELECT i AS a FROM range(3) t(i)")
+    reader = FileReader(source.path, source.told(columns, 3), line_of(format_named("csv").factory(WriterOptions())), 0)
+    assert reader.text(1, 2) == b"1\n2\n"
+    with pytest.raises(ProtocolError, match="has 2 rows instead of 3"):
+        reader.text(1, 3)
+    reader.close()
+
+
 def test_duckdb_reads_nothing_but_the_file(source: Source, tmp_path: Path) -> None:
     columns, _, _ = source.run("SELECT i AS a FROM range(3) t(i)")
     other = tmp_path / "other.parquet"

@@ -143,6 +143,7 @@ class PolledBatch:
 
         If `patient` is not set, the service is not asked.
         """
+        began = time.monotonic()
         try:
             # Statements that have not been sent are not sent any more.
             self._closed = True
@@ -152,7 +153,7 @@ class PolledBatch:
                     if self._running is not None:
                         await self._client.terminate(self._running.statement_id, context)
                     await self._look_up(context)
-                    await asyncio.sleep(0 if self._finished else poll_wait(0))
+                    await asyncio.sleep(0 if self._finished else _pause(began))
         except (TimeoutError, ShellError, _SendSeparately):
             pass
         self._finished = True
@@ -173,7 +174,7 @@ class PolledBatch:
             if self._running is not None:
                 observer.statement_id(self._running.statement_id)
                 observer.progress(self._running.share, self._running.message)
-            await asyncio.sleep(max(LOOK_SECONDS, poll_wait(time.monotonic() - began)))
+            await asyncio.sleep(_pause(began))
             await self._look_up(context)
         fresh, self._last_outcomes = self._last_outcomes, []
         if fresh and self._may_send_ahead(fresh, context):
@@ -289,6 +290,11 @@ class PolledBatch:
         self._last_outcomes = found.ended
         self._running, self._finished = found.running, found.over
         return None
+
+
+def _pause(began: float) -> float:
+    """Seconds to wait before the next lookup; `began` is on the monotonic clock."""
+    return max(LOOK_SECONDS, poll_wait(time.monotonic() - began))
 
 
 def _columns(done: Done) -> bool:
