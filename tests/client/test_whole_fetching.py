@@ -57,6 +57,8 @@ class Service:
         self.answers = list(answers)
         self.asked: list[str] = []
         self.url = ""
+        self.columns = COLUMNS
+        self.context: dict[str, str] = {}
 
 
 class Handler(QuietHandler):
@@ -66,7 +68,9 @@ class Handler(QuietHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         info = [{"rowCount": PART}] * PARTS
-        metadata = {"encoding": "json", "partitionInfo": info, "columns": msgspec.to_builtins(COLUMNS), "context": {}}
+        columns = msgspec.to_builtins(self.service.columns)
+        context = self.service.context
+        metadata = {"encoding": "json", "partitionInfo": info, "columns": columns, "context": context}
         self.json({"sqlState": "00000", "statementID": ID, "createdOn": 1, "metadata": metadata, "data": rows(0)})
 
     def do_GET(self) -> None:
@@ -222,6 +226,24 @@ def test_the_file_is_used(file: bytes, answers: list[Answer], asked: list[str]) 
         assert export(service, sink) == PART * PARTS
     assert sink.data == EXPECTED
     assert [item if item == "file" else item.rstrip("0123456789-") for item in service.asked] == asked
+
+
+def test_instants_of_the_file_are_in_the_time_zone_of_the_context(tmp_path: Path) -> None:
+    columns = [ColumnInfo("n", "TIMESTAMP_LTZ(6)", True), COLUMNS[1]]
+    told = msgspec.json.encode(columns).decode()
+    place = tmp_path / "result.parquet"
+    with duckdb.connect() as maker:
+        maker.execute(
+            "COPY (SELECT TIMESTAMPTZ '2026-01-01 00:00:00+00' AS c0, 'row ' || i AS c1 "
+            f"FROM range({PART * PARTS}) t(i)) TO '{place}' (FORMAT parquet, KV_METADATA {{columns: '{told}', "
+            "instants: '[0]'})"
+        )
+    sink = Kept()
+    with serving(place.read_bytes()) as service:
+        service.columns, service.context = columns, {"timezone": "Asia/Tokyo"}
+        assert export(service, sink) == PART * PARTS
+    assert service.asked == ["file"]
+    assert sink.data.endswith(b"2026-01-01 09:00:00+09:00,row 39999\n")
 
 
 @pytest.mark.parametrize("answer", [status(404), status(406), status(401), status(200), endless])
