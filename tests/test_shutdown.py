@@ -121,6 +121,14 @@ class Exited(Exception):
     pass
 
 
+@pytest.fixture(autouse=True)
+def _own_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that other tests of this process have left running do not count."""
+    every = threading.enumerate
+    left = set(every()) - {threading.main_thread()}
+    monkeypatch.setattr(threading, "enumerate", lambda: [thread for thread in every() if thread not in left])
+
+
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What ran at the end: the atexit handlers, and the exit code that the process would have had."""
