@@ -286,11 +286,13 @@ def test_a_wide_result_in_every_format(source: Source) -> None:
 def test_instants_in_a_time_zone(source: Source, zone: str) -> None:
     source.connection.run(
         "CREATE TABLE t AS SELECT to_timestamp(i * 40000.25 - 7000) AS t, i FROM range(1, 100000) r(i) "
-        "UNION ALL SELECT NULL, 0 UNION ALL SELECT 'infinity', 1 UNION ALL SELECT '-infinity', 2",
+        "UNION ALL SELECT NULL, 0 UNION ALL SELECT 'infinity'::TIMESTAMPTZ, 1 "
+        "UNION ALL SELECT '-infinity'::TIMESTAMPTZ, 2",
         Options(),
         Sink(source.path),
     )
     columns, outcome, body = source.run("SELECT * FROM t")
+    assert [number for number, _ in outcome.zoned] == [0]
     body = in_zone(body, outcome.zoned, zone)
     for name in FORMATS:
         expected, found, whole = both(source, columns, body, name, None, zone)
