@@ -69,6 +69,10 @@ class ShellError(Exception):
         self.hint = hint
         self.where = where or Where()
 
+    def __str__(self) -> str:
+        # The message may have been redacted since.
+        return self.message
+
 
 class UsageError(ShellError):
     exit = Exit.USAGE

@@ -310,6 +310,25 @@ def _one(url: str, token: str) -> dict[str, Any]:
     return {"columns": [{"name": "a"}], "partitionInfo": [{"rowCount": 1}], "dataplaneRequest": request}
 
 
+@pytest.mark.parametrize("body", [b"<html>", b"", b"[1]", b'{"data": '])
+def test_a_first_partition_that_is_not_a_result(body: bytes) -> None:
+    with (
+        scripted((200, body)) as plane,
+        scripted((200, kept_at(plane.url))) as api,
+        pytest.raises(ProtocolError, match="partition 0 is not a result") as caught,
+    ):
+        read(api.url, NetworkOptions(retries=0))
+    assert caught.value.where.statement_id == ID
+
+
+def test_a_data_plane_that_cannot_be_followed_is_named_without_its_token() -> None:
+    request = {"requestType": "result-set", "uri": "ftp://plane-token/v2", "token": "plane-token"}
+    with scripted((200, done(metadata={"dataplaneRequest": request}))) as api, pytest.raises(ProtocolError) as caught:
+        read(api.url)
+    assert caught.value.where.statement_id == ID
+    assert "plane-token" not in str(caught.value)
+
+
 def test_a_redirect_of_a_data_plane_is_not_followed() -> None:
     with (
         scripted((307, b"")) as plane,
