@@ -8,6 +8,7 @@ import secrets
 import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from typing import TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -30,6 +31,7 @@ from sqlshell.client.statements.protocol import (
     Fail,
     Follow,
     Poll,
+    State,
     Step,
     announces_batches,
     poll_wait,
@@ -53,6 +55,8 @@ from sqlshell.interface.models import MINIMAL, StatementHead, StatementRequest
 from sqlshell.result import Result
 
 __all__ = ["Observer", "StatementsClient", "Submission", "new_session_id"]
+
+_T = TypeVar("_T")
 
 UNCERTAIN = frozenset({408, 500, 502, 503, 504})
 """Statuses after which a submitted statement may run nevertheless."""
@@ -113,12 +117,12 @@ class StatementsClient(Struct):
         done = await self._wait(await self.look_up(statement_id, context), context, time.monotonic(), observer)
         yield await self.result(done, context, observer)
 
-    async def look_up(self, statement_id: str, context: SessionContext) -> Step:
+    async def look_up(self, statement_id: str, context: SessionContext) -> State:
         """The state of `statement_id`. Lookups change nothing, so they are retried if the service is busy or the
         connection is lost.
         """
 
-        def read(answer: Response) -> Step:
+        def read(answer: Response) -> State:
             step = read_lookup(answer.status, answer.headers, answer.body, self.base, statement_id)
             if isinstance(step, Fail) and isinstance(step.error, ProtocolError):
                 raise step.error
@@ -143,9 +147,8 @@ class StatementsClient(Struct):
                 raise error
             case Done(head) if _endless(head):
                 return sqlstate.RUNNING, ""
-            case Done(head) | Follow(_, head):
+            case Done(head):
                 return head.sql_state or sqlstate.DONE, head.message or ""
-        raise AssertionError("unreachable")
 
     async def terminate(self, query_id: str, context: SessionContext) -> None:
         """Ask the service to terminate a query. Raises as run()."""
@@ -288,7 +291,7 @@ class StatementsClient(Struct):
                 mark_uncertain(error)
             raise
 
-    async def _within(self, work: Awaitable[Step], began: float, least: float, statement_id: str = "") -> Step:
+    async def _within(self, work: Awaitable[_T], began: float, least: float, statement_id: str = "") -> _T:
         """Await `work`, but at most until --wait, and at least `least` seconds. Raises WaitTimeout."""
         if self.wait_limit is None:
             return await work
@@ -312,7 +315,7 @@ class StatementsClient(Struct):
             )
         return upload_of(self._boundary, [(_REQUEST_PART, part)], submission.attachments, "attachments", observer)
 
-    async def _wait(self, step: Step, context: SessionContext, began: float, observer: Observer) -> Done:
+    async def _wait(self, step: State, context: SessionContext, began: float, observer: Observer) -> Done:
         while True:
             match step:
                 case Done():
@@ -326,8 +329,6 @@ class StatementsClient(Struct):
                     if step.timing is not None:
                         observer.timing(step.timing)
                     raise error
-                case Follow():
-                    raise ProtocolError(f"{self.base} responded to a lookup with a list of statements")
                 case Poll():
                     observer.statement_id(step.statement_id)
                     observer.progress(step.share, step.message)

@@ -110,7 +110,10 @@ class BatchStatus(Struct, frozen=True):
     over: bool
 
 
-Step = Poll | Done | Follow | Fail
+State = Poll | Done | Fail
+"""What a lookup finds; a submission may also find several statements."""
+
+Step = State | Follow
 
 
 def poll_wait(elapsed: float) -> float:
@@ -141,7 +144,7 @@ def read_submission(status: int, headers: Mapping[str, str], body: Body, base: s
     return _read(status, headers, body, base, "")
 
 
-def read_lookup(status: int, headers: Mapping[str, str], body: Body, base: str, statement_id: str) -> Step:
+def read_lookup(status: int, headers: Mapping[str, str], body: Body, base: str, statement_id: str) -> State:
     """Read the response to GET /v2/statements/{statementID}."""
     step = _read(status, headers, body, base, statement_id)
     if isinstance(step, Follow):
