@@ -18,11 +18,17 @@ import pytest
 from sqlshell.client.http import retries
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
+from sqlshell.client.legacy import LegacyClient
 from sqlshell.client.resources import Download, download, resource_path
+from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.service import Service
+from sqlshell.client.statements.polling import StatementsClient
 from sqlshell.client.target import parse
+from sqlshell.context import SessionContext
 from sqlshell.errors import OutputError, ProtocolError, ServiceError, ShellError, UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.running.attachments import download_path
+from tests.client.test_statements import ID, Scripted, done, scripted
 from tests.http_servers import QuietHandler, listening
 
 CONTENT = os.urandom(200_000)
@@ -367,6 +373,39 @@ def test_names_never_leave_the_folder(tmp_path: Path, name: str) -> None:
         return
     assert place.parent == tmp_path
     assert place.resolve().parent == tmp_path.resolve()
+
+
+async def downloaded(state: Scripted, context: SessionContext, place: Path, *, legacy: bool) -> None:
+    transport = Transport(parse(state.url), "tok", network=NetworkOptions(retries=0))
+    client = LegacyClient(transport) if legacy else StatementsClient(transport, ResultFactory(transport))
+    try:
+        await Service(transport, client).download(
+            "function_source", "f", place, context, force=False, progress=lambda share, text: None
+        )
+    finally:
+        await transport.aclose()
+
+
+@pytest.mark.parametrize("echoed", [True, False])
+def test_the_organization_of_a_path_is_the_one_of_the_service(tmp_path: Path, echoed: bool) -> None:
+    echo = {"organizationID": ID} if echoed else {}
+    with scripted((200, done(data=[], metadata={"columns": [], "context": echo})), (200, b"content")) as state:
+        asyncio.run(downloaded(state, SessionContext(organization="named"), tmp_path / "f", legacy=False))
+        assert [item[1].partition("?")[0] for item in state.asked] == [
+            "/v2/statements",
+            f"/v2/download/function_source/{ID if echoed else 'named'}/f",
+        ]
+    with scripted((200, done(data=[]))) as state, pytest.raises(UsageError, match="did not return an organization ID"):
+        asyncio.run(downloaded(state, SessionContext(), tmp_path / "g", legacy=False))
+
+
+def test_a_legacy_service_is_not_asked_for_its_organization(tmp_path: Path) -> None:
+    with scripted((200, b"content")) as state:
+        asyncio.run(downloaded(state, SessionContext(organization="named"), tmp_path / "f", legacy=True))
+        assert [item[1] for item in state.asked] == ["/copy/function_source/named/f"]
+        with pytest.raises(UsageError, match="did not return an organization ID"):
+            asyncio.run(downloaded(state, SessionContext(), tmp_path / "g", legacy=True))
+        assert len(state.asked) == 1
 
 
 def test_paths_of_resources() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import zoneinfo
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import integers, lists, tuples
 
+from sqlshell.client.results import zones
 from sqlshell.client.results.file_reader import FileReader
 from sqlshell.client.results.result_file import Unavailable
 from sqlshell.client.results.stretches import BLOCK, MOST_BYTES, stretches
@@ -297,6 +300,33 @@ def test_instants_in_a_time_zone(source: Source, zone: str) -> None:
     for name in FORMATS:
         expected, found, whole = both(source, columns, body, name, None, zone)
         assert (found == expected, whole) == (True, True)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Africa/Casablanca"])
+def test_the_offset_changes_at_the_second(zone: str) -> None:
+    python = zoneinfo.ZoneInfo(zone)
+    first, last = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (2020, 2022))
+    offsets = [datetime.fromtimestamp(second, python).utcoffset() for second in range(first, last, 1800)]
+    changes = [first + 1800 * at for at in range(1, len(offsets)) if offsets[at] != offsets[at - 1]]
+    assert len(changes) >= 4
+    sql = zones.in_zone("t", zone, first * 1_000_000, last * 1_000_000)
+    seconds = [second for change in changes for second in (change - 1, change)]
+    with duckdb.connect() as connection:
+        found = connection.execute(f"SELECT {sql} FROM (SELECT to_timestamp(unnest(?)) AS t)", [seconds]).fetchall()
+    assert [text for (text,) in found] == [
+        datetime.fromtimestamp(second, python).isoformat(" ", "seconds") for second in seconds
+    ]
+
+
+def test_zones_that_sql_does_not_express(monkeypatch: pytest.MonkeyPatch) -> None:
+    year = 31_536_000_000_000
+    assert zones.in_zone("t", "Nowhere/Here", 0, year) is None
+    assert zones.in_zone("t", "../zones", 0, year) is None
+    assert zones.in_zone("t", "Europe/Berlin", -1_000_000, year) is None
+    assert zones.in_zone("t", "Europe/Berlin", 0, 131 * year) is None
+    monkeypatch.setattr(zones, "MOST", 3)
+    assert zones.in_zone("t", "Europe/Berlin", 50 * year, 51 * year) is not None
+    assert zones.in_zone("t", "Europe/Berlin", 50 * year, 53 * year) is None
 
 
 @pytest.mark.parametrize(
