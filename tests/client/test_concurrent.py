@@ -146,3 +146,38 @@ def test_an_error_that_ends_stops_what_was_not_sent() -> None:
 
     assert asyncio.run(work(True)) == ["bad"]
     assert asyncio.run(work(False)) == ["bad", "next"]
+
+
+def test_a_statement_with_several_results_is_read_to_its_end_and_its_id_is_told_once() -> None:
+    class Several(Gated):
+        async def run(
+            self, submission: Submission, context: SessionContext, observer: Observer | None = None
+        ) -> AsyncGenerator[Result, None]:
+            assert observer is not None
+            for _ in range(3):
+                async for result in super().run(submission, context, observer):
+                    yield result
+
+    told: list[tuple[int, str]] = []
+
+    async def work() -> int:
+        batch = ConcurrentBatch(
+            Several(),
+            [Submission("a")],
+            CONTEXT,
+            ["p0"],
+            ends=lambda error: True,
+            halted=lambda: False,
+            sent=lambda number: None,
+            identified=lambda number, statement_id, seconds: told.append((number, statement_id)),
+        )
+        await settled()
+        count = 0
+        async for result in batch.run(batch._submissions[0], CONTEXT):
+            await result.batches.aclose()
+            count += 1
+        await batch.aclose(CONTEXT)
+        return count
+
+    assert asyncio.run(work()) == 3
+    assert told == [(0, "statement of a")]

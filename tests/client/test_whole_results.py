@@ -412,8 +412,37 @@ def test_rows_that_are_missing_in_a_file_are_not_left_out(source: Source) -> Non
     columns, _, _ = source.run("SELECT i AS a FROM range(3) t(i)")
     reader = FileReader(source.path, source.told(columns, 3), line_of(format_named("csv").factory(WriterOptions())), 0)
     assert reader.text(1, 2) == b"1\n2\n"
-    with pytest.raises(ProtocolError, match="has 2 rows instead of 3"):
-        reader.text(1, 3)
+    assert reader.values(1, 2) == [[1, 2]]
+    for read in (reader.text, reader.values):
+        with pytest.raises(ProtocolError, match="has 2 rows instead of 3"):
+            read(1, 3)
+    reader.close()
+
+
+@pytest.mark.parametrize(
+    "metadata", ["", ", KV_METADATA {columns: '[]'}", ", KV_METADATA {columns: '{', instants: '[]'}"]
+)
+def test_a_file_that_does_not_name_its_columns(source: Source, metadata: str) -> None:
+    with duckdb.connect() as maker:
+        maker.execute(f"COPY (SELECT 1 AS c0) TO '{source.path}' (FORMAT parquet{metadata})")
+    with pytest.raises(ProtocolError, match="does not name its columns"):
+        reading(source, [Column("a", "INTEGER")], 1)
+
+
+def test_a_file_that_is_damaged_while_it_is_read(source: Source) -> None:
+    columns, _, _ = source.run("SELECT i AS a, 'text ' || i AS b FROM range(50000) t(i)")
+    content = source.path.read_bytes()
+    reader = FileReader(
+        source.path, source.told(columns, 50_000), line_of(format_named("csv").factory(WriterOptions())), 0
+    )
+    assert reader.contains(["text 49999"])
+    assert not reader.contains(["other"])
+    source.path.write_bytes(content[:100] + bytes(len(content) // 2) + content[100 + len(content) // 2 :])
+    for read in (reader.rows, reader.values):
+        with pytest.raises(ProtocolError, match="cannot be read"):
+            read(0, 50_000)
+    with pytest.raises(ProtocolError, match="cannot be read"):
+        reader.contains(["other"])
     reader.close()
 
 
