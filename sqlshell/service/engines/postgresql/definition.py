@@ -56,12 +56,16 @@ _TABLE: Final = (
     f"LEFT JOIN pg_catalog.pg_foreign_server f ON f.oid = e.ftserver WHERE c.oid = {_OID}"
 )
 _CONSTRAINTS: Final = (
-    "SELECT k.conname, k.contype::text, pg_catalog.pg_get_constraintdef(k.oid), pg_catalog.obj_description(k.oid, "
+    "SELECT k.conname, CASE WHEN k.contype <> 'c' OR k.convalidated THEN k.contype::text WHEN k.conislocal THEN "
+    "'later' ELSE 'inherited' END, pg_catalog.pg_get_constraintdef(k.oid), pg_catalog.obj_description(k.oid, "
     "'pg_constraint') FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid "
     f"WHERE k.conrelid = {_OID} AND (k.contype IN ('p', 'u', 'x') OR k.contype = 'f' AND k.conparentid = 0 OR "
     "k.contype = "
     "'c' AND (k.conislocal OR c.relispartition)) ORDER BY k.contype <> 'p', k.contype, k.conname"
 )
+_INSIDE: Final = frozenset("puxc")
+"""The kinds of constraints that CREATE TABLE contains."""
+
 _INDEXES: Final = (
     "SELECT c.relname, CASE WHEN k.oid IS NULL THEN pg_catalog.pg_get_indexdef(i.indexrelid) END, "
     "i.indisclustered::text, "
@@ -218,7 +222,7 @@ async def _table(found: Found, ask: Ask) -> list[Statement]:
         ]
     else:
         lines = [f"{quoted(item.name)} {_typed(item)}{_rest(item, identities.get(item.name))}" for item in own]
-    lines += [f"CONSTRAINT {quoted(str(named))} {text}" for named, what, text, _ in constraints if what != "f"]
+    lines += [f"CONSTRAINT {quoted(str(named))} {text}" for named, what, text, _ in constraints if what in _INSIDE]
     body = " (\n    " + ",\n    ".join(lines) + "\n)" if lines or not kind else ""
     persistence = {"t": "TEMPORARY ", "u": "UNLOGGED "}.get(found.persistence, "")
     text = f"CREATE {persistence}{'FOREIGN ' if server else ''}TABLE {name}{f' OF {kind}' if kind else ''}{body}"
@@ -240,11 +244,11 @@ async def _table(found: Found, ask: Ask) -> list[Statement]:
     done += await _indexed(found, ask)
     if is_partition:
         done.append((PARTITION, f"ALTER TABLE ONLY {parents} ATTACH PARTITION {name} {bound}"))
-    done += [
-        (KEYS, f"{alter} ADD CONSTRAINT {quoted(str(named))} {text}")
-        for named, what, text, _ in constraints
-        if what == "f"
-    ]
+    # PostgreSQL refuses ONLY for a foreign key of a partitioned table, and CREATE TABLE ignores NOT VALID.
+    for named, what, text, _ in constraints:
+        if what in {"f", "later"}:
+            altered = alter if what == "f" and not key else f"ALTER {table} {name}"
+            done.append((KEYS, f"{altered} ADD CONSTRAINT {quoted(str(named))} {text}"))
     if replica in {"f", "n"}:
         done.append((LAST, f"{alter} REPLICA IDENTITY {'FULL' if replica == 'f' else 'NOTHING'}"))
     if secured == "true":
