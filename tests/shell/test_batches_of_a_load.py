@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from sqlshell.client.http.upload import Attachment
+from sqlshell.errors import UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.loading.matching import ColumnMatch
-from sqlshell.shell.loading.progress import Range, missing
+from sqlshell.shell.loading.progress import Range, fingerprint, missing
 from sqlshell.shell.loading.request import LoadRequest
 from sqlshell.shell.loading.sending import AttachmentSender
 from sqlshell.shell.loading.source import ConvertedRows
@@ -48,3 +49,8 @@ def test_each_row_that_is_left_is_sent_once(tmp_path: Path, done: list[Range], l
     rows = [row for start, stop in sent for row in range(start, stop)]
     assert rows == [row for start, stop in left for row in range(start, stop)]
     assert all(stop - start <= max(limit, 1) for start, stop in sent)
+
+
+def test_a_file_that_cannot_be_read_has_no_fingerprint(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot read .*/none.csv: No such file or directory"):
+        fingerprint(Own(str(tmp_path / "none.csv")), "t", (), "")

@@ -177,6 +177,8 @@ def test_a_heat_map_is_drawn_in_shades() -> None:
     picture = ElementTree.fromstring(svg(made))
     titles = [item.text for item in picture.iter() if item.tag.endswith("title") and item.text in {"0", "1", "2", "4"}]
     assert titles == ["0", "1", "2", "4"]
+    # A cell without a number is left empty.
+    assert "nan" not in svg(made)
 
 
 def test_a_scatter_of_texts_names_its_places() -> None:

@@ -10,6 +10,7 @@ import pytest
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionFailed, Exit, OutputError, ShellError
 from sqlshell.interface.models import ContextEcho
+from sqlshell.result import Column
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 
 
@@ -207,3 +208,25 @@ def test_a_full_disk_is_the_failure_of_the_statement(monkeypatch: pytest.MonkeyP
     assert core.shell.exit == OutputError("").exit
     assert core.texts()["ERROR"] == "true"
     assert all(rows.closed for rows in core.client.open)
+
+
+def test_changed_cells_of_a_watched_result_are_reversed_without_colors() -> None:
+    async def work() -> str:
+        core = Core()
+        core.session.options.format = "table"
+        return core.outlet.rendered_table([Column("a", "VARCHAR")], [["old"], ["new"]], frozenset({(1, 0)}))
+
+    table = asyncio.run(work())
+    assert "\x1b[7mnew" in table
+    assert table.count("\x1b[7m") == 1
+    assert "old" in table
+
+
+@pytest.mark.parametrize(("least", "runs"), [(1, 3), (2, 1)])
+def test_a_watched_result_with_as_many_rows_as_the_least_goes_on(least: int, runs: int) -> None:
+    async def work() -> Core:
+        core = Core()
+        await core.run(f"select 1 \\watch i=0 c=3 m={least}\n")
+        return core
+
+    assert [sql for sql, _ in asyncio.run(work()).client.ran] == ["select 1"] * runs
