@@ -133,7 +133,7 @@ COMMANDS = (
     ("\\l", "template1"),
     ("\\dn", "app"),
     ("\\du", "superuser"),
-    ("\\dp child", "pol: (parent_id > 0)"),
+    ("\\dp child", "pol (r):"),
     ("\\dr", "reader"),
 )
 """Commands, each with a part of what it writes."""
@@ -146,6 +146,20 @@ def test_commands_tell_what_the_server_has(program: Program, postgresql_catalog:
     written = done.out.split("----\n")
     assert [command for (command, told), out in zip(COMMANDS, written, strict=False) if told not in out] == []
     assert len(written) == len(COMMANDS) + 1
+
+
+def test_policies_are_those_that_psql_shows(program: Program, postgresql_database: str) -> None:
+    script = (
+        "create table t (a int, b text);\ncreate policy p1 on t as restrictive for update to pg_monitor, postgres "
+        "using (a > 1) with check (b <> 'x');\ncreate policy p2 on t for insert with check (a > 2);\n"
+        "create policy p3 on t using (true);\n"
+    )
+    assert program(postgresql_database, "-q", stdin=script).code == 0
+    done = program(postgresql_database, "--format", "unaligned", "-t", "-c", "\\dp t")
+    argv = [server_program("psql"), "-X", "-A", "-t", "-c", "\\dp t", postgresql_database]
+    shown = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    assert "p1 (RESTRICTIVE) (w):\n  (u): (a > 1)\n" in shown
+    assert done.out == shown
 
 
 @pytest.fixture(scope="module")

@@ -245,10 +245,10 @@ async def _table(found: Found, ask: Ask) -> list[Statement]:
     if is_partition:
         done.append((PARTITION, f"ALTER TABLE ONLY {parents} ATTACH PARTITION {name} {bound}"))
     # PostgreSQL refuses ONLY for a foreign key of a partitioned table, and CREATE TABLE ignores NOT VALID.
-    for named, what, text, _ in constraints:
+    for named, what, rule, _ in constraints:
         if what in {"f", "later"}:
             altered = alter if what == "f" and not key else f"ALTER {table} {name}"
-            done.append((KEYS, f"{altered} ADD CONSTRAINT {quoted(str(named))} {text}"))
+            done.append((KEYS, f"{altered} ADD CONSTRAINT {quoted(str(named))} {rule}"))
     if replica in {"f", "n"}:
         done.append((LAST, f"{alter} REPLICA IDENTITY {'FULL' if replica == 'f' else 'NOTHING'}"))
     if secured == "true":

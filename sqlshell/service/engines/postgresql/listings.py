@@ -287,9 +287,13 @@ PRIVILEGES: Final = Query(
         ),
         Column(
             "Policies",
-            "(SELECT pg_catalog.string_agg(p.polname || coalesce(': ' || pg_catalog.pg_get_expr(p.polqual, "
-            "p.polrelid), "
-            "''), E'\\n' ORDER BY p.polname) FROM pg_catalog.pg_policy p WHERE p.polrelid = c.oid)",
+            "(SELECT pg_catalog.string_agg(p.polname || CASE WHEN p.polpermissive THEN '' ELSE ' (RESTRICTIVE)' END || "
+            "CASE WHEN p.polcmd = '*' THEN ':' ELSE ' (' || p.polcmd::text || '):' END || coalesce(E'\\n  (u): ' || "
+            "pg_catalog.pg_get_expr(p.polqual, p.polrelid), '') || coalesce(E'\\n  (c): ' || "
+            "pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid), '') || CASE WHEN p.polroles = '{0}' THEN '' ELSE "
+            "E'\\n  to: ' || pg_catalog.array_to_string(ARRAY(SELECT r.rolname FROM pg_catalog.pg_roles r WHERE "
+            "r.oid = ANY (p.polroles) ORDER BY 1), ', ') END, E'\\n' ORDER BY p.polname) FROM pg_catalog.pg_policy p "
+            "WHERE p.polrelid = c.oid)",
         ),
     ),
     "FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
