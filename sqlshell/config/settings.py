@@ -184,7 +184,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("compute_pool", "compute pool to use", CONTEXT, flags=("--compute-pool",), metavar="NAME"),
     Setting(
         "timezone",
-        "IANA time zone [default: the system's]",
+        "IANA time zone [default: the system's; with a PostgreSQL URL the server's]",
         CONTEXT,
         flags=("--timezone",),
         metavar="ZONE",

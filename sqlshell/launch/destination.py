@@ -146,7 +146,8 @@ def names_profile(text: str, config: Config) -> bool:
 
 
 def context_of(destination: Destination) -> SessionContext:
-    """The initial context: from settings, then from the DSN; time zone and sessionID always have a value."""
+    """The initial context: from settings, then from the DSN. The sessionID always has a value, and the time zone unless
+    the server has its own."""
 
     def part(name: str) -> str:
         return context_part(destination, name)
@@ -160,7 +161,8 @@ def context_of(destination: Destination) -> SessionContext:
         schema=part("schema"),
         store=part("store"),
         compute_pool=part("compute_pool"),
-        timezone=checked_timezone(part("timezone")) or machine_timezone(os.environ),
+        timezone=checked_timezone(part("timezone"))
+        or ("" if _has_own_timezone(destination) else machine_timezone(os.environ)),
         session_id=part("session_id") or new_session_id(),
     )
 
@@ -193,12 +195,20 @@ def sources_of(destination: Destination) -> dict[str, str]:
     """The source of each part of context_of()."""
     settings = destination.settings
     parts = destination.service.parts if isinstance(destination.service, RemoteService) else {}
-    found = {"timezone": "machine", "session_id": "new"} | dict.fromkeys(parts, "DSN")
+    zone = "server" if _has_own_timezone(destination) else "machine"
+    found = {"timezone": zone, "session_id": "new"} | dict.fromkeys(parts, "DSN")
     for name in ("organization", "role", "database", "schema", "store", "compute_pool", "timezone", "session_id"):
         if settings[name] and settings.source(name) != "default":
             profile = f"profile {settings.profile}"
             found[name] = profile if settings.source(name) == "profile" else settings.source(name)
     return found
+
+
+def _has_own_timezone(destination: Destination) -> bool:
+    """Whether the time zone is that of a PostgreSQL server, role or PGTZ, unless the user sets one: another one would
+    change the instants that statements without a time zone store."""
+    service = destination.service
+    return isinstance(service, LocalService) and service.server is not None and service.server.engine == "postgresql"
 
 
 def own_session(destination: Destination, context: SessionContext) -> str:

@@ -105,8 +105,8 @@ class ObjectQuery(Struct, frozen=True):
 
 
 class Options(Struct, frozen=True):
-    """How a statement is run: IANA time zone, maximum rows and bytes of a partition, maximum rows of a SELECT (None: no
-    limit), maximum columns of a result and bytes of their names and types, rights.
+    """How a statement is run: IANA time zone ("" for the session's own), maximum rows and bytes of a partition, maximum
+    rows of a SELECT (None: no limit), maximum columns of a result and bytes of their names and types, rights.
 
     `streams` are append-only relations, and `stores` are read-only databases. `data` is a file with the data of COPY …
     FROM STDIN, for engines that read it.
@@ -214,7 +214,8 @@ class Connection(Protocol):
 
     @property
     def timezone(self) -> str:
-        """The session's time zone: that of the latest request or of a later SET TimeZone; "" before both."""
+        """The session's time zone: that of the latest request or of a later SET TimeZone. Before both it is "", or the
+        engine's own."""
 
     @property
     def in_transaction(self) -> bool: ...
@@ -323,6 +324,10 @@ class Engine(Protocol):
     @property
     def first_database(self) -> str:
         """The initial database of new connections."""
+
+    @property
+    def default_timezone(self) -> str:
+        """The time zone of statements whose request has none; "" if that of the engine's own session applies."""
 
     @property
     def protections(self) -> str:

@@ -196,8 +196,8 @@ class Execution:
 
     def options(self, session: Session, parameters: Parameters | None) -> Options:
         limit = parameters.row_limit if parameters and self._options.row_limits else None
-        zone = (parameters.timezone if parameters else None) or "UTC"
         organization = session.organization
+        zone = (parameters.timezone if parameters else None) or organization.engine.default_timezone
         return Options(
             zone,
             self._options.partition_rows,

@@ -53,7 +53,7 @@ def test_a_transaction_can_be_set_until_its_first_query(runner: Runner) -> None:
 
 def test_the_time_zone_is_the_requests_until_the_session_sets_another(runner: Runner) -> None:
     instant = "select '2024-07-01 00:00:00+00'::timestamptz"
-    assert runner.session.timezone == ""
+    assert runner.session.timezone == runner.value("show timezone", timezone="")
     assert runner.value(instant, timezone="Asia/Tokyo") == "2024-07-01 09:00:00+09"
     runner.run("set timezone = 'Europe/Berlin'", timezone="Asia/Tokyo")
     assert runner.session.timezone == "Europe/Berlin"
@@ -304,3 +304,36 @@ def test_a_server_that_is_restarted(postgresql_url: str, connect: Connect, postg
     with contextlib.suppress(Failure):
         one.run("select pg_terminate_backend(pg_backend_pid(), 5000)")
     assert one.run("select 1").rows == [["1"]]
+
+
+def test_without_a_requested_time_zone_the_servers_applies(runner: Runner, connect: Connect) -> None:
+    """A client adopts the time zone of a response, and requests it for the next statement."""
+    name = runner.session.database
+    runner.run(f"alter role postgres in database \"{name}\" set timezone = 'Asia/Tokyo'")
+    try:
+        adopting = connect()
+        adopting.options = Options(timezone="")
+        assert adopting.value("show timezone") == adopting.session.timezone == "Asia/Tokyo"
+        adopting.options = Options(timezone="Asia/Tokyo")
+        adopting.run("begin")
+        adopting.run("set local timezone = 'Europe/Berlin'")
+        assert adopting.value("show timezone", timezone="Europe/Berlin") == "Europe/Berlin"
+        adopting.run("commit", timezone="Europe/Berlin")
+        assert adopting.value("show timezone", timezone=adopting.session.timezone) == "Asia/Tokyo"
+    finally:
+        runner.run(f'alter role postgres in database "{name}" reset timezone')
+
+
+def test_another_database_has_its_own_time_zone_unless_one_was_requested(runner: Runner, connect: Connect) -> None:
+    first = runner.session.database
+    runner.run(f"alter database \"{first}\" set timezone = 'Asia/Tokyo'")
+    try:
+        for asked, expected in ((None, "Asia/Tokyo"), ("Europe/Berlin", "Europe/Berlin")):
+            moving = connect()
+            moving.session.use("postgres", "")
+            moving.options = Options(timezone=asked or "")
+            moving.run("select 1")
+            moving.session.use(first, "")
+            assert moving.value("show timezone") == moving.session.timezone == expected
+    finally:
+        runner.run(f'alter database "{first}" reset timezone')

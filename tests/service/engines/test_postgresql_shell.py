@@ -112,3 +112,35 @@ def test_conninfo_before_any_statement_shows_where_the_session_is(program: Progr
     done = program(postgresql_database, "-c", "\\conninfo")
     name = postgresql_database.partition("?")[0].rpartition("/")[2]
     assert re.search(rf"^  engine +PostgreSQL 1\d[^\n]*\n(?s:.*)^  database +{name} ", done.err, re.M), done.err
+
+
+def test_the_servers_time_zone_applies_unless_the_user_sets_one(program: Program, postgresql_database: str) -> None:
+    name = postgresql_database.partition("?")[0].rpartition("/")[2]
+    prepared = f"alter database \"{name}\" set timezone = 'Asia/Tokyo'; create table t (a timestamptz);"
+    assert program(postgresql_database, "-c", prepared).code == 0
+    stored = (
+        "-c", "insert into t values ('2024-07-01 12:00')", "-c",
+        "delete from t returning a at time zone 'UTC'", "-c", "\\context",
+    )  # fmt: skip
+    cases: list[tuple[tuple[str, ...], dict[str, str], str, str, str]] = [
+        ((), {"TZ": "America/New_York"}, "03:00", "Asia/Tokyo", "(echo|server)"),
+        ((), {"TZ": "America/New_York", "PGTZ": "UTC"}, "12:00", "UTC", "(echo|server)"),
+        (("--timezone", "Europe/Berlin"), {}, "10:00", "Europe/Berlin", "flag"),
+        ((), {"SQLSHELL_TIMEZONE": "Europe/Berlin", "PGTZ": "UTC"}, "10:00", "Europe/Berlin", "environment"),
+    ]
+    for flags, environ, hour, zone, source in cases:
+        done = program(postgresql_database, "--format", "csv", *flags, *stored, env=environ)
+        assert f"2024-07-01 {hour}:00" in done.out, done
+        assert re.search(rf"^  timezone +{zone} +\(?{source}", done.err, re.M), done.err
+
+
+def test_a_program_has_the_servers_time_zone(postgresql_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sqlshell import dbapi
+
+    monkeypatch.setenv("TZ", "America/New_York")
+    monkeypatch.setenv("PGTZ", "Asia/Tokyo")
+    sql = "select '2024-07-01 12:00'::timestamptz at time zone 'UTC'"
+    for zone, expected, hour in ((None, "Asia/Tokyo", 3), ("Europe/Berlin", "Europe/Berlin", 10)):
+        with dbapi.connect(postgresql_database, timezone=zone) as connection:
+            ((found,),) = connection.execute(sql).fetchall()
+            assert (found.hour, connection.timezone) == (hour, expected)

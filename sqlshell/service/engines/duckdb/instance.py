@@ -50,6 +50,7 @@ class DuckdbEngine(ResultFiles):
     name, is_server, files_have_text = "duckdb", False, False
     capabilities = CAPABILITIES
     hidden_databases, reserved_names, initial_schema = HIDDEN, RESERVED, INITIAL_SCHEMA
+    default_timezone = "UTC"
     protections = ""
 
     def __init__(

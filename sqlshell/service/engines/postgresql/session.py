@@ -69,10 +69,12 @@ class PostgresqlSession(ServerSession):
     """Connects when it is first used."""
 
     def __init__(
-        self, loop: EngineLoop, server: Server, place: tuple[str, str], threads: Executor, reader: Reader
+        self, loop: EngineLoop, server: Server, place: tuple[str, str, str], threads: Executor, reader: Reader
     ) -> None:
-        """`place` is the database and schema. `threads` write large results, which `reader` reads."""
-        super().__init__(loop, "postgresql", *place)
+        """`place` is the database, schema and time zone of a new connection. `threads` write large results, which
+        `reader` reads."""
+        super().__init__(loop, "postgresql", *place[:2])
+        self.timezone = place[2]
         self._threads = threads
         self._reader = reader
         self._server = server
@@ -82,7 +84,9 @@ class PostgresqlSession(ServerSession):
         self._search_path: str | None = None
         """What the search path was last set to, None for the server's default."""
         self._asked = ""
-        """The time zone of the latest request."""
+        """The time zone of the latest request that had one."""
+        self._keeps_timezone = False
+        """Whether the time zone was requested or SET: a new connection gets it instead of its own."""
         self._lost_transaction = False
         """Whether a transaction was open when the connection was lost: only COMMIT and ROLLBACK are accepted."""
         self._placed = True
@@ -264,13 +268,16 @@ class PostgresqlSession(ServerSession):
         return await link.ask(sql, *values)
 
     async def _ready(self, options: Options) -> Link:
-        """The connection, with the time zone of the request."""
+        """The connection, with the time zone of the request, if it has one."""
         link = await self._connected()
-        if options.timezone != self._asked and self.transaction != "failed":
-            # Set only if another one is requested: until then the session's own SET TimeZone applies.
-            self._check_canceled()
-            # A SELECT would begin the snapshot of an open transaction.
-            await link.ask(f"SET TimeZone = {literal(options.timezone)}")
+        if options.timezone and options.timezone != self._asked and self.transaction != "failed":
+            # Set only if another one is requested: until then the session's own SET TimeZone applies. A client that
+            # adopted the session's time zone requests what is set: another SET would outlast a SET LOCAL.
+            if options.timezone != link.timezone or not self._has_run:
+                self._check_canceled()
+                # A SELECT would begin the snapshot of an open transaction.
+                await link.ask(f"SET TimeZone = {literal(options.timezone)}")
+                self._keeps_timezone = True
             self._asked, self.timezone = options.timezone, link.timezone
         return link
 
@@ -292,8 +299,9 @@ class PostgresqlSession(ServerSession):
         """Give a new connection the session's search path and time zone."""
         if self._search_path is not None:
             await link.ask(catalog.SET_CONFIG, "search_path", self._search_path)
-        if self.timezone:
+        if self._keeps_timezone:
             await link.ask(catalog.SET_CONFIG, "TimeZone", self.timezone)
+        self.timezone = link.timezone
 
     def _lost(self, said: str) -> Failure:
         """The failure of a statement whose connection was lost."""
@@ -330,9 +338,9 @@ class PostgresqlSession(ServerSession):
         """Find out what a statement may have changed."""
         link = self._link
         assert link is not None
-        if self._asked:
-            # The server reports each change.
-            self.timezone = link.timezone
+        # The server reports each change.
+        self._keeps_timezone = self._keeps_timezone or self.timezone != link.timezone
+        self.timezone = link.timezone
         self._placed = self._placed and not changes_place(sql, word)
         if not self._placed and self.transaction != "failed":
             await self._find_place()

@@ -82,6 +82,7 @@ class RemoteEngine:
     capabilities = CAPABILITIES
     hidden_databases, reserved_names = contents.HIDDEN, contents.RESERVED
     initial_schema = contents.INITIAL_SCHEMA
+    default_timezone = "UTC"
 
     def __init__(self, opening: Callable[[], Opening], renewed: Callable[[], None]) -> None:
         self._opening = opening

@@ -34,6 +34,7 @@ class ServerEngine(ResultFiles, ABC):
     hidden_databases: Sequence[str] = ()
     reserved_names: Sequence[str] = ()
     initial_schema: str
+    default_timezone = "UTC"
     protections = ""
     broken: Mapping[str, str] = {}
 
