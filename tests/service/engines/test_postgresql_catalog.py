@@ -112,6 +112,40 @@ def test_a_table_is_described_as_in_psql(program: Program, postgresql_database: 
     assert "generated always as (total * 2::numeric) stored" in done.out
 
 
+def test_partitions_tell_what_they_inherit(program: Program, postgresql_database: str) -> None:
+    script = (
+        "create table c (id int primary key);\ncreate schema s;\n"
+        "create table s.o (d date primary key, a int references c) partition by range (d);\n"
+        "create table s.o1 partition of s.o for values from ('2024-01-01') to ('2025-01-01');\n"
+        "alter table s.o1 add foreign key (a) references c;\ncreate table r (d date references s.o);\n"
+        "create index oa on s.o (a);\n"
+    )
+    assert program(postgresql_database, "-q", stdin=script).code == 0
+    for described, parts in (
+        (
+            "\\d s.o1",
+            (
+                "Foreign-key constraints:\n    o1_a_fkey FOREIGN KEY (a) REFERENCES c(id)\n"
+                "    TABLE s.o CONSTRAINT o_a_fkey FOREIGN KEY (a) REFERENCES c(id)\nReferenced by:\n"
+                "    TABLE r CONSTRAINT r_d_fkey FOREIGN KEY (d) REFERENCES s.o(d)\n",
+            ),
+        ),
+        ("\\d s.oa", ("Number of partitions: 1 (+ lists them)\n",)),
+        ("\\d+ s.oa", ("Partitions:\n    s.o1_a_idx\n",)),
+        ("\\d+ s.o1_a_idx", ("\nPartition of: s.oa\nIndex: btree, for table s.o1\n",)),
+        ("\\d+ r", ("| references s.o(d) |", "\n    r_d_fkey FOREIGN KEY (d) REFERENCES s.o(d)\nAccess method")),
+    ):
+        done = program(postgresql_database, "-c", described)
+        assert [part for part in parts if part not in done.out] == [], done.out
+    listed = program(postgresql_database, "--format", "csv", "-c", "\\di s.o*")
+    assert listed.out.splitlines()[:4] == [
+        "schema,name,type,owner,table",
+        "s,o1_a_idx,index,postgres,o1",
+        "s,o1_pkey,index,postgres,o1",
+        "s,o_pkey,partitioned index,postgres,o",
+    ], listed.out
+
+
 COMMANDS = (
     ("\\d child_low", "Index: unique, btree, for table child, predicate (parent_id > 3)"),
     ("\\d sq", "smallint"),

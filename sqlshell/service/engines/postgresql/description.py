@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sqlshell.service.engines.postgresql.listings import kind_of
+from sqlshell.service.engines.postgresql.listings import DECLARED, kind_of
 
 _CLASS: Final = "FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
 
@@ -82,7 +82,7 @@ TABLE: Final = (
     "', ' ORDER BY u.place) FROM pg_catalog.unnest(k.confkey) WITH ORDINALITY u (number, place) JOIN "
     "pg_catalog.pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = u.number) || ')' END, ', ' ORDER BY "
     "k.contype DESC, k.conname) FROM pg_catalog.pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype IN "
-    "('p', 'u', 'f') AND a.attnum = ANY (k.conkey)), "
+    f"('p', 'u', 'f') AND {DECLARED} AND a.attnum = ANY (k.conkey)), "
     f"{_STORAGE}, CASE pg_catalog.to_jsonb(a)->>'attcompression' WHEN 'p' THEN 'pglz' WHEN 'l' THEN 'lz4' END, "
     f"{_STATISTICS}, pg_catalog.col_description(a.attrelid, a.attnum) FROM pg_catalog.pg_attribute a LEFT JOIN "
     f"pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum {_OF_RELATION}"
@@ -121,6 +121,14 @@ _PARENTS: Final = (
 _CHILDREN: Final = (
     "pg_catalog.pg_inherits h JOIN pg_catalog.pg_class p ON p.oid = h.inhrelid WHERE h.inhparent = $1::pg_catalog.oid"
 )
+# pg_partition_ancestors() does not exist in PostgreSQL 11, from which other servers descend.
+_LINE: Final = (
+    "(WITH RECURSIVE line (oid) AS (SELECT $1::pg_catalog.oid UNION ALL SELECT h.inhparent FROM line JOIN "
+    "pg_catalog.pg_class c ON c.oid = line.oid AND c.relispartition JOIN pg_catalog.pg_inherits h ON h.inhrelid = "
+    "c.oid) SELECT line.oid FROM line)"
+)
+"""The relation, and the partitioned tables that it is part of."""
+
 _BOUND: Final = "coalesce(pg_catalog.pg_get_expr(p.relpartbound, p.oid), '')"
 _PARTITION: Final = "(SELECT c.relispartition FROM pg_catalog.pg_class c WHERE c.oid = $1::pg_catalog.oid)"
 _METHOD_ON: Final = "pg_catalog.substring(pg_catalog.pg_get_indexdef(i.indexrelid, 0, true), ' USING (.*)$')"
@@ -140,15 +148,15 @@ _PARTS: Final = (
     _Part(
         _headed("Partition of"),
         "''",
-        "h.inhparent::pg_catalog.regclass::text || ' ' || (SELECT pg_catalog.pg_get_expr(c.relpartbound, c.oid) FROM "
-        "pg_catalog.pg_class c WHERE c.oid = h.inhrelid)",
+        "pg_catalog.concat_ws(' ', h.inhparent::pg_catalog.regclass::text, (SELECT "
+        "pg_catalog.pg_get_expr(c.relpartbound, c.oid) FROM pg_catalog.pg_class c WHERE c.oid = h.inhrelid))",
         f"{_PARENTS} AND {_PARTITION}",
     ),
     _Part(
         _headed("Partition constraint"),
         "''",
         "pg_catalog.pg_get_partition_constraintdef(c.oid)",
-        f"{_OWN} AND c.relispartition",
+        f"{_OWN} AND c.relispartition AND c.relkind <> 'I' AND c.relkind <> 'i'",
         True,
     ),
     _Part(_headed("Partition key"), "''", "pg_catalog.pg_get_partkeydef(c.oid)", f"{_OWN} AND c.relkind = 'p'"),
@@ -186,15 +194,17 @@ _PARTS: Final = (
     ),
     _Part(
         _headed("Foreign-key constraints"),
-        "pg_catalog.quote_ident(k.conname)",
+        "CASE WHEN k.conrelid = $1::pg_catalog.oid THEN pg_catalog.quote_ident(k.conname) ELSE 'TABLE ' || "
+        "k.conrelid::pg_catalog.regclass::text || ' CONSTRAINT ' || pg_catalog.quote_ident(k.conname) END",
         "pg_catalog.pg_get_constraintdef(k.oid, true)",
-        "pg_catalog.pg_constraint k WHERE k.conrelid = $1::pg_catalog.oid AND k.contype = 'f' ORDER BY k.conname",
+        f"pg_catalog.pg_constraint k WHERE k.conrelid IN {_LINE} AND k.contype = 'f' AND k.conparentid = 0 "
+        "ORDER BY k.conrelid <> $1::pg_catalog.oid, k.conname",
     ),
     _Part(
         _headed("Referenced by"),
         "'TABLE ' || k.conrelid::pg_catalog.regclass::text",
         "'CONSTRAINT ' || pg_catalog.quote_ident(k.conname) || ' ' || pg_catalog.pg_get_constraintdef(k.oid, true)",
-        "pg_catalog.pg_constraint k WHERE k.confrelid = $1::pg_catalog.oid AND k.contype = 'f' AND k.conparentid = 0 "
+        f"pg_catalog.pg_constraint k WHERE k.confrelid IN {_LINE} AND k.contype = 'f' AND k.conparentid = 0 "
         "ORDER BY k.conname",
     ),
     _Part(
@@ -245,21 +255,19 @@ _PARTS: Final = (
         f"{_PARENTS} AND NOT {_PARTITION} AND p.relkind <> 'I' HAVING pg_catalog.count(*) > 0",
     ),
     _Part(
-        "CASE WHEN c.relkind = 'p' THEN 'Number of partitions' ELSE 'Number of child tables' END",
+        "CASE WHEN c.relkind IN ('p', 'I') THEN 'Number of partitions' ELSE 'Number of child tables' END",
         "''",
         "pg_catalog.count(*) || ' (+ lists them)'",
         "pg_catalog.pg_class c JOIN pg_catalog.pg_inherits h ON h.inhparent = c.oid WHERE c.oid = $1::pg_catalog.oid "
-        "AND "
-        "c.relkind <> 'I' GROUP BY c.relkind",
+        "GROUP BY c.relkind",
         False,
     ),
     _Part(
         "CASE WHEN (SELECT c.relkind FROM pg_catalog.pg_class c WHERE c.oid = $1::pg_catalog.oid) = 'r' THEN "
         "'Child tables' ELSE 'Partitions' END",
         "h.inhrelid::pg_catalog.regclass::text",
-        f"{_BOUND} || CASE WHEN p.relkind = 'p' THEN ', PARTITIONED' ELSE '' END",
-        f"{_CHILDREN} AND p.relkind <> 'i' AND p.relkind <> 'I' ORDER BY {_BOUND} = 'DEFAULT', "
-        "h.inhrelid::pg_catalog.regclass::text",
+        f"{_BOUND} || CASE WHEN p.relkind IN ('p', 'I') THEN ', PARTITIONED' ELSE '' END",
+        f"{_CHILDREN} ORDER BY {_BOUND} = 'DEFAULT', h.inhrelid::pg_catalog.regclass::text",
         True,
     ),
     _Part(

@@ -105,6 +105,11 @@ COLUMNS: Final = Query(
     "2, 3, a.attnum",
 )
 
+DECLARED: Final = (
+    "NOT EXISTS (SELECT FROM pg_catalog.pg_constraint d WHERE d.oid = k.conparentid AND d.conrelid = k.conrelid)"
+)
+"""SQL for the constraints `k` without those that a foreign key to a partitioned table has for each partition."""
+
 FOREIGN_KEYS: Final = Query(
     (
         Column("Name", "k.conname"),
@@ -122,7 +127,7 @@ FOREIGN_KEYS: Final = Query(
     "pg_catalog.unnest(k.confkey)) WITH ORDINALITY "
     "u (mine, its, place) JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.mine "
     "JOIN pg_catalog.pg_attribute b ON b.attrelid = t.oid AND b.attnum = u.its "
-    f"WHERE k.contype = 'f' AND {_of_users('n')}",
+    f"WHERE k.contype = 'f' AND {DECLARED} AND {_of_users('n')}",
     "3, 4, 1, u.place",
 )
 
@@ -130,9 +135,10 @@ INDEXES: Final = Query(
     (
         _SCHEMA,
         Column("Name", "c.relname"),
+        Column("Type", kind_of("c")),
+        Column("Owner", "pg_catalog.pg_get_userbyid(c.relowner)"),
         Column("Table", "t.relname"),
         Column("Visible", "pg_catalog.pg_table_is_visible(c.oid)", BOOLEAN),
-        Column("Owner", "pg_catalog.pg_get_userbyid(c.relowner)", detail=True),
         Column("Definition", "pg_catalog.pg_get_indexdef(c.oid)", detail=True),
         Column("Size", "pg_catalog.pg_size_pretty(pg_catalog.pg_table_size(c.oid))", detail=True),
         Column("Comment", _COMMENTED.format("c", "pg_class"), detail=True),
