@@ -65,7 +65,7 @@ def endpoint_of(destination: Destination, token: str = "", *, read_only: bool = 
     """The running service for a destination; `token` is used for a remote service without a configured token, and
     `password` for an engine that is a server.
 
-    With `read_only` an embedded service opens its file read-only. Raises UsageError.
+    With `read_only` an embedded service opens its file, or its sessions on PostgreSQL, read-only. Raises UsageError.
     """
     if isinstance(destination.service, RemoteService):
         return Endpoint(destination.service.target, destination.service.token or token)
@@ -75,7 +75,7 @@ def endpoint_of(destination: Destination, token: str = "", *, read_only: bool = 
 
     service = destination.service
     if service.server is not None:
-        embedded = start_on_server(service.server.engine, service.server.url, password)
+        embedded = start_on_server(service.server.engine, service.server.url, password, read_only=read_only)
     else:
         embedded = start_embedded(service.database, views=service.views, read_only=read_only)
     return Endpoint(EMBEDDED_TARGET, embedded.token, embedded.dial, embedded.wait, embedded.close)

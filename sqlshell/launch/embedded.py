@@ -177,8 +177,8 @@ def start_embedded(
     return EmbeddedService(open_engine, _options(partition_rows))
 
 
-def start_on_server(engine: str, url: str, password: str = "") -> EmbeddedService:
-    """Start the service on an engine that is a server elsewhere.
+def start_on_server(engine: str, url: str, password: str = "", *, read_only: bool = False) -> EmbeddedService:
+    """Start the service on an engine that is a server elsewhere, with `read_only` as open_server() takes it.
 
     wait() and dial() raise UsageError for a URL that cannot be used and for a package that is not installed,
     PasswordMissing, and ServiceError if the server does not respond.
@@ -187,7 +187,7 @@ def start_on_server(engine: str, url: str, password: str = "") -> EmbeddedServic
     def open_engine() -> Engine:
         from sqlshell.service.engines.servers import open_server
 
-        return open_server(engine, url, password)
+        return open_server(engine, url, password, read_only=read_only)
 
     return EmbeddedService(open_engine, _options())
 

@@ -24,7 +24,7 @@ def storage_name(destination: Destination) -> str:
 def open_endpoint(destination: Destination, streams: Streams, *, ask: bool = True, read_only: bool = False) -> Endpoint:
     """The running service of a destination. `ask` says whether to prompt for a missing token or password.
 
-    With `read_only` an embedded service opens its file read-only.
+    With `read_only` an embedded service opens its file, or its sessions on PostgreSQL, read-only.
     """
     token, service = "", destination.service
     if (
@@ -40,7 +40,7 @@ def open_endpoint(destination: Destination, streams: Streams, *, ask: bool = Tru
         endpoint.ready()
     except PasswordMissing:
         endpoint.release()
-        return endpoint_of(destination, password=_ask_for_password(service.server.shown))
+        return endpoint_of(destination, read_only=read_only, password=_ask_for_password(service.server.shown))
     except ShellError:
         # It is reported where others wait.
         pass

@@ -17,9 +17,10 @@ _PACKAGES: Final = {
 """What the extras of these names install, for pip."""
 
 
-def open_server(name: str, url: str, password: str = "") -> Engine:
-    """Connect to an engine, with a password if the URL has none. Raises UsageError for a URL that cannot be used and
-    for a package that is not installed, PasswordMissing, ServiceError if there is no connection."""
+def open_server(name: str, url: str, password: str = "", *, read_only: bool = False) -> Engine:
+    """Connect to an engine, with a password if the URL has none. With `read_only`, transactions on PostgreSQL are
+    read-only. Raises UsageError for a URL that cannot be used and for a package that is not installed, PasswordMissing,
+    ServiceError if there is no connection."""
     try:
         match name:
             case "postgresql":
@@ -28,7 +29,7 @@ def open_server(name: str, url: str, password: str = "") -> Engine:
                 if find_spec("pyarrow") is None:
                     # It is imported with the first large result.
                     raise ModuleNotFoundError(name="pyarrow")
-                return PostgresqlEngine(url, password)
+                return PostgresqlEngine(url, password, read_only=read_only)
             case "spark":
                 from sqlshell.service.engines.spark.engine import SparkEngine
 

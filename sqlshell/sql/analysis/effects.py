@@ -6,6 +6,7 @@ Decides by tokens, never by substrings. Unknown statements count as writing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from msgspec import Struct
@@ -173,6 +174,8 @@ def _plain_effects(part: Sequence[Token]) -> Effects:
     said = [token.word for token in part]
     first = said[0] if said else ""
     verb = verb_of(part)
+    if first in {"BEGIN", "START", "SET"} and ("READ", "WRITE") in pairwise(said):
+        return Effects(True, (first,), "READ WRITE")
     if first in _SESSION and _session_alone(said, part):
         return Effects(False, (first,))
     if first == "SET" and len(said) > 1 and said[1] != "DEFAULT" and changes_session_only(said, part):

@@ -30,8 +30,8 @@ class PostgresqlEngine(ServerEngine):
     initial_schema = "public"
     default_timezone = ""
 
-    def __init__(self, url: str, password: str = "") -> None:
-        self._server = Server(url, password)
+    def __init__(self, url: str, password: str = "", *, read_only: bool = False) -> None:
+        self._server = Server(url, password, read_only=read_only)
         super().__init__()
         self._threads = ThreadPoolExecutor(WRITERS, "postgresql-rows")
         self._link: Link | None = None

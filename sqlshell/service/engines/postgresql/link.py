@@ -10,12 +10,14 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from sqlshell.errors import UsageError
-from sqlshell.service.engines.postgresql.failures import notice_of
+from sqlshell.service.engines.postgresql.failures import ConnectionLost, notice_of, reason
 from sqlshell.service.engines.postgresql.wire import Wire
 from sqlshell.service.failure import Failure
 
 CANCEL_SECONDS: Final = 10.0
 """How long a request to cancel may take."""
+
+READ_ONLY: Final = "SET default_transaction_read_only = on"
 
 _NOTICES: Final = 16 << 10
 """Characters of notices that are kept of one statement."""
@@ -41,7 +43,9 @@ Values = list[tuple[str | None, ...]]
 class Server:
     """How to connect to the databases of one server. Raises UsageError for a URL that libpq does not accept."""
 
-    def __init__(self, url: str, password: str = "") -> None:
+    def __init__(self, url: str, password: str = "", *, read_only: bool = False) -> None:
+        """With `read_only`, the transactions of all connections are read-only."""
+        self.read_only = read_only
         try:
             given = conninfo_to_dict(url)
         except psycopg.Error:
@@ -68,7 +72,13 @@ class Server:
             if pgconn is not None and pgconn.needs_password:
                 raise Failure(NO_PASSWORD, f"the PostgreSQL server requires a password: {said}") from None
             raise Failure(UNREACHABLE, said.replace(password, "…") if password else said) from None
-        return Link(connection)
+        link = Link(connection)
+        try:
+            if self.read_only:
+                await link.ask(READ_ONLY)
+        except ConnectionLost as error:
+            raise Failure(UNREACHABLE, reason(error)) from None
+        return link
 
 
 def _said(text: str) -> str:
@@ -104,6 +114,11 @@ class Link:
     @property
     def encoding(self) -> str:
         return self._status(b"client_encoding")
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the next transactions are read-only; False if the server does not say, as before PostgreSQL 14."""
+        return self._status(b"default_transaction_read_only") == "on"
 
     @property
     def escapes_strings(self) -> bool:

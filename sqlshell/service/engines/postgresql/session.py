@@ -21,7 +21,7 @@ from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Begun, Option
 from sqlshell.service.engines.postgresql import catalog
 from sqlshell.service.engines.postgresql.copied_rows import CopiedRows
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, is_canceled, reason
-from sqlshell.service.engines.postgresql.link import Link, Server, Values
+from sqlshell.service.engines.postgresql.link import READ_ONLY, Link, Server, Values
 from sqlshell.service.engines.postgresql.loading import copy_data
 from sqlshell.service.engines.postgresql.results import run_other, run_select
 from sqlshell.service.engines.postgresql.statement_traits import (
@@ -184,6 +184,9 @@ class PostgresqlSession(ServerSession):
         if link.escapes_strings and self.transaction != "failed":
             await link.ask("SET standard_conforming_strings = on")
             raise Failure(sqlstate.UNSUPPORTED, UNESCAPED)
+        if self._server.read_only and not link.is_read_only and self.transaction != "failed":
+            # RESET ALL does this, and so can a function that a SELECT calls.
+            await link.ask(READ_ONLY)
         told = link.said()
         if link.encoding != "UTF8" and self.transaction != "failed":
             await link.ask("SET client_encoding = 'UTF8'")
