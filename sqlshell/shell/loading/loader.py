@@ -32,6 +32,7 @@ from sqlshell.shell.loading.rejects import reject_message, write_rejects
 from sqlshell.shell.loading.request import LoadRequest
 from sqlshell.shell.loading.sending import EXTENSION, AttachmentSender, InsertSender, Sender, SentBatch, blocking
 from sqlshell.shell.loading.source import ENCODE, ConvertedRows, DataFile
+from sqlshell.shell.loading.text_checks import check_date_order
 from sqlshell.shell.metadata.table_columns import table_columns
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submission import submission_of
@@ -74,7 +75,7 @@ class Loader:
         """Load a file into a table that check() allows. Raises ShellError; its message says how many rows are in the
         table, where there are some."""
         folder = scratch().folder("load")
-        source = await asyncio.to_thread(DataFile, request, folder, self._session.context.timezone)
+        source = await asyncio.to_thread(DataFile, request, folder)
         try:
             await self._load(request, source)
         except duckdb.InterruptException:
@@ -85,7 +86,11 @@ class Loader:
 
     async def _load(self, request: LoadRequest, source: DataFile) -> None:
         looked, columns = await self.interruptible(self._look(request, source))
+        # A service with a time zone of its own has told it with the columns.
+        source.use_timezone(self._session.context.timezone)
         found = match_columns(request, looked, columns)
+        if await self._session.connection.service.engine() == "postgresql":
+            check_date_order(request.name, looked, found.pairs)
         for line in _plan(request, looked, found):
             (self._diagnostics.say if request.dry_run else self._diagnostics.detail)(line)
         for line in looked.warnings:

@@ -92,12 +92,12 @@ class ConvertedRows(Struct, frozen=True):
 
 
 class DataFile:
-    """One file; `folder` is for converted rows. `timezone` is that of times without one.
+    """One file; `folder` is for converted rows.
 
     Every method raises UsageError for a file that cannot be read.
     """
 
-    def __init__(self, request: LoadRequest, folder: Path, timezone: str = "") -> None:
+    def __init__(self, request: LoadRequest, folder: Path) -> None:
         self._request = request
         self._folder = folder
         self._path = str(Path(request.path).expanduser())
@@ -111,6 +111,9 @@ class DataFile:
             "autoinstall_known_extensions = false",
         ):
             self._connection.execute(f"SET {setting}")
+
+    def use_timezone(self, timezone: str) -> None:
+        """Set the time zone of times without one, if it is known."""
         if timezone:
             with contextlib.suppress(duckdb.Error):
                 self._connection.execute(f"SET TimeZone = {literal(timezone)}")

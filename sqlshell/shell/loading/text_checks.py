@@ -36,6 +36,18 @@ _SIGNS: Final = ("'.'", "'e-'", "'E-'")
 _SPECIAL: Final = "('infinity', '-infinity', 'epoch')"
 
 
+def check_date_order(file: str, layout: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]]) -> None:
+    """Raises UsageError for dates that are not in ISO format: the server's DateStyle says what 05/06/2024 means."""
+    formats = dict(layout.reader)
+    for source, target in pairs:
+        form = {"DATE": "dateformat", "TIMESTAMP": "timestampformat"}.get(source.type, "")
+        if form in formats and target.converted.startswith(("DATE", "TIMESTAMP")):
+            raise UsageError(
+                f"{file}, column {source.name}: the dates are not in the form YYYY-MM-DD, so their order is uncertain",
+                "nothing was sent; add `csv header` so that the server reads the file: \\copy … from FILE csv header",
+            )
+
+
 class TextChecks:
     """The checks of one file, called `name` in messages, whose columns go to those of a table in `pairs`."""
 

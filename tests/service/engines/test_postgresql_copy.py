@@ -85,3 +85,37 @@ def test_options_of_the_shell_are_still_its_own(program: Program, postgresql_dat
     )
     assert (done.code, done.out) == (0, "a,b\n1,x\n")
     assert "1 row of x.csv skipped" in done.err
+
+
+@pytest.mark.parametrize(
+    ("type_name", "text"),
+    [("date", "05/06/2024"), ("timestamp", "05/06/2024 12:00:00"), ("timestamptz", "05/06/2024 12:00:00")],
+)
+def test_dates_whose_order_is_not_certain_are_read_only_by_the_server(
+    program: Program, postgresql_database: str, tmp_path: Path, type_name: str, text: str
+) -> None:
+    (tmp_path / "f.csv").write_text(f"a,d\n1,{text}\n")
+    assert program(postgresql_database, "-c", f"create table t (a int, d {type_name})").code == 0
+    refused = program(postgresql_database, "-c", "\\copy t from 'f.csv'")
+    assert refused.code != 0 and "column d: the dates are not in the form YYYY-MM-DD" in refused.err, refused
+    assert "csv header" in refused.err
+    done = program(
+        postgresql_database, "--format", "csv", "-c", "\\copy t from 'f.csv' csv header", "-c", "select d::date from t"
+    )
+    assert done.out == "d\n2024-05-06\n", done
+    (tmp_path / "iso.csv").write_text("a,d\n2,2024-06-07\n")
+    assert program(postgresql_database, "-c", "\\copy t from 'iso.csv'").code == 0
+    assert program(postgresql_database, "-c", "create table s (a int, d text)", "-c", "\\copy s from 'f.csv'").code == 0
+    kept = program(postgresql_database, "--format", "csv", "-c", "select d from s")
+    assert kept.out == f"d\n{text}\n", kept
+
+
+def test_a_time_in_a_file_is_in_the_servers_time_zone(
+    program: Program, postgresql_database: str, tmp_path: Path
+) -> None:
+    (tmp_path / "f.csv").write_text("a\n2024-07-01 12:00:00\n")
+    assert program(postgresql_database, "-c", "create table t (a timestamptz)").code == 0
+    environ = {"TZ": "America/New_York", "PGTZ": "Asia/Tokyo"}
+    assert program(postgresql_database, "-c", "\\copy t from 'f.csv'", env=environ).code == 0
+    done = program(postgresql_database, "--format", "csv", "-c", "select a at time zone 'UTC' as a from t")
+    assert done.out == "a\n2024-07-01 03:00:00\n", done
