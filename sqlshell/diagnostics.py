@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
@@ -19,6 +20,8 @@ from sqlshell.runtime.bugs import trace
 from sqlshell.runtime.streams import forces_colors, shows_unicode
 
 Look = Callable[[str, Role], str]
+_FURTHER = re.compile(r"\n(?=(?:DETAIL|HINT|QUERY|CONTEXT): )")
+"""What PostgreSQL tells beside the message of an error begins with these words."""
 KEPT = "\n\t"
 """Control characters that messages may contain."""
 
@@ -92,7 +95,8 @@ class Diagnostics:
         """Print `FILE:LINE:COLUMN: error[SQLSTATE]: message`, the line of the statement, and `help: hint`.
 
         `told` is the service's own message. With -v it is printed too, with the statementID. Without -v, the text for
-        a pipe has at most three lines: the line of the statement is left out if there is a hint.
+        a pipe has at most three lines: the line of the statement is left out if there is a hint or a detail of
+        PostgreSQL, and PostgreSQL's context always.
         """
         self._last = (error, excerpt, told)
         width = self._width
@@ -129,12 +133,18 @@ class Diagnostics:
         label = f"error[{printable(where.sql_state)}]:" if where.sql_state else "error:"
         message = error.message.strip().replace("\n\n", "\n")
         hints = error.hint.strip().split("\n") if error.hint.strip() else []
+        detail = ""
         if not whole:
-            message = " ".join(line.strip() for line in message.split("\n"))
+            message, *further = _FURTHER.split(message)
+            told = {head: _joined(text) for head, _, text in (part.partition(": ") for part in further)}
+            message, detail = _joined(message), told.get("DETAIL", "")
+            hints += [told["HINT"]] if told.get("HINT") else []
             hints = [_sentence(hints)] if hints else []
         first = f"{printable(place)}: " * bool(place) + f"{look(label, 'error')} {printable(message, keep=KEPT)}"
         lines = [folded(first, width)]
-        if excerpt is not None and (whole or not hints):
+        if detail:
+            lines.append(folded(f"detail: {printable(detail)}", width))
+        if excerpt is not None and (whole or not (hints or detail)):
             lines += excerpt.lines("│" if self.at_terminal and shows_unicode(os.environ) else "|", look)
         for hint in hints:
             before, after = ("usage:", hint[7:]) if hint.startswith("usage: ") else ("help:", hint)
@@ -244,6 +254,11 @@ class Diagnostics:
 
 def _plain(text: str, role: Role) -> str:
     return text
+
+
+def _joined(text: str) -> str:
+    """A text as one line."""
+    return " ".join(line.strip() for line in text.split("\n"))
 
 
 def _sentence(hints: Sequence[str]) -> str:

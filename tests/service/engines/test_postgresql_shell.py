@@ -31,6 +31,19 @@ def test_rows_and_errors_are_the_same_all_four_ways(program: Program, postgresql
         assert re.search(r"\n \d \| insert into nowhere values \(1\)\n   \| +\^+\n", done.err), done.err
 
 
+def test_an_error_in_a_pipe_has_its_detail_and_hint_on_lines_of_their_own(
+    program: Program, postgresql_database: str
+) -> None:
+    raising = "do $$ begin raise exception 'boom' using detail = 'det', hint = 'hin', errcode = 'P0042'; end $$"
+    done = program(postgresql_database, "-c", raising)
+    assert done.err == "<command>:1: error[P0042]: boom\ndetail: det\nhelp: hin\n"
+    whole = program(postgresql_database, "-v", "-c", raising)
+    assert "\nDETAIL: det\nHINT: hin\nCONTEXT: PL/pgSQL function inline_code_block" in whole.err
+    other = program(postgresql_database, "-c", "select abs(1, 2, 3)")
+    first, hint = other.err.splitlines()
+    assert first.endswith("does not exist") and hint.startswith("help: No function matches"), other.err
+
+
 def test_describing_a_table_does_not_end_the_transaction(program: Program, postgresql_database: str) -> None:
     script = (
         "create table t (a int primary key, n numeric(12,2), l int[]);\nbegin;\ninsert into t values (7);\n"
