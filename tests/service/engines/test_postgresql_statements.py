@@ -166,7 +166,17 @@ def test_notices_have_their_severity_and_a_state_of_their_own(runner: Runner) ->
     assert (told.state, told.message) == ("01N01", "NOTICE: hi\nWARNING: ho\nHINT: go")
     assert runner.run("drop table if exists never").message == 'NOTICE: table "never" does not exist, skipping'
     told = runner.run("do $$ begin for n in 1..100000 loop raise notice '%', n; end loop; end $$")
-    assert len(told.message) < 20_000 and told.message.endswith("more notices")
+    lines = told.message.splitlines()
+    between = next(number for number, line in enumerate(lines) if "omitted" in line)
+    assert lines[:between] == [f"NOTICE: {number}" for number in range(1, between + 1)]
+    assert lines[between + 1 :] == [
+        f"NOTICE: {number}" for number in range(100_000 - len(lines) + between + 2, 100_001)
+    ]
+    assert lines[between] == f"… {100_000 - len(lines) + 1:,} notices omitted …"
+    # The service shortens longer messages.
+    assert len(told.message) < 10_000 and between > 200
+    long = runner.run("do $$ begin raise notice '%', repeat('x', 100000); end $$").message
+    assert long.startswith("NOTICE: xxx") and long.endswith("x…") and len(long) < 10_000
     assert runner.run("select 1").state == "00000"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections import deque
 from typing import Any, Final
 
 import psycopg
@@ -19,8 +20,8 @@ CANCEL_SECONDS: Final = 10.0
 
 READ_ONLY: Final = "SET default_transaction_read_only = on"
 
-_NOTICES: Final = 16 << 10
-"""Characters of notices that are kept of one statement."""
+_NOTICES: Final = 4 << 10
+"""Characters of the first, and as many of the latest, notices that are kept of one statement."""
 
 UNREACHABLE: Final = "08001"
 NO_PASSWORD: Final = "28P01"
@@ -98,7 +99,9 @@ class Link:
         self.type_names: dict[tuple[int, int], str] = {}
         """PostgreSQL's names of types by OID and modifier, as far as they are known."""
         self._notices: list[str] = []
-        self._size = self._dropped = 0
+        self._latest: deque[str] = deque()
+        """Those after the first ones, the latest of them."""
+        self._size = self._latest_size = self._dropped = 0
         self._ended = False
         connection.add_notice_handler(self._took)
 
@@ -145,9 +148,12 @@ class Link:
         while (sent := self.pgconn.notifies()) is not None:
             channel, payload = sent.relname.decode("utf-8", "replace"), sent.extra.decode("utf-8", "replace")
             self._note(f"NOTIFY {channel}{': ' * bool(payload)}{payload} (from server process {sent.be_pid})")
-        found, dropped = self._notices, self._dropped
-        self._notices, self._size, self._dropped = [], 0, 0
-        return [*found, f"… and {dropped:,} more notices"] if dropped else found
+        omitted = [f"… {self._dropped:,} notices omitted …"] if self._dropped else []
+        found = [*self._notices, *omitted, *self._latest]
+        self._notices, self._size = [], 0
+        self._latest.clear()
+        self._latest_size = self._dropped = 0
+        return found
 
     async def cancel(self) -> None:
         """Ask the server to cancel the running statement. Raises nothing."""
@@ -169,8 +175,13 @@ class Link:
         return (self.pgconn.parameter_status(name) or b"").decode("utf-8", "replace")
 
     def _note(self, text: str) -> None:
-        if self._size + len(text) > _NOTICES:
-            self._dropped += 1
+        text = text if len(text) <= _NOTICES else f"{text[:_NOTICES]}…"
+        if not self._latest and self._size + len(text) <= _NOTICES:
+            self._size += len(text)
+            self._notices.append(text)
             return
-        self._size += len(text)
-        self._notices.append(text)
+        self._latest.append(text)
+        self._latest_size += len(text)
+        while self._latest_size > _NOTICES and len(self._latest) > 1:
+            self._latest_size -= len(self._latest.popleft())
+            self._dropped += 1
