@@ -32,13 +32,14 @@ class Objects(Struct):
     def matching(self, pattern: str) -> Objects:
         """The objects whose names match; without a schema in the pattern, those that are found by their name alone."""
         wanted = Pattern(pattern or "*")
-        visible, schema, name = self.at("visible"), self.at("schema"), self.at("name") or 0
+        visible, name = self.at("visible"), self.at("name") or 0
+        places = [at for at in (self.at("database"), self.at("schema")) if at is not None]
         return Objects(
             self.columns,
             [
                 row
                 for row in self.rows
-                if wanted.matches(*([] if schema is None else [value(row, schema)]), value(row, name))
+                if wanted.matches(*(value(row, at) for at in places), value(row, name))
                 and (wanted.qualified or visible is None or value(row, visible) == "true")
             ],
         )

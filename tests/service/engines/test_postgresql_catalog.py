@@ -205,6 +205,13 @@ def postgresql_catalog(postgresql_server: str) -> object:
         yield url
 
 
+def test_a_pattern_may_begin_with_the_database(program: Program, postgresql_catalog: str) -> None:
+    database_name = postgresql_catalog.partition("?")[0].rpartition("/")[2]
+    done = program(postgresql_catalog, "--format", "csv", "-c", f"\\dt {database_name}.app.part*")
+    assert done.out.splitlines()[1:] and all(line.startswith("app,part") for line in done.out.splitlines()[1:]), done
+    assert len(program(postgresql_catalog, "--format", "csv", "-c", "\\dt other.app.*").out.splitlines()) == 1
+
+
 def test_what_a_transaction_has_created_is_described(program: Program, postgresql_database: str) -> None:
     script = (
         "begin;\ncreate temp table passing (a int not null);\ncreate table made (b text);\n\\d passing\n\\d made\n"
