@@ -31,6 +31,11 @@ class AsyncConnection(ConnectionState):
     while it waits for a statement, the service cancels the statement.
     """
 
+    async def engine(self) -> str:
+        """The name of the engine that the service announces, such as `postgresql`; "" for DuckDB and other services."""
+        with translated():
+            return await self._session.engine()
+
     def cursor(self) -> AsyncCursor:
         """Raises InterfaceError if the connection is closed."""
         self._session.check()

@@ -99,9 +99,13 @@ class Session:
         fits = not 0 < self.upload_limit < 4 * MOST_BYTES
         return allowed and fits and EXTENSION in self._service.transport.extensions
 
+    async def engine(self) -> str:
+        """The name of the engine that the service announces, "" for DuckDB and other services. Raises ShellError."""
+        return await self._service.engine()
+
     async def literals(self) -> Literals:
         """The literals that the service's engine understands. Raises ShellError."""
-        return literals_for(await self._service.engine())
+        return literals_for(await self.engine())
 
     def change(self, name: str, value: str) -> None:
         """Change a part of the context for the following statements. Raises UsageError for an unknown time zone."""

@@ -57,6 +57,10 @@ class Connection(ConnectionState):
         self._loop = loop
         self._finalizer = weakref.finalize(self, _abandon, loop, session)
 
+    def engine(self) -> str:
+        """The name of the engine that the service announces, such as `postgresql`; "" for DuckDB and other services."""
+        return self._run(self._session.engine)
+
     def cursor(self) -> Cursor:
         """Raises InterfaceError if the connection is closed."""
         self._session.check()

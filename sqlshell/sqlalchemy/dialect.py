@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
-from decimal import Decimal
-from types import ModuleType
 from typing import Any, Final
 
-from sqlalchemy import pool
+from sqlalchemy import Connection
 from sqlalchemy import types as sqltypes
 from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.engine.default import DefaultExecutionContext
-from sqlalchemy.engine.interfaces import ConnectArgsType, DBAPIConnection, IsolationLevel
+from sqlalchemy.engine.interfaces import DBAPIConnection, Dialect, IsolationLevel
 from sqlalchemy.engine.url import URL
 
 from sqlshell.dbapi.values.literals import Literals
@@ -21,48 +18,11 @@ from sqlshell.sqlalchemy.compilers import (
     SqlshellIdentifierPreparer,
     SqlshellTypeCompiler,
 )
+from sqlshell.sqlalchemy.connecting import AUTOCOMMIT, Connecting, engine_of
+from sqlshell.sqlalchemy.decoded import Decimals, Floats, Json, Uuids
 from sqlshell.sqlalchemy.reflection import Reflection
 
-MEMORY = ":memory:"
-AUTOCOMMIT: Final = "AUTOCOMMIT"
 SNAPSHOT: Final = "REPEATABLE READ"
-
-LOST = frozenset({"08003", "57P02"})
-"""The sqlStates of errors that end a session."""
-
-
-class _Uuid(sqltypes.Uuid[Any]):
-    """Accepts strings too, which a service without the type UUID returns."""
-
-    def bind_processor(self, dialect: Any) -> Any:
-        return None if self.native_uuid else super().bind_processor(dialect)
-
-    def result_processor(self, dialect: Any, coltype: object) -> Any:
-        if not self.native_uuid:
-            return super().result_processor(dialect, coltype)  # type: ignore[no-untyped-call]
-        if not self.as_uuid:
-            return lambda value: None if value is None else str(value)
-        return lambda value: uuid.UUID(value) if isinstance(value, str) else value
-
-
-class _Json(sqltypes.JSON):
-    """Decodes only strings, which a service without the type JSON returns; the DB-API decodes JSON itself."""
-
-    def result_processor(self, dialect: Any, coltype: Any) -> Any:
-        return None if coltype in {"JSON", "JSONB"} else super().result_processor(dialect, coltype)
-
-
-class _Numeric(sqltypes.Numeric[Any]):
-    """Converts floats too, because DuckDB divides decimals as DOUBLE."""
-
-    def result_processor(self, dialect: Any, coltype: object) -> Any:
-        if self.asdecimal:
-            return lambda value: Decimal(repr(value)) if isinstance(value, float) else value
-        return lambda value: float(value) if isinstance(value, Decimal) else value
-
-
-class _Float(sqltypes.Float[Any]):
-    result_processor = _Numeric.result_processor
 
 
 class _Interval(INTERVAL):
@@ -80,7 +40,7 @@ class SqlshellContext(DefaultExecutionContext):
         return self._execute_scalar(f"select nextval('{name}')", type_)
 
 
-class SqlshellDialect(Reflection):
+class SqlshellDialect(Connecting, Reflection):
     """The dialect of the local service. Its SQL and its reflection are DuckDB's."""
 
     name = "sqlshell"
@@ -92,12 +52,12 @@ class SqlshellDialect(Reflection):
     type_compiler_cls = SqlshellTypeCompiler
     preparer = SqlshellIdentifierPreparer
     colspecs = {  # noqa: RUF012
-        sqltypes.Uuid: _Uuid,
-        sqltypes.JSON: _Json,
+        sqltypes.Uuid: Uuids,
+        sqltypes.JSON: Json,
         sqltypes.Interval: _Interval,
         INTERVAL: _Interval,
-        sqltypes.Numeric: _Numeric,
-        sqltypes.Float: _Float,
+        sqltypes.Numeric: Decimals,
+        sqltypes.Float: Floats,
     }
 
     div_is_floordiv = False
@@ -129,28 +89,16 @@ class SqlshellDialect(Reflection):
     _backslash_escapes = False
 
     @classmethod
-    def import_dbapi(cls) -> ModuleType:
-        import sqlshell.dbapi
+    def get_dialect_cls(cls, url: URL) -> type[Dialect]:
+        if engine_of(url) == "postgresql":
+            from sqlshell.sqlalchemy.postgresql import PostgresqlDialect
 
-        return sqlshell.dbapi
+            return PostgresqlDialect
+        return cls
 
-    @classmethod
-    def get_pool_class(cls, url: URL) -> type[pool.Pool]:
-        memory = not url.host and not url.query.get("profile") and url.database in {None, "", MEMORY}
-        # A database in memory belongs to one connection, so each thread keeps its connection.
-        return pool.SingletonThreadPool if memory else pool.QueuePool
-
-    def create_connect_args(self, url: URL) -> ConnectArgsType:
-        options: dict[str, Any] = dict(url.query)
-        token = url.password or url.username
-        if token:
-            options["token"] = token
-        if not url.host:
-            return [url.database or ("" if options.get("profile") else MEMORY)], options
-        scheme = "http" if url.drivername.endswith("+http") else "https"
-        host = f"[{url.host}]" if ":" in url.host else url.host
-        port = f":{url.port}" if url.port else ""
-        return [f"{scheme}://{host}{port}/{url.database or ''}"], options
+    def initialize(self, connection: Connection) -> None:
+        super().initialize(connection)
+        self.service_engine = getattr(connection.connection.dbapi_connection, "engine", str)()
 
     def get_isolation_level_values(self, dbapi_connection: DBAPIConnection) -> list[IsolationLevel]:
         return [AUTOCOMMIT, SNAPSHOT]
@@ -163,13 +111,6 @@ class SqlshellDialect(Reflection):
 
     def get_default_isolation_level(self, dbapi_conn: Any) -> IsolationLevel:
         return SNAPSHOT
-
-    def is_disconnect(self, e: Any, connection: Any, cursor: Any) -> bool:
-        if getattr(connection, "closed", False):
-            return True
-        kind = getattr(self.loaded_dbapi, "OperationalError", Exception)
-        state = getattr(e, "sqlstate", None)
-        return isinstance(e, kind) and (state == "" or state in LOST)
 
     def _get_default_schema_name(self, connection: Any) -> str:
         return str(connection.exec_driver_sql("select current_schema()").scalar())

@@ -18,13 +18,21 @@ from sqlalchemy.engine.interfaces import (
     ReflectedUniqueConstraint,
 )
 
+from sqlshell.dbapi.exceptions import NotSupportedError
 from sqlshell.sqlalchemy.type_names import type_of
 
 _HERE = "database_name = current_database() and schema_name = coalesce(:schema, current_schema())"
 
 
 class Reflection(DefaultDialect):
-    """The methods that Inspector calls. Methods about a table or view raise NoSuchTableError if it does not exist."""
+    """The methods that Inspector calls. Methods about a table or view raise NoSuchTableError if it does not exist.
+
+    All raise NotSupportedError before they send a statement if the service's engine is not DuckDB: a statement that
+    fails would end the transaction.
+    """
+
+    service_engine = ""
+    """The engine that the service announced, "" for DuckDB."""
 
     @reflection.cache
     def get_schema_names(self, connection: Connection, **kw: Any) -> list[str]:
@@ -220,6 +228,12 @@ class Reflection(DefaultDialect):
 
 
 def _rows(connection: Connection, sql: str, **given: Any) -> Sequence[Any]:
+    engine = getattr(connection.dialect, "service_engine", "")
+    if engine:
+        raise NotSupportedError(
+            f"this dialect reflects databases of DuckDB, and the service's engine is {engine}",
+            hint="add engine=postgresql to the URL's parameters" if engine == "postgresql" else "",
+        )
     return connection.execute(text(sql), given).fetchall()
 
 

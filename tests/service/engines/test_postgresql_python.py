@@ -8,12 +8,13 @@ import math
 import uuid
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import sqlshell
-from sqlshell.dbapi import Connection, DataError, ProgrammingError
+from sqlshell.dbapi import Connection, DataError, NotSupportedError, ProgrammingError
 from sqlshell.dbapi.values.engine_literals import literals_for
 
 pytestmark = pytest.mark.usefixtures("postgresql_server")
@@ -154,3 +155,65 @@ def test_a_value_that_python_does_not_have_is_its_text_alone(
     rows = "), (".join(values.split("|"))
     found = connection.execute(f"select v, v::text from (values ({rows})) t(v)").fetchall()
     assert [value for value, text in found if value != text or value is None] == expected
+
+
+def test_sqlalchemy_creates_and_reflects_tables(postgresql_database: str) -> None:
+    sa = pytest.importorskip("sqlalchemy")
+    postgresql = pytest.importorskip("sqlalchemy.dialects.postgresql")
+    engine = sa.create_engine(f"sqlshell+{postgresql_database}&wait=30")
+    metadata = sa.MetaData()
+    owners = sa.Table("owners", metadata, sa.Column("id", sa.Integer, primary_key=True), sa.Column("tags", sa.JSON))
+    sa.Table("things", metadata, sa.Column("made", sa.DateTime, index=True), sa.Column("o", sa.ForeignKey("owners.id")))
+    try:
+        metadata.create_all(engine)
+        with engine.begin() as connection:
+            assert connection.execute(owners.insert(), {"tags": ["?"]}).inserted_primary_key == (1,)
+            found = sa.cast(owners.c.tags, postgresql.JSONB).has_key("?")
+            assert connection.execute(sa.select(found, sa.literal_column("'?'"))).one() == (True, "?")
+        inspector = sa.inspect(engine)
+        assert inspector.get_schema_names() == ["information_schema", "public"]
+        assert sorted(inspector.get_table_names()) == ["owners", "things"]
+        assert [str(column["type"]) for column in inspector.get_columns("things")] == ["TIMESTAMP", "INTEGER"]
+        assert inspector.get_pk_constraint("owners")["constrained_columns"] == ["id"]
+        assert inspector.get_foreign_keys("things")[0]["referred_table"] == "owners"
+        assert inspector.get_indexes("things")[0]["column_names"] == ["made"]
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            assert connection.get_isolation_level() == "AUTOCOMMIT"
+        metadata.drop_all(engine)
+        assert sa.inspect(engine).get_table_names() == []
+    finally:
+        engine.dispose()
+
+
+def test_pandas_writes_and_reads_tables_through_a_profile(
+    postgresql_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sa, pandas = pytest.importorskip("sqlalchemy"), pytest.importorskip("pandas")
+    (tmp_path / "config.toml").write_text(f'[profiles.pg]\nurl = "{postgresql_database}"\n')
+    (tmp_path / "config.toml").chmod(0o600)
+    monkeypatch.setenv("SQLSHELL_CONFIG_DIR", str(tmp_path))
+    engine = sa.create_engine("sqlshell://?profile=pg")
+    try:
+        frame = pandas.DataFrame({"n": [1, 2], "s": ["a?", None], "x": [0.5, 1.5]})
+        frame.to_sql("t", engine, index=False)
+        frame.to_sql("t", engine, index=False, if_exists="replace")
+        assert pandas.read_sql("select n, x from t order by n", engine).equals(frame[["n", "x"]])
+        assert next(iter(pandas.read_sql_table("t", engine)["s"])) == "a?"
+    finally:
+        engine.dispose()
+
+
+def test_the_dialect_of_duckdb_names_the_engine_that_it_cannot_reflect(postgresql_database: str) -> None:
+    sa = pytest.importorskip("sqlalchemy")
+    engine = sa.create_engine("sqlshell://", creator=lambda: sqlshell.connect(postgresql_database))
+    try:
+        with engine.connect() as connection:
+            with pytest.raises(NotSupportedError, match="the service's engine is postgresql") as caught:
+                sa.inspect(connection).has_table("t")
+            assert caught.value.hint == "add engine=postgresql to the URL's parameters"
+            assert connection.scalar(sa.text("select 1")) == 1
+    finally:
+        engine.dispose()
+    given = sa.create_engine("sqlshell://?engine=postgresql", creator=lambda: sqlshell.connect(postgresql_database))
+    assert sa.inspect(given).has_table("t") is False
+    given.dispose()

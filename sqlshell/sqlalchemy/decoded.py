@@ -1,0 +1,43 @@
+"""Types whose values the DB-API has already converted to Python's."""
+
+from __future__ import annotations
+
+import uuid
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import types as sqltypes
+
+
+class Uuids(sqltypes.Uuid[Any]):
+    """Accepts strings too, which a service without the type UUID returns."""
+
+    def bind_processor(self, dialect: Any) -> Any:
+        return None if self.native_uuid else super().bind_processor(dialect)
+
+    def result_processor(self, dialect: Any, coltype: object) -> Any:
+        if not self.native_uuid:
+            return super().result_processor(dialect, coltype)  # type: ignore[no-untyped-call]
+        if not self.as_uuid:
+            return lambda value: None if value is None else str(value)
+        return lambda value: uuid.UUID(value) if isinstance(value, str) else value
+
+
+class Json(sqltypes.JSON):
+    """Decodes only strings, which a service without the type JSON returns; the DB-API decodes JSON itself."""
+
+    def result_processor(self, dialect: Any, coltype: Any) -> Any:
+        return None if coltype in {"JSON", "JSONB"} else super().result_processor(dialect, coltype)
+
+
+class Decimals(sqltypes.Numeric[Any]):
+    """Converts floats too, because DuckDB divides decimals as DOUBLE."""
+
+    def result_processor(self, dialect: Any, coltype: object) -> Any:
+        if self.asdecimal:
+            return lambda value: Decimal(repr(value)) if isinstance(value, float) else value
+        return lambda value: float(value) if isinstance(value, Decimal) else value
+
+
+class Floats(sqltypes.Float[Any]):
+    result_processor = Decimals.result_processor
