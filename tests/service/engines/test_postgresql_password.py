@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlshell.errors import UsageError
 from tests.conftest import Program
 from tests.terminal.terminal import Terminal
 
@@ -79,3 +80,13 @@ def test_no_password_is_an_interruption(guarded: str, tmp_path: Path) -> None:
     terminal.type("\x03")
     terminal.wait("interrupted; there is no connection")
     terminal.close()
+
+
+def test_an_unknown_option_is_named_unless_it_may_be_part_of_a_password() -> None:
+    from sqlshell.service.engines.postgresql.link import MALFORMED, Server
+
+    with pytest.raises(UsageError, match=r'unknown option: "foo"$'):
+        Server("postgresql://ann:sesame@db/shop?sslmode=require&foo=bar")
+    with pytest.raises(UsageError) as caught:
+        Server("postgresql://ann:ses/a?me=1@db/shop")
+    assert caught.value.message == MALFORMED

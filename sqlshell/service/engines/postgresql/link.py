@@ -32,6 +32,8 @@ PASSWORD_HINT: Final = "write it to ~/.pgpass (host:port:database:user:password)
 MALFORMED: Final = "the URL of the PostgreSQL server is malformed"
 HINT: Final = "write postgresql://user@host:port/database?option=value, with %XX for characters such as @ and /"
 
+_UNKNOWN: Final = re.compile(r'invalid URI query parameter: "([a-z_]{1,40})"')
+
 _PREFIX: Final = re.compile(r"connection (?:failed|is bad): |^- host: .*, hostaddr: \S+: ", re.M)
 """What psycopg puts before a message of libpq, which begins in the same way."""
 
@@ -49,8 +51,14 @@ class Server:
         self.read_only = read_only
         try:
             given = conninfo_to_dict(url)
-        except psycopg.Error:
-            # The message of libpq may quote a part of the password.
+        except psycopg.Error as error:
+            # The message of libpq may quote a part of the password, but the name of a parameter is no secret.
+            named = _UNKNOWN.search(str(error))
+            if named and _is_parameter(url, named[1]):
+                raise UsageError(
+                    f'the URL of the PostgreSQL server has an unknown option: "{named[1]}"',
+                    "options are those of libpq",
+                ) from None
             raise UsageError(MALFORMED, HINT) from None
         if "@" in str(given.get("host") or ""):
             # A password with an @: what follows it is taken for the host.
@@ -80,6 +88,12 @@ class Server:
         except ConnectionLost as error:
             raise Failure(UNREACHABLE, reason(error)) from None
         return link
+
+
+def _is_parameter(url: str, name: str) -> bool:
+    """Whether a URL has an option of this name where it cannot be part of a password with a ? in it."""
+    options = url.partition("?")[2]
+    return "@" not in options and any(item.partition("=")[0] == name for item in options.split("&"))
 
 
 def _said(text: str) -> str:
