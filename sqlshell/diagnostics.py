@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.errors import ShellError
-from sqlshell.interface.sqlstate import meaning
+from sqlshell.interface.sqlstate import DONE, meaning
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.folding import folded
 from sqlshell.output.writer import Role
@@ -130,7 +130,9 @@ class Diagnostics:
         place = ":".join(str(part) for part in (where.file, where.line, where.column) if part) if where.file else ""
         # On a terminal the excerpt shows the place of what was given with -c.
         place = "" if place.startswith("<command>") and self.at_terminal else place
-        label = f"error[{printable(where.sql_state)}]:" if where.sql_state else "error:"
+        # A statement that ended before it could be canceled has the code of success.
+        coded = where.sql_state and where.sql_state != DONE
+        label = f"error[{printable(where.sql_state)}]:" if coded else "error:"
         message = error.message.strip().replace("\n\n", "\n")
         hints = error.hint.strip().split("\n") if error.hint.strip() else []
         detail = ""
