@@ -74,6 +74,7 @@ class Session:
         self._own_session = own_session
         self._embedded = embedded
         self._transaction = Transaction()
+        self._cause = ""
         self._turn = asyncio.Lock()
         self._running: Running | None = None
 
@@ -166,7 +167,8 @@ class Session:
             if self._transaction.state:
                 await self._end("COMMIT")
             if failed:
-                raise InternalError("the transaction failed, and was rolled back", sqlstate="25P02")
+                cause = f": {self._cause}" if self._cause else ""
+                raise InternalError(f"the transaction failed, and was rolled back{cause}", sqlstate="25P02")
 
     async def rollback(self) -> None:
         async with self._turn:
@@ -257,6 +259,7 @@ class Session:
 
         observer = Observer(statement_id=named, context=self._adopt)
         self._running = running
+        before = self._transaction.state
         failed: StatementError | None = None
         try:
             yield observer
@@ -272,6 +275,8 @@ class Session:
         finally:
             self._running = None
             self._transaction.statement_ended(sql, failed)
+            if failed is not None and before != FAILED:
+                self._cause = failed.message
             if failed is not None and failed.where.sql_state == sqlstate.SESSION_LOST:
                 self._transaction = Transaction()
             for task in ending:

@@ -70,7 +70,7 @@ def test_a_failed_transaction_is_not_committed(remote: Connection) -> None:
     with pytest.raises(dbapi.InternalError) as caught:
         remote.execute("select 1")
     assert caught.value.sqlstate == "25P02"
-    with pytest.raises(dbapi.InternalError, match="failed, and was rolled back"):
+    with pytest.raises(dbapi.InternalError, match=r"failed, and was rolled back: .*nowhere"):
         remote.commit()
     assert remote.execute("select * from t").fetchall() == [(1,)]
 
