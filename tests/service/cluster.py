@@ -48,13 +48,14 @@ class Processes:
     state_url: str
     served: list[Served] = field(default_factory=list)
 
-    def start(self) -> Served:
+    def start(self, *options: str) -> Served:
         home = self.folder / f"home{uuid.uuid4()}"
         home.mkdir()
         made = serve(
             home,
             *(*self.engine, "--state-url", self.state_url),
             *("--results-url", f"file://{self.folder}/shared", "--partition-rows", "1000"),
+            *options,
         )
         self.served.append(made)
         return made

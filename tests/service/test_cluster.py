@@ -9,13 +9,14 @@ import signal
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
-from tests.conftest import serve
+from tests.conftest import Served, serve
 from tests.service.client import Client
 from tests.service.cluster import LEASE, Processes, killed_under_load, needs_cluster, on_postgresql, processes
 from tests.service.postgresql import database, needs_postgresql
@@ -235,6 +236,39 @@ def test_a_lost_transaction_is_not_gone_on_with(cluster: Processes) -> None:
         lost = second.run("insert into t values (2)")
         assert (lost["sqlState"], "was not run" in lost["message"]) == ("57P02", True)
         assert second.rows("select i from t") == []
+
+
+def test_a_process_that_is_started_again_at_once_does_not_go_on_with_a_transaction(cluster: Processes) -> None:
+    session = str(uuid.uuid4())
+    with Client(cluster.served[0], session=session) as first:
+        first.rows("create table t (i int)")
+        first.rows("begin")
+        first.rows("insert into t values (1)")
+    restarted = cluster.served[0]
+    cluster.kill(restarted)
+    cluster.start("--port", str(urlsplit(restarted.url).port))
+    asked = {"statement": "insert into t values (2)", "parameters": {"sessionID": session}}
+    for served in cluster.served:
+        with Client(served) as client:
+            assert "was not run" in client.http.post("/v2/statements", json=asked).json()["message"]
+    with Client(cluster.served[0], session=session) as client:
+        while (answer := client.http.post("/v2/statements", json=asked)).status_code == 503:
+            time.sleep(0.2)
+        assert client.wait(answer.json())["sqlState"] == "57P02"
+        assert client.rows("select i from t") == []
+
+
+def test_a_session_that_begins_at_several_processes_is_one(cluster: Processes) -> None:
+    for _ in range(5):
+        name = str(uuid.uuid4())
+
+        def seen(served: Served, name: str = name) -> str:
+            with Client(served, session=name) as client:
+                return str(client.rows("select pg_backend_pid()"))
+
+        with ThreadPoolExecutor(8) as pool:
+            found = {*pool.map(seen, cluster.served * 4)}
+        assert len(found | {seen(served) for served in cluster.served}) == 1
 
 
 def test_a_session_of_another_token_is_not_terminated_by_its_name(cluster: Processes) -> None:

@@ -24,6 +24,9 @@ from sqlshell.service.wire.error_messages import message
 FORWARDED: Final = "sqlshell-forwarded"
 """The header of a request that was passed on, with a key; it is not passed on again."""
 
+PROCESS: Final = "sqlshell-process"
+"""The header of a submission that was passed on, with the ID of the process that has the session."""
+
 _REQUEST: Final = ("authorization", "accept", "prefer")
 _DROPPED: Final = frozenset({"connection", "content-length", "date", "keep-alive", "server", "transfer-encoding"})
 _SUBMITTING: Final = httpx.Timeout(connect=2.0, read=60.0, write=60.0, pool=10.0)
@@ -34,6 +37,11 @@ _LOOKING_UP: Final = httpx.Timeout(connect=2.0, read=8.0, write=8.0, pool=10.0)
 LOST: Final = (
     "the process of the service that has this session stopped responding: the session is lost, and the statement may "
     "have begun (see LIST QUERIES)"
+)
+
+RESTARTED: Final = (
+    "the process of the service that had this session has ended: the statement was not run; "
+    "try again when the service has noticed it, after about 10 seconds"
 )
 
 
@@ -56,6 +64,9 @@ class Forwarding:
         """
         name = (asked.parameters.session_id if asked.parameters else None) or ""
         if self._was_forwarded(request):
+            # A process that was started again at the same address has no session of the one before it.
+            if request.headers.get(PROCESS) != self._cluster.id:
+                return message(RESTARTED, 503, {"Retry-After": "2"})
             return None
         peer = await asyncio.to_thread(self._cluster.place_of_session, caller_of(request).token_id, name)
         if peer is None:
@@ -64,14 +75,14 @@ class Forwarding:
         with contextlib.ExitStack() as stack:
             given: dict[str, Any] = {
                 "content": body,
-                "headers": {"content-type": "application/json"},
+                "headers": {"content-type": "application/json", PROCESS: peer.process},
                 "timeout": _SUBMITTING,
             }
             if files.files:
                 parts: list[Any] = [("request", (None, body, "application/json"))]
                 for item in files.files:
                     parts.append(("attachments", (item.name, stack.enter_context(item.path.open("rb")))))
-                given = {"files": parts, "headers": {}, "timeout": _SUBMITTING}
+                given = {"files": parts, "headers": {PROCESS: peer.process}, "timeout": _SUBMITTING}
             work = self._passed_on(request, "POST", f"{peer.address}/v2/statements", given)
             try:
                 return await self._while_alive(work, peer)

@@ -305,6 +305,8 @@ class Sessions:
         made.lost = self.was_lost(made.caller.token_id, name)
         found = self._sessions.setdefault((made.caller.token_id, name), made)
         if found is not made:
+            # The name remains that of the other one.
+            made.name = ""
             self.end(made)
         return found
 
