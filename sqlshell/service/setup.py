@@ -86,6 +86,11 @@ def make_member(
 
     organizations = Organizations(Catalog(storage), options, data, engine, shared=_open_shared_files(peers))
     cluster = Cluster(storage, address)
+    kept = cluster.shared_value("engine", engine.name.encode()).decode()
+    if kept != engine.name:
+        cluster.leave()
+        said = f"the service of --state-url runs its statements on {kept}, not on {engine.name}"
+        raise ServiceError(said, "use the same --engine as its other processes, or another database for --state-url")
     ledger = SharedLedger(storage, _place(organizations, options), cluster)
     organizations.remove_leftovers(ledger.known)
     return Statements(organizations, ledger, options, cluster)

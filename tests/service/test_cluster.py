@@ -8,7 +8,7 @@ import random
 import signal
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -208,6 +208,24 @@ def test_options_that_cannot_work_together_are_refused(tmp_path: Path, options: 
     assert said in message.read_text()
 
 
+def test_a_process_with_another_engine_is_refused(tmp_path: Path, postgresql_server: str) -> None:
+    from sqlshell.service.cluster.cluster import Cluster
+    from sqlshell.service.storage.postgresql import PostgresqlStorage
+
+    message = tmp_path / "message"
+    with database(postgresql_server) as state_url, database(postgresql_server) as engine_url:
+        # A process on Spark was the first.
+        storage = PostgresqlStorage(state_url)
+        member = Cluster(storage, "http://there")
+        member.shared_value("engine", b"spark")
+        member.leave()
+        storage.close()
+        more = ("--state-url", state_url, "--results-url", f"file://{tmp_path}/shared")
+        with pytest.raises(AssertionError):
+            serve(tmp_path, *on_postgresql(engine_url), *more, stderr=message)
+    assert "runs its statements on spark, not on postgresql" in message.read_text()
+
+
 def test_a_database_that_does_not_respond_is_said_to_be_so(tmp_path: Path, postgresql_database: str) -> None:
     message = tmp_path / "message"
     url = f"postgresql://x@/y?host={tmp_path}"
@@ -341,6 +359,25 @@ def test_a_result_whose_shared_file_was_removed_says_so(cluster: Processes) -> N
         found = second.http.get(f"/v2/statements/{made['statementID']}", params={"partitionID": 1})
         assert found.status_code == 404
         assert "the rows of the result no longer exist" in found.json()["message"]
+
+
+@pytest.mark.parametrize("change", [lambda content: b"", lambda content: content[:-1] + b"x"])
+def test_a_result_whose_shared_file_was_changed_is_not_shown(
+    cluster: Processes, change: Callable[[bytes], bytes]
+) -> None:
+    first, second = both(cluster)
+    with first, second:
+        made = first.run("select i, repeat('x', 100) from generate_series(1, 20000) i")
+        (file,) = (path for path in (cluster.folder / "shared").rglob("*") if path.is_file())
+        content = file.read_bytes()
+        file.write_bytes(change(content))
+        place = f"/v2/statements/{made['statementID']}"
+        parquet = {"Accept": "application/vnd.apache.parquet"}
+        for found in (second.http.get(place, params={"partitionID": 1}), second.http.get(place, headers=parquet)):
+            assert found.status_code == 500
+            assert "its file in the shared storage was changed" in found.json()["message"]
+        file.write_bytes(content)
+        assert second.http.get(place, params={"partitionID": 1}).status_code == 200
 
 
 def test_health_is_told_while_the_database_of_the_records_is_suspended(tmp_path: Path, postgresql_server: str) -> None:

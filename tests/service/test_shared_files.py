@@ -37,7 +37,7 @@ def object_store(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     ):
         monkeypatch.setenv(name, value)
     try:
-        s3fs.S3FileSystem(skip_instance_cache=True).mkdir("bucket")
+        s3fs.S3FileSystem(skip_instance_cache=True).makedirs("bucket", exist_ok=True)
         yield "s3://bucket/prefix"
     finally:
         server.stop()
@@ -90,3 +90,11 @@ def test_a_place_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ServiceError, match=r"cannot write to --results-url"):
         SharedFiles(f"file://{tmp_path}/file")
+
+
+@needs_s3
+def test_a_bucket_is_not_created(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sqlshell.service.results.shared_files import SharedFiles
+
+    with object_store(monkeypatch), pytest.raises(ServiceError, match=r"cannot write to --results-url"):
+        SharedFiles("s3://misspelt/prefix")

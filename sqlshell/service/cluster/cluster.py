@@ -231,7 +231,11 @@ class Cluster:
 
     def key(self, name: str) -> bytes:
         """A random key that all processes share, 32 bytes."""
-        self._storage.write("INSERT INTO keys VALUES (?, ?) ON CONFLICT DO NOTHING", (name, secrets.token_bytes(32)))
+        return self.shared_value(name, secrets.token_bytes(32))
+
+    def shared_value(self, name: str, value: bytes) -> bytes:
+        """What the first process has stored under a name; this one stores `value` if it is the first."""
+        self._storage.write("INSERT INTO keys VALUES (?, ?) ON CONFLICT DO NOTHING", (name, value))
         return bytes(self._storage.read("SELECT value FROM keys WHERE name = ?", (name,))[0][0])
 
     def tidy(self) -> None:

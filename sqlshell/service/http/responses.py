@@ -93,7 +93,7 @@ class Responses:
         except OSError as error:
             raise _unreadable(error) from error
         except Failure as error:
-            raise BadRequest(f"cannot read the result: {error}", 500) from error
+            raise _unreadable_rows(error, record) from error
         part = conditional_response(request, f'"{record.statement_id}"', rows.size)
         if part.span is None:
             rows.close()
@@ -209,7 +209,7 @@ class Responses:
         except OSError as error:
             raise _unreadable(error) from error
         except Failure as error:
-            raise BadRequest(f"cannot read the result: {error}", 500) from error
+            raise _unreadable_rows(error, record) from error
         return _opened(head) + text + CLOSED
 
     def _secret(self, record: Record, request: Request, caller: Caller) -> Secret | None:
@@ -271,6 +271,11 @@ def without_bytes(part: ConditionalResponse) -> Response:
         part.status
     ]
     return message(said, part.status, part.headers)
+
+
+def _unreadable_rows(error: Failure, record: Record) -> BadRequest:
+    # An engine names the file, whose path is the service's own.
+    return BadRequest(f"cannot read the result: {error}".replace(str(record.spool.path), "its file"), 500)
 
 
 def _unreadable(error: OSError) -> BadRequest:

@@ -91,5 +91,5 @@ def path_of(organization: Organization, found: Object) -> Path:
     """The file of a source, fetched if another process stored it. Raises OSError."""
     path = organization.folder("resources") / str(found.detail["stored"])
     if not path.exists() and (shared := organization.shared_file(path.name)) is not None:
-        shared.get(path)
+        shared.get(path, str(found.detail["sha256"]))
     return path

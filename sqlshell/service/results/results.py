@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Sequence
@@ -27,7 +28,8 @@ class Layout(msgspec.Struct, omit_defaults=True):
 
     `form` is "record" (in the record), "text" (a file of JSON rows) or "engine" (a file in the engine's format). `ends`
     are the ends of the partitions in bytes of JSON: exact for a text, approximate for an engine's file. `typed` is a
-    Parquet file with the result's columns in its metadata.
+    Parquet file with the result's columns in its metadata. `digest` is the SHA-256 of a file that other processes read,
+    as hexadecimal digits.
     """
 
     rows: int = 0
@@ -36,6 +38,7 @@ class Layout(msgspec.Struct, omit_defaults=True):
     ends: list[int] = []
     sizes: list[int] = []
     typed: bool = False
+    digest: str = ""
 
     @property
     def counts(self) -> list[int]:
@@ -80,8 +83,8 @@ class Shared(Protocol):
     def put(self, file: Path) -> None:
         """Raises OSError."""
 
-    def get(self, file: Path) -> None:
-        """Raises OSError."""
+    def get(self, file: Path, digest: str) -> None:
+        """Fetch the file if it has the digest. Raises OSError."""
 
     def remove(self) -> None: ...
 
@@ -172,6 +175,8 @@ class Spool:
             self.body, self._held = b"".join(self._held), []
         if self._path is not None and (shared := self._shared()) is not None:
             self._is_shared = True
+            with self._path.open("rb") as content:
+                self.layout.digest = hashlib.file_digest(content, "sha256").hexdigest()
             shared.put(self._path)
 
     def restore(self, layout: Layout, body: bytes, size: int) -> Spool:
@@ -192,7 +197,7 @@ class Spool:
         if not self._path.exists():
             if (shared := self._shared()) is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-            shared.get(self._path)
+            shared.get(self._path, self.layout.digest)
         return self._path
 
     def partition(self, number: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import logging
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -32,10 +33,11 @@ class SharedFiles:
         except (ImportError, ValueError) as error:
             raise UsageError(f"cannot use --results-url {scheme}://…: {error}") from None
         self._root = f"{str(root).rstrip('/')}/{FOLDER}"
+        self._has_folders = self._files.protocol in {"file", ("file", "local")}
         self._removing = ThreadPoolExecutor(1, thread_name_prefix="removing")
         probe = f"{self._root}/{uuid.uuid4()}.probe"
         try:
-            self._files.makedirs(self._root, exist_ok=True)
+            self._make_folder(self._root)
             self._files.pipe_file(probe, b"")
             self._files.rm_file(probe)
         except Exception as error:
@@ -47,10 +49,10 @@ class SharedFiles:
 
     def put(self, file: Path, name: str) -> None:
         with _as_os_error():
-            self._files.makedirs(name.rpartition("/")[0], exist_ok=True)
+            self._make_folder(name.rpartition("/")[0])
             # It appears whole: stores of objects do that, directories need a rename.
             partial = f"{name}.{uuid.uuid4()}.part"
-            if self._files.protocol not in {"file", ("file", "local")}:
+            if not self._has_folders:
                 self._files.put_file(str(file), name)
                 return
             try:
@@ -62,11 +64,15 @@ class SharedFiles:
                     self._files.rm_file(partial)
                 raise
 
-    def get(self, name: str, file: Path) -> None:
+    def get(self, name: str, file: Path, digest: str) -> None:
+        """Fetch a file if its SHA-256 is `digest`: others may be able to write to the store."""
         partial = file.with_name(f"{file.name}.{uuid.uuid4()}.part")
         try:
             with _as_os_error():
                 self._files.get_file(name, str(partial))
+            with partial.open("rb") as content:
+                if hashlib.file_digest(content, "sha256").hexdigest() != digest:
+                    raise OSError(errno.EIO, "its file in the shared storage was changed")
             partial.replace(file)
         finally:
             partial.unlink(missing_ok=True)
@@ -77,6 +83,11 @@ class SharedFiles:
 
     def close(self) -> None:
         self._removing.shutdown()
+
+    def _make_folder(self, name: str) -> None:
+        # In a store of objects that would create the bucket, whose name may be misspelt.
+        if self._has_folders:
+            self._files.makedirs(name, exist_ok=True)
 
     def _remove(self, name: str) -> None:
         try:
@@ -96,8 +107,8 @@ class SharedFile(Struct, frozen=True):
     def put(self, file: Path) -> None:
         self.files.put(file, self.name)
 
-    def get(self, file: Path) -> None:
-        self.files.get(self.name, file)
+    def get(self, file: Path, digest: str) -> None:
+        self.files.get(self.name, file, digest)
 
     def remove(self) -> None:
         self.files.remove(self.name)

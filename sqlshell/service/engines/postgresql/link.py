@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections import deque
 from typing import Any, Final
@@ -40,6 +41,9 @@ _PREFIX: Final = re.compile(r"connection (?:failed|is bad): |^- host: .*, hostad
 _EACH: Final = "All failures were:"
 """What psycopg puts before the messages of several hosts, of which it gives the last one first."""
 
+CONNECT_SECONDS: Final = 30
+"""How long a server may take to accept a connection, unless the URL or PGCONNECT_TIMEOUT says it."""
+
 Values = list[tuple[str | None, ...]]
 
 
@@ -64,6 +68,8 @@ class Server:
             # A password with an @: what follows it is taken for the host.
             raise UsageError(MALFORMED, HINT)
         self._given: dict[str, Any] = {"fallback_application_name": "sqlshell", **given, "client_encoding": "UTF8"}
+        if "PGCONNECT_TIMEOUT" not in os.environ:
+            self._given.setdefault("connect_timeout", CONNECT_SECONDS)
         if password:
             self._given["password"] = password
 
