@@ -79,12 +79,12 @@ class Proxy:
         self._loop.run_forever()
         server.close()
         # A task that is canceled before it begins does not close its connection.
-        self._loop.run_until_complete(asyncio.sleep(0.01))
+        self._loop.run_until_complete(_turns())
         tasks = asyncio.all_tasks(self._loop)
         for task in tasks:
             task.cancel()
         self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        self._loop.run_until_complete(asyncio.sleep(0.01))
+        self._loop.run_until_complete(_turns())
         self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -123,6 +123,12 @@ class Proxy:
             return await _message(reader)
         finally:
             writer.close()
+
+
+async def _turns() -> None:
+    """Lets the loop finish what it has begun, however late the thread is given its turn."""
+    for _ in range(20):
+        await asyncio.sleep(0)
 
 
 async def _message(reader: asyncio.StreamReader) -> bytes:

@@ -12,7 +12,7 @@ from sqlshell.service.statements.reading_thread import PIECE, SHORT, ReadingThre
 from sqlshell.sql.analysis.lexed import Lexed, lexed
 
 MAY_HOLD_SECRETS = re.compile(
-    r"\s*+(?:--|/\*|\\|(?:create|update|alter|drop|attach|set|begin|copy|desc|describe|explain|pragma|call|prepare"
+    r"\s*+(?:--|/\*|\\|(?:create|update|alter|drop|attach|set|begin|copy|desc|describe|explain|pragma|call|prepare|do"
     r"|insert\s++into\s++entity)(?!\w))",
     re.I,
 )
