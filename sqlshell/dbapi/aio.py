@@ -32,7 +32,7 @@ class AsyncConnection(ConnectionState):
     """
 
     async def engine(self) -> str:
-        """The name of the engine that the service announces, such as `postgresql`; "" for DuckDB and other services."""
+        """The name of the engine that the service announces, such as "postgresql"; "" for DuckDB and other services."""
         with translated():
             return await self._session.engine()
 

@@ -58,7 +58,7 @@ class Connection(ConnectionState):
         self._finalizer = weakref.finalize(self, _abandon, loop, session)
 
     def engine(self) -> str:
-        """The name of the engine that the service announces, such as `postgresql`; "" for DuckDB and other services."""
+        """The name of the engine that the service announces, such as "postgresql"; "" for DuckDB and other services."""
         return self._run(self._session.engine)
 
     def cursor(self) -> Cursor:

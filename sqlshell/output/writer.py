@@ -46,7 +46,7 @@ class WriterOptions(Struct, frozen=True):
     `paint` adds escape sequences to text in a given role; None draws without color. `changed` are cells to highlight,
     by row and column. `screen` draws tables and records for a terminal in the default style. `field_separator`,
     `record_separator`, `footer` and `expanded` apply to the unaligned format; `table` is the table of INSERT
-    statements, written as in SQL.
+    statements, written as in SQL, and `engine` the one whose SQL they are, "" for DuckDB.
     """
 
     null: str | None = None
@@ -59,6 +59,7 @@ class WriterOptions(Struct, frozen=True):
     footer: bool = True
     expanded: bool = False
     table: str = ""
+    engine: str = ""
     spreadsheet_safe: bool = False
     screen: Screen | None = None
 

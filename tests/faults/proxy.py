@@ -77,9 +77,11 @@ class Proxy:
         self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         self._ready.set()
         self._loop.run_forever()
-        server.close()
-        # A task that is canceled before it begins does not close its connection.
+        # A connection that was accepted is only closed if its task begins, and it does not begin after server.close().
+        for listener in server.sockets:
+            self._loop.remove_reader(listener.fileno())
         self._loop.run_until_complete(_turns())
+        server.close()
         tasks = asyncio.all_tasks(self._loop)
         for task in tasks:
             task.cancel()

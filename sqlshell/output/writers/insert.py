@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Iterable, Sequence
 
@@ -47,6 +48,7 @@ class InsertWriter(Unbuffered):
                 'write it as in SQL, such as sales.orders or "My Table"',
             )
         self._table = options.table
+        self._own = _POSTGRESQL if options.engine == "postgresql" else {}
         self._head = ""
         self._literals: list[Callable[[str], str]] = []
         self._rows = 0
@@ -56,7 +58,11 @@ class InsertWriter(Unbuffered):
         names = ", ".join(map(quoted, distinct_names(columns)))
         self._head = f"INSERT INTO {self._table} ({names}) VALUES"
         self._literals = [
-            _array(column.type) or _with_bytes(column.type) or _LITERALS.get(column.kind, literal) for column in columns
+            self._own.get(column.kind)
+            or _array(column.type)
+            or _with_bytes(column.type)
+            or _LITERALS.get(column.kind, literal)
+            for column in columns
         ]
         return []
 
@@ -105,6 +111,14 @@ def _boolean(text: str) -> str:
 
 def _bytes(text: str) -> str:
     return f"from_base64({literal(text)})"
+
+
+def _hexadecimal(text: str) -> str:
+    """PostgreSQL's own form; a text that is not base64 is left to its column."""
+    try:
+        return f"'\\x{base64.b64decode(text, validate=True).hex()}'"
+    except ValueError:
+        return literal(text)
 
 
 def _nested(text: str) -> str:
@@ -237,3 +251,6 @@ _LITERALS: dict[Kind, Callable[[str], str]] = {
     Kind.BYTES: _bytes,
     Kind.NESTED: _nested,
 }
+
+_POSTGRESQL: dict[Kind, Callable[[str], str]] = {Kind.BYTES: _hexadecimal}
+"""What is written differently for PostgreSQL."""

@@ -128,7 +128,7 @@ FORMS: Mapping[str, tuple[Form[Inspection], ...]] = {
     "can": (Form("CAN I ! <privilege:word> [ ON <about:rest> ]", CanI),),
 }
 
-_LISTED = "RELATIONS|COLUMNS|FOREIGN_KEYS|INDEXES|FUNCTIONS|TYPES|DATABASES|SCHEMAS|ROLES|PRIVILEGES"
+_LISTED = "RELATIONS|COLUMNS|FOREIGN_KEYS|INDEXES|FUNCTIONS|TYPES|DATABASES|SCHEMAS|ROLES|PRIVILEGES|CONNECTIONS"
 _DETAILS = "[ WITH DETAILS =details ]"
 
 SERVER_FORMS: Mapping[str, tuple[Form[Inspection], ...]] = {

@@ -21,7 +21,7 @@ from sqlshell.service.bounds import UNLIMITED, limit_note
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.decoding import RunInThread, TooManyStrings, decode_request
 from sqlshell.service.objects.attachments import Attachment, Attachments
-from sqlshell.service.objects.names import check_name
+from sqlshell.service.objects.valid_names import check_name
 from sqlshell.service.wire.budget import Lease
 
 # It logs each form that it cannot read. The client is told, and the service's log is not for clients to fill.

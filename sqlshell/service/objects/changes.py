@@ -11,9 +11,9 @@ from sqlshell.service.dialect import Alter, CreateFunction, DropFunction, Insert
 from sqlshell.service.engines.engine import Options, Outcome, Sink
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import functions
-from sqlshell.service.objects.names import check_name
 from sqlshell.service.objects.objects import Objects, pool_detail, relation_kind, require, unsupported
 from sqlshell.service.objects.result_rows import table
+from sqlshell.service.objects.valid_names import check_name
 from sqlshell.service.organizations.copies import CopyWaiter
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.pools import DEFAULT, read_size, size_of

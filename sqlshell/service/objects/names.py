@@ -7,10 +7,8 @@ own databases are reserved.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from sqlshell.service.catalog import DUPLICATES, duplicate
 from sqlshell.service.engines.engine import CatalogQuery
@@ -61,19 +59,3 @@ def check_named(organization: Organization, sql: str) -> None:
 
 def broken(kind: str, name: str, reason: str) -> Failure:
     return Failure(UNREADABLE, f"cannot open {kind} {name!r}: {reason}")
-
-
-_UNSHOWN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode categories: control and format characters, halves of surrogate pairs, separators of lines."""
-
-
-def check_name(name: str) -> None:
-    """Raises Failure (42602) for a name that could be shown as another one, such as the operator's."""
-    why = ""
-    if name != name.strip():
-        why = "blanks at its beginning or end are not allowed"
-    elif not name.isascii() or not name.isprintable():
-        unshown = next((sign for sign in name if unicodedata.category(sign) in _UNSHOWN), "")
-        why = f"the invisible character U+{ord(unshown):04X} is not allowed" if unshown else ""
-    if why:
-        raise Failure("42602", f"{name[:80]!r} is not a valid name: {why}")

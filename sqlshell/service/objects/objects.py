@@ -15,7 +15,8 @@ from sqlshell.service.engines.engine import CatalogQuery, Options, Outcome, Rela
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import functions, resources, stream_definitions
 from sqlshell.service.objects.attachments import Attachment
-from sqlshell.service.objects.names import NameTaken, check_name, check_open, reserved_name
+from sqlshell.service.objects.names import NameTaken, check_open, reserved_name
+from sqlshell.service.objects.valid_names import check_name
 from sqlshell.service.organizations.copies import CopyWaiter
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.pools import DEFAULT, Size, read_size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from sqlshell.client.service import LISTS_ENGINES
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.output.text.cells import printable
+from sqlshell.result import Rows
 from sqlshell.shell.commands.command import Args, command, find
 from sqlshell.shell.effects import (
     Chain,
@@ -25,6 +27,7 @@ from sqlshell.shell.effects import (
     SetContext,
     ShowMessage,
 )
+from sqlshell.shell.metadata.engine_objects import connection_of
 from sqlshell.shell.metadata.service_queries import query_service
 from sqlshell.shell.shell_view import ShellView
 
@@ -111,15 +114,16 @@ async def _engine(shell: ShellView) -> list[tuple[str, str, str]]:
     """The engine of a service that has announced that it lists engines, and what it can and cannot do."""
     if shell.session.connection.offline is not None:
         return []
-    try:
-        if LISTS_ENGINES not in await shell.service.extensions():
-            return []
-        _, rows = await query_service(shell, "LIST ENGINES")
-    except ShellError:
-        # The context is known without the service, which may be gone.
-        return []
+    rows: Rows = []
+    # The context is known without the service, which may be gone.
+    with contextlib.suppress(ShellError):
+        if LISTS_ENGINES in await shell.service.extensions():
+            _, rows = await query_service(shell, "LIST ENGINES")
     found = [printable(value or "") for value in rows[0]] if rows else []
-    return [("engine", found[1], ""), ("supports", found[3], ""), ("lacks", found[4], "")] if len(found) > 4 else []
+    if len(found) < 5:
+        return []
+    used = [(name, printable(text), "") for name, text in await connection_of(shell)]
+    return [("engine", found[1], ""), *used, ("supports", found[3], ""), ("lacks", found[4], "")]
 
 
 def _described(

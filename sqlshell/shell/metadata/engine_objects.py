@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 
 from msgspec import Struct
 
+from sqlshell.errors import ShellError
 from sqlshell.result import Column, Rows
-from sqlshell.shell.metadata.service_queries import ServiceSession, query_service
+from sqlshell.shell.metadata.service_queries import ServiceSession, engine_of, query_service
 from sqlshell.shell.results.rows import column_index, value
 from sqlshell.sql.identifiers import Pattern, always_quoted, qualified
 
@@ -17,6 +19,10 @@ _SCHEMA = re.compile(r'("(?:[^"]|"")++"|[A-Za-z_][\w$]*+)\.[^.]++\Z')
 
 _PLACES = frozenset({"database", "visible", "own"})
 """Columns that say which rows a list shows, rather than something to be shown."""
+
+
+_CONNECTION = {"server": "server", "user": "server user", "tls": "TLS", "processid": "server process"}
+"""How the columns of LIST ENGINE CONNECTIONS are called, where their names alone could be something of the service."""
 
 
 class Objects(Struct):
@@ -67,6 +73,19 @@ async def listed(connected: ServiceSession, what: str, pattern: str = "", *, det
     place = f" IN SCHEMA {found[1]}" if found else ""
     columns, rows = await query_service(connected, f"LIST ENGINE {what}{place}{' WITH DETAILS' if details else ''}")
     return Objects(columns, rows).matching(pattern)
+
+
+async def connection_of(connected: ServiceSession) -> list[tuple[str, str]]:
+    """The session's connection to the engine, as names and values; empty if the engine has none or does not tell."""
+    with contextlib.suppress(ShellError):
+        if await engine_of(connected):
+            columns, rows = await query_service(connected, "LIST ENGINE CONNECTIONS")
+            return [
+                (_CONNECTION.get(column.name.lower(), column.name), value(rows[0], at))
+                for at, column in enumerate(columns)
+                if rows
+            ]
+    return []
 
 
 def names_of(found: Objects) -> list[str]:

@@ -81,6 +81,8 @@ class ResultOutput:
         self._copies: dict[str, tuple[Sink, Format | None]] = {}
         """Additional destinations of results: those of \\tee and \\log."""
         self._results_in_tee = 0
+        self._engine = ""
+        """The engine for which INSERT statements are written, "" for DuckDB."""
         self._partial = False
         """Whether the output is useful although incomplete: rows of an unbounded result arrive only once."""
 
@@ -191,6 +193,9 @@ class ResultOutput:
                 return Summary(result.row_count or 0, True)
             sideways = format_.name == "table" and self._session.options.wide == "scroll"
             sink = self._screen(result.endless is not None, sideways)
+        if self._session.options.insert_table:
+            with contextlib.suppress(ShellError):
+                self._engine = await self._session.connection.service.engine()
         if format_.several != "allowed" and not output:
             self._results_in_output += 1
             self._check_several(format_, self._results_in_output)
@@ -480,6 +485,7 @@ class ResultOutput:
             footer=options.footer,
             expanded=expanded or options.expanded == "on",
             table=options.insert_table,
+            engine=self._engine,
             spreadsheet_safe=options.csv_safe,
             screen=screen,
         )

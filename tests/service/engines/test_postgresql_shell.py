@@ -157,3 +157,21 @@ def test_a_program_has_the_servers_time_zone(postgresql_database: str, monkeypat
         with dbapi.connect(postgresql_database, timezone=zone) as connection:
             ((found,),) = connection.execute(sql).fetchall()
             assert (found.hour, connection.timezone) == (hour, expected)
+
+
+def test_insert_statements_have_bytes_as_postgresql_reads_them(program: Program, postgresql_database: str) -> None:
+    values = "select 1 as a, '\\x0001ff27'::bytea as b, array['\\xaa'::bytea, null] as c"
+    made = program(postgresql_database, "--format", "insert", "--insert-table", "kept", "-c", values)
+    assert made.err == ""
+    script = f"create temp table kept (a int, b bytea, c bytea[]);\n{made.out}select a, b::text, c::text from kept;\n"
+    done = program(postgresql_database, "-q", "--format", "csv", stdin=script)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == 'a,b,c\n1,\\x0001ff27,"{""\\\\xaa"",NULL}"\n'
+
+
+def test_the_connection_to_the_server_is_shown(program: Program, postgresql_database: str) -> None:
+    done = program(postgresql_database, "-c", "\\conninfo", "-c", "select pg_backend_pid() as p")
+    found = dict(re.findall(r"^  (\w[\w ]*?)  +(\S.*)$", done.out + done.err, re.M))
+    assert found["server user"] == "postgres"
+    assert found["server"].endswith("/.s.PGSQL.5432")
+    assert (found["TLS"], found["server process"]) == ("false", re.findall(r"\d+", done.out)[0])

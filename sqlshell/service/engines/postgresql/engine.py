@@ -84,6 +84,8 @@ class PostgresqlEngine(ServerEngine):
 
     def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
         assert isinstance(seen, PostgresqlSession)
+        if query.kind == "connections":
+            return seen.described()
         database = query.names[-3] if len(query.names) > 2 else seen.database
         if database != seen.database:
 

@@ -44,6 +44,9 @@ _EACH: Final = "All failures were:"
 CONNECT_SECONDS: Final = 30
 """How long a server may take to accept a connection, unless the URL or PGCONNECT_TIMEOUT says it."""
 
+DESCRIBED: Final = ("User", "Server", "Tls", "ProcessID")
+"""The columns of a connection's description."""
+
 Values = list[tuple[str | None, ...]]
 
 
@@ -147,6 +150,13 @@ class Link:
     def escapes_strings(self) -> bool:
         """Whether a backslash escapes the next character of each string."""
         return self._status(b"standard_conforming_strings") == "off"
+
+    def described(self) -> list[str]:
+        """The row of DESCRIBED: "tls" is true or false, the ID is that of the server's process."""
+        given = self.pgconn.user, self.pgconn.host, self.pgconn.port
+        user, host, port = ((item or b"").decode("utf-8", "replace") for item in given)
+        address = f"{host}/.s.PGSQL.{port}" if host.startswith(("/", "@")) else f"{host}:{port}"
+        return [user, address, str(bool(self.pgconn.ssl_in_use)).lower(), str(self.pgconn.backend_pid)]
 
     async def ask(self, sql: str, *values: str) -> Values:
         """The rows of the service's own statement, as strings. Raises Failure and ConnectionLost."""

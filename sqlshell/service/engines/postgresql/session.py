@@ -17,11 +17,11 @@ from psycopg import pq
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.filed import Reader
-from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Begun, Options, Outcome, Relation, Sink
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Begun, Listing, Options, Outcome, Relation, Sink
 from sqlshell.service.engines.postgresql import catalog
 from sqlshell.service.engines.postgresql.copied_rows import CopiedRows
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, is_canceled, reason
-from sqlshell.service.engines.postgresql.link import READ_ONLY, Link, Server, Values
+from sqlshell.service.engines.postgresql.link import DESCRIBED, READ_ONLY, Link, Server, Values
 from sqlshell.service.engines.postgresql.loading import copy_data
 from sqlshell.service.engines.postgresql.results import run_other, run_select
 from sqlshell.service.engines.postgresql.statement_traits import (
@@ -119,6 +119,14 @@ class PostgresqlSession(ServerSession):
         Raises Failure.
         """
         return self._loop.call(self._guarded(work(self._ask)))
+
+    def described(self) -> Listing:
+        """The session's connection, in one row. Raises Failure."""
+
+        async def work() -> list[str]:
+            return (await self._connected()).described()
+
+        return Listing([(name, "VARCHAR") for name in DESCRIBED], [self._loop.call(self._guarded(work()))])
 
     async def _execute(self, sql: str, options: Options, sink: Sink, begun: Begun) -> Outcome:
         return await self._guarded(self._ran(sql, options, sink))

@@ -25,6 +25,7 @@ _ABSENT: Final[Mapping[str, str]] = {
     "types": "user-defined types",
     "roles": "roles",
     "privileges": "privileges",
+    "connections": "properties of a connection",
     "function": "definitions of functions",
 }
 """What a server does not have, or does not tell, by the kinds of ObjectQuery."""
