@@ -74,6 +74,23 @@ def test_a_service_with_a_wrong_option_does_not_start(
     assert not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.parametrize(
+    ("url", "warned"),
+    [
+        ("postgresql://ann:sesame@127.0.0.1:1/d", True),
+        ("postgresql://ann@127.0.0.1:1/d?password=sesame", True),
+        ("postgresql://ann@127.0.0.1:1/d", False),
+    ],
+)
+def test_a_password_on_the_command_line_can_be_read_by_others(program: Program, url: str, *, warned: bool) -> None:
+    given = ["--engine", "postgresql", "--memory", "1GB"]
+    done = program("serve", *given, "--engine-url", url)
+    said = "password in --engine-url: set SQLSHELL_SERVE_ENGINE_URL instead"
+    assert (said in done.err) is warned
+    assert "sesame" not in done.err
+    assert said not in program("serve", *given, env={"SQLSHELL_SERVE_ENGINE_URL": url}).err
+
+
 LIMITED = 'ulimit -f 0; exec "$@"'
 """A command that can write no file, as on a full disk."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 from urllib.parse import urlsplit
@@ -271,9 +271,24 @@ def serve_command() -> click.Command:
 
 
 def _serve(**given: Any) -> int:
+    from sqlshell.diagnostics import Diagnostics
     from sqlshell.runtime.streams import Streams
 
-    return serve(given, Streams.standard())
+    streams = Streams.standard()
+    for flag, variable in _visible_secrets(given, click.get_current_context()):
+        warning = f"other users of this machine can read the password in {flag}: set {variable} instead"
+        Diagnostics(streams.stderr).warn(warning)
+    return serve(given, streams)
+
+
+def _visible_secrets(given: Mapping[str, Any], context: click.Context) -> Iterator[tuple[str, str]]:
+    """The options with a password or token that are on the command line, and the variables that replace them."""
+    from sqlshell.launch.engine_urls import EngineUrl
+
+    for name in ("engine_url", "state_url", "results_url"):
+        typed = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if typed and EngineUrl("", given[name]).has_secret:
+            yield f"--{name.replace('_', '-')}", f"SQLSHELL_SERVE_{name.upper()}"
 
 
 def _click_option(option: OptionSpec) -> click.Option:
