@@ -148,8 +148,9 @@ def shell_command() -> click.Command:
         epilog=EXAMPLES,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         help="A SQL shell for statement-execution services. TARGET is a base URL (https://host/v2), a profile of "
-        "config.toml, a database file, or data files (csv, json, parquet; - is data on stdin). Without TARGET, "
-        "sqlshell uses its embedded service on DuckDB, in memory; its data is lost on exit.",
+        "config.toml, a database file, data files (csv, json, parquet; - is data on stdin), or the URL of a PostgreSQL "
+        "or Spark Connect server (postgresql://user@host/db, sc://host). Without TARGET, sqlshell uses its embedded "
+        "service on DuckDB, in memory; its data is lost on exit.",
     )
 
 

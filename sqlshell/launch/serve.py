@@ -264,9 +264,10 @@ def serve_command() -> click.Command:
             "max_content_width": 100,
             "auto_envvar_prefix": "SQLSHELL_SERVE",
         },
-        help="Run the local service for other programs: the Statement Execution Service interface on DuckDB. When it "
-        "is ready, it prints `listening on http://HOST:PORT` or `listening on unix:///PATH`. Every option can also be "
-        "set with an environment variable, for example SQLSHELL_SERVE_MAX_SESSIONS for --max-sessions.",
+        help="Run the local service for other programs: the Statement Execution Service interface on DuckDB, "
+        "PostgreSQL or Spark Connect. When it is ready, it prints `listening on http://HOST:PORT` or `listening on "
+        "unix:///PATH`. Every option can also be set with an environment variable, for example "
+        "SQLSHELL_SERVE_MAX_SESSIONS for --max-sessions.",
     )
 
 

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, Text, own_text
+from sqlshell.shell.commands.psql_commands import remedy
 from sqlshell.shell.effects import Effect
 from sqlshell.shell.shell_view import CommandInfo, ShellView
 from sqlshell.spelling import did_you_mean
@@ -160,11 +161,13 @@ def table(commands: Iterable[Command]) -> Mapping[str, Command]:
 
 
 def find(commands: Mapping[str, Known], name: str) -> Known:
-    """The command with this name. Raises UsageError that suggests similar names."""
+    """The command with this name. Raises UsageError that suggests what psql's is called here, or similar names."""
     if name in commands:
         return commands[name]
     if _COMBINED.fullmatch(name) and len(set(name)) == len(name):
         return commands["dt"]
+    if there := remedy(name):
+        raise UsageError(f"unknown command {_shown(name)}", there)
     # Names of other shells, such as .tables and !tables, are suggested to those who type one.
     alike = [known for known in commands if _shown(known)[0] == _shown(name)[0]]
     hint = did_you_mean(name, alike, "\\? lists the commands", most=3, shown=_shown)

@@ -298,7 +298,7 @@ async def stores(shell: ShellView, args: Args) -> Effect:
     return await _listed(shell, args, STORES, SHORT, "stores", "\\dseq lists sequences")
 
 
-@command("dp", "[PATTERN]", aliases=("dp+",), data=("PATTERN",))
+@command("dp", "[PATTERN]", aliases=("dp+", "z", "z+"), data=("PATTERN",))
 async def pools(shell: ShellView, args: Args) -> Effect:
     """List compute pools. On PostgreSQL, it lists the privileges on relations; LIST COMPUTE_POOLS lists the pools."""
     if await engine_of(shell):

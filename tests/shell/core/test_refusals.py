@@ -128,6 +128,17 @@ NO_ROWS = "no statement has returned rows yet\nhelp: run a statement first: sele
         ("\\copy t from 'a' (format text, quote '#')", "COPY: quote does not apply to the format text"),
         ("\\copy t from 'a' (unknown x)", "COPY: unknown must be skip or send, not 'x'"),
         ("\\nope", "unknown command \\nope\nhelp: \\? lists the commands"),
+        (
+            "\\password",
+            "unknown command \\password\nhelp: write ALTER ROLE name PASSWORD '…'; the history does not keep the password",
+        ),
+        ("\\dx+", "unknown command \\dx+\nhelp: on PostgreSQL, write: select * from pg_catalog.pg_extension"),
+        ("\\dES", "unknown command \\dES\nhelp: on PostgreSQL, write: select * from pg_catalog.pg_foreign_table"),
+        ("\\lo_import", "unknown command \\lo_import\nhelp: there are no commands for large objects"),
+        (
+            "\\endpipeline",
+            "unknown command \\endpipeline\nhelp: there are no pipelines; \\parallel runs several statements at once",
+        ),
         ("\\? nope", "unknown command \\nope\nhelp: \\? lists the commands"),
     ],
 )
