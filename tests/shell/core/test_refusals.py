@@ -130,7 +130,8 @@ NO_ROWS = "no statement has returned rows yet\nhelp: run a statement first: sele
         ("\\nope", "unknown command \\nope\nhelp: \\? lists the commands"),
         (
             "\\password",
-            "unknown command \\password\nhelp: write ALTER ROLE name PASSWORD '…'; the history does not keep the password",
+            "unknown command \\password\nhelp: write ALTER ROLE name PASSWORD '…'; "
+            "the history does not keep the password",
         ),
         ("\\dx+", "unknown command \\dx+\nhelp: on PostgreSQL, write: select * from pg_catalog.pg_extension"),
         ("\\dES", "unknown command \\dES\nhelp: on PostgreSQL, write: select * from pg_catalog.pg_foreign_table"),
