@@ -9,6 +9,7 @@ from typing import Any
 from sqlshell.interface.models import PARQUET
 from sqlshell.service.http.body import BATCH, NOT_ZONES
 from sqlshell.service.objects.resources import KINDS
+from sqlshell.service.objects.valid_names import name_pattern
 from sqlshell.service.options import Options
 from sqlshell.version import __version__
 
@@ -122,10 +123,12 @@ def _stream() -> Json:
 
 
 def _schemas(options: Options) -> Json:
+    name = {**NULLABLE, "maxLength": options.bounds.name}
+    session = {**name, "pattern": name_pattern()}
     place = {
-        **dict.fromkeys(("organization", "role", "database", "schema", "store", "computePool"), NULLABLE),
+        **dict.fromkeys(("organization", "role", "database", "schema", "store", "computePool"), name),
         "parameters": {
-            **_object({"timezone": {"type": ["string", "null"], "enum": [*_zones(), None]}, "sessionID": NULLABLE}, []),
+            **_object({"timezone": {"type": ["string", "null"], "enum": [*_zones(), None]}, "sessionID": session}, []),
             "type": ["object", "null"],
         },
     }
