@@ -47,6 +47,8 @@ class Processes:
     """The options of `serve` for the engine."""
     state_url: str
     served: list[Served] = field(default_factory=list)
+    logs: dict[str, Path] = field(default_factory=dict)
+    """What each has written on stderr, by its URL."""
 
     def start(self, *options: str) -> Served:
         home = self.folder / f"home{uuid.uuid4()}"
@@ -56,8 +58,10 @@ class Processes:
             *(*self.engine, "--state-url", self.state_url),
             *("--results-url", f"file://{self.folder}/shared", "--partition-rows", "1000"),
             *options,
+            stderr=home / "log",
         )
         self.served.append(made)
+        self.logs[made.url] = home / "log"
         return made
 
     def kill(self, served: Served) -> None:

@@ -168,6 +168,23 @@ def test_the_statements_of_a_killed_process_are_ended_by_others(cluster: Process
         assert second.rows("select i from t") == [["1"]]
 
 
+def test_a_process_that_is_not_reached_is_logged_once(cluster: Processes) -> None:
+    # Nothing listens on port 1.
+    address = "http://127.0.0.1:1"
+    cluster.start("--peer-url", address)
+    second, third = cluster.served[1:]
+    session = str(uuid.uuid4())
+    with Client(third, session=session) as client:
+        slow = client.submit("select pg_sleep(2)")
+    with Client(second, session=session) as client:
+        for _ in range(3):
+            assert client.http.get(f"/v2/statements/{slow['statementID']}").json()["sqlState"] == "03000"
+        asked = {"statement": "select 1", "parameters": {"sessionID": session}}
+        assert client.http.post("/v2/statements", json=asked).status_code == 503
+    said = f"the process with --peer-url {address} does not respond: ConnectError"
+    assert cluster.logs[second.url].read_text().count(said) == 1
+
+
 def test_a_process_that_was_suspended_too_long_does_not_contradict_the_others(cluster: Processes) -> None:
     with Client(cluster.served[0]) as first, Client(cluster.served[1]) as second:
         slow = first.submit("select pg_sleep(3)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import logging
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.storage.storage import StorageError
 from sqlshell.service.wire.error_messages import message
+
+_log = logging.getLogger("sqlshell.service")
 
 FORWARDED: Final = "sqlshell-forwarded"
 """The header of a request that was passed on, with a key; it is not passed on again."""
@@ -56,6 +59,8 @@ class Forwarding:
         self._cluster = cluster
         self._key = cluster.key("forwarding").hex()
         self._client = httpx.AsyncClient(trust_env=False, limits=httpx.Limits(max_connections=None))
+        self._silent: set[str] = set()
+        """The addresses of processes that the last request did not reach."""
 
     async def submission(self, request: Request, asked: StatementRequest, files: Attachments) -> Response | None:
         """The response of the process that has the session of a submission; None if it is this one.
@@ -83,7 +88,7 @@ class Forwarding:
                 for item in files.files:
                     parts.append(("attachments", (item.name, stack.enter_context(item.path.open("rb")))))
                 given = {"files": parts, "headers": {PROCESS: peer.process}, "timeout": _SUBMITTING}
-            work = self._passed_on(request, "POST", f"{peer.address}/v2/statements", given)
+            work = self._passed_on(request, "POST", peer.address, "/v2/statements", given)
             try:
                 return await self._while_alive(work, peer)
             except (httpx.ConnectError, httpx.ConnectTimeout):
@@ -104,9 +109,9 @@ class Forwarding:
         place = await asyncio.to_thread(self._cluster.address_of, record.process)
         if not place:
             return None
-        url = f"{place}{request.url.path}{f'?{request.url.query}' if request.url.query else ''}"
+        path = f"{request.url.path}{f'?{request.url.query}' if request.url.query else ''}"
         try:
-            return await self._passed_on(request, request.method, url, {"headers": {}, "timeout": _LOOKING_UP})
+            return await self._passed_on(request, request.method, place, path, {"headers": {}, "timeout": _LOOKING_UP})
         except httpx.HTTPError:
             return None
 
@@ -132,9 +137,19 @@ class Forwarding:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _passed_on(self, request: Request, method: str, url: str, given: Mapping[str, Any]) -> Response:
+    async def _passed_on(
+        self, request: Request, method: str, place: str, path: str, given: Mapping[str, Any]
+    ) -> Response:
         headers = {name: request.headers[name] for name in _REQUEST if name in request.headers}
         headers |= {**given["headers"], FORWARDED: self._key, "accept-encoding": "identity"}
-        answer = await self._client.request(method, url, **{**given, "headers": headers})
+        try:
+            answer = await self._client.request(method, f"{place}{path}", **{**given, "headers": headers})
+        except httpx.TransportError as error:
+            if place not in self._silent:
+                # Once, until it responds again: clients repeat their requests.
+                self._silent.add(place)
+                _log.warning("the process with --peer-url %s does not respond: %s", place, type(error).__name__)
+            raise
+        self._silent.discard(place)
         kept = {name: value for name, value in answer.headers.items() if name.lower() not in _DROPPED}
         return Response(answer.content, answer.status_code, kept)
