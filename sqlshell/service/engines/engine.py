@@ -214,8 +214,7 @@ class Connection(Protocol):
 
     @property
     def timezone(self) -> str:
-        """The session's time zone: that of the latest request or of a later SET TimeZone. Before both it is "", or the
-        engine's own."""
+        """The session's time zone: that of the latest request or of a later SET TimeZone. Before both it is ""."""
 
     @property
     def in_transaction(self) -> bool: ...

@@ -53,7 +53,8 @@ def test_a_transaction_can_be_set_until_its_first_query(runner: Runner) -> None:
 
 def test_the_time_zone_is_the_requests_until_the_session_sets_another(runner: Runner) -> None:
     instant = "select '2024-07-01 00:00:00+00'::timestamptz"
-    assert runner.session.timezone == runner.value("show timezone", timezone="")
+    own = runner.value("show timezone", timezone="")
+    assert runner.session.timezone == own
     assert runner.value(instant, timezone="Asia/Tokyo") == "2024-07-01 09:00:00+09"
     runner.run("set timezone = 'Europe/Berlin'", timezone="Asia/Tokyo")
     assert runner.session.timezone == "Europe/Berlin"

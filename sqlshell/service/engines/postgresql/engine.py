@@ -55,7 +55,7 @@ class PostgresqlEngine(ServerEngine):
             templates = await link.ask(catalog.TEMPLATES)
         except ConnectionLost as error:
             raise Failure(sqlstate.SESSION_LOST, f"{LOST}: {reason(error)}") from None
-        self._first, self._schema, self._timezone = str(database), schema or "", link.timezone
+        self._first, self._schema = str(database), schema or ""
         self._version = product(version or "", link.pgconn.server_version)
         self.hidden_databases = tuple(sorted(str(name) for (name,) in templates))
 
@@ -68,7 +68,7 @@ class PostgresqlEngine(ServerEngine):
         return self._first
 
     def connect(self) -> PostgresqlSession:
-        place = self._first, self._schema, self._timezone
+        place = self._first, self._schema
         session = PostgresqlSession(self._loop, self._server, place, self._threads, self._results)
         self._sessions.add(session)
         return session

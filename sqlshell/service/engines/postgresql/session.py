@@ -69,12 +69,10 @@ class PostgresqlSession(ServerSession):
     """Connects when it is first used."""
 
     def __init__(
-        self, loop: EngineLoop, server: Server, place: tuple[str, str, str], threads: Executor, reader: Reader
+        self, loop: EngineLoop, server: Server, place: tuple[str, str], threads: Executor, reader: Reader
     ) -> None:
-        """`place` is the database, schema and time zone of a new connection. `threads` write large results, which
-        `reader` reads."""
-        super().__init__(loop, "postgresql", *place[:2])
-        self.timezone = place[2]
+        """`place` is the database and schema of a new connection. `threads` write large results for `reader`."""
+        super().__init__(loop, "postgresql", *place)
         self._threads = threads
         self._reader = reader
         self._server = server
