@@ -37,11 +37,11 @@ def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path, storage: Stora
     running = [made(tmp_path) for _ in range(3)]
     ended = [made(tmp_path, sql=f"select {number}") for number in range(3 * RECENT)]
     ledger.begin([*running, *ended])
-    assert (ledger.load("t").number, ledger.load("a").number) == (len(ended) + 3, len(ended) + 3)
+    assert (ledger.loads(["t"])["t"].number, ledger.loads(["a"])["a"].number) == (len(ended) + 3, len(ended) + 3)
     for record in ended:
         ledger.finish((record, sqlstate.DONE, ""))
     assert {record.statement_id for record in ledger.running()} == {record.statement_id for record in running}
-    assert (ledger.load("t").number, ledger.load("t").size) == (3, 3 * len("select 1"))
+    assert (ledger.loads(["t"])["t"].number, ledger.loads(["t"])["t"].size) == (3, 3 * len("select 1"))
     found = ledger.find(ended[0].statement_id)
     assert found is not None
     assert (found is ended[0], found.sql, found.state) == (False, "select 0", sqlstate.DONE)
@@ -197,7 +197,7 @@ def test_what_begins_takes_the_place_of_what_was_reserved(tmp_path: Path, storag
     records = [made(tmp_path) for _ in range(4)]
     with ledger.reserved(("t", "a"), 4, 4 * len("select 1")) as begin:
         begin(records[:2])
-        assert (ledger.load("t").number, ledger.load("a").number) == (4, 4)
-        assert ledger.load("t").size == 4 * len("select 1")
+        assert (ledger.loads(["t"])["t"].number, ledger.loads(["a"])["a"].number) == (4, 4)
+        assert ledger.loads(["t"])["t"].size == 4 * len("select 1")
         begin(records[2:3])
-    assert (ledger.load("t").number, ledger.load("t").size) == (3, 3 * len("select 1"))
+    assert (ledger.loads(["t"])["t"].number, ledger.loads(["t"])["t"].size) == (3, 3 * len("select 1"))

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import uuid
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.refusals import InvalidToken, TooManyRequests
 from sqlshell.service.results.results import Shared, Spool
-from sqlshell.service.statements.ledger import Ledger, Record
+from sqlshell.service.statements.ledger import Ledger, Record, StatementLoad
 from sqlshell.service.statements.reading_thread import ReadingThread
 from sqlshell.service.statements.redaction import RedactedStatement, redacted_statements
 
@@ -36,6 +36,10 @@ AT_ONCE = 100
 
 SentText = tuple[str, str]
 """The text of a statement as it was sent, and the semicolon after it."""
+
+
+Loads = Callable[[Collection[str]], Mapping[str, StatementLoad]]
+"""Finds the loads of tokens and organizations."""
 
 
 class _Sent(Struct, frozen=True):
@@ -60,18 +64,22 @@ class Admission:
         self._openers = ThreadPoolExecutor(OPENERS, thread_name_prefix="opening")
 
     def check_room(self, caller: Caller, size: int) -> None:
-        """Raises TooManyRequests if any request with a body of `size` bytes would be refused."""
-        self.check_load(caller, 1, 0, 2 if size <= CONTROL_SIZE else 1)
+        """Raises TooManyRequests if this process would refuse any request with a body of `size` bytes."""
+        self._check(caller, 1, 0, 2 if size <= CONTROL_SIZE else 1, self._ledger.own_loads)
 
     def check_load(self, caller: Caller, number: int, size: int, times: int) -> None:
         """Raises TooManyRequests if a token or organization has too many unfinished statements.
 
         `number` statements with `size` characters are to be added; the limits are multiplied by `times`.
         """
+        self._check(caller, number, size, times, self._ledger.loads)
+
+    def _check(self, caller: Caller, number: int, size: int, times: int, loads: Loads) -> None:
         bounds = self._options.bounds
+        found = loads((caller.token_id, caller.organization))
         both = (caller.token_id, times, "token"), (caller.organization, times * ORGANIZATION_FACTOR, "organization")
         for key, factor, who in both:
-            load = self._ledger.load(key)
+            load = found[key]
             said = ""
             if load.number + number > bounds.waiting * factor:
                 said = f"this {who} has {load.number} unfinished statements {limit_note('waiting')}"

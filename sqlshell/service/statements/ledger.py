@@ -8,7 +8,7 @@ import math
 import os
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -343,9 +343,13 @@ class Ledger:
             if self._running.pop(record.statement_id, None) is not None:
                 self._weigh(record, -1)
 
-    def load(self, key: str) -> StatementLoad:
-        """The load of the token or organization with this ID."""
-        return self._loads.get(key) or StatementLoad()
+    def own_loads(self, keys: Collection[str]) -> Mapping[str, StatementLoad]:
+        """The loads of tokens and organizations by their IDs, as far as this process knows them."""
+        return {key: self._loads.get(key) or StatementLoad() for key in keys}
+
+    def loads(self, keys: Collection[str]) -> Mapping[str, StatementLoad]:
+        """The loads of tokens and organizations by their IDs."""
+        return self.own_loads(keys)
 
     @contextlib.contextmanager
     def reserved(self, keys: Sequence[str], number: int, size: int) -> Iterator[Callable[[Sequence[Record]], None]]:

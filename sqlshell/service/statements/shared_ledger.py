@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.cluster.cluster import Cluster
@@ -47,11 +47,14 @@ class SharedLedger(Ledger):
             self.drop(records)
             raise Unavailable("the records of the statements cannot be written")
 
-    def load(self, key: str) -> StatementLoad:
-        both = StatementLoad()
-        own, others = super().load(key), self._cluster.loads([key]).get(key, (0, 0))
-        both.add(own.number + others[0], own.size + others[1])
-        return both
+    def loads(self, keys: Collection[str]) -> Mapping[str, StatementLoad]:
+        elsewhere = self._cluster.loads(keys)
+        found = {}
+        for key, own in self.own_loads(keys).items():
+            found[key] = StatementLoad()
+            number, size = elsewhere.get(key, (0, 0))
+            found[key].add(own.number + number, own.size + size)
+        return found
 
     def write_again(self) -> None:
         """Finish the records whose ends could not be written."""

@@ -131,6 +131,10 @@ class PostgresqlStorage:
         return self._run(work)
 
     def write_all(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        if len(rows) == 1:
+            self.write(sql, rows[0])
+            return
+
         def work(connection: _Connection) -> None:
             with connection.transaction(), connection.cursor() as cursor:
                 cursor.executemany(_translated(sql), [[_stored(value) for value in row] for row in rows])
