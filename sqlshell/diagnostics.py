@@ -22,6 +22,10 @@ from sqlshell.runtime.streams import forces_colors, shows_unicode
 Look = Callable[[str, Role], str]
 _FURTHER = re.compile(r"\n(?=(?:DETAIL|HINT|QUERY|CONTEXT): )")
 """What PostgreSQL tells beside the message of an error begins with these words."""
+_NOTICES = re.compile(r"\n(?=(?:NOTICE|WARNING|INFO|LOG|DEBUG): )")
+"""The notices of a statement that failed follow its error."""
+_OF_COPY = re.compile(r"COPY .*, line \d+")
+"""A context that says which line of the data is wrong."""
 KEPT = "\n\t"
 """Control characters that messages may contain."""
 
@@ -133,7 +137,7 @@ class Diagnostics:
         # A statement that ended before it could be canceled has the code of success.
         coded = where.sql_state and where.sql_state != DONE
         label = f"error[{printable(where.sql_state)}]:" if coded else "error:"
-        message = error.message.strip().replace("\n\n", "\n")
+        message, *notices = _NOTICES.split(error.message.strip().replace("\n\n", "\n"), 1)
         hints = error.hint.strip().split("\n") if error.hint.strip() else []
         detail = ""
         if not whole:
@@ -141,9 +145,12 @@ class Diagnostics:
             told = {head: _joined(text) for head, _, text in (part.partition(": ") for part in further)}
             message, detail = _joined(message), told.get("DETAIL", "")
             hints += [told["HINT"]] if told.get("HINT") else []
+            if _OF_COPY.match(told.get("CONTEXT", "")):
+                detail = "; ".join(filter(None, (detail, told["CONTEXT"])))
             hints = [_sentence(hints)] if hints else []
-        first = f"{printable(place)}: " * bool(place) + f"{look(label, 'error')} {printable(message, keep=KEPT)}"
-        lines = [folded(first, width)]
+        placed = f"{printable(place)}: " * bool(place)
+        lines = [folded(f"{placed}{printable(text, keep=KEPT)}", width) for text in notices]
+        lines.append(folded(f"{placed}{look(label, 'error')} {printable(message, keep=KEPT)}", width))
         if detail:
             lines.append(folded(f"detail: {printable(detail)}", width))
         if excerpt is not None and (whole or not (hints or detail)):

@@ -63,6 +63,9 @@ class ShellError(Exception):
     in_command: bool = False
     """Whether a backslash command failed at its own work, so that the user's last statement is not to blame."""
 
+    misplaces_rest: bool = False
+    """Whether the rest of a script would run somewhere that it was not written for."""
+
     def __init__(self, message: str, hint: str = "", where: Where | None = None) -> None:
         super().__init__(message)
         self.message = message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,9 @@ from sqlshell.launch.data_files import (
 )
 from sqlshell.launch.engine_urls import EngineUrl, engine_at
 from sqlshell.spelling import did_you_mean
+
+_LIBPQ = re.compile(r"(?:\A|\s)(?:host|hostaddr|port|dbname|user|password|service)\s*=")
+"""In a connection string of libpq."""
 
 LOOKS_LIKE_PATH = ("/", "\\", ".", "~")
 
@@ -271,6 +275,11 @@ def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalSer
         if not path.parent.is_dir():
             raise UsageError(f"cannot create {path.name}: {shown_target(str(path.parent))} is not a directory")
         return LocalService(database=path)
+    if _LIBPQ.search(text):
+        raise UsageError(
+            "a libpq connection string is not a TARGET",
+            "write it as a URL: postgresql://USER@HOST/DATABASE?OPTION=VALUE",
+        )
     ending = f"to create a database, use the extension {_joined_with_or(DATABASE_ENDINGS)}"
     if looks_like_url(text):
         raise UsageError(f"not a valid URL: {shown_target(text)}", "write a URL as https://host/v2")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
@@ -32,6 +32,14 @@ class EngineUrl(Struct, frozen=True):
     def host(self) -> str:
         """The name of the server, for the prompt."""
         return self.shown.partition("://")[2].rpartition("@")[2].partition("/")[0] or self.engine
+
+    def beside(self, database: str) -> str:
+        """The URL of another database of a PostgreSQL server."""
+        place, _, query = self.url.partition("?")
+        scheme, _, rest = place.partition("://")
+        options = [item for item in query.split("&") if item and item.partition("=")[0] != "dbname"]
+        given = f"?{'&'.join(options)}" if options else ""
+        return f"{scheme}://{rest.partition('/')[0]}/{quote(database, safe='')}{given}"
 
     @property
     def has_secret(self) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,9 @@ TARGET_FLAGS = frozenset(
     {"profile", "organization", "role", "database", "schema", "store", "compute_pool", "session_id"}
 )
 """Flags that apply only to the target of the command line."""
+
+_NAME = re.compile(r"[^\W\d][\w$-]*+")
+"""What may be the name of a database, and is not a URL or a path."""
 
 
 class ConnectionInputs(Struct, frozen=True):
@@ -90,9 +94,16 @@ def build_connection(
         offline=curl_client_of(destination, shared.streams.stdout) if settings["offline"] else None,
         examine=examine,
         journal=journal_of(destination, state_folder(inputs.environ), name, redact, shared.diagnostics),
+        beside=_beside(destination),
         service=service_of(destination, endpoint, shared, redact),
         release=endpoint.release,
     )
+
+
+def _beside(destination: Destination) -> Callable[[str], str] | None:
+    service = destination.service
+    server = service.server if isinstance(service, LocalService) else None
+    return server.beside if server is not None and server.engine == "postgresql" else None
 
 
 class Environment:
@@ -119,6 +130,8 @@ class Environment:
         inputs, shared = self._inputs, self._shared
         flags = {name: value for name, value in inputs.flags.items() if name not in TARGET_FLAGS}
         warnings: list[str] = []
+        if present.beside is not None and _NAME.fullmatch(target) and not names_profile(target, inputs.config):
+            target = Own(present.beside(target))
         destination = find_destination(target, flags, inputs.environ, inputs.config, warnings.append, inputs.target)
         service = destination.service
         if isinstance(service, RemoteService) and not (warnings or service.token or service.token_command):

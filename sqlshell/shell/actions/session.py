@@ -30,6 +30,7 @@ class SessionActions:
             connection = await self._interruption.interruptible(connecting, "c")
         except ShellError as error:
             error.message = f"{error.message}; still connected to {session.target}"
+            error.misplaces_rest = True
             raise
         await self._connections.use(connection)
         self._components.diagnostics.say(f"connected to {session.target}")

@@ -151,8 +151,8 @@ async def connect(shell: ShellView, args: Args) -> Effect | None:
     """Connect to another target. Without an argument, show the current connection.
 
     TARGET is a profile, a URL or a file, as on the command line. A profile has its own read_only and confirm; for a URL
-    or a file, the current ones stay in effect. --read-only always applies. If the new service does not respond, the
-    shell keeps the old connection.
+    or a file, the current ones stay in effect. --read-only always applies. On PostgreSQL, TARGET may be the name of
+    another database of the server. If the connection fails, the prompt keeps the old one, and a script ends.
     """
     if not args:
         return await show_context.body(shell, Args())

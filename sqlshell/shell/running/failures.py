@@ -87,14 +87,15 @@ class Failures:
         """Whether an error ends what is currently running.
 
         This includes errors that change the meaning of the following statements: a session that lost its temporary
-        tables and settings; at the prompt also a context that no longer exists, because pasted text was not told to
-        continue after errors.
+        tables and settings; in a script a \\c that failed; at the prompt also a context that no longer exists, because
+        pasted text was not told to continue after errors.
         """
         session = self._session
         lost = error.where.sql_state == sqlstate.SESSION_LOST or (
             session.interactive and session.state.lost_context is error
         )
-        return isinstance(error, SCRIPT_ENDING_ERRORS) or self.stopping or lost
+        misplaced = error.misplaces_rest and not session.interactive
+        return isinstance(error, SCRIPT_ENDING_ERRORS) or self.stopping or lost or misplaced
 
     def report(self, error: ShellError) -> None:
         """Report a failure of the running script."""

@@ -49,6 +49,11 @@ class Variables(Mapping[str, Text]):
                 "AUTOCOMMIT cannot be off: a statement outside of a transaction is committed at once",
                 "write BEGIN, or use --single-transaction for all scripts",
             )
+        if name == "ON_ERROR_ROLLBACK" and (value.text or "on").lower() != "off":
+            raise UsageError(
+                "ON_ERROR_ROLLBACK is not supported: a failed statement ends its transaction",
+                "write SAVEPOINT before a statement that may fail",
+            )
         self._values[name] = value
         self._session.secret_filter.add(value.text, name)
 

@@ -175,3 +175,44 @@ def test_the_connection_to_the_server_is_shown(program: Program, postgresql_data
     assert found["server user"] == "postgres"
     assert found["server"].endswith("/.s.PGSQL.5432")
     assert (found["TLS"], found["server process"]) == ("false", re.findall(r"\d+", done.out)[0])
+
+
+def test_another_database_of_the_server_is_connected_to_by_its_name(program: Program, postgresql_database: str) -> None:
+    name = postgresql_database.partition("?")[0].rpartition("/")[2]
+    script = (
+        f"\\c postgres\nselect current_database();\n\\c {name}\nselect current_database();\n"
+        "\\c nowhere_at_all\nselect 'never';\n"
+    )
+    done = program(postgresql_database, "-q", "--format", "csv", "--on-error", "continue", stdin=script)
+    assert done.out == f"current_database\npostgres\ncurrent_database\n{name}\n"
+    assert 'database "nowhere_at_all" does not exist; still connected to' in done.err
+    assert done.code != 0
+
+
+def test_the_notices_of_a_statement_that_fails_are_shown_with_it(program: Program, postgresql_database: str) -> None:
+    raising = "do $$ begin raise notice 'customer 17'; raise exception 'boom' using detail = 'det'; end $$"
+    done = program(postgresql_database, "--on-error", "continue", "-c", raising, "-c", "select 1")
+    assert done.err.startswith("<command>:1: NOTICE: customer 17\n<command>:1: error[P0001]: boom\ndetail: det\n"), (
+        done.err
+    )
+    assert done.err.count("NOTICE") == 1
+
+
+def test_an_error_in_the_data_of_a_copy_names_the_line(program: Program, postgresql_database: str) -> None:
+    script = "create temp table t (a int unique);\ncopy t from stdin;\n1\nbad\n\\.\n"
+    done = program(postgresql_database, "-q", stdin=script)
+    assert 'detail: COPY t, line 2, column a: "bad"\n' in done.err
+    script = "create temp table t (a int unique);\ncopy t from stdin;\n1\n1\n\\.\n"
+    done = program(postgresql_database, "-q", stdin=script)
+    assert "detail: Key (a)=(1) already exists.; COPY t, line 2\n" in done.err
+
+
+def test_what_psql_has_and_the_shell_has_not_is_refused(program: Program) -> None:
+    refused = {
+        ("-c", "\\set ON_ERROR_ROLLBACK on"): "ON_ERROR_ROLLBACK is not supported",
+        ("host=/tmp dbname=x password=sesame",): "write it as a URL: postgresql://",
+        ("-U", "ann"): "use a URL: sqlshell postgresql://",
+    }
+    for argv, said in refused.items():
+        done = program(*argv)
+        assert said in done.err and "sesame" not in done.err and done.code == 2

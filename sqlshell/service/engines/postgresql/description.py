@@ -257,7 +257,7 @@ _PARTS: Final = (
     _Part(
         "CASE WHEN c.relkind IN ('p', 'I') THEN 'Number of partitions' ELSE 'Number of child tables' END",
         "''",
-        "pg_catalog.count(*) || ' (+ lists them)'",
+        "pg_catalog.count(*) || ' (\\d+ lists them)'",
         "pg_catalog.pg_class c JOIN pg_catalog.pg_inherits h ON h.inhparent = c.oid WHERE c.oid = $1::pg_catalog.oid "
         "GROUP BY c.relkind",
         False,
@@ -266,7 +266,7 @@ _PARTS: Final = (
         "CASE WHEN (SELECT c.relkind FROM pg_catalog.pg_class c WHERE c.oid = $1::pg_catalog.oid) = 'r' THEN "
         "'Child tables' ELSE 'Partitions' END",
         "h.inhrelid::pg_catalog.regclass::text",
-        f"{_BOUND} || CASE WHEN p.relkind IN ('p', 'I') THEN ', PARTITIONED' ELSE '' END",
+        f"pg_catalog.ltrim({_BOUND} || CASE WHEN p.relkind IN ('p', 'I') THEN ', PARTITIONED' ELSE '' END, ', ')",
         f"{_CHILDREN} ORDER BY {_BOUND} = 'DEFAULT', h.inhrelid::pg_catalog.regclass::text",
         True,
     ),

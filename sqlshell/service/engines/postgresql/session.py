@@ -48,10 +48,7 @@ UNESCAPED: Final = (
     "standard_conforming_strings must remain on: the shell and the service would split statements at other places than "
     "the server; write E'…' for a string with escapes"
 )
-COPIED_OUT: Final = (
-    "COPY … TO STDOUT cannot be a statement here, because the interface has no result of that form; use \\copy … TO "
-    "STDOUT in the shell, or a SELECT"
-)
+COPIED_OUT: Final = "COPY … TO STDOUT is not supported on PostgreSQL; use \\copy … TO STDOUT in the shell, or a SELECT"
 BLOCK: Final = 256 << 10
 """Bytes of COPY's data that are sent at once."""
 
@@ -140,8 +137,11 @@ class PostgresqlSession(ServerSession):
             if self._link is not None and self._link.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
                 # It is not the server's: the rows cannot be kept.
                 await self._stop()
+            notices = self._link.said() if self._link is not None else []
             if self._canceled and is_canceled(failure):
                 raise Failure(sqlstate.CANCELED, "the statement was canceled") from None
+            if notices:
+                raise Failure(failure.sql_state, "\n".join([failure.message, *notices])) from None
             raise
         except asyncio.CancelledError:
             # The statement may still run: only the end of its connection is certain to end it.
