@@ -11,7 +11,7 @@ OWN = {
     "dbapi.cursors": "a file that the program named",
     "launch.cli": "the command line",
     "launch.configure": "the path of the config",
-    "launch.environment": "the URL of a database that \\\\c names",
+    "launch.environment": "the URL of a database that \\c names",
     "launch.modes": "the files of --stats and --checkpoint",
     "launch.invocation": "stdin, and the person's rc.sql",
     "output.sinks.pager": "the pager of the settings",
