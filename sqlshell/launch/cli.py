@@ -96,7 +96,7 @@ OF_OTHERS: Mapping[str, str] = {
     "-U": "use a URL: sqlshell postgresql://USER@HOST/DATABASE",
     "--username": "use a URL: sqlshell postgresql://USER@HOST/DATABASE",
     "--dbname": "use a URL: sqlshell postgresql://USER@HOST/DATABASE",
-    "-w": "there is no prompt for a password outside of a terminal",
+    "-w": "leave it out: a password is only asked for at a terminal",
     "-z": "use -F '\\0'",
     "-0": "use -R '\\0'",
     "-a": "use --echo",

@@ -11,7 +11,6 @@ from sqlshell.service.failure import Failure
 _UNSHOWN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories: control and format characters, halves of surrogate pairs, separators of lines."""
 
-
 _SEARCHED: Final = (range(0x20000), range(0xE0000, 0xE1000))
 """Where these characters are: all other planes have none, and searching them takes a tenth of a second."""
 
