@@ -100,7 +100,7 @@ class Diagnostics:
 
         `told` is the service's own message. With -v it is printed too, with the statementID. Without -v, the text for
         a pipe has at most three lines, after the notices of a statement that failed: the line of the statement is left
-        out if there is a hint or a detail of PostgreSQL, and PostgreSQL's context unless it names a line of COPY's data.
+        out if there is a hint or a detail of PostgreSQL, and its context unless it names a line of COPY's data.
         """
         self._last = (error, excerpt, told)
         width = self._width
