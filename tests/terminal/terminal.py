@@ -74,12 +74,22 @@ class Terminal:
             self._read()
             text = self.screen()
             if holds(text):
-                return text
+                return self._settled(text, holds)
             if time.monotonic() > until or self.process.poll() is not None:
                 self._read()
                 text = self.screen()
                 assert holds(text), f"not seen: {seen!r}\n{'-' * 80}\n{text}\n{'-' * 80}"
                 return text
+
+    def _settled(self, text: str, holds: Callable[[str], bool]) -> str:
+        """`text`, or what it became in the rest of the same drawing, which may arrive in several pieces."""
+        for _ in range(5):
+            before = len(self.written)
+            self._read(0.02)
+            if len(self.written) == before or not holds(self.screen()):
+                break
+            text = self.screen()
+        return text
 
     def cells(self, row: int) -> Any:
         """The cells of a row, with their colors."""
