@@ -181,6 +181,12 @@ class SessionState(Struct):
     """The failure of the last statement if a part of the context no longer exists, so that the next
     one runs elsewhere.
     """
+    server: Mapping[str, str] | None = None
+    """The engine's server and the connection to it, by lower-case column of LIST ENGINE CONNECTIONS; None until they
+    are asked for.
+    """
+    own_variables: set[str] = field(default_factory=set)
+    """The variables about the connection that the user has set or unset since it was made."""
     parallel_sessions: list[str] = field(default_factory=list)
     """The sessions at the service in which \\parallel runs statements."""
     last_statement_id: str = ""

@@ -480,6 +480,7 @@ class Shell:
             await self._copy.take(item)
             return
         self.interruption.check()
+        await self._learn_connection(item)
         if isinstance(item, Statement):
             if self._progress.script is not None and len(self._position.scripts) == 1:
                 self._progress.script.at(item)
@@ -511,6 +512,21 @@ class Shell:
         from sqlshell.shell.commands.command import find
 
         await self._run_command(find(self._commands(), item.name), item)
+
+    async def _learn_connection(self, item: Statement | BackslashCommand) -> None:
+        """Ask for psql's variables about the connection, if the item refers to one."""
+        variables, runs = self.view.variables, self._conditions.active
+        if isinstance(item, Statement):
+            refers = variables.lacks_connection(item.text)
+        else:
+            lists = self.session.state.server is None and item.name == "set" and not item.args.strip()
+            refers = lists or variables.lacks_connection(f"{self.buffer.scanner.pending} {item.args}")
+            runs = runs or item.name in CONDITION_COMMANDS
+        if not (refers and runs) or self.rehearses or self.session.connection.offline is not None:
+            return
+        from sqlshell.shell.metadata.engine_objects import learn_connection
+
+        await self.interruption.interruptible(learn_connection(self.view), "conninfo")
 
     async def _run_command(self, found: Command, item: BackslashCommand) -> None:
         if found.name in CONDITION_COMMANDS:

@@ -32,7 +32,22 @@ CASES: dict[str, tuple[str, str]] = {
     ),
     "several words are joined": ("\\set x a b 'c d'\n\\echo :x", "abc d\n"),
     "one is unset": ("\\set x 1\n\\unset x\n\\echo :x :{?x}", ":x FALSE\n"),
-    "all are shown": ("\\set b 2\n\\set a 'it''s'\n\\set", "a = 'it''s'\nb = '2'\n"),
+    "all are shown": (
+        "\\set b 2\n\\set a 'it''s'\n\\set",
+        "DBNAME = 'memory'\nENCODING = 'UTF8'\na = 'it''s'\nb = '2'\n",
+    ),
+    "the connection": (
+        "select :'DBNAME' as d, 1 as n;\n\\echo :ENCODING :{?HOST}\n\\set DBNAME own\n\\echo :DBNAME\n"
+        "\\unset DBNAME\n\\echo :{?DBNAME}\n\\c :memory:\n\\echo :DBNAME",
+        "d,n\nmemory,1\nUTF8 FALSE\nown\nFALSE\nmemory\n",
+    ),
+    "the connection in a later statement of a script": ("select 1 as a;\nselect :'DBNAME' as d;", "a\n1\nd\nmemory\n"),
+    "the connection in the value of a variable": ("\\set q 'select :''DBNAME'' as d;'\n:q", "d\nmemory\n"),
+    "the current database": ("attach ':memory:' as other;\nuse other;\n\\echo :DBNAME", "other\n"),
+    "the connection in a condition": (
+        "\\if :{?SERVER_VERSION_NUM}\n\\echo a server\n\\elif :{?DBNAME}\n\\echo :DBNAME\n\\endif",
+        "memory\n",
+    ),
     "the environment": ("\\getenv home HOME\n\\getenv nope NOPE_NOPE\n\\echo :{?home} :{?nope}", "TRUE FALSE\n"),
     "the shell's output": ("\\set d `printf 'a b'`\n\\echo :d", "a b\n"),
     "a variable in the shell's command": ("\\set x 'a b'\n\\echo `printf '%s|' :'x'`", "a b|\n"),

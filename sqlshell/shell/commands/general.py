@@ -27,7 +27,7 @@ from sqlshell.shell.effects import (
     SetContext,
     ShowMessage,
 )
-from sqlshell.shell.metadata.engine_objects import connection_of
+from sqlshell.shell.metadata.engine_objects import learn_connection
 from sqlshell.shell.metadata.service_queries import query_service
 from sqlshell.shell.shell_view import ShellView
 
@@ -43,6 +43,8 @@ VARIABLES = (
     "  QUIET (on, off): suppress messages",
     "Set by each statement: ERROR, SQLSTATE, ROW_COUNT, ELAPSED (seconds), LAST_STATEMENT_ID, and after a failure"
     " LAST_ERROR_MESSAGE and LAST_ERROR_SQLSTATE. \\! sets SHELL_ERROR and SHELL_EXIT_CODE.",
+    "Set by each connection: DBNAME, the current database, and ENCODING; on PostgreSQL also USER, HOST, PORT,"
+    " SERVER_VERSION_NAME and SERVER_VERSION_NUM.",
     "Values that came from a service (\\gset, LAST_ERROR_MESSAGE, LAST_STATEMENT_ID, and values derived from them) are"
     " data: they cannot be a file, command, target, setting or variable name. \\own NAME REGEX trusts a value that"
     " matches a regular expression.",
@@ -77,6 +79,9 @@ async def quit_shell(shell: ShellView, args: Args) -> Quit:
     """Exit the shell. In a script, end only that script; the script that includes it continues."""
     return Quit()
 
+
+_CONNECTION = {"user": "server user", "server": "server", "tls": "TLS", "processid": "server process"}
+"""The columns of LIST ENGINE CONNECTIONS that are shown, and what they are called here."""
 
 PARTS = tuple(name for name, _ in SessionContext().parts())
 
@@ -122,7 +127,8 @@ async def _engine(shell: ShellView) -> list[tuple[str, str, str]]:
     found = [printable(value or "") for value in rows[0]] if rows else []
     if len(found) < 5:
         return []
-    used = [(name, printable(text), "") for name, text in await connection_of(shell)]
+    connection = await learn_connection(shell)
+    used = [(shown, printable(connection[name]), "") for name, shown in _CONNECTION.items() if name in connection]
     return [("engine", found[1], ""), *used, ("supports", found[3], ""), ("lacks", found[4], "")]
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from sqlshell.client.service import LISTS_ENGINES
 from sqlshell.errors import ShellError
 from sqlshell.result import Column, Rows
 from sqlshell.shell.metadata.service_queries import ServiceSession, engine_of, query_service
@@ -19,10 +20,6 @@ _SCHEMA = re.compile(r'("(?:[^"]|"")++"|[A-Za-z_][\w$]*+)\.[^.]++\Z')
 
 _PLACES = frozenset({"database", "visible", "own"})
 """Columns that say which rows a list shows, rather than something to be shown."""
-
-
-_CONNECTION = {"server": "server", "user": "server user", "tls": "TLS", "processid": "server process"}
-"""How the columns of LIST ENGINE CONNECTIONS are called, where their names alone could be something of the service."""
 
 
 class Objects(Struct):
@@ -75,17 +72,20 @@ async def listed(connected: ServiceSession, what: str, pattern: str = "", *, det
     return Objects(columns, rows).matching(pattern)
 
 
-async def connection_of(connected: ServiceSession) -> list[tuple[str, str]]:
-    """The session's connection to the engine, as names and values; empty if the engine has none or does not tell."""
+async def learn_connection(connected: ServiceSession) -> Mapping[str, str]:
+    """The session's connection to the engine's server, by lower-case column of LIST ENGINE CONNECTIONS; empty if the
+    engine has none or does not tell. The session keeps it, and has its database in its context.
+    """
+    found: dict[str, str] = {}
     with contextlib.suppress(ShellError):
         if await engine_of(connected):
             columns, rows = await query_service(connected, "LIST ENGINE CONNECTIONS")
-            return [
-                (_CONNECTION.get(column.name.lower(), column.name), value(rows[0], at))
-                for at, column in enumerate(columns)
-                if rows
-            ]
-    return []
+            found = {column.name.lower(): value(rows[0], at) for at, column in enumerate(columns) if rows}
+        elif not connected.session.context.database and LISTS_ENGINES in await connected.service.extensions():
+            # Its response says where the session is.
+            await query_service(connected, "LIST ENGINES")
+    connected.session.state.server = found
+    return found
 
 
 def names_of(found: Objects) -> list[str]:

@@ -123,6 +123,6 @@ def _can_be_batched(item: Statement, variables: Variables) -> bool:
         return False
     if returns_rows(statement) is not None:
         return False
-    if ":" in text and variables.substitute(statement) != item.whole:
+    if variables.lacks_connection(text) or (":" in text and variables.substitute(statement) != item.whole):
         return False
     return ";" not in text or len(split(text, commands=False)) == 1

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own, Text, own_text, service_text
+from sqlshell.shell.scripts.connection_variables import ConnectionVariables, refers_to_connection
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.lexed import Lexed
 
@@ -23,20 +24,31 @@ _STATE = re.compile(r"[0-9A-Z]{5}")
 
 
 class Variables(Mapping[str, Text]):
-    """Names and values with their origin; those of OPTIONS are options of the shell, as in psql."""
+    """Names and values with their origin; those of OPTIONS are options of the shell, as in psql. Those of the
+    connection have its values unless they are set here.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._values: dict[str, Text] = {}
+        self._of_connection = ConnectionVariables(session)
 
     def __getitem__(self, name: str) -> Text:
-        return self._values[name]
+        value = self._of_connection.get(name)
+        return self._values[name] if value is None else value
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
+        return iter(self._values.keys() | self._of_connection.keys())
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self._values.keys() | self._of_connection.keys())
+
+    def lacks_connection(self, text: str) -> bool:
+        """Whether a text, or a value that it may refer to, refers to the connection, of which nothing is known yet."""
+        if self._session.state.server is not None or ":" not in text:
+            return False
+        own = (value.text for value in self._values.values() if not value.foreign)
+        return refers_to_connection(text) or any(map(refers_to_connection, own))
 
     def set(self, name: Own, value: Text) -> None:
         """Set a variable. Raises UsageError for an invalid name or value."""
@@ -54,6 +66,7 @@ class Variables(Mapping[str, Text]):
                 "ON_ERROR_ROLLBACK is not supported: a failed statement ends its transaction",
                 "write SAVEPOINT before a statement that may fail",
             )
+        self._of_connection.leave(name)
         self._values[name] = value
         self._session.secret_filter.add(value.text, name)
 
@@ -64,6 +77,7 @@ class Variables(Mapping[str, Text]):
         """
         check_received(rows)
         for name, value in rows.items():
+            self._of_connection.leave(name)
             if value is None:
                 self._values.pop(name, None)
             else:
@@ -71,6 +85,7 @@ class Variables(Mapping[str, Text]):
                 self._session.secret_filter.add(value, name)
 
     def unset(self, name: Own) -> None:
+        self._of_connection.leave(name)
         self._values.pop(name, None)
         if name == "ON_ERROR_STOP":
             self._session.options.on_error = "continue"
@@ -84,11 +99,11 @@ class Variables(Mapping[str, Text]):
 
     def substitute(self, sql: Lexed | Text) -> Text:
         """The statement with its variables' values."""
-        if not self._values:
+        if ":" not in sql.text:
             return sql.whole if isinstance(sql, Lexed) else sql
         from sqlshell.sql.variables import substituted
 
-        return substituted(sql, self._values)
+        return substituted(sql, self)
 
     def record_outcome(self, error: ShellError | None) -> None:
         """Set the variables of the last statement's outcome. Numbers and codes are validated; everything else counts as

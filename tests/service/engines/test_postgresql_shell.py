@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -187,6 +188,30 @@ def test_another_database_of_the_server_is_connected_to_by_its_name(program: Pro
     assert done.out == f"current_database\npostgres\ncurrent_database\n{name}\n"
     assert 'database "nowhere_at_all" does not exist; still connected to' in done.err
     assert done.code != 0
+
+
+@pytest.mark.skipif(not shutil.which("psql"), reason="needs psql")
+def test_variables_about_the_connection_have_psqls_values(program: Program, postgresql_database: str) -> None:
+    script = (
+        "\\echo :DBNAME :USER :HOST :PORT :SERVER_VERSION_NUM :SERVER_VERSION_NAME :ENCODING\n"
+        "\\c template1\n\\echo :DBNAME\nselect 1 as \"select\" where :'USER' = current_user;\n"
+    )
+    done = program(postgresql_database, "-q", "--format", "csv", stdin=script)
+    psql = subprocess.run(
+        ["psql", "-Xq", "--csv", postgresql_database], input=script, capture_output=True, text=True, check=True
+    )
+    assert (done.code, done.out) == (0, psql.stdout)
+
+
+def test_the_name_of_a_database_is_data(program: Program, postgresql_database: str) -> None:
+    made = postgresql_database.partition("?")[0].rpartition("/")[2]
+    name = f"{made}'; drop table t; --"
+    assert program(postgresql_database, "-c", f'create database "{name}"').code == 0
+    url = postgresql_database.replace(f"/{made}", f"/{quote(name)}")
+    script = "select :'DBNAME' = current_database() as same;\ncreate table t (a int);\n\\o :DBNAME\n"
+    done = program(url, "-q", "--format", "csv", stdin=script)
+    assert (done.code, done.out) == (2, "same\ntrue\n")
+    assert ":DBNAME" in done.err
 
 
 def test_the_notices_of_a_statement_that_fails_are_shown_with_it(program: Program, postgresql_database: str) -> None:

@@ -44,7 +44,7 @@ _EACH: Final = "All failures were:"
 CONNECT_SECONDS: Final = 30
 """How long a server may take to accept a connection, unless the URL or PGCONNECT_TIMEOUT says it."""
 
-DESCRIBED: Final = ("User", "Server", "Tls", "ProcessID")
+DESCRIBED: Final = ("User", "Server", "Tls", "ProcessID", "Host", "Port", "Version", "VersionNumber")
 """The columns of a connection's description."""
 
 Values = list[tuple[str | None, ...]]
@@ -152,11 +152,23 @@ class Link:
         return self._status(b"standard_conforming_strings") == "off"
 
     def described(self) -> list[str]:
-        """The row of DESCRIBED: "tls" is true or false, the ID is that of the server's process."""
+        """The row of DESCRIBED: "tls" is true or false, the ID is that of the server's process, and the number of the
+        version is libpq's, such as 150004 for 15.4.
+        """
         given = self.pgconn.user, self.pgconn.host, self.pgconn.port
         user, host, port = ((item or b"").decode("utf-8", "replace") for item in given)
         address = f"{host}/.s.PGSQL.{port}" if host.startswith(("/", "@")) else f"{host}:{port}"
-        return [user, address, str(bool(self.pgconn.ssl_in_use)).lower(), str(self.pgconn.backend_pid)]
+        tls, process = str(bool(self.pgconn.ssl_in_use)).lower(), str(self.pgconn.backend_pid)
+        return [
+            user,
+            address,
+            tls,
+            process,
+            host,
+            port,
+            self._status(b"server_version"),
+            str(self.pgconn.server_version),
+        ]
 
     async def ask(self, sql: str, *values: str) -> Values:
         """The rows of the service's own statement, as strings. Raises Failure and ConnectionLost."""
