@@ -105,6 +105,76 @@ def test_the_sessions_of_all_processes_are_listed(cluster: Processes) -> None:
         assert found["here"][0] != "elsewhere"
 
 
+def test_a_session_of_another_process_is_terminated(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second, Client(cluster.served[1], session="other") as other:
+        first.rows("create temporary table t (i int)")
+        slow = first.submit("select pg_sleep(60)")
+        other.rows(f"terminate session '{first.session}'")
+        assert first.wait(slow)["sqlState"] == "57000"
+        assert [row[0] for row in other.rows("list sessions")] == ["other"]
+        # The next statement begins a session without the temporary table.
+        assert second.run("select i from t")["sqlState"] == "42P01"
+        assert other.run("terminate session 'nobody'")["sqlState"] == "08003"
+
+
+def test_a_session_of_another_process_is_terminated_when_it_is_idle(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second, Client(cluster.served[1], session="other") as other:
+        first.rows("create temporary table t (i int)")
+        slow = first.submit("select pg_sleep(3)")
+        other.rows(f"terminate session '{first.session}' when idle")
+        # The session of the next statement has the same name, and belongs to the same process as long as it exists.
+        second.rows("create temporary table t (j int)")
+        assert first.wait(slow)["sqlState"] == "00000"
+        assert second.rows("select j from t") == first.rows("select j from t") == []
+        assert [row[0] for row in other.rows("list sessions")].count(first.session) == 1
+
+
+def test_a_reader_terminates_no_session_of_another_token_at_another_process(cluster: Processes) -> None:
+    with Client(cluster.served[0], session="theirs") as first:
+        first.rows("create temporary table t (i int)")
+        made = first.listed("create api_token r with ('roles' = 'reader')")
+        given = str(made[0]["token"])
+        with Client(cluster.served[1], token=given) as reader:
+            assert reader.run("terminate session 'theirs'")["sqlState"] == "42501"
+        assert first.rows("select i from t") == []
+
+
+def test_a_session_of_a_suspended_process_is_lost_while_it_is_terminated(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second, Client(cluster.served[1]) as other:
+        first.rows("create temporary table t (i int)")
+        cluster.served[0].process.send_signal(signal.SIGSTOP)
+        try:
+            other.rows(f"terminate session '{first.session}'")
+            assert second.run("select i from t")["sqlState"] == "57P02"
+        finally:
+            cluster.served[0].process.send_signal(signal.SIGCONT)
+
+
+def test_a_running_statement_of_another_process_is_shown_as_running(cluster: Processes) -> None:
+    with Client(cluster.served[0]) as first, Client(cluster.served[1]) as second:
+        first.rows("create compute_pool p with ('concurrency' = '1')")
+        slow = first.submit("select pg_sleep(60)", computePool="p")
+        queued = second.submit("select 1", computePool="p")
+        shown = {row["ID"]: row["ActualState"] for row in second.listed("list queries")}
+        assert (shown[slow["statementID"]], shown[queued["statementID"]]) == ("running", "queued")
+        assert second.described(f"describe query '{slow['statementID']}'")["state"] == "running"
+        assert first.described(f"describe query '{queued['statementID']}'")["state"] == "queued"
+        first.run(f"terminate query '{slow['statementID']}'")
+
+
+def test_the_sessions_of_a_token_that_another_process_dropped_end(cluster: Processes) -> None:
+    with Client(cluster.served[0]) as first:
+        given = str(first.listed("create api_token o with ('roles' = 'owner')")[0]["token"])
+        with Client(cluster.served[1], token=given, session="theirs") as other:
+            other.rows("select 1")
+        first.rows("drop api_token o")
+        while "theirs" in [row[0] for row in first.rows("list sessions")]:
+            time.sleep(0.2)
+
+
 def test_the_limit_of_sessions_holds_in_all_processes_together(tmp_path: Path, postgresql_server: str) -> None:
     with (
         database(postgresql_server) as engine_url,
@@ -315,7 +385,9 @@ def test_a_session_of_another_token_is_not_terminated_by_its_name(cluster: Proce
         with Client(cluster.served[1], token=given, session="same") as other:
             other.rows("select 1")
         with Client(cluster.served[0], token=given) as other:
-            assert other.run("terminate session 'same'")["sqlState"] == "0A000"
+            # Its own session of this name, which the other process has.
+            other.rows("terminate session 'same'")
+            assert [row[1:3] for row in other.rows("list sessions") if row[0] == "same"] == [["idle", "operator"]]
         assert first.rows("select i from t") == []
 
 
@@ -449,4 +521,4 @@ def test_the_clock_of_a_process_decides_no_lease(
         monkeypatch.undo()
         assert {row[0] for row in here.processes()} == {here.id, there.id}
         there.tidy()
-        assert there.has_session("token", "session")
+        assert there.sessions_elsewhere() == [("token", "session")]

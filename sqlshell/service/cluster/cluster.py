@@ -34,6 +34,9 @@ CREATE TABLE IF NOT EXISTS slots (
   statement TEXT NOT NULL, PRIMARY KEY (organization, pool, number));
 CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, value BYTEA NOT NULL);
 CREATE TABLE IF NOT EXISTS endings (statement TEXT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS session_endings (
+  token TEXT NOT NULL, name TEXT NOT NULL, process TEXT NOT NULL, when_idle BOOLEAN NOT NULL,
+  PRIMARY KEY (token, name));
 CREATE INDEX IF NOT EXISTS statements_running ON statements (process) WHERE state = '03000';
 """
 
@@ -174,9 +177,40 @@ class Cluster:
         self._lost.discard((token, name))
         return known
 
-    def has_session(self, token: str, name: str) -> bool:
-        """Whether any process has this session."""
-        return bool(self._storage.read("SELECT 1 FROM sessions WHERE token = ? AND name = ?", (token, name)))
+    def ask_to_end_session(self, token: str, name: str, *, when_idle: bool) -> None:
+        """Ask the process that has a session to end it; `when_idle` once its statements have finished."""
+        self._storage.write(
+            "INSERT INTO session_endings SELECT token, name, process, ? FROM sessions WHERE token = ? AND name = ? "
+            "AND process <> '' ON CONFLICT (token, name) DO UPDATE SET process = excluded.process, "
+            "when_idle = session_endings.when_idle AND excluded.when_idle",
+            (when_idle, token, name),
+        )
+
+    def is_asked_to_end_session(self, token: str, name: str) -> bool:
+        """Whether a living process was asked to end a session and has not done so."""
+        return bool(
+            self._storage.read(
+                "SELECT 1 FROM session_endings JOIN processes ON id = process "
+                f"WHERE token = ? AND name = ? AND {_ALIVE}",
+                (token, name),
+            )
+        )
+
+    def sessions_asked_to_end(self) -> list[tuple[str, str, bool]]:
+        """The sessions that others asked this process to end: token, name, and whether once they are idle."""
+        rows = self._storage.read("SELECT token, name, when_idle FROM session_endings WHERE process = ?", (self.id,))
+        return [(str(token), str(name), bool(when_idle)) for token, name, when_idle in rows]
+
+    def has_ended_session(self, token: str, name: str) -> None:
+        """Tell those who asked for it that this process has ended a session."""
+        self._storage.write(
+            "DELETE FROM session_endings WHERE token = ? AND name = ? AND process = ?", (token, name, self.id)
+        )
+
+    def have_slots(self, statements: Collection[str]) -> set[str]:
+        """Those of these statements that have a slot of a pool: their engine runs them."""
+        rows = self._storage.read("SELECT statement FROM slots WHERE statement = ANY(?)", (list(statements),))
+        return {str(row[0]) for row in rows}
 
     def take_slot(self, organization: str, pool: str, concurrency: int, statement: str) -> bool:
         """Take one of the slots of a pool, if one is free in all processes together."""
@@ -239,8 +273,9 @@ class Cluster:
         return bytes(self._storage.read("SELECT value FROM keys WHERE name = ?", (name,))[0][0])
 
     def tidy(self) -> None:
-        """Remove requests to cancel statements that no longer exist, sessions that nobody came back to, and slots of
-        statements that have finished: the database may have carried out a call whose outcome it could not tell.
+        """Remove requests about statements and processes that no longer exist, sessions that nobody came back to, and
+        slots of statements that have finished: the database may have carried out a call whose outcome it could not
+        tell.
         """
         self._storage.write(
             "DELETE FROM slots WHERE process = ? AND NOT EXISTS "
@@ -249,6 +284,7 @@ class Cluster:
         )
         self._storage.write(f"DELETE FROM sessions WHERE lost < {_NOW} - {FORGOTTEN_SECONDS}")
         self._storage.write("DELETE FROM endings WHERE NOT EXISTS (SELECT FROM statements WHERE id = statement)")
+        self._storage.write("DELETE FROM session_endings WHERE NOT EXISTS (SELECT FROM processes WHERE id = process)")
 
     def processes(self) -> Sequence[tuple[Any, ...]]:
         """The living processes: ID and address."""

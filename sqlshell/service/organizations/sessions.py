@@ -284,8 +284,10 @@ class Sessions:
             self._opened.discard(session)
             self.uncount(session.caller.token_id)
             session.connection.close()
-            if session.name:
-                self.on_end(session.caller.token_id, session.name)
+            key = session.caller.token_id, session.name
+            # A session that was terminated while it ran statements may have a successor with its name.
+            if session.name and self._sessions.get(key, session) is session:
+                self.on_end(*key)
 
     def all(self) -> list[Session]:
         """The sessions with a name."""
@@ -349,16 +351,23 @@ class Sessions:
             place = item.connection.database, item.connection.schema
             item.schema_dropped = place not in there and place[0] not in hidden
 
-    def named(self, name: str, asking: Session) -> Session:
-        """The session of this name; the caller's own has precedence over those of other tokens. Raises Failure."""
-        found = [item for item in self.of_organization(asking.organization.id) if item.name == name]
-        own = [item for item in found if item.caller.token_id == asking.caller.token_id]
-        if not found or (len(found) > 1 and not own):
-            raise Failure(
-                sqlstate.NO_SESSION,
-                f"session {name!r} does not exist" if not found else f"several sessions are named {name!r}",
-            )
-        return (own or found)[0]
+    def owner_of(self, name: str, asking: Session, elsewhere: Collection[str] = ()) -> str:
+        """The token of the session of this name; the caller's own has precedence over those of other tokens.
+
+        `elsewhere` are the tokens whose sessions of this name other processes of the service have. Raises Failure.
+        """
+        here = [item.caller.token_id for item in self.of_organization(asking.organization.id) if item.name == name]
+        tokens = {*here, *elsewhere}
+        if asking.caller.token_id in tokens:
+            return asking.caller.token_id
+        if len(tokens) != 1:
+            said = f"several sessions are named {name!r}" if tokens else f"session {name!r} does not exist"
+            raise Failure(sqlstate.NO_SESSION, said)
+        return tokens.pop()
+
+    def of(self, token_id: str, name: str) -> Session | None:
+        """The session that a token has under this name."""
+        return self._sessions.get((token_id, name))
 
     def forget(self, session: Session) -> None:
         """Remove a session; it is closed when its statements have finished."""

@@ -58,6 +58,8 @@ class Control:
             record.outcome = Outcome(message=await self._terminate(session, asked.statement_id))
         elif isinstance(asked, DescribeQuery):
             target = self.readable(session, asked.statement_id, "DESCRIBE QUERY")
+            if self._cluster is not None and target.running and target.process not in {"", self._cluster.id}:
+                target.started = bool(await asyncio.to_thread(self._cluster.have_slots, [target.statement_id]))
             record.outcome = queries.describe(target, asked.part, record.spool)
         elif asked.what == "sessions":
             running = {id(item.connection) for item in self._ledger.running() if item.connection is not None}
@@ -125,24 +127,33 @@ class Control:
         return target
 
     async def _terminate_session(self, session: Session, record: Record, asked: TerminateSession) -> None:
-        """Terminate a session: at once, canceling its statements, or once they have finished."""
-        own = self._sessions.find(session.caller, asked.name)
-        token = session.caller.token_id
-        if self._cluster is not None and own is None and self._cluster.has_session(token, asked.name):
-            said = (
-                f"session {asked.name!r} belongs to another process of the service; send the statement in this session"
-            )
-            raise Failure(sqlstate.UNSUPPORTED, said)
-        target = self._sessions.named(asked.name, session)
-        if target.caller.token_id != session.caller.token_id:
+        """Terminate a session: at once, canceling its statements, or once they have finished. Raises Failure."""
+        # Several processes share an engine, and with that the only organization.
+        known = () if self._cluster is None else await asyncio.to_thread(self._cluster.sessions_elsewhere)
+        elsewhere = {token for token, name in known if name == asked.name}
+        owner = self._sessions.owner_of(asked.name, session, elsewhere)
+        if owner != session.caller.token_id:
             require(session, Rights.OBJECTS, "TERMINATE SESSION of another token's session")
         record.started = True
-        if not asked.when_idle:
-            target.ended = True
-            for item in self._ledger.running():
-                if item.connection is target.connection and item is not record:
-                    await self._endings.until_ended(item)
+        target = self._sessions.of(owner, asked.name)
+        if target is not None:
+            await self._endings.end_session(target, when_idle=asked.when_idle, besides=record)
+        elif self._cluster is not None:
+            await self._end_session_elsewhere(self._cluster, owner, asked)
         record.outcome = Outcome(message="TERMINATE SESSION")
         record.spool.finish()
         self._endings.finish(record, sqlstate.DONE, record.outcome.message)
-        self._sessions.forget(target)
+
+    @staticmethod
+    async def _end_session_elsewhere(cluster: Cluster, owner: str, asked: TerminateSession) -> None:
+        """Have another process end a session. Raises Failure if it has not done so in time."""
+        await asyncio.to_thread(cluster.ask_to_end_session, owner, asked.name, when_idle=asked.when_idle)
+        until = time.monotonic() + TERMINATE_SECONDS
+        while await asyncio.to_thread(cluster.is_asked_to_end_session, owner, asked.name):
+            if time.monotonic() > until:
+                said = (
+                    f"another process of the service has not ended session {asked.name!r} yet, and will do so when it "
+                    "responds; LIST SESSIONS shows whether the session still exists"
+                )
+                raise Failure(sqlstate.TIMEOUT, said)
+            await asyncio.sleep(0.1)

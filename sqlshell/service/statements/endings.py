@@ -153,6 +153,15 @@ class Endings:
             self.interrupt(target)
             await wait_for_response(target, AGAIN_SECONDS)
 
+    async def end_session(self, target: Session, *, when_idle: bool, besides: Record | None = None) -> None:
+        """End a session: cancel its statements, except one `besides`, or let them finish."""
+        if not when_idle:
+            target.ended = True
+            for item in self._ledger.running():
+                if item.connection is target.connection and item is not besides:
+                    await self.until_ended(item)
+        self._sessions.forget(target)
+
     async def end_stream_query(self, record: Record, state: str, message: str) -> None:
         self.finish(record, state, message)
         for organization in self._organizations.opened():

@@ -7,10 +7,11 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from typing import Any, Protocol
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.catalog import ANONYMOUS, OPERATOR
 from sqlshell.service.cluster.cluster import BEAT_SECONDS, Cluster
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START
 from sqlshell.service.failure import Failure
@@ -52,6 +53,8 @@ class Membership:
         self._beating: asyncio.Task[None] | None = None
         self._unused: dict[tuple[str, str], float] = {}
         """Sessions of this process that do not exist, and since when: their first submission was refused."""
+        self._ending: dict[tuple[str, str], bool] = {}
+        """Sessions that others asked this process to end, given by token and name: whether once they are idle."""
         sessions.on_end = self._session_ended
         sessions.was_lost = cluster.was_lost
         sessions.number_elsewhere = cluster.number_elsewhere
@@ -120,10 +123,12 @@ class Membership:
             record = ledger.find(statement_id)
             if record is not None and record.running:
                 self._end(record)
+        for token_id, name, when_idle in await asyncio.to_thread(cluster.sessions_asked_to_end):
+            self._end_session(token_id, name, when_idle=when_idle)
         if isinstance(ledger, SharedLedger):
             ledger.write_again()
         self._statements.take_up(ledger.interrupted())
-        self._look_at_tokens()
+        await self._look_at_tokens()
         await self._give_up_sessions()
 
     async def _give_up_sessions(self) -> None:
@@ -149,16 +154,44 @@ class Membership:
         for record in running:
             self._end(record)
 
-    def _look_at_tokens(self) -> None:
-        """Notice tokens that were dropped by another process."""
+    async def _look_at_tokens(self) -> None:
+        """Notice tokens that were dropped by another process; the next sweep ends what they have."""
         catalog = self._statements.organizations.catalog
-        for owner in {record.owner for record in self._statements.ledger.running()} - catalog.dropped:
-            if catalog.holder(owner) is None:
-                catalog.dropped.add(owner)
+        owners = {record.owner for record in self._statements.ledger.running()}
+        owners |= {session.caller.token_id for session in self._sessions.all()}
+        if owners := owners - catalog.dropped - {OPERATOR, ANONYMOUS}:
+            organizations = self._statements.organizations
+            known = await asyncio.to_thread(lambda: catalog.owners(organizations.default()))
+            catalog.dropped |= owners - known.keys()
 
     def _end(self, record: Record) -> None:
         self._statements.endings.mark_ending(record)
-        task = asyncio.ensure_future(self._statements.endings.until_ended(record))
+        self._start(self._statements.endings.until_ended(record))
+
+    def _end_session(self, token_id: str, name: str, *, when_idle: bool) -> None:
+        """End a session as another process asked, unless that has begun already."""
+        begun = self._ending.get((token_id, name))
+        if begun is None or (begun and not when_idle):
+            self._ending[token_id, name] = when_idle
+            self._start(self._session_end(token_id, name, when_idle=when_idle))
+
+    async def _session_end(self, token_id: str, name: str, *, when_idle: bool) -> None:
+        session = self._sessions.of(token_id, name)
+        try:
+            if session is not None:
+                await self._statements.endings.end_session(session, when_idle=when_idle)
+            else:
+                # It belongs to this process but was never opened.
+                await asyncio.to_thread(self._cluster.end_session, token_id, name)
+            await asyncio.to_thread(self._cluster.has_ended_session, token_id, name)
+        except StorageError:
+            # The next beat finds the request again.
+            return
+        finally:
+            self._ending.pop((token_id, name), None)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -67,8 +67,11 @@ class SharedLedger(Ledger):
             f"SELECT {LISTED_COLUMNS} FROM statements WHERE organization = ? AND state = ? AND process <> ?",
             (organization, sqlstate.RUNNING, self.process),
         )
-        found = [self._restored(row) for row in rows] + super().latest(organization, number)
-        return sorted(found, key=lambda item: item.created, reverse=True)
+        elsewhere = [self._restored(row) for row in rows]
+        have_slots = self._cluster.have_slots([item.statement_id for item in elsewhere]) if elsewhere else ()
+        for item in elsewhere:
+            item.started = item.statement_id in have_slots
+        return sorted(elsewhere + super().latest(organization, number), key=lambda item: item.created, reverse=True)
 
     def _written(self, endings: Endings, updates: Sequence[Row], inserts: Sequence[Row]) -> Endings:
         rows = {row[-1]: row for row in updates}
