@@ -141,6 +141,36 @@ def test_gone_on_with_after_breaks(tmp_path: Path) -> None:
     assert kept.ranges == ["", "bytes=50000-", "bytes=120000-"]
 
 
+@pytest.mark.parametrize("sized", [True, False])
+def test_progress_is_reported_as_far_as_the_size_is_known(tmp_path: Path, sized: bool) -> None:
+    kept = Kept(cuts=(50_000,) if sized else ())
+    kept.sized = sized
+    told: list[tuple[float | None, str]] = []
+    said: list[str] = []
+
+    async def work(url: str) -> None:
+        transport = Transport(parse(url), "tok", say=said.append)
+        try:
+            await download(
+                transport, "/x", tmp_path / "f", force=False, progress=lambda share, text: told.append((share, text))
+            )
+        finally:
+            await transport.aclose()
+
+    with serving(kept) as url:
+        asyncio.run(work(url))
+    if sized:
+        assert told[-1] == (1.0, "200,000 of 200,000 bytes")
+        assert (0.25, "50,000 of 200,000 bytes") in told
+        assert [text.rpartition(": ")[2].partition(" in ")[0] for text in said] == ["resuming"]
+        assert said[0].startswith(f"{url} closed the connection")
+        assert said[0].endswith("s (attempt 1 of 5)")
+    else:
+        assert told[-1] == (None, "200,000 bytes")
+        assert {share for share, _ in told} == {None}
+        assert said == []
+
+
 def test_gone_on_with_by_a_later_program(tmp_path: Path) -> None:
     kept = Kept(cuts=(50_000,))
     with serving(kept) as url:
@@ -231,6 +261,35 @@ def test_a_checksum_is_verified_where_there_is_one(tmp_path: Path, more: dict[st
     kept.more = more
     with serving(kept) as url:
         assert get(url, tmp_path / "f").checked == bool(more)
+
+
+@pytest.mark.parametrize(
+    ("more", "verified"),
+    [
+        ({"X-Checksum-SHA256": f'W/"sha256:{SUM}"'}, True),
+        ({"X-Checksum-SHA256": SUM.upper()}, True),
+        ({"Digest": f"sha-256={DIGEST}"}, True),
+        ({"Content-Digest": f"sha-256=:{DIGEST}:"}, True),
+        ({"Content-Digest": f"sha-512=:{DIGEST}:"}, False),
+        ({"X-Checksum-SHA256": SUM[:-1]}, False),
+        # Of a part only.
+        ({"Content-Digest": f"sha-256=:{'A' * 43}=:", "Content-Range": "bytes 0-9/10"}, False),
+    ],
+)
+def test_where_a_checksum_may_be(tmp_path: Path, more: dict[str, str], verified: bool) -> None:
+    kept = Kept(etag="")
+    kept.more = more
+    with serving(kept) as url:
+        assert get(url, tmp_path / "f").checked is verified
+
+
+def test_a_part_without_a_tag_is_not_resumed(tmp_path: Path) -> None:
+    (tmp_path / ".f.part").write_bytes(b"of another version")
+    kept = Kept()
+    with serving(kept) as url:
+        assert get(url, tmp_path / "f").resumed == 0
+    assert kept.ranges == [""]
+    assert (tmp_path / "f").read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("etag", ["", 'W/"weak"'])
@@ -331,22 +390,23 @@ def test_a_disk_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monke
     assert not (tmp_path / "f").exists()
 
 
-def test_a_link_is_not_written_through(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [".f.part", ".f.part.etag"])
+def test_a_link_is_not_written_through(tmp_path: Path, name: str) -> None:
     (tmp_path / "victim").write_text("mine")
-    (tmp_path / ".f.part").symlink_to(tmp_path / "victim")
+    (tmp_path / name).symlink_to(tmp_path / "victim")
     with serving(Kept()) as url, pytest.raises(OutputError, match="link"):
         get(url, tmp_path / "f")
     assert (tmp_path / "victim").read_text() == "mine"
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 500, 503])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 410, 408, 429, 500, 501, 502, 503, 504])
 def test_refusals(tmp_path: Path, status: int) -> None:
     kept = Kept()
     kept.status = status
     with serving(kept) as url, pytest.raises(ShellError):
         get(url, tmp_path / "f", retries=1)
     assert list(tmp_path.iterdir()) == []
-    assert len(kept.ranges) == (2 if status in {500, 503} else 1)
+    assert len(kept.ranges) == (2 if status in {408, 429, 500, 502, 503, 504} else 1)
 
 
 def test_a_refusal_says_what_the_service_said(tmp_path: Path) -> None:

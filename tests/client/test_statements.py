@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -53,7 +53,8 @@ class Scripted:
 
 
 @contextmanager
-def scripted(*answers: tuple[int, Any], extensions: str = "") -> Iterator[Scripted]:
+def scripted(*answers: tuple[int, Any], extensions: str = "", headers: Mapping[str, str] = {}) -> Iterator[Scripted]:
+    """`headers` are those of every answer, besides `Sqlshell-Extensions`."""
     state = Scripted(list(answers))
     silent = threading.Event()
 
@@ -79,6 +80,8 @@ def scripted(*answers: tuple[int, Any], extensions: str = "") -> Iterator[Script
                 self.send_header("Location", "http://127.0.0.2:1/stolen")
             if extensions:
                 self.send_header("Sqlshell-Extensions", extensions)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

@@ -382,6 +382,18 @@ def test_a_file_that_is_not_of_the_result(source: Source, values: str, told: lis
     assert said in caught.value.message
 
 
+def test_a_file_with_fewer_columns_than_it_names(source: Source) -> None:
+    names = ["a", "b", "c", "d"]
+    named = msgspec.json.encode([ColumnInfo(name, "INTEGER", True) for name in names]).decode()
+    with duckdb.connect() as maker:
+        maker.execute(
+            f"COPY (SELECT 1::INTEGER AS c0, 2::INTEGER AS c1) TO '{source.path}' "
+            f"(FORMAT parquet, KV_METADATA {{columns: '{named}', instants: '[]'}})"
+        )
+    with pytest.raises(ProtocolError, match="does not have the columns of the result"):
+        reading(source, [Column(name, "INTEGER") for name in names], 1)
+
+
 def test_a_file_that_is_damaged_or_of_another_length(source: Source) -> None:
     columns, _, _ = source.run("SELECT i AS a, 'text ' || i AS b FROM range(50000) t(i)")
     with pytest.raises(ProtocolError, match="does not have the number of rows of the result"):
