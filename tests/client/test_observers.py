@@ -43,10 +43,10 @@ class Told:
     def __init__(self) -> None:
         self.all: list[Any] = []
         self.observer = Observer(
-            statement_id=lambda statement_id: self.all.append(statement_id),
+            statement_id=self.all.append,
             progress=lambda share, text: self.all.append((share, text)),
             context=lambda echo: self.all.append(echo and echo.database_name),
-            timing=lambda timing: self.all.append(timing),
+            timing=self.all.append,
         )
 
 
@@ -143,9 +143,29 @@ def test_sessions_are_ended_where_the_service_can() -> None:
     assert len(ended("one", answer=(400, {"message": "no"}))) == 1
 
 
-def test_a_service_that_does_not_end_sessions_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(polling, "LEAVING_SECONDS", 0.01)
-    assert len(ended("one", answer=(200, "silence"))) == 1
+def silent(seconds: str, work: Callable[[StatementsClient], Awaitable[Found]]) -> Found:
+    """What comes of a service that never responds; `seconds` is the name of the time limit."""
+
+    async def never(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    async def whole() -> Found:
+        transport = Transport(parse("http://127.0.0.1:1"), "")
+        client = StatementsClient(transport, ResultFactory(transport))
+        transport.extensions = frozenset({"sessions"})
+        transport.call = never  # type: ignore[method-assign, assignment]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(polling, seconds, 0.01)
+            try:
+                return await asyncio.wait_for(work(client), 60)
+            finally:
+                await client.aclose()
+
+    return asyncio.run(whole())
+
+
+def test_a_service_that_does_not_end_sessions_is_not_waited_for() -> None:
+    silent("LEAVING_SECONDS", lambda client: client.end_sessions(["one"]))
 
 
 def history(names: list[str], rows: list[list[str | None]], **more: Any) -> str:
@@ -170,17 +190,14 @@ def test_the_history_of_a_query_is_one_line() -> None:
     assert history(["state"], [["1"]], statementIDs=[ID, OTHER]) == ""
 
 
-def test_a_query_that_gives_no_history_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(polling, "HISTORY_SECONDS", 0.01)
+def test_a_query_that_gives_no_history_is_not_waited_for() -> None:
+    assert silent("HISTORY_SECONDS", lambda client: client._history("q-1", SessionContext())) == ""
 
-    async def work(client: StatementsClient) -> str:
-        return await client._history("q-1", SessionContext())
 
-    with scripted((202, RUNNING)) as state:
-        assert using(state, work) == ""
+def test_the_history_of_a_query_has_an_end() -> None:
     endless = {"requestType": "streaming", "uri": "ws://127.0.0.1:1/s"}
     with scripted((200, done(metadata={"dataplaneRequest": endless}))) as state:
-        assert using(state, work) == ""
+        assert using(state, lambda client: client._history("q-1", SessionContext())) == ""
         assert len(state.asked) == 1
 
 
