@@ -58,10 +58,11 @@ class Excerpt(Struct, frozen=True):
 class Diagnostics:
     """Prints messages to `stream`. Control characters are escaped, because a text may come from a service.
 
-    `quiet` suppresses notes, `verbose` enables details; errors and warnings are always printed. `place` gives the
-    `FILE:LINE` of the statement that a script is running, "" outside of files. `settle` is called before each message,
-    so that earlier output to stdout appears first. `passing` shows a message only as long as the shell waits; it
-    returns False if it cannot. `linked` makes the name of a file in a text a link to it, if the terminal has links.
+    `quiet` suppresses notes, `verbose` enables details; errors and warnings are always printed. `verbosity` is what
+    errors show: psql's default, terse, verbose or sqlstate. `place` gives the `FILE:LINE` of the statement that a
+    script is running, "" outside of files. `settle` is called before each message, so that earlier output to stdout
+    appears first. `passing` shows a message only as long as the shell waits; it returns False if it cannot. `linked`
+    makes the name of a file in a text a link to it, if the terminal has links.
 
     On a terminal, texts are wrapped between words; a `verbatim` one, which is to be read or copied as it is, is not.
     """
@@ -71,6 +72,7 @@ class Diagnostics:
         stream: TextIO,
         *,
         quiet: Callable[[], bool] = lambda: False,
+        verbosity: Callable[[], str] = lambda: "default",
         verbose: int = 0,
         place: Callable[[], str] = lambda: "",
         settle: Callable[[], None] = lambda: None,
@@ -79,6 +81,7 @@ class Diagnostics:
     ) -> None:
         self._stream = stream
         self._quiet = quiet
+        self._verbosity = verbosity
         self.verbose = verbose
         self._place = place
         self._settle = settle
@@ -104,9 +107,14 @@ class Diagnostics:
         """
         self._last = (error, excerpt, told)
         width = self._width
+        # A flag is about this run, and psql's variable may come from a file for all.
+        kind = "verbose" if self.verbose else self._verbosity()
         # The marks of an excerpt stay below their place.
-        lines = self._lines(error, excerpt, self.at_terminal or bool(self.verbose), self._look(), width)
-        if self.verbose:
+        if kind in {"terse", "sqlstate"} and error.where.sql_state:
+            lines = self._briefly(error, self._look(), width, code_only=kind == "sqlstate")
+        else:
+            lines = self._lines(error, excerpt, self.at_terminal or kind == "verbose", self._look(), width)
+        if kind == "verbose":
             lines += [folded(line, width) for line in self._background(error, told)]
         self._write("\n".join(lines), own=True, verbatim=True)
 
@@ -130,13 +138,7 @@ class Diagnostics:
         return "\n".join([*self._lines(error, excerpt, True, _plain, width), *background])
 
     def _lines(self, error: ShellError, excerpt: Excerpt | None, whole: bool, look: Look, width: int = 0) -> list[str]:
-        where = error.where
-        place = ":".join(str(part) for part in (where.file, where.line, where.column) if part) if where.file else ""
-        # On a terminal the excerpt shows the place of what was given with -c.
-        place = "" if place.startswith("<command>") and self.at_terminal else place
-        # A statement that ended before it could be canceled has the code of success.
-        coded = where.sql_state and where.sql_state != DONE
-        label = f"error[{printable(where.sql_state)}]:" if coded else "error:"
+        placed, label = self._head(error)
         message, *notices = _NOTICES.split(error.message.strip().replace("\n\n", "\n"), 1)
         hints = error.hint.strip().split("\n") if error.hint.strip() else []
         detail = ""
@@ -148,7 +150,6 @@ class Diagnostics:
             if _OF_COPY.match(told.get("CONTEXT", "")):
                 detail = "; ".join(filter(None, (detail, told["CONTEXT"])))
             hints = [_sentence(hints)] if hints else []
-        placed = f"{printable(place)}: " * bool(place)
         lines = [folded(f"{placed}{printable(text, keep=KEPT)}", width) for text in notices]
         lines.append(folded(f"{placed}{look(label, 'error')} {printable(message, keep=KEPT)}", width))
         if detail:
@@ -159,6 +160,26 @@ class Diagnostics:
             before, after = ("usage:", hint[7:]) if hint.startswith("usage: ") else ("help:", hint)
             lines.append(folded(f"{look(before, 'help')} {printable(after, keep=KEPT)}", width))
         return lines
+
+    def _briefly(self, error: ShellError, look: Look, width: int, *, code_only: bool) -> list[str]:
+        """The message alone, or its code, after the notices of a statement that failed."""
+        placed, label = self._head(error)
+        message, *notices = _NOTICES.split(error.message.strip(), 1)
+        lines = [f"{placed}{printable(text, keep=KEPT)}" for text in notices]
+        words = "" if code_only else f" {printable(_joined(_FURTHER.split(message)[0]))}"
+        lines.append(f"{placed}{look(label.removesuffix(':') if code_only else label, 'error')}{words}")
+        return [folded(line, width) for line in lines]
+
+    def _head(self, error: ShellError) -> tuple[str, str]:
+        """The place of an error before its message, and its label with the code."""
+        where = error.where
+        place = ":".join(str(part) for part in (where.file, where.line, where.column) if part) if where.file else ""
+        # On a terminal the excerpt shows the place of what was given with -c.
+        place = "" if place.startswith("<command>") and self.at_terminal else place
+        # A statement that ended before it could be canceled has the code of success.
+        coded = where.sql_state and where.sql_state != DONE
+        label = f"error[{printable(where.sql_state)}]:" if coded else "error:"
+        return f"{printable(place)}: " * bool(place), label
 
     def _background(self, error: ShellError, told: str) -> list[str]:
         """What is known about an error beside its message and hint."""

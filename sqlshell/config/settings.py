@@ -437,7 +437,10 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("timing", "show the time that each statement took", OUTPUT, "flag"),
     Setting(
-        "rowlimit", "maximum rows of a SELECT at the prompt on the embedded service, 0 = no limit", OUTPUT, "integer"
+        "rowlimit",
+        "maximum rows of a SELECT at the prompt, except on a remote service; 0 = no limit",
+        OUTPUT,
+        "integer",
     ),
     Setting("completion", "complete while typing", OUTPUT, "flag"),
     Setting("multiline", "Enter inserts a new line until the statement ends", OUTPUT, "flag"),

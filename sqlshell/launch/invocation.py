@@ -142,6 +142,7 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
     diagnostics = Diagnostics(
         streams.stderr,
         quiet=lambda: options.quiet,
+        verbosity=lambda: options.verbosity,
         verbose=settings["verbose"],
         place=position.__str__,
         settle=settle,
@@ -199,6 +200,8 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
             shell = Shell(components, _commands, commands_allowed=not settings["no_commands"])
             for text in settings["set"]:
                 shell.view.variables.set_from_argument(text)
+                if warning := shell.view.variables.warning(text.partition("=")[0]):
+                    diagnostics.warn(warning)
             try:
                 if invocation.output:
                     result_output.redirect(invocation.output)
@@ -383,6 +386,7 @@ def initial_options(settings: Settings, output: str, *, prompt: bool, at_termina
     a person sees them."""
     options = Options()
     options.maxwidth, options.timing = (PROMPT_MAXWIDTH, True) if prompt else (0, False)
+    options.timing_chosen = settings.source("timing") != "default"
     options.expanded = "auto" if prompt or at_terminal else "off"
     for name in Options.__struct_fields__:
         if name in BY_NAME and name != "pager" and settings.source(name) != "default":

@@ -68,11 +68,13 @@ class Options(Struct):
     csv_safe: bool = False
     insert_table: str = ""
     timing: bool = True
+    timing_chosen: bool = False
     rowlimit: int = EMBEDDED_ROW_LIMIT
     pager: bool = True
     on_error: str = "stop"
     echo: bool = False
     quiet: bool = False
+    verbosity: str = "default"
     theme: str = "default"
     completion: bool = True
     multiline: bool = True

@@ -99,6 +99,7 @@ DIFFERENT: dict[str, dict[str, str]] = {
         "vertical": PLAIN["vertical"].replace("1234567.5", "1,234,567.5"),
     },
     "quiet on": {},
+    "verbosity terse": {},
     "on_error continue": {},
     "timing on": {},
     "echo on": {},

@@ -70,6 +70,33 @@ def test_options_are_chosen_by_their_variables(session: Session) -> None:
     for value, echo in {"queries": True, "none": False, "all": True, "errors": False}.items():
         variables.set(Own("ECHO"), own_text(Own(value)))
         assert options.echo is echo
+    for value in ("terse", "VERBOSE", "sqlstate", "default"):
+        variables.set(Own("VERBOSITY"), own_text(Own(value)))
+        assert options.verbosity == value.lower()
+    for value, multiline in {"": False, "off": True, "on": False}.items():
+        variables.set(Own("SINGLELINE"), own_text(Own(value)))
+        assert options.multiline is multiline
+    variables.set(Own("VERBOSITY"), own_text(Own("terse")))
+    for name in ("VERBOSITY", "SINGLELINE"):
+        variables.unset(Own(name))
+    assert (options.verbosity, options.multiline) == ("default", True)
+
+
+def test_a_variable_of_psql_without_effect_is_warned_of_once(session: Session) -> None:
+    variables = Variables(session)
+
+    def warned(name: str, value: str) -> str:
+        variables.set(Own(name), own_text(Own(value)))
+        return variables.warning(name)
+
+    assert warned("FETCH_COUNT", "0") == ""
+    assert warned("FETCH_COUNT", "100").startswith("FETCH_COUNT of psql has no effect here: results of any size")
+    assert warned("FETCH_COUNT", "200") == ""
+    assert warned("mine", "1") == ""
+    session.interactive = True
+    assert warned("SINGLELINE", "on") == ""
+    session.interactive = False
+    assert warned("SINGLELINE", "on") != ""
 
 
 @pytest.mark.parametrize(
@@ -78,6 +105,8 @@ def test_options_are_chosen_by_their_variables(session: Session) -> None:
         ("ON_ERROR_STOP", "maybe", "expected true or false"),
         ("QUIET", "o", "expected true or false"),
         ("ECHO", "everything", "ECHO: invalid value"),
+        ("VERBOSITY", "loud", "VERBOSITY: invalid value"),
+        ("SINGLELINE", "perhaps", "expected true or false"),
     ],
 )
 def test_a_value_that_an_option_does_not_have_changes_nothing(

@@ -192,6 +192,25 @@ def test_the_history_is_found_in_a_further_line(terminal: Terminal) -> None:
     terminal.wait("2 rows")
 
 
+def test_timing_and_psqls_settings_are_those_of_psql(terminal: Terminal) -> None:
+    terminal.enter("\\timing")
+    terminal.wait("Timing is on.")
+    terminal.prompt()
+    terminal.enter("\\timing")
+    terminal.wait("Timing is off.")
+    terminal.prompt()
+    terminal.enter("\\set VERBOSITY terse")
+    terminal.prompt()
+    terminal.enter("select nothing_of_that_name;")
+    screen = terminal.wait("not found")
+    assert "error[42703]" in screen and " │ select nothing" not in screen
+    terminal.prompt()
+    terminal.enter("\\set SINGLELINE on")
+    terminal.prompt()
+    terminal.enter("select 'sent' || ' without' as it")
+    terminal.wait("sent without")
+
+
 def test_a_statement_is_laid_out(terminal: Terminal) -> None:
     terminal.type("select a,b from t where a=1 and b=2;")
     terminal.type("\x18\x06")

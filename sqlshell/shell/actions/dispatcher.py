@@ -130,6 +130,8 @@ class Actions:
                 if question:
                     components.session.secret_filter.add(value.text, question)
                 components.variables.set(variable, value)
+                if warning := components.variables.warning(variable):
+                    components.diagnostics.warn_here(warning)
             case UnsetVariable(variable):
                 components.variables.unset(variable)
             case ReceiveVariables(values):

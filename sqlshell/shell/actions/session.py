@@ -36,8 +36,10 @@ class SessionActions:
         self._components.diagnostics.say(f"connected to {session.target}")
 
     def set_options(self, values: Mapping[str, object]) -> None:
+        options = self._components.session.options
+        options.timing_chosen = options.timing_chosen or "timing" in values
         for name, value in values.items():
-            setattr(self._components.session.options, name, value)
+            setattr(options, name, value)
 
     def set_context(self, effect: SetContext) -> None:
         state = self._components.session.state

@@ -13,6 +13,7 @@ from sqlshell.errors import ShellError
 from sqlshell.output.writers.formats import FORMATS
 from sqlshell.shell.commands.command import OPTIONS, quoted_word
 from sqlshell.shell.records.saved_queries import SavedQueries
+from sqlshell.shell.scripts.variables import VERBOSITIES
 from sqlshell.shell.session import Options
 from sqlshell.shell.shell_view import CommandInfo, ShellView
 from sqlshell.sql.completion.catalog import Names
@@ -170,6 +171,8 @@ OWN_VARIABLES: Final = {
     "ON_ERROR_STOP": ("on", "off"),
     "ECHO": ("none", "queries", "all"),
     "QUIET": ("on", "off"),
+    "VERBOSITY": VERBOSITIES,
+    "SINGLELINE": ("on", "off"),
 }
 """Variables that are options of the shell, with their possible values."""
 

@@ -11,6 +11,7 @@ from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Chain, Effect, SetOptions, ShowMessage
 from sqlshell.shell.interactive.look.templates import checked, checked_color
+from sqlshell.shell.scripts.variables import VERBOSITIES
 from sqlshell.shell.session import Options
 from sqlshell.shell.shell_view import ShellView
 from sqlshell.spelling import did_you_mean
@@ -64,8 +65,12 @@ async def field_separator(shell: ShellView, args: Args) -> Effect:
 
 @command("timing", "[on|off]", aliases=(".timer",), changes="shell")
 async def timing(shell: ShellView, args: Args) -> Chain:
-    """Show the time of each statement; without an argument, toggle it. It is off in scripts by default."""
-    chosen = SWITCH[args[0]] if args else not shell.session.options.timing
+    """Show the time of each statement; without an argument, toggle it. It is off in scripts by default.
+
+    At the prompt it is on from the start. The first \\timing without an argument turns it on in any case, as in psql,
+    unless a setting has turned it on or off."""
+    options = shell.session.options
+    chosen = SWITCH[args[0]] if args else not (options.timing and options.timing_chosen)
     return _set(f"Timing is {'on' if chosen else 'off'}.", timing=chosen)
 
 
@@ -182,16 +187,17 @@ def _option(given: str) -> tuple[str, bool]:
     return name, False
 
 
-NAMES = tuple(name for name in Options.__struct_fields__ if name != "format_chosen")
+NAMES = tuple(name for name in Options.__struct_fields__ if name not in {"format_chosen", "timing_chosen"})
 WORDS = {
     "expanded": ("off", "on", "auto"),
     "wide": ("scroll", "fold"),
     "on_error": ("stop", "continue"),
+    "verbosity": VERBOSITIES,
 }
 """The options whose value is one of a few words."""
 NUMBERS = {
     "max_parallel": "statements that \\parallel runs at once",
-    "rowlimit": "rows of a SELECT at the prompt on the embedded service, 0 = no limit",
+    "rowlimit": "rows of a SELECT at the prompt, except on a remote service; 0 = no limit",
     "maxwidth": "width of a value in characters, 0 = no limit",
     "explore": "columns from which a result opens in the explorer, 0 = never",
     "max_rows": "rows of an unbounded result, 0 = no limit",

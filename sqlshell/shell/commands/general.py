@@ -41,6 +41,8 @@ VARIABLES = (
     "  ON_ERROR_STOP (on, off): stop a script at a failure",
     "  ECHO (none, queries, all): print statements before they run",
     "  QUIET (on, off): suppress messages",
+    "  VERBOSITY (default, terse, verbose, sqlstate): what errors show",
+    "  SINGLELINE (on, off): at the prompt, Enter sends a statement without ;",
     "Set by each statement: ERROR, SQLSTATE, ROW_COUNT, ELAPSED (seconds), LAST_STATEMENT_ID, and after a failure"
     " LAST_ERROR_MESSAGE and LAST_ERROR_SQLSTATE. \\! sets SHELL_ERROR and SHELL_EXIT_CODE.",
     "Set by each connection: DBNAME, the current database, and ENCODING; on PostgreSQL also USER, HOST, PORT,"

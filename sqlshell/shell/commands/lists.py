@@ -292,7 +292,7 @@ async def queries(shell: ShellView, args: Args) -> Effect:
 
 @command("ds", "[PATTERN]", aliases=("ds+",), data=("PATTERN",))
 async def stores(shell: ShellView, args: Args) -> Effect:
-    """List stores. + shows all columns. On PostgreSQL, it lists sequences, as \\dseq does."""
+    """List stores, or sequences on PostgreSQL, where LIST STORES lists the stores. + shows all columns."""
     if await engine_of(shell):
         return await list_relations(shell, args, ("sequence",))
     return await _listed(shell, args, STORES, SHORT, "stores", "\\dseq lists sequences")
@@ -300,7 +300,7 @@ async def stores(shell: ShellView, args: Args) -> Effect:
 
 @command("dp", "[PATTERN]", aliases=("dp+", "z", "z+"), data=("PATTERN",))
 async def pools(shell: ShellView, args: Args) -> Effect:
-    """List compute pools. On PostgreSQL, it lists the privileges on relations; LIST COMPUTE_POOLS lists the pools."""
+    """List compute pools, or privileges on relations on PostgreSQL, where LIST COMPUTE_POOLS lists the pools."""
     if await engine_of(shell):
         return await _listed_by_engine(shell, args, "PRIVILEGES", "relations")
     return await _listed(shell, args, ("LIST COMPUTE_POOLS",), SHORT, "compute pools")

@@ -9,6 +9,7 @@ from sqlshell.errors import ShellError, UsageError
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own, Text, own_text, service_text
 from sqlshell.shell.scripts.connection_variables import ConnectionVariables, refers_to_connection
+from sqlshell.shell.scripts.psql_settings import remedy
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.lexed import Lexed
 
@@ -16,8 +17,9 @@ SWITCHES = {"on": True, "true": True, "1": True, "yes": True, "off": False, "fal
 LAST_ERROR = ("LAST_ERROR_MESSAGE", "LAST_ERROR_SQLSTATE")
 RESERVED = frozenset({"LAST_STATEMENT_ID", "ROW_COUNT", "SQLSTATE", "ERROR", "ELAPSED", *LAST_ERROR})
 """Variables that each statement sets."""
-OPTIONS = ("ON_ERROR_STOP", "ECHO", "QUIET")
+OPTIONS = ("ON_ERROR_STOP", "ECHO", "QUIET", "VERBOSITY", "SINGLELINE")
 """Variables that are options of the shell."""
+VERBOSITIES = ("default", "terse", "verbose", "sqlstate")
 CONTROL = frozenset({*OPTIONS, *RESERVED, "SHELL_ERROR", "SHELL_EXIT_CODE"})
 """Names that a service's column cannot set, because they belong to the shell and control scripts."""
 _STATE = re.compile(r"[0-9A-Z]{5}")
@@ -32,6 +34,7 @@ class Variables(Mapping[str, Text]):
         self._session = session
         self._values: dict[str, Text] = {}
         self._of_connection = ConnectionVariables(session)
+        self._warned: set[str] = set()
 
     def __getitem__(self, name: str) -> Text:
         value = self._of_connection.get(name)
@@ -70,6 +73,16 @@ class Variables(Mapping[str, Text]):
         self._values[name] = value
         self._session.secret_filter.add(value.text, name)
 
+    def warning(self, name: str) -> str:
+        """The warning that a variable of psql which has been set has no effect; "" after the first time, and for all
+        other variables.
+        """
+        instead = remedy(name, self._values[name].text) if name in self._values and name not in self._warned else ""
+        if not instead or (name == "SINGLELINE" and self._session.interactive):
+            return ""
+        self._warned.add(name)
+        return f"{name} of psql has no effect here: {instead}"
+
     def receive(self, rows: Mapping[str, str | None]) -> None:
         """Set variables whose names and values came from a service; None unsets one.
 
@@ -87,8 +100,13 @@ class Variables(Mapping[str, Text]):
     def unset(self, name: Own) -> None:
         self._of_connection.leave(name)
         self._values.pop(name, None)
-        if name == "ON_ERROR_STOP":
-            self._session.options.on_error = "continue"
+        match name:
+            case "ON_ERROR_STOP":
+                self._session.options.on_error = "continue"
+            case "VERBOSITY":
+                self._session.options.verbosity = "default"
+            case "SINGLELINE":
+                self._session.options.multiline = True
 
     def set_from_argument(self, text: Own) -> None:
         """Set a variable from `NAME=VALUE` of the command line; `NAME` alone is empty. Raises UsageError."""
@@ -137,6 +155,12 @@ class Variables(Mapping[str, Text]):
                 if value not in {"none", "queries", "all", "errors"}:
                     raise UsageError(f"ECHO: invalid value {value!r}", "expected none, queries or all")
                 options.echo = value in {"queries", "all"}
+            case "VERBOSITY":
+                if value.lower() not in VERBOSITIES:
+                    raise UsageError(f"VERBOSITY: invalid value {value!r}", f"expected one of {', '.join(VERBOSITIES)}")
+                options.verbosity = value.lower()
+            case "SINGLELINE":
+                options.multiline = not switch(value or "on", name)
 
 
 def check_received(names: Iterable[str]) -> None:

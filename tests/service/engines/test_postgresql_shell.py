@@ -203,6 +203,37 @@ def test_variables_about_the_connection_have_psqls_values(program: Program, post
     assert (done.code, done.out) == (0, psql.stdout)
 
 
+def test_the_verbosity_of_errors_is_that_of_psql(program: Program, postgresql_database: str) -> None:
+    raising = "do $$ begin raise notice 'n'; raise exception 'boom' using detail = 'det', hint = 'hin'; end $$;\n"
+    script = raising + "".join(f"\\set VERBOSITY {kind}\n{raising}" for kind in ("terse", "sqlstate", "verbose"))
+    done = program(postgresql_database, "--on-error", "continue", stdin=script)
+    _, default, terse, code, verbose = re.split(r"<stdin>:\d: NOTICE: n\n", done.err)
+    assert default == "<stdin>:1: error[P0001]: boom\ndetail: det\nhelp: hin\n"
+    assert terse == "<stdin>:3: error[P0001]: boom\n"
+    assert code == "<stdin>:5: error[P0001]\n"
+    assert "\nDETAIL: det\nHINT: hin\nCONTEXT: PL/pgSQL function" in verbose
+
+
+def test_settings_of_a_psqlrc_do_not_break_a_script(program: Program, postgresql_database: str, tmp_path: Path) -> None:
+    lines = [
+        "set QUIET 1", "pset null '-'", "set PROMPT1 '%n@%m %# '", "set HISTFILE ~/.hist-:DBNAME", "set HISTSIZE 2000",
+        "set HISTSIZE 3000",
+        "set COMP_KEYWORD_CASE upper", "set VERBOSITY terse", "timing off", "x auto", "unset QUIET",
+    ]  # fmt: skip
+    (tmp_path / ".psqlrc").write_text("".join(f"\\{line}\n" for line in lines))
+    done = program(postgresql_database, "-q", "--format", "csv", stdin="\\i .psqlrc\nselect 1 as a;\n")
+    assert (done.code, done.out) == (0, "a\n1\n")
+    warned = re.findall(r"^\.psqlrc:(\d): warning: (\w+) of psql has no effect here: ", done.err, re.M)
+    assert warned == [("3", "PROMPT1"), ("4", "HISTFILE"), ("5", "HISTSIZE"), ("7", "COMP_KEYWORD_CASE")]
+
+
+def test_the_list_of_commands_tells_what_they_do_here(program: Program, postgresql_database: str) -> None:
+    done = program(postgresql_database, "-c", "\\?")
+    listed = " ".join(done.out.split())
+    assert "\\ds [PATTERN] List stores, or sequences on PostgreSQL" in listed
+    assert "\\dp [PATTERN] List compute pools, or privileges on relations on PostgreSQL" in listed
+
+
 def test_the_name_of_a_database_is_data(program: Program, postgresql_database: str) -> None:
     made = postgresql_database.partition("?")[0].rpartition("/")[2]
     name = f"{made}'; drop table t; --"

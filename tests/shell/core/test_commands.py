@@ -34,6 +34,7 @@ def run(script: str, client: ScriptedClient | None = None) -> Core:
         ("\\attach", "no file is attached\n"),
         ("\\p", "the query buffer is empty\n"),
         ("\\timing on\n\\timing", "Timing is on.\nTiming is off.\n"),
+        ("\\timing\n\\timing\n\\timing", "Timing is on.\nTiming is off.\nTiming is on.\n"),
         ("\\x\n\\x", "Expanded display is on.\nExpanded display is off.\n"),
         ("\\pset expanded\n\\pset expanded", "Option expanded is on.\nOption expanded is off.\n"),
         ("\\pset tuples_only\n\\pset t", "Option tuples_only is on.\nOption tuples_only is off.\n"),
