@@ -119,7 +119,7 @@ def serve(
         try:
             if shared is not None and peers is not None and engine is not None:
                 place = address.peer_url or f"http://{address.host}:{listener.getsockname()[1]}"
-                statements = make_member(shared, options, data, engine, peers, place)
+                statements = make_member(shared, options, data, engine, peers, place, token)
             else:
                 statements = make_statements(storage, options, data, engine)
             protections = ""

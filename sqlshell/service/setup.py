@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sqlshell.errors import ServiceError, UsageError
-from sqlshell.service.catalog import Catalog
+from sqlshell.service.catalog import Catalog, digest
 from sqlshell.service.engines.engine import Engine
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
@@ -75,9 +75,16 @@ def _open_shared_files(peers: Peers) -> SharedFiles:
 
 
 def make_member(
-    storage: PostgresqlStorage, options: Options, data: Path | None, engine: Engine, peers: Peers, address: str
+    storage: PostgresqlStorage,
+    options: Options,
+    data: Path | None,
+    engine: Engine,
+    peers: Peers,
+    address: str,
+    token: str,
 ) -> Statements:
-    """Build the statements of one of several processes of a service; `address` is its URL for the others.
+    """Build the statements of one of several processes of a service; `address` is its URL for the others, `token` the
+    operator's.
 
     Raises UsageError and ServiceError.
     """
@@ -85,7 +92,7 @@ def make_member(
     from sqlshell.service.statements.shared_ledger import SharedLedger
 
     organizations = Organizations(Catalog(storage), options, data, engine, shared=_open_shared_files(peers))
-    cluster = Cluster(storage, address)
+    cluster = Cluster(storage, address, digest(token))
     kept = cluster.shared_value("engine", engine.name.encode()).decode()
     if kept != engine.name:
         cluster.leave()

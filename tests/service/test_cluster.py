@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import json
 import os
 import random
 import signal
+import socket
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -15,6 +19,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import websockets
 
 from tests.conftest import Served, serve
 from tests.service.client import Client
@@ -38,6 +43,25 @@ def both(cluster: Processes, session: str = "") -> tuple[Client, Client]:
     """Clients of the first two processes, in the same session."""
     name = session or str(uuid.uuid4())
     return Client(cluster.served[0], session=name), Client(cluster.served[1], session=name)
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[tuple[str, list[bytes]]]:
+    """A service that is none of the processes; yields its URL, and the beginnings of the requests that it receives."""
+    received: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    with connection:
+                        received.append(connection.recv(1 << 16))
+                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+
+        threading.Thread(target=answer, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", received
+        listener.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_session_goes_on_at_every_process(cluster: Processes) -> None:
@@ -197,6 +221,81 @@ def test_the_limit_of_sessions_holds_in_all_processes_together(tmp_path: Path, p
             assert answer.status_code in {200, 202}
 
 
+def test_the_data_plane_gives_rows_at_every_process(tmp_path: Path, postgresql_server: str) -> None:
+    with (
+        database(postgresql_server) as engine_url,
+        database(postgresql_server) as state_url,
+        processes(tmp_path, [*on_postgresql(engine_url), "--data-plane", "always"], state_url, 2) as cluster,
+    ):
+        first, second = both(cluster)
+        with first, second:
+            first.rows_of_nothing("create temporary table t as select i from generate_series(1, 5) i")
+            # The process of the session responds, with the URL that the client used.
+            made = second.submit("select i from t")
+            while made["sqlState"] == "03000":
+                made = second.http.get(f"/v2/statements/{made['statementID']}").json()
+            given = made["metadata"]["dataplaneRequest"]
+            assert given["uri"] == f"{cluster.served[1].url}/v2/statements/{made['statementID']}"
+            slow = first.submit("select pg_sleep(1), repeat('x', 100000) from generate_series(1, 3)")
+            plane = {"Authorization": f"Bearer {given['token']}"}
+            for served in cluster.served:
+                place = f"{served.url}/v2/statements/{made['statementID']}"
+                assert httpx.get(place, headers=plane, trust_env=False).json()["data"] == [
+                    [str(i)] for i in range(1, 6)
+                ]
+                parquet = plane | {"Accept": "application/vnd.apache.parquet", "Range": "bytes=0-3"}
+                found = httpx.get(place, headers=parquet, trust_env=False)
+                assert (found.status_code, found.content) == (206, b"PAR1")
+                # The token is that of one statement.
+                other = f"{served.url}/v2/statements/{slow['statementID']}"
+                assert httpx.get(other, headers=plane, trust_env=False).status_code == 401
+            done = second.wait(slow)["metadata"]["dataplaneRequest"]
+            assert done["uri"].startswith(cluster.served[1].url)
+
+
+def test_a_large_response_is_passed_on_as_it_is(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second:
+        first.rows_of_nothing("create table t as select i, repeat('é', 1000) from generate_series(1, 900) i")
+        made = first.submit("select * from t where (select pg_sleep(1)) is not null")
+        # It finishes while the request waits at the process that runs it.
+        while (found := second.http.get(f"/v2/statements/{made['statementID']}?partitionID=0")).status_code == 202:
+            pass
+        assert found.json()["sqlState"] == "00000"
+        assert len(found.json()["data"]) == 900
+        assert int(found.headers["content-length"]) == len(found.content) > 1_800_000
+        same = first.http.get(f"/v2/statements/{made['statementID']}", params={"partitionID": 0})
+        assert found.content == same.content
+
+
+def test_a_stream_is_refused_alike_by_every_process(cluster: Processes) -> None:
+    # No engine of several processes has streams.
+    with Client(cluster.served[0]) as client:
+        assert client.state("create stream s (i int)") == "0A000"
+        made = client.run("select 1")
+    said = [
+        asyncio.run(_first_frame(f"ws{served.url[4:]}/v2/streams/{made['statementID']}")) for served in cluster.served
+    ]
+    assert said == [4401, 4401]
+
+
+async def _first_frame(url: str) -> int:
+    """The code with which a websocket is closed after an auth frame with a wrong token."""
+    async with websockets.connect(url, proxy=None) as socket:
+        await socket.send(json.dumps({"type": "auth", "accessToken": "x"}))
+        await socket.wait_closed()
+        return socket.close_code or 0
+
+
+def test_an_attachment_reaches_the_process_of_the_session(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second:
+        first.rows_of_nothing("create temporary table t (i int)")
+        content = b"".join(b"%d\n" % i for i in range(1_000_000))
+        second.rows_of_nothing("copy t from stdin", [("stdin", content)])
+        assert first.rows("select count(*) from t") == [["1000000"]]
+
+
 def test_a_source_is_downloaded_from_every_process(cluster: Processes) -> None:
     first, second = both(cluster)
     with first, second:
@@ -251,8 +350,57 @@ def test_a_process_that_is_not_reached_is_logged_once(cluster: Processes) -> Non
             assert client.http.get(f"/v2/statements/{slow['statementID']}").json()["sqlState"] == "03000"
         asked = {"statement": "select 1", "parameters": {"sessionID": session}}
         assert client.http.post("/v2/statements", json=asked).status_code == 503
-    said = f"the process with --peer-url {address} does not respond: ConnectError"
+    said = (
+        f"--peer-url {address} does not lead from here to the process that was started with it: nothing responds there"
+    )
     assert cluster.logs[second.url].read_text().count(said) == 1
+
+
+def test_a_peer_url_that_leads_elsewhere_is_logged_at_the_start(cluster: Processes) -> None:
+    first = cluster.served[0]
+    with listening() as (other, received):
+        for url, said in (
+            (f"{first.url}/base", "something else responds there (HTTP 401)"),
+            (first.url, "another process of this service responds there"),
+            (other, "something else responds there (HTTP 200)"),
+            ("http://127.0.0.1:1", "nothing responds there (ConnectError)"),
+        ):
+            made = cluster.start("--peer-url", url)
+            line = f"--peer-url {url} does not lead to this process: {said}"
+            while line not in cluster.logs[made.url].read_text():
+                time.sleep(0.1)
+        # No token was sent to a service that is none of the processes.
+        session = str(uuid.uuid4())
+        with Client(cluster.served[4], session=session) as there, Client(first, session=session) as client:
+            there.rows("select 1")
+            asked = {"statement": "select 1", "parameters": {"sessionID": session}}
+            assert client.http.post("/v2/statements", json=asked).status_code == 503
+    assert received
+    assert not any(first.token.encode() in request for request in received)
+    assert "--peer-url" not in cluster.logs[cluster.served[1].url].read_text()
+
+
+def test_another_token_of_the_operator_is_logged(cluster: Processes, tmp_path: Path) -> None:
+    first = cluster.served[0]
+    token = tmp_path / "token"
+    token.write_text("another-token-of-the-operator")
+    token.chmod(0o600)
+    third = cluster.start("--token-file", str(token))
+    with Client(third) as client:
+        assert client.http.get("/v2/version").status_code == 401
+    line = f"the token in --token-file is not that of the processes at {third.url}, which refuse it with 401"
+    while line not in cluster.logs[first.url].read_text():
+        time.sleep(0.1)
+    time.sleep(7)
+    assert cluster.logs[first.url].read_text().count(line) == 1
+    assert first.token not in cluster.logs[third.url].read_text()
+
+
+def test_only_a_process_is_told_which_process_responds(cluster: Processes) -> None:
+    for challenge in (b"", b"x.y", b"x.\xe9"):
+        headers = {b"Sqlshell-Challenge": challenge}
+        found = httpx.get(f"{cluster.served[0].url}/v2/peer", headers=headers, trust_env=False)
+        assert (found.status_code, "sqlshell-proof" in found.headers) == (401, False)
 
 
 def test_a_process_that_was_suspended_too_long_does_not_contradict_the_others(cluster: Processes) -> None:

@@ -27,6 +27,7 @@ FORGOTTEN_SECONDS: Final = 3600.0
 
 TABLES: Final = """
 CREATE TABLE IF NOT EXISTS processes (id TEXT PRIMARY KEY, address TEXT NOT NULL, beat DOUBLE PRECISION NOT NULL);
+ALTER TABLE processes ADD COLUMN IF NOT EXISTS operator TEXT NOT NULL DEFAULT '';
 CREATE TABLE IF NOT EXISTS sessions (
   token TEXT NOT NULL, name TEXT NOT NULL, process TEXT NOT NULL, lost DOUBLE PRECISION, PRIMARY KEY (token, name));
 CREATE TABLE IF NOT EXISTS slots (
@@ -52,11 +53,13 @@ class Peer(Struct, frozen=True):
 
 
 class Cluster:
-    """`address` is the URL at which the other processes reach this one. Every method raises StorageError."""
+    """`address` is the URL at which the other processes reach this one, `token` the digest of the operator's token, ""
+    if it is not to be compared. Every method raises StorageError."""
 
-    def __init__(self, storage: PostgresqlStorage, address: str) -> None:
+    def __init__(self, storage: PostgresqlStorage, address: str, token: str = "") -> None:
         self.id = str(uuid.uuid4())
         self.address = address
+        self.token = token
         self._storage = storage
         self._own: set[tuple[str, str]] = set()
         """The sessions of this process: token and name."""
@@ -67,7 +70,7 @@ class Cluster:
         self._steady = self._renewed = time.monotonic()
         """Since when the database has always responded, and when it last did."""
         storage.create(TABLES)
-        storage.write(f"INSERT INTO processes VALUES (?, ?, {_NOW})", (self.id, address))
+        self._join()
 
     def renew(self) -> bool:
         """Renew the lease; returns False if it was lost, so that others have taken over what this process ran."""
@@ -86,7 +89,10 @@ class Cluster:
         """Begin again as another process, after the lease was lost."""
         self.id = str(uuid.uuid4())
         self._own.clear()
-        self._storage.write(f"INSERT INTO processes VALUES (?, ?, {_NOW})", (self.id, self.address))
+        self._join()
+
+    def _join(self) -> None:
+        self._storage.write(f"INSERT INTO processes VALUES (?, ?, {_NOW}, ?)", (self.id, self.address, self.token))
 
     def leave(self) -> None:
         """Give up everything that this process has."""
@@ -98,12 +104,12 @@ class Cluster:
         """Whether a process has not been taken for dead."""
         return bool(self._storage.read("SELECT 1 FROM processes WHERE id = ?", (process,)))
 
-    def address_of(self, process: str) -> str:
-        """The address of another process, "" if it is this one or not alive."""
+    def peer(self, process: str) -> Peer | None:
+        """Another process, None if it is this one or not alive."""
         if process in {"", self.id}:
-            return ""
+            return None
         found = self._storage.read(f"SELECT address FROM processes WHERE id = ? AND {_ALIVE}", (process,))
-        return str(found[0][0]) if found else ""
+        return Peer(process, str(found[0][0])) if found else None
 
     def place_of_session(self, token: str, name: str) -> Peer | None:
         """The process that has a session, None if it is this one. For any thread.
@@ -127,8 +133,7 @@ class Cluster:
             # The row is there first, so of two processes that open the last session at the same time each counts both.
             self.count_elsewhere(token)
             return None
-        address = self.address_of(str(process))
-        return Peer(str(process), address) if address else None
+        return self.peer(str(process))
 
     @property
     def sessions(self) -> frozenset[tuple[str, str]]:
@@ -287,5 +292,5 @@ class Cluster:
         self._storage.write("DELETE FROM session_endings WHERE NOT EXISTS (SELECT FROM processes WHERE id = process)")
 
     def processes(self) -> Sequence[tuple[Any, ...]]:
-        """The living processes: ID and address."""
-        return self._storage.read(f"SELECT id, address FROM processes WHERE {_ALIVE} ORDER BY id")
+        """The living processes: ID, address, and the digest of the operator's token."""
+        return self._storage.read(f"SELECT id, address, operator FROM processes WHERE {_ALIVE} ORDER BY id")

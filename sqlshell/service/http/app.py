@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
 from sqlshell.interface.models import PARQUET, StatementRequest, Version
+from sqlshell.service.cluster import PEER_PATH
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.auth import BY_PLANE, BearerAuth, caller_of
 from sqlshell.service.http.bodies import Bodies
@@ -53,7 +54,6 @@ from sqlshell.service.wire.turns import Turns
 from sqlshell.version import __version__
 
 if TYPE_CHECKING:
-    from sqlshell.service.cluster.cluster import Cluster
     from sqlshell.service.http.forwarding import Forwarding
 
 GRACE_SECONDS = 0.1
@@ -96,7 +96,7 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
     partitions = Partitions(statements.organizations, unread)
     responses = Responses(partitions, plane, statements.endings.undelivered_secrets)
     bodies = Bodies(statements, options)
-    api = Endpoints(statements, bodies, responses, plane, options, unread, _forwarding_of(cluster))
+    api = Endpoints(statements, bodies, responses, plane, options, unread, _forwarding_of(statements))
     routes = [
         Route("/v2/statements", api.submit, methods=["POST"]),
         Route(STATEMENTS + "{statement_id}", api.look_up, methods=["GET"]),
@@ -105,6 +105,8 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
         Route("/openapi.json", api.document, methods=["GET"]),
         WebSocketRoute(STREAMS + "{statement_id}", api.stream),
     ]
+    if cluster is not None:
+        routes.append(Route(PEER_PATH, api.peer, methods=["GET"]))
     if options.legacy:
         from sqlshell.service.http.legacy import Legacy
 
@@ -131,13 +133,13 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
     return ReadBodyFirst(Guard(app, hosts) if hosts else app, options.bounds.body_seconds)
 
 
-def _forwarding_of(cluster: Cluster | None) -> Forwarding | None:
-    if cluster is None:
+def _forwarding_of(statements: Statements) -> Forwarding | None:
+    if statements.cluster is None or statements.peer_check is None:
         return None
     # httpx is large, and most services have one process.
     from sqlshell.service.http.forwarding import Forwarding
 
-    return Forwarding(cluster)
+    return Forwarding(statements.cluster, statements.peer_check)
 
 
 async def version(request: Request) -> Response:
@@ -208,7 +210,8 @@ class Endpoints:
             raise BadRequest(f"statement {statement_id} does not exist", 404)
         by_plane = bool(request.scope.get(BY_PLANE))
         start = "" if by_plane else request.query_params.get("batch", "")
-        if self._forwarding is not None and (record.running or start or _MAY_HAVE_SECRET.search(record.sql)):
+        may_have_secret = not record.spool.size and bool(_MAY_HAVE_SECRET.search(record.sql))
+        if self._forwarding is not None and (record.running or start or may_have_secret):
             elsewhere = await self._forwarding.look_up(request, record)
             if elsewhere is not None:
                 return elsewhere
@@ -256,6 +259,11 @@ class Endpoints:
         if part.span is None:
             return without_bytes(part)
         return StreamingResponse(chunks(path, part.span), part.status, headers, "application/octet-stream")
+
+    async def peer(self, request: Request) -> Response:
+        """Prove to another process of the service which process this is."""
+        assert self._forwarding is not None
+        return self._forwarding.proof(request)
 
     async def document(self, request: Request) -> Response:
         # Built once, because clients without a token may request it.

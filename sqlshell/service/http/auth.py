@@ -11,13 +11,16 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR, ROLES, Caller, Catalog, digest
+from sqlshell.service.cluster import PEER_PATH
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
 from sqlshell.service.storage.storage import Unavailable
 from sqlshell.service.wire.connections import note_token, peer
 from sqlshell.service.wire.error_messages import UNAVAILABLE, message
 from sqlshell.service.wire.turns import STRANGERS, Turns
 
-OPEN = frozenset({"/openapi.json"})
+OPEN = frozenset({"/openapi.json", PEER_PATH})
+"""The paths that need no token. Another process signs its request to PEER_PATH."""
+
 BY_PLANE = "sqlshell.by_plane"
 """Key in the scope of a request: whether it carries a token of the data plane."""
 

@@ -30,6 +30,9 @@ from sqlshell.service.wire.connections import note_token
 STATEMENTS, STREAMS = "/v2/statements/", "/v2/streams/"
 """Path prefixes of results and of streams; the statement's ID follows."""
 
+BASE = "sqlshell.base"
+"""Key in the scope of a request that another process of the service has passed on: the URL to which it was sent."""
+
 TOKEN_SECONDS = 3600
 AUTH_SECONDS = 10.0
 LARGE = 1 << 20
@@ -85,7 +88,7 @@ class DataPlane:
     def _base(self, request: Request) -> str:
         if self._public_url:
             return self._public_url
-        parts = urlsplit(str(request.url))
+        parts = urlsplit(request.scope.get(BASE) or str(request.url))
         return f"{parts.scheme}://{parts.netloc}"
 
     def _token(self, statement_id: str, caller: Caller) -> str:

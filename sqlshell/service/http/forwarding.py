@@ -13,19 +13,26 @@ import httpx
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.cluster.cluster import BEAT_SECONDS, Cluster, Peer
+from sqlshell.service.cluster.peer_check import CHALLENGE, PROOF, PeerCheck
 from sqlshell.service.http.auth import caller_of
+from sqlshell.service.http.dataplane import BASE
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.storage.storage import StorageError
+from sqlshell.service.wire.connections import is_disconnected
 from sqlshell.service.wire.error_messages import message
 
 _log = logging.getLogger("sqlshell.service")
 
 FORWARDED: Final = "sqlshell-forwarded"
 """The header of a request that was passed on, with a key; it is not passed on again."""
+
+BASE_URL: Final = "sqlshell-base-url"
+"""The header of a request that was passed on, with the URL of the service that the client used."""
 
 PROCESS: Final = "sqlshell-process"
 """The header of a submission that was passed on, with the ID of the process that has the session."""
@@ -48,15 +55,26 @@ RESTARTED: Final = (
 )
 
 
+SILENT: Final = "the process of the service that has this session does not respond; try again"
+
+SMALL: Final = 64 << 10
+"""Responses of more bytes are passed on as they arrive."""
+
+
 class _LeaseEnded(Exception):
     """The process to which a request was passed on is taken for dead."""
+
+
+class _WrongUrl(Exception):
+    """The URL of a process does not lead to it."""
 
 
 class Forwarding:
     """Passes requests on with the token of their sender, who is authorized there as here."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, check: PeerCheck) -> None:
         self._cluster = cluster
+        self._check = check
         self._key = cluster.key("forwarding").hex()
         self._client = httpx.AsyncClient(trust_env=False, limits=httpx.Limits(max_connections=None))
         self._silent: set[str] = set()
@@ -88,12 +106,11 @@ class Forwarding:
                 for item in files.files:
                     parts.append(("attachments", (item.name, stack.enter_context(item.path.open("rb")))))
                 given = {"files": parts, "headers": {PROCESS: peer.process}, "timeout": _SUBMITTING}
-            work = self._passed_on(request, "POST", peer.address, "/v2/statements", given)
+            work = self._passed_on(request, "POST", peer, "/v2/statements", given)
             try:
                 return await self._while_alive(work, peer)
-            except (httpx.ConnectError, httpx.ConnectTimeout):
-                said = "the process of the service that has this session does not respond; try again"
-                return message(said, 503, {"Retry-After": "2"})
+            except (httpx.ConnectError, httpx.ConnectTimeout, _WrongUrl):
+                return message(SILENT, 503, {"Retry-After": "2"})
             except _LeaseEnded:
                 return message(LOST, 503, {"Retry-After": "2"})
             except httpx.HTTPError:
@@ -106,13 +123,13 @@ class Forwarding:
         """
         if self._was_forwarded(request):
             return None
-        place = await asyncio.to_thread(self._cluster.address_of, record.process)
-        if not place:
+        peer = await asyncio.to_thread(self._cluster.peer, record.process)
+        if peer is None:
             return None
         path = f"{request.url.path}{f'?{request.url.query}' if request.url.query else ''}"
         try:
-            return await self._passed_on(request, request.method, place, path, {"headers": {}, "timeout": _LOOKING_UP})
-        except httpx.HTTPError:
+            return await self._passed_on(request, request.method, peer, path, {"headers": {}, "timeout": _LOOKING_UP})
+        except (httpx.HTTPError, _WrongUrl):
             return None
 
     async def _while_alive(self, work: Coroutine[Any, Any, Response], peer: Peer) -> Response:
@@ -129,27 +146,70 @@ class Forwarding:
         finally:
             task.cancel()
 
+    def proof(self, request: Request) -> Response:
+        """The response to a process that asks whether its request reaches this one."""
+        proof = self._check.proof(request.headers.get(CHALLENGE, ""))
+        return Response(None, 204, {PROOF: proof}) if proof else message("the request is not signed", 401)
+
     def _was_forwarded(self, request: Request) -> bool:
         """Whether another process passed the request on. Only processes know the key."""
         given = request.headers.get(FORWARDED, "")
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self._key.encode())
+        known = hmac.compare_digest(given.encode("utf-8", "replace"), self._key.encode())
+        if known:
+            request.scope[BASE] = request.headers.get(BASE_URL)
+        return known
 
     async def close(self) -> None:
         await self._client.aclose()
 
     async def _passed_on(
-        self, request: Request, method: str, place: str, path: str, given: Mapping[str, Any]
+        self, request: Request, method: str, peer: Peer, path: str, given: Mapping[str, Any]
     ) -> Response:
+        """The response of another process. Raises httpx.HTTPError, and _WrongUrl before anything is sent."""
+        if fault := await self._check.fault(peer):
+            self._check.log(peer, fault)
+            raise _WrongUrl(fault)
         headers = {name: request.headers[name] for name in _REQUEST if name in request.headers}
         headers |= {**given["headers"], FORWARDED: self._key, "accept-encoding": "identity"}
+        headers[BASE_URL] = f"{request.url.scheme}://{request.url.netloc}"
+        asked = self._client.build_request(method, f"{peer.address}{path}", **{**given, "headers": headers})
         try:
-            answer = await self._client.request(method, f"{place}{path}", **{**given, "headers": headers})
+            answer = await self._client.send(asked, stream=True)
+            small = int(answer.headers.get("content-length", SMALL + 1)) <= SMALL
+            content = await answer.aread() if small else b""
         except httpx.TransportError as error:
-            if place not in self._silent:
+            if peer.address not in self._silent:
                 # Once, until it responds again: clients repeat their requests.
-                self._silent.add(place)
-                _log.warning("the process with --peer-url %s does not respond: %s", place, type(error).__name__)
+                self._silent.add(peer.address)
+                said = "the process with --peer-url %s does not respond: %s"
+                _log.warning(said, peer.address, type(error).__name__)
             raise
-        self._silent.discard(place)
+        self._silent.discard(peer.address)
         kept = {name: value for name, value in answer.headers.items() if name.lower() not in _DROPPED}
-        return Response(answer.content, answer.status_code, kept)
+        return Response(content, answer.status_code, kept) if small else _Relayed(answer, kept)
+
+
+class _Relayed(Response):
+    """A large response of another process, passed on as fast as the client reads."""
+
+    def __init__(self, answer: httpx.Response, headers: Mapping[str, str]) -> None:
+        super().__init__(None, answer.status_code, dict(headers))
+        self._answer = answer
+        # That of an empty body.
+        del self.headers["content-length"]
+        if "content-length" in answer.headers:
+            self.headers["content-length"] = answer.headers["content-length"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            async for piece in self._answer.aiter_raw():
+                if is_disconnected(scope):
+                    return
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        except httpx.HTTPError:
+            # The rest is missing: the connection is closed, because the response is incomplete.
+            return
+        finally:
+            await self._answer.aclose()

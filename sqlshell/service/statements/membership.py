@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR
 from sqlshell.service.cluster.cluster import BEAT_SECONDS, Cluster
+from sqlshell.service.cluster.peer_check import PeerCheck
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organizations
@@ -38,6 +39,7 @@ class MemberStatements(Protocol):
     organizations: Organizations
     ledger: Ledger
     endings: Endings
+    peer_check: PeerCheck | None
 
     def take_up(self, records: Sequence[Record]) -> None: ...
 
@@ -128,6 +130,8 @@ class Membership:
         if isinstance(ledger, SharedLedger):
             ledger.write_again()
         self._statements.take_up(ledger.interrupted())
+        if self._statements.peer_check is not None:
+            self._statements.peer_check.look_around()
         await self._look_at_tokens()
         await self._give_up_sessions()
 

@@ -57,6 +57,7 @@ from sqlshell.sql.script.lexical_rules import BLANKS
 
 if TYPE_CHECKING:
     from sqlshell.service.cluster.cluster import Cluster
+    from sqlshell.service.cluster.peer_check import PeerCheck
     from sqlshell.service.statements.membership import Membership
 
 CLOSING_SECONDS = 5.0
@@ -95,6 +96,12 @@ class Statements:
         self.endings = Endings(organizations, self._sessions, ledger, options)
         self._control = Control(self._sessions, ledger, self.endings, self.thread, cluster)
         self.batches = Batches()
+        self.peer_check: PeerCheck | None = None
+        if cluster is not None:
+            # It imports httpx, which is large, and most services have one process.
+            from sqlshell.service.cluster.peer_check import PeerCheck
+
+            self.peer_check = PeerCheck(cluster)
         self._membership: Membership | None = None
         self._batch_runner = BatchRunner(self.endings, self._execution, self._work, self._begun, self._start)
 
@@ -233,6 +240,8 @@ class Statements:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._membership is not None:
             await self._membership.close()
+        if self.peer_check is not None:
+            await self.peer_check.close()
         self.admission.close()
         self.thread.close()
         self._sessions.close()
