@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -128,6 +129,41 @@ def test_a_silent_service_is_a_timeout() -> None:
     with_pair(work)
 
 
+def test_a_connection_is_closed_when_that_is_said() -> None:
+    async def work() -> None:
+        ours, theirs = socket.socketpair()
+        stream = AsyncioStream(*await asyncio.open_connection(sock=ours))
+        await stream.write(b"")
+        await stream.aclose()
+        assert ours.fileno() == -1
+        assert theirs.recv(1) == b""
+        theirs.close()
+
+    asyncio.run(work())
+
+
+def test_a_service_that_does_not_speak_tls_is_left() -> None:
+    async def work(stream: AsyncioStream, theirs: socket.socket) -> None:
+        theirs.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        with pytest.raises(httpcore.ConnectError):
+            await stream.start_tls(ssl.create_default_context(), "host", timeout=60)
+        assert stream._writer.is_closing()
+
+    with_pair(work)
+
+
+def test_the_addresses_of_a_service_are_known() -> None:
+    async def work() -> None:
+        server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+        backend = AsyncioBackend()
+        stream = await backend.connect_tcp("127.0.0.1", server.sockets[0].getsockname()[1])
+        assert backend.peers == {"127.0.0.1"}
+        await stream.aclose()
+        server.close()
+
+    asyncio.run(work())
+
+
 def test_a_service_that_has_gone_is_an_error_of_the_network() -> None:
     async def work(stream: AsyncioStream, theirs: socket.socket) -> None:
         theirs.close()
@@ -221,6 +257,7 @@ def test_the_next_address_is_tried_and_a_refusal_is_the_reason() -> None:
         loop.getaddrinfo = found  # type: ignore[method-assign, assignment]
         sock = await open_socket("a.name.invalid", port, checked.append)
         assert sock.getpeername()[1] == port
+        assert sock.gettimeout() == 0
         sock.close()
         server.close()
         assert checked == ["127.0.0.1", "127.0.0.1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
@@ -106,11 +107,48 @@ def test_closing_cancels_what_is_in_flight() -> None:
         await anext(reader)
         await asyncio.sleep(0)
         await reader.aclose()
+        assert cancelled == [1, 2, 3]
         with pytest.raises(StopAsyncIteration):
             await anext(reader)
 
     asyncio.run(read())
-    assert cancelled == [1, 2, 3]
+
+
+def test_the_next_partitions_are_fetched_while_one_is_read() -> None:
+    begun: list[int] = []
+
+    async def fetch(number: int) -> Batch:
+        begun.append(number)
+        return batch(number)
+
+    async def read() -> None:
+        reader = PartitionReader(fetch, batch(0), 10, 3)
+        found = []
+        for number in range(3):
+            found.append((await anext(reader)).number)
+            await asyncio.sleep(0)
+            assert begun == list(range(1, number + 4))
+        assert found == [0, 1, 2]
+        await reader.aclose()
+
+    asyncio.run(read())
+
+
+def test_a_fetch_that_failed_for_nobody_is_not_reported() -> None:
+    reported: list[object] = []
+
+    async def fetch(number: int) -> Batch:
+        raise ConnectionFailed("broken")
+
+    async def read() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+        await anext(PartitionReader(fetch, batch(0), 10, 3))
+        await asyncio.sleep(0)
+        gc.collect()
+        await asyncio.sleep(0)
+
+    asyncio.run(read())
+    assert reported == []
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,8 @@ class Read:
         self.rows: list[str | None] = []
         self.error: ShellError | None = None
         self.opened = 0
+        self.closed: list[bool] = []
+        """Whether each connection was closed when the error came."""
         left = list(connections)
 
         @contextlib.asynccontextmanager
@@ -81,6 +83,8 @@ class Read:
             connection.closed = True
 
         async def open_() -> AbstractAsyncContextManager[Any]:
+            earlier = connections[: self.opened]
+            assert all(connection.closed for connection in earlier if isinstance(connection, Connection))
             self.opened += 1
             coming = left.pop(0)
             if isinstance(coming, Exception):
@@ -103,10 +107,16 @@ class Read:
             )
             try:
                 await self.stream.begin()
+            except ShellError as error:
+                # Nobody closes a stream that did not begin.
+                self.error = error
+                return
+            try:
                 async for batch in self.stream:
                     self.rows += [values[0] for values in batch.rows]
             except ShellError as error:
                 self.error = error
+                self.closed = [connection.closed for connection in connections if isinstance(connection, Connection)]
             await self.stream.aclose()
 
         asyncio.run(work())
@@ -235,6 +245,14 @@ def test_a_stream_that_closes_while_the_token_is_sent(code: int, kind: type[Shel
     assert words in read.error.message
 
 
+def test_a_stream_that_closes_while_the_token_is_sent_again_is_left() -> None:
+    closes = Connection([COLUMNS], code=1011, refuses=ConnectionClosedError(None, None))
+    read = Read(Connection([COLUMNS], [row(1)], code=1006), closes, limits=StreamLimits(reconnect=True))
+    assert (read.rows, read.closed) == (["1"], [True, True])
+    assert isinstance(read.error, ConnectionBroken)
+    assert "code 1011" in read.error.message
+
+
 def test_a_failed_connection_is_tried_again_as_often_as_allowed() -> None:
     lost = ConnectionFailed("refused")
     read = Read(lost, Connection(code=1006), Connection([COLUMNS, row(1)]), retries=2)
@@ -257,6 +275,7 @@ def test_a_lost_connection_is_a_gap_only_where_gaps_are_allowed(again: bool) -> 
     assert read.rows == ["1", "3"][: 1 + again]
     assert (read.stream.gaps, read.opened) == ((1, 2) if again else (0, 1))
     assert any("possible gap" in text for text in read.said) is again
+    assert any(text.endswith(": reconnecting") for text in read.said) is again
     assert ("--allow-gaps" in (read.error.hint if read.error else "")) is not again
 
 
@@ -332,5 +351,12 @@ def test_a_fast_service_is_not_read_until_its_frames_are_taken(
         # The room is free again.
         connection.process_event(Frame(Opcode.TEXT, b"x" * sizes[0]))
         assert transport.calls == calls
+        assert len(await connection.frames(None)) == 1
+        coming = asyncio.ensure_future(connection.frames(None))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not coming.done()
+        connection.process_event(Frame(Opcode.TEXT, b"y"))
+        assert await coming == [b"y"]
 
     asyncio.run(work())

@@ -757,6 +757,47 @@ def test_a_line_for_each_request() -> None:
     assert done()["statementID"] in text
 
 
+def test_requests_are_numbered_and_failures_are_traced() -> None:
+    told: list[str] = []
+
+    async def work(transport: Transport) -> None:
+        await transport.request("GET", "/v2/version")
+        with pytest.raises(ConnectionBroken):
+            await transport.request("POST", "/v2/statements", content=b"x")
+        async with transport.stream("/v2/download/x", {}) as response:
+            assert await response.aread() == b"{}"
+
+    with scripted((200, {}), (0, "break"), (200, {})) as state:
+        using(state.url, work, trace=Trace(told.append, lambda: 1))
+    first, second, third = told
+    assert first.startswith(f"#1 GET {state.url}/v2/version 200 2 bytes ")
+    assert second.startswith(f"#2 POST {state.url}/v2/statements failed after ")
+    assert " ms: " in second
+    assert "closed the connection without a response" in second
+    assert third.startswith(f"#3 GET {state.url}/v2/download/x 200 0 bytes ")
+
+
+def test_a_token_that_was_made_again_is_not_shown_either() -> None:
+    async def renew() -> str:
+        return "made-again-token-1"
+
+    with scripted((401, {}), (200, {"message": "made-again-token-1"})) as state:
+        assert json.loads(get(state.url, renew=renew).body) == {"message": "***"}
+
+
+def test_a_connection_whose_response_was_not_read_to_its_end_is_closed() -> None:
+    async def work(transport: Transport) -> None:
+        async with transport.stream("/", {}) as response:
+            await anext(response.aiter_raw())
+        assert transport._pool._pool.connections == []
+        with pytest.raises(ProtocolError, match="larger than"):
+            await transport.request("GET", "/")
+        assert transport._pool._pool.connections == []
+
+    with scripted((200, bytes(8 << 20))) as state:
+        using(state.url, work, network=NetworkOptions(retries=0, answer_limit=1 << 20))
+
+
 def test_no_secret_is_shown() -> None:
     answer = done(
         data=[["row-secret", "kept"], [None, "kept too"]],
