@@ -66,12 +66,12 @@ def open_shared_storage(peers: Peers) -> PostgresqlStorage:
         raise ServiceError(f"cannot use the database of --state-url: {said}") from None
 
 
-def _open_shared_files(peers: Peers) -> SharedFiles:
+def _open_shared_files(peers: Peers, room: int) -> SharedFiles:
     try:
         from sqlshell.service.results.shared_files import SharedFiles
     except ModuleNotFoundError as error:
         raise UsageError(f"--results-url requires the package {error.name}", CLUSTER_HINT) from None
-    return SharedFiles(peers.results_url)
+    return SharedFiles(peers.results_url, room)
 
 
 def make_member(
@@ -91,7 +91,8 @@ def make_member(
     from sqlshell.service.cluster.cluster import Cluster
     from sqlshell.service.statements.shared_ledger import SharedLedger
 
-    organizations = Organizations(Catalog(storage), options, data, engine, shared=_open_shared_files(peers))
+    shared = _open_shared_files(peers, options.quota)
+    organizations = Organizations(Catalog(storage), options, data, engine, shared=shared)
     cluster = Cluster(storage, address, digest(token))
     kept = cluster.shared_value("engine", engine.name.encode()).decode()
     if kept != engine.name:
@@ -99,7 +100,8 @@ def make_member(
         said = f"the service of --state-url runs its statements on {kept}, not on {engine.name}"
         raise ServiceError(said, "use the same --engine as its other processes, or another database for --state-url")
     ledger = SharedLedger(storage, _place(organizations, options), cluster)
-    organizations.remove_leftovers(ledger.known)
+    # What is there are copies of shared files, or was not complete.
+    organizations.remove_leftovers(lambda organization: set())
     return Statements(organizations, ledger, options, cluster)
 
 

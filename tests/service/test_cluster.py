@@ -587,6 +587,20 @@ def test_a_process_that_stops_says_so_of_its_statements_and_leaves_its_idle_sess
         assert "before the statement ran" in ends[1]["message"]
 
 
+def test_copies_of_results_are_removed_at_the_start(cluster: Processes, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    third = cluster.start("--data", str(data))
+    with Client(third) as client:
+        made = client.run("select i, repeat('x', 100) from generate_series(1, 20000) i")
+    assert len(list(data.glob("organizations/*/results/*"))) == 1
+    cluster.kill(third)
+    third = cluster.start("--data", str(data))
+    assert list(data.glob("organizations/*/results/*")) == []
+    with Client(third) as client:
+        page = client.http.get(f"/v2/statements/{made['statementID']}", params={"partitionID": 19}).json()
+        assert page["data"][-1][0] == "20000"
+
+
 def test_a_result_whose_shared_file_was_removed_says_so(cluster: Processes) -> None:
     first, second = both(cluster)
     with first, second:

@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from sqlshell.errors import ServiceError, UsageError
 from sqlshell.service.results.results import Spool
 from tests.service.cluster import needs_cluster
 from tests.service.required import required
+
+if TYPE_CHECKING:
+    from sqlshell.service.results.shared_files import SharedFiles
 
 pytestmark = [needs_cluster, pytest.mark.engines]
 
@@ -80,6 +84,51 @@ def test_a_small_result_needs_no_file(tmp_path: Path) -> None:
     made.finish()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
     files.close()
+
+
+def _spool(files: SharedFiles, path: Path, name: str) -> Spool:
+    return Spool(lambda: path, 10, lambda: files.of("o", name))
+
+
+def test_copies_that_nobody_uses_make_room_for_others(tmp_path: Path) -> None:
+    from sqlshell.service.results.shared_files import SharedFiles
+
+    url = f"file://{tmp_path}/shared"
+    with contextlib.closing(SharedFiles(url)) as here, contextlib.closing(SharedFiles(url, 250_000, 0)) as there:
+        made, found = [], []
+        for number in range(4):
+            name = str(number)
+            made.append(_spool(here, tmp_path / f"made{name}", name))
+            made[-1].keep([f'["{number}","{"x" * 100_000}"]'])
+            made[-1].finish()
+            spool = _spool(there, tmp_path / f"found{name}", name)
+            found.append(spool.restore(made[-1].layout, made[-1].body, made[-1].size))
+
+        def copies() -> set[str]:
+            return {path.name for path in tmp_path.glob("found*")}
+
+        for number in (0, 1, 0, 2):
+            assert found[number].partition(0) == made[number].partition(0)
+        assert copies() == {"found0", "found2"}
+        # It is fetched again, and the file that a reader has opened can be read to its end.
+        file, size = found[0].open_whole()
+        for number in (1, 3):
+            assert found[number].partition(0) == made[number].partition(0)
+        assert copies() == {"found1", "found3"}
+        with file:
+            assert len(file.read()) == size
+        assert len(list(tmp_path.glob("made*"))) == 4
+
+
+def test_copies_that_were_used_just_now_are_kept(tmp_path: Path) -> None:
+    from sqlshell.service.results.shared_files import SharedFiles
+
+    with contextlib.closing(SharedFiles(f"file://{tmp_path}/shared", 1)) as files:
+        for name in ("a", "b"):
+            made = _spool(files, tmp_path / name, name)
+            made.keep([f'["{"x" * 100_000}"]'])
+            made.finish()
+        assert sorted(path.name for path in tmp_path.glob("?")) == ["a", "b"]
 
 
 def test_a_place_that_cannot_be_used_is_refused(tmp_path: Path) -> None:

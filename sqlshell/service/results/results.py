@@ -86,6 +86,9 @@ class Shared(Protocol):
     def get(self, file: Path, digest: str) -> None:
         """Fetch the file if it has the digest. Raises OSError."""
 
+    def used(self, file: Path) -> None:
+        """Note that the copy in `file` is read now."""
+
     def remove(self) -> None: ...
 
 
@@ -194,10 +197,14 @@ class Spool:
     def local_path(self) -> Path:
         """The file of the result, fetched if another process stored it. Raises OSError."""
         assert self._path is not None
-        if not self._path.exists():
-            if (shared := self._shared()) is None:
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        shared = self._shared()
+        if self._path.exists():
+            if shared is not None:
+                shared.used(self._path)
+        elif shared is not None:
             shared.get(self._path, self.layout.digest)
+        else:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return self._path
 
     def partition(self, number: int) -> bytes:

@@ -6,7 +6,10 @@ import contextlib
 import errno
 import hashlib
 import logging
+import threading
+import time
 import uuid
+from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -19,14 +22,26 @@ from sqlshell.errors import ServiceError, UsageError
 
 FOLDER: Final = "results"
 
+UNUSED_SECONDS: Final = 60.0
+"""How long a copy is kept after its last use, however large all copies are: it may be being read."""
+
 
 class SharedFiles:
     """`url` is one of fsspec's: file:///directory, s3://bucket/prefix, … Methods raise OSError.
 
+    What this process has stored or fetched stays in its own directory as a copy. If all copies exceed `room` bytes,
+    those that have not been used for the longest time are removed, unless they were used in the last `unused` seconds.
+
     Raises UsageError for a URL that cannot be used, ServiceError if nothing can be written there.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, room: int = 1 << 60, unused: float = UNUSED_SECONDS) -> None:
+        self._room = room
+        self._unused = unused
+        self._copies: OrderedDict[Path, tuple[int, float]] = OrderedDict()
+        """The size of each copy, and when it was last used; the last one used is the last."""
+        self._size = 0
+        self._lock = threading.Lock()
         scheme = urlsplit(url).scheme
         try:
             self._files, root = fsspec.core.url_to_fs(url)
@@ -48,6 +63,32 @@ class SharedFiles:
         return SharedFile(self, f"{self._root}/{organization or 'none'}/{statement_id}")
 
     def put(self, file: Path, name: str) -> None:
+        self._put(file, name)
+        self.used(file)
+
+    def used(self, file: Path) -> None:
+        """Note that a copy is used now, and remove others if there are too many."""
+        with self._lock, contextlib.suppress(OSError):
+            size = file.stat().st_size
+            self._size += size - self._copies.pop(file, (0, 0.0))[0]
+            self._copies[file] = size, time.monotonic()
+            self._remove_unused(self._room)
+
+    def _remove_unused(self, room: int) -> bool:
+        """Remove copies until the rest have at most `room` bytes; returns whether any was removed."""
+        latest = time.monotonic() - self._unused
+        removed = False
+        while self._size > room and len(self._copies) > 1:
+            file, (size, used) = next(iter(self._copies.items()))
+            if used > latest:
+                break
+            file.unlink(missing_ok=True)
+            del self._copies[file]
+            self._size -= size
+            removed = True
+        return removed
+
+    def _put(self, file: Path, name: str) -> None:
         with _as_os_error():
             self._make_folder(name.rpartition("/")[0])
             # It appears whole: stores of objects do that, directories need a rename.
@@ -66,6 +107,19 @@ class SharedFiles:
 
     def get(self, name: str, file: Path, digest: str) -> None:
         """Fetch a file if its SHA-256 is `digest`: others may be able to write to the store."""
+        try:
+            self._get(name, file, digest)
+        except OSError as error:
+            if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+                raise
+            with self._lock:
+                removed = self._remove_unused(0)
+            if not removed:
+                raise
+            self._get(name, file, digest)
+        self.used(file)
+
+    def _get(self, name: str, file: Path, digest: str) -> None:
         partial = file.with_name(f"{file.name}.{uuid.uuid4()}.part")
         try:
             with _as_os_error():
@@ -109,6 +163,9 @@ class SharedFile(Struct, frozen=True):
 
     def get(self, file: Path, digest: str) -> None:
         self.files.get(self.name, file, digest)
+
+    def used(self, file: Path) -> None:
+        self.files.used(file)
 
     def remove(self) -> None:
         self.files.remove(self.name)
