@@ -1,1 +1,1 @@
-"""What tables and records for people have in common: safe text, widths, shortening, fitting the screen."""
+"""Shared by tables and records for people: safe text, widths, shortening, fitting the screen."""

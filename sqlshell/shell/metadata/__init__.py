@@ -1,1 +1,1 @@
-"""What the service has: queries about it, details of relations, the catalog for completion."""
+"""Metadata of the service: queries about it, details of relations, the catalog for completion."""

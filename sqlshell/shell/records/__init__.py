@@ -1,1 +1,1 @@
-"""What is remembered: journal, result history, transcripts, saved queries."""
+"""Records: journal, result history, transcripts, saved queries."""

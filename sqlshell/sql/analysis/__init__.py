@@ -1,1 +1,1 @@
-"""What a statement is and does: its tokens, its kind, whether it writes and may be sent, its files and secrets."""
+"""Analysis of statements: tokens, kind, whether they write and may be sent, files and secrets."""

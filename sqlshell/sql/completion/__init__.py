@@ -1,1 +1,1 @@
-"""What can be completed at the cursor: grammar, scopes, known names, ranked suggestions."""
+"""Completion at the cursor: grammar, scopes, known names, ranked suggestions."""

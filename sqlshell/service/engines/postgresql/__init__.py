@@ -1,1 +1,1 @@
-"""PostgreSQL: a server elsewhere, reached by libpq (package psycopg)."""
+"""PostgreSQL: an external server, reached by libpq (package psycopg)."""

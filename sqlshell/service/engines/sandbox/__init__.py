@@ -1,1 +1,1 @@
-"""What such a process gives up: files, network, system calls."""
+"""Restrictions of such a process: files, network, system calls."""

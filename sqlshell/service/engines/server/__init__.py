@@ -1,1 +1,1 @@
-"""What engines that are servers elsewhere have in common."""
+"""Shared by engines that are external servers."""

@@ -1,1 +1,1 @@
-"""What a statement may do under `serve`, judged by DuckDB's parse tree and bound plan."""
+"""The rights that a statement requires under `serve`, from DuckDB's parse tree and bound plan."""

@@ -1,1 +1,1 @@
-"""The interface's SQL rewritten for DuckDB, with the way back for error positions."""
+"""Translates the interface's SQL into DuckDB's, and maps the positions of errors back."""
