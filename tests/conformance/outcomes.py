@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Expected(NamedTuple):
-    """An expected outcome. `note` is the reason of a refusal, or the fault of the client and its place."""
+    """An expected outcome. `note` is the reason of a refusal, or the bug in the client and its place."""
 
     word: str
     state: str = "00000"
@@ -31,8 +31,8 @@ def refused(note: str, state: str = "0A000") -> Expected:
 
 
 def fault(note: str, state: str = "") -> Expected:
-    """The call fails because of a fault of the client; `note` begins with the place in its source."""
-    return Expected("fault of the client", state, None, note)
+    """The call fails because of a bug in the client; `note` begins with the place in its source."""
+    return Expected("bug in the client", state, None, note)
 
 
 def holds(found: Any, wanted: Any) -> bool:
