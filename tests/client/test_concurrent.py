@@ -181,3 +181,42 @@ def test_a_statement_with_several_results_is_read_to_its_end_and_its_id_is_told_
 
     assert asyncio.run(work()) == 3
     assert told == [(0, "statement of a")]
+
+
+def test_when_a_statement_was_sent_and_answered_is_told_to_who_reads_it() -> None:
+    told: list[tuple[float, float | None]] = []
+
+    async def work() -> None:
+        client = Gated({"bad": Answer(rows=(), error=failure())})
+        batch = begun(client, ["a", "bad"], 1)
+        await settled()
+        observer = Observer(sent_earlier=lambda sent, answered: told.append((sent, answered)))
+        async for result in batch.run(batch._submissions[0], CONTEXT, observer):
+            await result.batches.aclose()
+        with pytest.raises(ShellError):
+            await anext(batch.run(batch._submissions[1], CONTEXT, observer))
+        runs = batch._runs
+        assert told == [
+            (runs[0].sent, None),
+            (runs[0].sent, runs[0].answered),
+            (runs[1].sent, None),
+            (runs[1].sent, None),
+        ]
+        assert all(run.answered is not None and run.sent <= run.answered for run in runs)
+        await batch.aclose(CONTEXT)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_nothing_runs_after_the_end(patient: bool) -> None:
+    async def work() -> None:
+        client = Gated(gates=["runs"])
+        batch = begun(client, ["good", "runs"], 2)
+        await settled()
+        await batch.aclose(CONTEXT, patient=patient)
+        assert all(worker.done() for worker in batch._workers)
+        assert all(rows.closed for rows in client.open)
+        assert batch._tasks == []
+
+    asyncio.run(work())

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from sqlshell.client.http.transport import Response as HttpResponse
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.statements.batch_client import PolledBatch
 from sqlshell.client.statements.client import UnreadOutcome
 from sqlshell.client.statements.polling import Observer, StatementsClient, Submission
 from sqlshell.client.target import parse
@@ -343,3 +345,97 @@ def test_a_batch_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
         ("POST", "g"),
     ]
     assert told == [[]] * 7
+
+
+class Observed:
+    """All that an observer was told."""
+
+    def __init__(self) -> None:
+        self.all: list[Any] = []
+        self.observer = Observer(
+            statement_id=self.all.append,
+            progress=lambda share, text: self.all.append((share, text)),
+            context=lambda echo: self.all.append(echo and echo.database_name),
+        )
+
+
+def test_what_is_told_of_the_statements_of_a_batch() -> None:
+    observed = Observed()
+    failed = one(3, "42601", message="no", metadata={"context": {"databaseName": "there"}})
+    answers = [
+        (200, one(1)),
+        batch(one(2, "03000", message="half", progress=0.5), state="03000"),
+        batch(one(2, metadata={"context": {"databaseName": "here"}}), failed, state="42601"),
+    ]
+    with scripted(*answers, extensions="batch") as state:
+        told, _, _ = asyncio.run(taken(state, ["a", "b", "c"], observer=observed.observer))
+    assert told == [[], [], "42601 no | "]
+    assert observed.all == [uuid(2), (0.5, "half"), uuid(2), "here", uuid(3), "there"]
+
+
+def test_a_batch_whose_outcome_is_unknown_is_not_asked_about_again() -> None:
+    running = batch(one(2), one(3, "03000"), state="03000")
+    with scripted((200, one(1)), running, (404, {"message": "unknown"}), extensions="batch") as state:
+        asyncio.run(taken(state, ["a", "b", "c", "d"]))
+    assert [method for method, _ in asked(state)] == ["POST", "POST", "GET"]
+
+
+def test_results_without_a_context_do_not_send_the_next_batch_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlshell.client.statements.batch_client.MOST", 2)
+    bare = {"sqlState": "00000", "statementID": uuid(3), "createdOn": 1}
+    with scripted((200, one(1)), batch(one(2), bare), extensions="batch") as state:
+        number, behind = asyncio.run(taken_first(state, 0.2))
+    assert (number, [item.sql for item in behind]) == (2, ["c"])
+
+
+class Sender:
+    """Answers batches without a network; `events` is what happened."""
+
+    supports_batches: bool | None = True
+    base = "nowhere"
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def submit_batch(self, given: Any, context: SessionContext, read: Any) -> bool:
+        self.events.append(f"sent {' '.join(given.texts)}")
+        if len(self.events) > 1 and not self.gate.is_set():
+            try:
+                await self.gate.wait()
+            except asyncio.CancelledError:
+                self.events.append("canceled")
+                raise
+        status, body = batch(*(one(number) for number, _ in enumerate(given.texts, 2)))
+        return bool(read(HttpResponse(status, {}, json.dumps(body).encode())))
+
+    async def result(self, step: Any, context: SessionContext, observer: Observer) -> str:
+        self.events.append("result")
+        return "result"
+
+    def uncertain(self, status: int) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_the_next_batch_has_left_before_a_result_is_taken(monkeypatch: pytest.MonkeyPatch, patient: bool) -> None:
+    monkeypatch.setattr("sqlshell.client.statements.batch_client.MOST", 2)
+
+    async def work() -> tuple[list[str], list[UnreadOutcome]]:
+        sender = Sender()
+        given = [Submission(text) for text in "abcd"]
+        sent = PolledBatch(sender, given, stop=True, apart=True)  # type: ignore[arg-type]
+        sender.gate.clear()
+        assert [result async for result in sent.run(given[0], SessionContext())] == ["result"]
+        assert sender.events == ["sent a b", "sent c d", "result"]
+        assert (sent.unread, sent.at_hand) == (3, False)
+        if patient:
+            sender.gate.set()
+        behind = await sent.aclose(SessionContext(), patient=patient)
+        await asyncio.sleep(0)
+        return list(sender.events), behind
+
+    events, behind = asyncio.run(work())
+    assert [item.sql for item in behind] == (["b", "c", "d"] if patient else ["b"])
+    assert events[3:] == ([] if patient else ["canceled"])
