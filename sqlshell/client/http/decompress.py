@@ -50,7 +50,7 @@ class BodyReader:
                 pass
             case "gzip" | "x-gzip" | "deflate":
                 # Adding 32 makes zlib detect whether the header is gzip's or zlib's.
-                self._inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)
+                self._inflater = zlib.decompressobj(zlib.MAX_WBITS + 32)
             case other:
                 raise ProtocolError(f"{name} sent a response with the unsupported Content-Encoding {other[:40]!r}")
 

@@ -66,7 +66,6 @@ class AsyncioStream(httpcore.AsyncNetworkStream):
         except TimeoutError as error:
             raise httpcore.ConnectTimeout(str(error)) from error
         except (OSError, ssl.SSLError) as error:
-            self._writer.close()
             raise httpcore.ConnectError(str(error)) from error
         self._tls = True
         return self
@@ -176,6 +175,3 @@ class AsyncioBackend(httpcore.AsyncNetworkBackend):
             raise httpcore.ConnectTimeout(str(error)) from error
         except OSError as error:
             raise httpcore.ConnectError(str(error)) from error
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)

@@ -369,7 +369,7 @@ class StatementsClient(Struct):
                 names = [column.name.lower() for column in result.columns]
                 wanted = [names.index(name) for name in ("state", "messages", "message") if name in names]
                 async for batch in result.batches:
-                    told += [": ".join(row[at] or "" for at in wanted if row[at]) for row in batch.rows]
+                    told += [": ".join(text for at in wanted if (text := row[at])) for row in batch.rows]
         except (TimeoutError, ShellError):
             return ""
         return "; ".join(line for line in told[-3:] if line)[:2_000]
