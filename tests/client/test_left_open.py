@@ -13,10 +13,11 @@ import pytest
 
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results import factory, file_reader, frames, result_file
+from sqlshell.client.results import factory, frames, result_file
 from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.results.file_reader import FileReader
 from sqlshell.client.results.result_file import Unavailable
+from sqlshell.client.results.result_table import open_duckdb
 from sqlshell.client.secret_values import Secrets
 from sqlshell.client.service import Service
 from sqlshell.client.statements.client import Submission
@@ -204,7 +205,6 @@ def test_a_file_that_is_not_read_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: LineSql, kind: type[Exception]
 ) -> None:
     opened: list[duckdb.DuckDBPyConnection] = []
-    open_duckdb = file_reader.open_duckdb
 
     def watched(place: Path, *, large: bool = False) -> duckdb.DuckDBPyConnection:
         opened.append(open_duckdb(place, large=large))
@@ -212,7 +212,7 @@ def test_a_file_that_is_not_read_is_closed(
 
     source = Source(tmp_path)
     monkeypatch.setattr("sqlshell.service.engines.duckdb.results.selected.LARGE", 0)
-    monkeypatch.setattr(file_reader, "open_duckdb", watched)
+    monkeypatch.setattr("sqlshell.client.results.file_reader.open_duckdb", watched)
     try:
         columns, _, _ = source.run("SELECT i AS a FROM range(3) t(i)")
         with pytest.raises(kind):

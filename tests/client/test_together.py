@@ -427,7 +427,7 @@ def test_the_next_batch_has_left_before_a_result_is_taken(monkeypatch: pytest.Mo
         given = [Submission(text) for text in "abcd"]
         sent = PolledBatch(sender, given, stop=True, apart=True)  # type: ignore[arg-type]
         sender.gate.clear()
-        assert [result async for result in sent.run(given[0], SessionContext())] == ["result"]
+        assert [str(result) async for result in sent.run(given[0], SessionContext())] == ["result"]
         assert sender.events == ["sent a b", "sent c d", "result"]
         assert (sent.unread, sent.at_hand) == (3, False)
         if patient:

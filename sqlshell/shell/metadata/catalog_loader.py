@@ -190,7 +190,7 @@ class CatalogLoader:
                 if self._request_echo and not self._echo_received.is_set():
                     await self._rows(_ECHO_REQUEST, context)
                 contents = await self._contents(context)
-                if contents.relations or contents.names or contents.functions:
+                if contents.relations or any(contents.names.values()) or contents.functions:
                     self.catalog.replace(contents)
                     self._save(contents)
                 now = self._context()
