@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from msgspec import Struct
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.statements.client import Client, Observer, Submission
 from sqlshell.context import SessionContext
-from sqlshell.errors import UsageError
+from sqlshell.errors import ServiceError, UsageError
 
 if TYPE_CHECKING:
     from sqlshell.client.resources import Download, Progress
@@ -20,8 +21,9 @@ LISTS_ENGINES = "engines"
 ENGINE = "engine="
 """Extensions: LIST ENGINES is supported; the engine has this name instead of duckdb."""
 
-READS_COPY_DATA = frozenset({"postgresql"})
-"""The engines that read the data of COPY … FROM STDIN, an attachment of that name, by their own rules."""
+COPIES_DATA = frozenset({"postgresql"})
+"""The engines that read the data of COPY … FROM STDIN, an attachment of that name, by their own rules, and return the
+lines that COPY … TO STDOUT writes."""
 
 _ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 
@@ -54,9 +56,13 @@ class Service(Struct):
         named = (item for item in await self.extensions() if item.startswith(ENGINE))
         return next(named, "").removeprefix(ENGINE)
 
-    async def engine_reads_copy_data(self) -> bool:
-        """Whether COPY … FROM STDIN can be sent with its data as they are. Raises as version()."""
-        return await self.engine() in READS_COPY_DATA
+    async def engine_copies_data(self) -> bool:
+        """Whether the engine itself reads the data of COPY … FROM STDIN, and writes those of COPY … TO STDOUT. False if
+        the service does not answer: the next request says so.
+        """
+        with contextlib.suppress(ServiceError):
+            return await self.engine() in COPIES_DATA
+        return False
 
     async def on_duckdb(self) -> bool:
         """Whether the service is the local one, on DuckDB rather than on another engine. Raises as version()."""

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from sqlshell.errors import UsageError
 from sqlshell.output.writer import Writer, WriterOptions
 from sqlshell.output.writers.formats import Format, delimited_writer, format_for_path, format_named
+from sqlshell.output.writers.unaligned import UnalignedWriter
 from sqlshell.sql.analysis.copy_statements import KNOWN, WRITTEN, CopyStatement
 
 UTF8: Final = frozenset({"utf8", "utf-8", "unicode"})
@@ -28,11 +29,22 @@ class CopyFormat(Struct, frozen=True):
     header: bool | None = None
     null: str | None = None
     table: str = ""
+    by_engine: bool = False
+    """Whether the engine has written the rows, as lines of text."""
 
     def options(self, session: WriterOptions) -> WriterOptions:
         """The options of the writer; COPY takes no text for NULL from the session."""
         header = session.header if self.header is None else self.header
         return replace(session, null=self.null, header=header, table=self.table or session.table, expanded=False)
+
+
+def copied_data() -> CopyFormat:
+    """The format of rows that the engine has written by the options of the statement: a column of lines."""
+
+    def writer(options: WriterOptions) -> Writer:
+        return UnalignedWriter(replace(options, record_separator="\n"))
+
+    return CopyFormat(replace(format_named("unaligned"), factory=writer), header=False, by_engine=True)
 
 
 def copy_format(copy: CopyStatement) -> CopyFormat:
@@ -41,6 +53,7 @@ def copy_format(copy: CopyStatement) -> CopyFormat:
     With FORMAT, csv and text have no header unless HEADER says so, as in PostgreSQL. Raises UsageError for options
     that do not exist or do not apply.
     """
+    copy.check()
     given = copy.options
     if other := next((name for name in given if name not in KNOWN | WRITTEN), ""):
         raise UsageError(f"COPY TO: the option {other} applies only to COPY FROM")

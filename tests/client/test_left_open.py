@@ -117,10 +117,10 @@ def test_a_service_is_asked_for_its_extensions_once() -> None:
     async def asked(client: StatementsClient) -> tuple[frozenset[str], str, bool, bool]:
         service = Service(client.transport, client)
         found = await service.extensions()
-        return found, await service.engine(), await service.on_duckdb(), await service.engine_reads_copy_data()
+        return found, await service.engine(), await service.on_duckdb(), await service.engine_copies_data()
 
     version = {"major": 1, "minor": 2, "patch": 3}
-    for extensions, engine, on_duckdb, reads in (
+    for extensions, engine, on_duckdb, copies in (
         ("", "", False, False),
         ("batch", "", False, False),
         ("batch, engines", "", True, False),
@@ -129,7 +129,7 @@ def test_a_service_is_asked_for_its_extensions_once() -> None:
     ):
         with scripted((200, version), extensions=extensions) as state:
             found = using(state.url, asked)
-            assert found == (frozenset(filter(None, extensions.split(", "))), engine, on_duckdb, reads)
+            assert found == (frozenset(filter(None, extensions.split(", "))), engine, on_duckdb, copies)
             assert [path for _, path, _, _ in state.asked] == ["/v2/version"]
 
 

@@ -133,7 +133,7 @@ def test_what_only_the_command_takes(text: str, message: str) -> None:
 
 def test_a_value_in_parentheses_is_skipped_as_a_whole() -> None:
     with pytest.raises(UsageError, match="unknown option"):
-        read("copy t to 'f' (partition_by (a, (b)), format csv)")
+        read("copy t to 'f' (partition_by (a, (b)), format csv)").check()
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_what_follows_the_place_is_kept(text: str, tail: str, options: dict[str,
         ("copy t to pstdout", False, False),
         ("copy t to 'stdout'", False, False),
         ("copy stdout from stdin", True, False),
-        ("copy t to stdout (colour red)", False, False),
+        ("copy t to stdout (colour red)", False, True),
         ("copy t from stdin (colour red)", False, False),
         ("select 'copy t to stdout'", False, False),
         ("-- x\ncopy t from stdin", True, False),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
-from sqlshell.errors import UsageError
+from msgspec.structs import replace
+
+from sqlshell.errors import StatementError, UsageError
 from sqlshell.origin import EMPTY, Own
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
@@ -16,6 +19,7 @@ from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submitting import SubmitRequest, Submitter
 from sqlshell.sql.analysis.copy_statements import CopyStatement, read_copy
+from sqlshell.sql.analysis.error_places import SHOWN
 from sqlshell.sql.script.items import Statement
 
 if TYPE_CHECKING:
@@ -37,9 +41,16 @@ class LoadActions:
         if copy.loads:
             await self.run(copy)
             return
-        from sqlshell.output.copy_format import copy_format
+        from sqlshell.output.copy_format import copied_data, copy_format
+        from sqlshell.shell.loading.as_written import sent_as_written
+        from sqlshell.shell.loading.as_written import written as written_copy
 
-        components, form = self._components, copy_format(copy)
+        components = self._components
+        as_written = await sent_as_written(copy, components.session.connection)
+        if as_written:
+            sql, form = written_copy(copy), copied_data()
+        else:
+            sql, form = _select(copy), copy_format(copy)
         if copy.stream and copy.place not in {"STDOUT", "PSTDOUT"}:
             raise UsageError(f"\\copy … TO {copy.place}: expected STDOUT, PSTDOUT, PROGRAM or a file")
         output = EMPTY if copy.stream else Own(f"|{copy.place}" if copy.program else copy.place)
@@ -52,12 +63,14 @@ class LoadActions:
             written.append(await show(result, output=output, form=form, past_redirection=past_redirection))
             return written[-1]
 
-        sql = copy.source if copy.query else f"SELECT {', '.join(copy.columns) or '*'} FROM {copy.source}"
         statement = Statement(sql, 0, 0, True)
         buffer = components.buffer
         last, local = buffer.last, buffer.last_was_local
+        # The engine itself judges a COPY.
+        request = SubmitRequest(statement, write, verbatim=True, rows_for="" if as_written else "copy")
         try:
-            await self._submitter.submit(SubmitRequest(statement, write, verbatim=True, rows_for="copy"))
+            with contextlib.nullcontext() if as_written or copy.query else self._about(copy):
+                await self._submitter.submit(request)
         finally:
             # As in psql, even if it failed.
             buffer.repeat(last, local=local)
@@ -97,6 +110,22 @@ class LoadActions:
 
     async def _recorded(self, copy: CopyStatement, content: str, work: Callable[[], Awaitable[None]]) -> None:
         """Load, unless --resume skips it; `content` identifies the data, if they are part of the script."""
+        with self._about(copy):
+            await self._unless_done(copy, content, work)
+
+    @contextlib.contextmanager
+    def _about(self, copy: CopyStatement) -> Iterator[None]:
+        """Inside the block, errors show the text that the user wrote, and not a statement that the shell made of it."""
+        try:
+            yield
+        except StatementError as error:
+            self._components.buffer.sent = Statement(copy.text, 0, 0, True)
+            if (shown := SHOWN.search(error.message)) and shown[2] not in copy.text:
+                error.message = SHOWN.sub("", error.message)
+            error.where = replace(error.where, offset=None)
+            raise
+
+    async def _unless_done(self, copy: CopyStatement, content: str, work: Callable[[], Awaitable[None]]) -> None:
         resumer = self._submitter.resumer
         if resumer is None:
             await work()
@@ -119,6 +148,10 @@ class LoadActions:
             self._components.position,
             self._components.streams.stdin,
         )
+
+
+def _select(copy: CopyStatement) -> str:
+    return copy.source if copy.query else f"SELECT {', '.join(copy.columns) or '*'} FROM {copy.source}"
 
 
 def _digest(path: Path) -> str:

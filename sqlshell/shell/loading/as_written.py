@@ -1,15 +1,14 @@
-"""COPY … FROM whose data the service's engine reads itself: the shell sends the statement and the data as they are."""
+"""COPY whose data the service's engine reads and writes itself: the shell sends the statement as it is."""
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Final
 
 from sqlshell.client.http.upload import attachment
-from sqlshell.errors import ServiceError
 from sqlshell.origin import Own, service_text
 from sqlshell.shell.components import ShellComponents
+from sqlshell.shell.connection import Connection
 from sqlshell.shell.loading.request import CHOSEN, COMPRESSIONS, format_of
 from sqlshell.shell.running.submission import submission_of
 from sqlshell.shell.running.submitting import Submitter
@@ -24,7 +23,7 @@ LARGEST: Final = 1 << 30
 
 
 def written_for_engine(copy: CopyStatement) -> bool:
-    """Whether nothing in a COPY … FROM is sqlshell's own: neither its options nor a format that only it reads."""
+    """Whether nothing in a COPY is sqlshell's own: neither its options nor a format that only it reads and writes."""
     if OWN & set(copy.options):
         return False
     if copy.stream or copy.program:
@@ -33,6 +32,20 @@ def written_for_engine(copy: CopyStatement) -> bool:
     form = copy.options.get("format", "") or format_of(copy.place) or "text"
     told = "format" in copy.options or not format_of(copy.place)
     return told and not compressed and form not in CHOSEN.keys() - {"csv", "text"}
+
+
+def written(copy: CopyStatement) -> str:
+    """A \\copy as the COPY that the engine carries out."""
+    columns = f" ({', '.join(copy.columns)})" if copy.columns else ""
+    source = f"({copy.source}\n)" if copy.query else f"{copy.source}{columns}"
+    return f"COPY {source} {'FROM STDIN' if copy.loads else 'TO STDOUT'} {copy.tail}".rstrip()
+
+
+async def sent_as_written(copy: CopyStatement, connection: Connection) -> bool:
+    """Whether the engine reads or writes the data of a COPY."""
+    if connection.offline is not None or not written_for_engine(copy):
+        return False
+    return await connection.service.engine_copies_data()
 
 
 class WrittenLoader:
@@ -45,13 +58,8 @@ class WrittenLoader:
         self._submitter = submitter
 
     async def takes(self, copy: CopyStatement) -> bool:
-        """Whether a COPY … FROM is sent as it is. If the service does not answer, the next request says so."""
-        connection = self._session.connection
-        if connection.offline is not None or not written_for_engine(copy):
-            return False
-        with contextlib.suppress(ServiceError):
-            return await connection.service.engine_reads_copy_data()
-        return False
+        """Whether a COPY … FROM is sent as it is."""
+        return await sent_as_written(copy, self._session.connection)
 
     def fits(self, place: Own) -> bool:
         """Whether a file is one, and may be an attachment."""
@@ -60,8 +68,7 @@ class WrittenLoader:
 
     async def load(self, copy: CopyStatement, path: Own) -> None:
         """Raises ShellError."""
-        columns = f" ({', '.join(copy.columns)})" if copy.columns else ""
-        sql = f"COPY {copy.source}{columns} FROM STDIN {copy.tail}".rstrip()
+        sql = written(copy)
         data = attachment(path, self._limit)
         data.name = DATA
         await self._submitter.send(submission_of(Lexed(service_text(sql, "the text of COPY")), [data]))

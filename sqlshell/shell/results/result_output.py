@@ -247,6 +247,9 @@ class ResultOutput:
         shortened = sum(getattr(each, "shortened", 0) for each in {id(each): each for each in (writer, drawn)}.values())
         if self._session.running is None or not self._session.interactive:
             self._report_shortened(shortened)
+        if form is not None and form.by_engine and result.changed_rows is not None:
+            # A row may have several lines, and a header is none.
+            summary = replace(summary, rows=result.changed_rows)
         waited = sink.waited if one_off and isinstance(sink, WaitingSink) else 0.0
         return replace(summary, shortened=shortened, waited=waited, turned=getattr(drawn, "turned", False))
 

@@ -214,7 +214,7 @@ class Submitter:
                 Where(sqlstate.UNSUPPORTED),
             )
         if request.consumer is None and (copy := returns_rows(statement)) is not None:
-            statement, request = self._copied_out(statement, request, copy)
+            statement, request = await self._copied_out(statement, request, copy)
         limit = None
         shown = not request.output and not self._result_output.exporting and request.consumer is None
         if connection.embedded and session.interactive and shown and not request.background:
@@ -323,14 +323,24 @@ class Submitter:
 
         return ended
 
-    def _copied_out(self, statement: Lexed, request: SubmitRequest, copy: CopyStatement) -> tuple[Lexed, SubmitRequest]:
-        """A COPY … TO STDOUT without its options, which are carried out here. Raises UsageError."""
-        if (not copy.options and self._session.options.format_chosen) or request.background:
+    async def _copied_out(
+        self, statement: Lexed, request: SubmitRequest, copy: CopyStatement
+    ) -> tuple[Lexed, SubmitRequest]:
+        """A COPY … TO STDOUT without its options, which are carried out here; as it is if the engine carries them out.
+        Raises UsageError.
+        """
+        connection, form = self._session.connection, None
+        if request.background:
             return statement, request
-        from sqlshell.output.copy_format import copy_format
+        from sqlshell.output.copy_format import copied_data, copy_format
 
-        show = partial(self._result_output.show, output=request.output, form=copy_format(copy))
-        return Lexed(statement.whole.part(0, copy.end)), replace(request, consumer=show)
+        if connection.offline is None and await connection.service.engine_copies_data():
+            form = copied_data()
+        elif copy.wrong is None and (copy.options or not self._session.options.format_chosen):
+            statement, form = Lexed(statement.whole.part(0, copy.end)), copy_format(copy)
+        if form is None:
+            return statement, request
+        return statement, replace(request, consumer=partial(self._result_output.show, output=request.output, form=form))
 
     async def run_again(self, statement: Lexed) -> None:
         """Run a statement that only changes the session, and show nothing of it. Raises ShellError."""

@@ -94,7 +94,7 @@ class InlineCopy:
     async def _run(self, item: Statement | BackslashCommand, text: str, *, data_follow: bool) -> None:
         copy = None
         try:
-            copy = read_copy(text)
+            copy = read_copy(text, command=isinstance(item, BackslashCommand))
         finally:
             from_stdin = copy is not None and (copy.place == "PSTDIN" or self._is_last_line(item))
             if data_follow:

@@ -38,7 +38,8 @@ class CopyStatement(Struct, frozen=True):
     `loads` written. `place` is a file, or with `stream` one of STREAMS, or with `program` a command. `options` are by
     name in lower case: a text, or "true" and "false" of those that are flags. FORCE_QUOTE and FORCE_NOT_NULL are `*`,
     or names of columns with line breaks between them. `end` is where the options begin, in characters, and `tail` their
-    text. `wrong` is the error of options that only the engine may understand; `options` has those before it."""
+    text. `wrong` is the error of options that only the engine may understand; `options` has those before it. `text` is
+    the statement or command as the user wrote it."""
 
     source: str
     columns: tuple[str, ...]
@@ -51,6 +52,7 @@ class CopyStatement(Struct, frozen=True):
     options: Mapping[str, str] = field(default_factory=dict)
     tail: str = ""
     wrong: UsageError | None = None
+    text: str = ""
 
     def check(self) -> None:
         """Raises UsageError for wrong options."""
@@ -71,7 +73,7 @@ def loads_rows(statement: Lexed) -> bool:
 
 @once_per_statement
 def returns_rows(statement: Lexed) -> CopyStatement | None:
-    """A COPY … TO STDOUT, parsed; None for other statements, and if it cannot be parsed."""
+    """A COPY … TO STDOUT, parsed, whatever its options; None for other statements, and if it cannot be parsed."""
     if statement.text[:4].lower() != "copy" or "stdout" not in statement.text.lower():
         return None
     with contextlib.suppress(UsageError):
@@ -84,7 +86,7 @@ def read_copy(sql: Sql, *, command: bool = False) -> CopyStatement:
     """Parse a statement from COPY on. With `command` it is the text of \\copy: a file may be written without quotes,
     and PROGRAM names a command that this machine runs.
 
-    Raises UsageError, but not for options of COPY … FROM.
+    Raises UsageError, but not for options.
     """
     statement = lexed(sql)
     found = list(statement.tokens)
@@ -103,11 +105,10 @@ def read_copy(sql: Sql, *, command: bool = False) -> CopyStatement:
     try:
         reader.options(options)
     except UsageError as error:
-        if direction != "FROM":
-            raise
         wrong = error
     tail = statement.text[end : found[-1].end].strip()
-    return CopyStatement(source, columns, query, direction == "FROM", place, stream, program, end, options, tail, wrong)
+    text, loads = "\\" * command + statement.text, direction == "FROM"
+    return CopyStatement(source, columns, query, loads, place, stream, program, end, options, tail, wrong, text)
 
 
 class _Reader:

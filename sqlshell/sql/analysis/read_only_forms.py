@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Final
 
 from sqlshell.sql.analysis.kinds import are_repeatable
@@ -99,6 +99,12 @@ def _copies_out(given: Sequence[Token]) -> bool:
             return False
     elif not source or any(token.kind not in _NAMES and token.text not in ".(,)" for token in source):
         return False
-    return all(
-        token.word in _COPY_OPTIONS or token.kind in {"string", "number"} or token.text in "(),*=" for token in options
-    )
+    listed = False
+    for before, token in pairwise([given[to + 1], *options]):
+        # Columns, which may have any name.
+        listed = token.text != ")" if listed else token.text == "(" and before.word == "FORCE_QUOTE"
+        column = listed and token.kind in _NAMES
+        plain = token.word in _COPY_OPTIONS or token.kind in {"string", "number"} or token.text in "(),*="
+        if not (plain or column):
+            return False
+    return True

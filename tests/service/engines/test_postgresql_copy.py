@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Program
+from tests.terminal.terminal import Terminal
 
 pytestmark = pytest.mark.usefixtures("postgresql_server")
 
@@ -119,3 +120,90 @@ def test_a_time_in_a_file_is_in_the_servers_time_zone(
     assert program(postgresql_database, "-c", "\\copy t from 'f.csv'", env=environ).code == 0
     done = program(postgresql_database, "--format", "csv", "-c", "select a at time zone 'UTC' as a from t")
     assert done.out == "a\n2024-07-01 03:00:00\n", done
+
+
+WRITTEN = """create temp table t (a int, b bool, c text, d bytea, g int generated always as (a * 2) stored);
+insert into t values (1, true, E'x\\ty\\\\z\\nnew é', '\\x6162'), (2, false, null, null), (3, null, '', '');
+copy t to stdout;
+copy t (c, b) to stdout with (format csv, header, force_quote *);
+copy (select a, b from t order by a desc) to stdout (delimiter '|', null 'NIL');
+COPY t TO STDOUT WITH CSV HEADER QUOTE '''' FORCE QUOTE c;
+copy (select '' as x) to stdout;
+copy (select where false) to stdout;
+copy (select E'a\\r\\nb', '\\.') to stdout csv;
+copy (delete from t where a = 3 returning a, b) to stdout;
+\\set name t
+copy (select b from :name) to stdout \\g
+\\copy t to stdout
+\\copy t (c, b) to stdout with (format csv, header, force_quote (b))
+\\copy (select a, b from t order by a desc) to stdout (delimiter '|', null 'NIL')
+\\copy t to program 'cat' csv header
+\\copy (select b from t) to pstdout
+copy (select n, n % 2 = 0, md5(n::text) from generate_series(1, 250000) n) to stdout with (format csv);
+"""
+
+
+@pytest.mark.skipif(not shutil.which("psql"), reason="needs psql")
+def test_the_server_writes_the_rows(program: Program, postgresql_database: str, tmp_path: Path) -> None:
+    (tmp_path / "s.sql").write_text(WRITTEN)
+    psql = ["psql", "-X", "-q", postgresql_database, "-f", str(tmp_path / "s.sql")]
+    expected = subprocess.run(psql, check=True, capture_output=True).stdout.decode()
+    done = program(postgresql_database, "-q", "--format", "json", stdin=WRITTEN)
+    assert (done.code, done.out == expected, done.err) == (0, True, "")
+    done = program(postgresql_database, "-q", "-f", "s.sql", "-o", "rows.csv")
+    assert done.code == 0
+    # What a command of the system prints, and PSTDOUT, are not among the results.
+    assert len((tmp_path / "rows.csv").read_bytes().decode()) + len(done.out) == len(expected)
+
+
+def test_files_of_rows_that_the_server_writes(program: Program, postgresql_database: str, tmp_path: Path) -> None:
+    rows = "(select E'1\\n2' as x from generate_series(1, 3))"
+    done = program(
+        postgresql_database,
+        *("-c", f"copy {rows} to stdout csv header \\g made.csv", "-c", "\\echo :ROW_COUNT"),
+        *("-c", f"\\copy {rows} to 'copied.txt' csv header", "-c", "\\copy (select 1 where false) to 'none.txt'"),
+    )
+    assert (done.code, done.out, done.err) == (0, "3\n", "COPY 3\nCOPY 0\n")
+    assert (tmp_path / "made.csv").read_text() == "x\n" + '"1\n2"\n' * 3
+    assert (tmp_path / "copied.txt").read_text() == "x\n" + '"1\n2"\n' * 3
+    assert (tmp_path / "none.txt").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("copy", "said"),
+    [
+        (
+            "copy nowhere to stdout",
+            ':6: error[42P01]: relation "nowhere" does not exist\n 1 | copy nowhere to stdout\n',
+        ),
+        ("copy (select 1) to stdout (bad 1)", ':28: error[42601]: option "bad" not recognized\n'),
+        ("copy (select 1) to stdout binary", ": error[0A000]: the binary format of COPY … TO STDOUT is not supported"),
+        ("\\copy nowhere to stdout", 'relation "nowhere" does not exist\n 1 | COPY nowhere TO STDOUT\n'),
+        ("\\copy nowhere to 'x.json'", "1 | \\copy nowhere to 'x.json'\n   |       ^^^^^^^\n"),
+        ("\\copy nowhere from 'x.dat'", "1 | \\copy nowhere from 'x.dat'\n   |       ^^^^^^^\n"),
+        ("\\copy nowhere from 'x.csv'", "1 | \\copy nowhere from 'x.csv'\n   |       ^^^^^^^\n"),
+    ],
+)
+def test_an_error_of_copy_shows_what_was_written(
+    program: Program, postgresql_database: str, tmp_path: Path, copy: str, said: str
+) -> None:
+    for name in ("x.dat", "x.csv"):
+        (tmp_path / name).write_text("a\n1\n")
+    done = program(postgresql_database, "-c", copy)
+    assert done.code == 1 and said in done.err and "SELECT" not in done.err, done.err
+
+
+def test_copying_out_at_the_prompt_can_be_interrupted(postgresql_database: str, tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q", postgresql_database)
+    terminal.prompt()
+    terminal.enter("copy (values ('a', true), ('b', null)) to stdout csv;")
+    terminal.wait("a,t")
+    terminal.prompt()
+    terminal.enter("copy (select pg_sleep(600)) to stdout;")
+    terminal.wait("cancel")
+    terminal.type("\x03")
+    terminal.wait("canceled after")
+    terminal.prompt()
+    terminal.enter("copy (select 'still' || ' here') to stdout;")
+    terminal.wait("still here")
+    terminal.close()

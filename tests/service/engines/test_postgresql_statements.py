@@ -200,10 +200,27 @@ def test_notifications_arrive_with_the_next_statement(connect: Connect) -> None:
     assert told.state == "01N01" and told.message.startswith("NOTIFY news: tea (from server process ")
 
 
-def test_copy_to_stdout_and_from_stdin_are_refused(runner: Runner) -> None:
-    for sql in ("copy (values (1, 'a\tb')) to stdout", "COPY (select 1)\nTO  STDOUT (format csv, header)"):
-        state, message = runner.fails(sql)
-        assert state == "0A000" and "use \\copy … TO STDOUT" in message
+def test_copy_to_stdout_returns_its_lines(runner: Runner) -> None:
+    told = runner.run("COPY (values (1, 'a\tb', true))\nTO  STDOUT (format csv, header)")
+    assert (told.names, told.rows) == (["copy"], [["column1,column2,column3"], ["1,a\tb,t"]])
+    assert (told.message, told.state) == ("COPY 1", "00000")
+    assert runner.run("copy (select '' as e) to stdout").rows == [[""]]
+    empty = runner.run("copy (select 1 where false) to stdout")
+    assert (empty.names, empty.rows, empty.message) == (["copy"], [], "COPY 0")
+    assert runner.run("copy (select n from generate_series(1, 9) n) to stdout", row_limit=2).rows == [["1"], ["2"]]
+
+
+def test_copy_to_stdout_that_is_no_text_is_refused(runner: Runner) -> None:
+    runner.run("begin")
+    state, message = runner.fails("copy (select n from generate_series(1, 100000) n) to stdout (format binary)")
+    assert (state, message) == ("0A000", "the binary format of COPY … TO STDOUT is not supported; use csv or text")
+    runner.run("rollback")
+    state, message = runner.fails("copy (select 'é') to stdout (encoding 'latin1')")
+    assert state == "22021" and "omit the option ENCODING" in message
+    assert runner.run("select 1").rows == [["1"]]
+
+
+def test_copy_from_stdin_without_data_is_refused(runner: Runner) -> None:
     runner.run("create table c (a int)")
     assert runner.fails("copy c from stdin") == ("0A000", "no data is attached to this COPY … FROM STDIN")
     assert runner.run("select 1").rows == [["1"]]

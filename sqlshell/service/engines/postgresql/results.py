@@ -73,13 +73,15 @@ async def run_other(link: Link, sql: str, options: Options, sink: Sink) -> Outco
     taker = _Taker(sink, options)
     last = await link.wire.run(sql, taker.take)
     taker.end()
+    tag = message_of((last.command_status or b"").decode("utf-8", "replace"))
     if taker.copied:
-        return Outcome([ColumnInfo("copy", "VARCHAR", False)], (), *taker.limited())
+        message, state = taker.limited()
+        return Outcome([ColumnInfo("copy", "VARCHAR", False)], (), message or tag, state)
     if last.status == pq.ExecStatus.TUPLES_OK:
         check_columns(last.nfields, options)
         columns = bounded(await _columns(link, last), options)
         return Outcome(columns, (), *taker.limited())
-    return Outcome(message=message_of((last.command_status or b"").decode("utf-8", "replace")))
+    return Outcome(message=tag)
 
 
 class _Taker:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from sqlshell.service.engines.postgresql.types import reader
+from sqlshell.service.failure import Failure
 
 _ESCAPED: Final = re.compile(rb"\\(.)", re.S)
 _RAW: Final = re.compile(rb"[\x00-\x09\x0b-\x1f]")
@@ -39,8 +40,15 @@ def rows_of_copy(block: bytes) -> list[str]:
 
 
 def lines_of_copy(block: bytes) -> list[str]:
-    """The lines of a COPY … TO STDOUT as rows of one value."""
-    return [_encode([line]).decode() for line in _decoded(block).removesuffix("\n").split("\n")]
+    """The lines of a COPY … TO STDOUT as rows of one value. Raises Failure if they are not UTF-8."""
+    if not block:
+        return []
+    try:
+        lines = block.decode()
+    except UnicodeDecodeError:
+        # To replace a part of them would damage the data.
+        raise Failure("22021", "the data of COPY … TO STDOUT are not UTF-8; omit the option ENCODING") from None
+    return [_encode([line]).decode() for line in lines.removesuffix("\n").split("\n")]
 
 
 class RowReader:

@@ -28,7 +28,6 @@ from sqlshell.service.engines.postgresql.statement_traits import (
     can_be_copied,
     changes_place,
     commits,
-    copies_out,
     ends_transaction,
     first_word,
     is_transactional,
@@ -48,7 +47,6 @@ UNESCAPED: Final = (
     "standard_conforming_strings must remain on: the shell and the service would split statements at other places than "
     "the server; write E'…' for a string with escapes"
 )
-COPIED_OUT: Final = "COPY … TO STDOUT is not supported on PostgreSQL; use \\copy … TO STDOUT in the shell, or a SELECT"
 BLOCK: Final = 256 << 10
 """Bytes of COPY's data that are sent at once."""
 
@@ -164,8 +162,6 @@ class PostgresqlSession(ServerSession):
         word = first_word(sql)
         if self._lost_transaction:
             return self._leave_lost_transaction(word)
-        if word == "copy" and copies_out(sql):
-            raise Failure(sqlstate.UNSUPPORTED, COPIED_OUT)
         link = await self._ready(options)
         if self._remade:
             self._remade = False

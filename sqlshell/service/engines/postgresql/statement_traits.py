@@ -11,7 +11,6 @@ _WRITES: Final = re.compile(r"(?<!\w)(?:insert|update|delete|merge)(?!\w)", re.I
 _ENDING: Final = re.compile(r";(?:\s|--[^\n]*+(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*+\*/)*+\Z")
 """A semicolon at the end, or what looks like one."""
 
-_TO_STDOUT: Final = re.compile(r"(?<!\w)to\s+stdout(?!\w)", re.I)
 _CALL: Final = re.compile(r"([^\W\d]\w*)\"?\s*\(")
 
 _SELECTS: Final = frozenset({"select", "values", "table", "with", "("})
@@ -34,11 +33,6 @@ def can_be_copied(sql: str, word: str) -> bool:
     """Whether a statement may be the query of a COPY … TO: it selects, and writes nothing."""
     # A semicolon elsewhere is part of a text, or the server refuses the second statement.
     return word in _SELECTS and not _ENDING.search(sql) and not (word == "with" and _WRITES.search(sql))
-
-
-def copies_out(sql: str) -> bool:
-    """Whether a COPY sends its data to the client."""
-    return _TO_STDOUT.search(sql) is not None
 
 
 def called(sql: str) -> list[str]:

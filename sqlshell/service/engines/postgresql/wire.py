@@ -22,6 +22,8 @@ from sqlshell.service.failure import Failure
 BLOCK: Final = 256 << 10
 """Bytes of rows that are passed on together."""
 
+BINARY: Final = "the binary format of COPY … TO STDOUT is not supported; use csv or text"
+
 _ROWS: Final = {pq.ExecStatus.SINGLE_TUPLE, pq.ExecStatus.TUPLES_OK}
 _FAILED: Final = {pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE, pq.ExecStatus.PIPELINE_ABORTED}
 
@@ -86,7 +88,7 @@ class Wire:
         """Run one statement, and pass each PGresult with a row to `took`; returns the last one with columns, or else
         the last, without rows.
 
-        The data of a COPY … TO STDOUT is passed on as blocks of bytes.
+        The data of a COPY … TO STDOUT is passed on as blocks of bytes, of which the first is empty.
         """
         if ";" in sql or values:
             # This protocol refuses a second statement.
@@ -155,6 +157,9 @@ class Wire:
             if result.status in _FAILED:
                 failed = failed or result
             elif result.status == pq.ExecStatus.COPY_OUT:
+                if result.binary_tuples:
+                    raise Failure(sqlstate.UNSUPPORTED, BINARY)
+                took(b"")
                 async for block in self._blocks():
                     took(block)
             elif result.status == pq.ExecStatus.COPY_IN:
