@@ -341,5 +341,6 @@ def test_who_waits_for_the_context_does_not_wait_for_a_service_that_is_gone() ->
         loader.begin()
         await asyncio.wait_for(loader.wait_for_echo(0.001), 60)
         await asyncio.wait_for(loader.aclose(), 60)
+        assert len(silent.left) == 1
 
     asyncio.run(work())

@@ -133,6 +133,29 @@ def test_nothing_is_sent_after_a_failure() -> None:
     asyncio.run(work())
 
 
+def test_nothing_is_sent_after_the_failure_of_a_statement_on_its_way() -> None:
+    async def work() -> None:
+        client = Gated({insert(0, 1): Answer(rows=(), error=failure("22012"))})
+        core = Core(client)
+        begun: list[Range] = []
+        found: list[SentBatch] = []
+
+        async def collect() -> None:
+            async for batch in sender_of(core).send(staged(40), [], begun.append):
+                found.append(batch)
+
+        collecting = asyncio.ensure_future(collect())
+        await settled()
+        client.gate.set()
+        await collecting
+        assert begun == [(0, 2), (2, 4), (4, 6), (6, 8)]
+        assert [(batch.rows, batch.error is None) for batch in found] == [
+            (rows, number > 0) for number, rows in enumerate(begun)
+        ]
+
+    asyncio.run(work())
+
+
 def test_a_failure_before_the_service_has_the_statement() -> None:
     class Gone(ScriptedClient):
         async def step(self, what: str) -> None:
@@ -148,6 +171,8 @@ def test_a_failure_before_the_service_has_the_statement() -> None:
         assert not found[1].arrived
         assert len(client.ran) == 2
         assert [entry.state for entry in core.journal.recent(9)] == ["finished"]
+        await settled()
+        assert len(asyncio.all_tasks()) == 1
 
     asyncio.run(work())
 
