@@ -202,3 +202,39 @@ def test_where_a_transaction_began_is_told_and_that_it_failed(tmp_path: Path) ->
         await core.shell.aclose()
 
     asyncio.run(work())
+
+
+def test_an_embedded_service_is_released_at_the_end_though_its_statement_still_runs() -> None:
+    async def work() -> None:
+        slow, released = ScriptedClient(name="b-"), []
+        core = Core()
+        core.environment.targets["b"] = other(slow, embedded=True, release=lambda: released.append("b"))
+        core.environment.targets["c"] = other(ScriptedClient(name="c-"))
+
+        async def step(what: str) -> None:
+            if what == "wait":
+                await asyncio.Event().wait()
+
+        slow.step = step  # type: ignore[method-assign]
+        await core.run("\\c b\nselect 1;&\n\\c c\n")
+        assert not released
+        await core.shell.aclose()
+        assert released == ["b"]
+        assert slow.closed
+
+    asyncio.run(work())
+
+
+def test_what_belongs_to_a_connection_is_cleaned_up_with_it() -> None:
+    async def work() -> None:
+        core = Core()
+        core.environment.targets["b"] = other(ScriptedClient())
+        cleaned: list[str] = []
+        core.session.state.cleanup.callback(cleaned.append, "first")
+        await core.run("\\c b\n")
+        assert cleaned == ["first"]
+        core.session.state.cleanup.callback(cleaned.append, "second")
+        await core.shell.aclose()
+        assert cleaned == ["first", "second"]
+
+    asyncio.run(work())
