@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,7 @@ def test_a_wait_is_the_services_and_not_much_shorter_than_ours(
     asked: str, wait: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retries, "backoff", lambda attempt: 8.0)
-    monkeypatch.setattr(retries.time, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
     tries = Retries(NetworkOptions(timeout=300), idempotent=True, known=True)
     assert tries.after_status(503, {"retry-after": asked}) == wait
     assert tries.attempts == (wait is not None)
@@ -112,7 +113,7 @@ def test_a_wait_of_many_digits_is_cut() -> None:
 def test_an_attempt_does_not_begin_after_the_time_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(retries, "backoff", lambda attempt: 8.0)
-    monkeypatch.setattr(retries.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     tries = Retries(NetworkOptions(timeout=20), idempotent=True, known=True)
     waits = []
     for _ in range(4):

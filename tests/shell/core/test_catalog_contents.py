@@ -149,7 +149,7 @@ KEY = ForeignKey("d.s.orders", ["c1", "c2"], "d.s.customers", ["id1", "id2"])
 
 
 def test_foreign_keys() -> None:
-    relations = {"LIST RELATIONS": (["name"], [["t"]])}
+    relations: dict[str, Table] = {"LIST RELATIONS": (["name"], [["t"]])}
     found, client = loaded({**relations, "duckdb_constraints": (SEVEN, LISTS)})
     assert found.keys[0] == KEY
     assert found.keys[1:] == [ForeignKey("d.s.items", [], "d.s.orders", [])]
