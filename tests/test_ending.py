@@ -30,7 +30,15 @@ class Running:
         self.folder, self.temporary = folder, temporary or folder / "temporary"
         self.temporary.mkdir(exist_ok=True)
         self.process = start(folder, "-q", *argv, env={"TMPDIR": str(self.temporary)}, stderr=PIPE, text=True)
-        until = time.monotonic() + 30
+        try:
+            self._wait_until_it_writes()
+        except BaseException:
+            # The whole result fills a disk.
+            self.process.kill()
+            raise
+
+    def _wait_until_it_writes(self) -> None:
+        until = time.monotonic() + 120
         while sum(file.stat().st_size for file in self.files()) < 1 << 20:
             assert self.process.poll() is None, self.process.communicate()[1]
             assert time.monotonic() < until
@@ -43,7 +51,11 @@ class Running:
     def end(self, *numbers: int) -> str:
         for number in numbers:
             self.process.send_signal(number)
-        message = str(self.process.communicate(timeout=30)[1])
+        try:
+            message = str(self.process.communicate(timeout=60)[1])
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
         assert "Traceback" not in message
         assert "nanobind" not in message
         return message
