@@ -1,0 +1,291 @@
+"""The explorer's table: the cursor, columns that move, widen and stay in view, rows in another order."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+import pytest
+
+from sqlshell.client.results.partitions import PartitionReader
+from sqlshell.result import Batch, Column, Result
+from sqlshell.shell.explorer.grid import NARROWEST, WIDEST, Grid, GridPosition
+from sqlshell.shell.explorer.pages import Pages
+
+Row = list[str | None]
+
+
+@pytest.fixture(autouse=True)
+def _utf8(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+
+
+def grid(columns: Sequence[Column], *partitions: Sequence[Row]) -> Grid:
+    """A grid of these partitions, of which the first is in memory."""
+
+    async def fetch(number: int) -> Batch:
+        return Batch(len(columns), rows=list(partitions[number]), number=number)
+
+    async def opened() -> Grid:
+        batches = PartitionReader(fetch, await fetch(0), len(partitions), 1)
+        counts = [len(rows) for rows in partitions]
+        pages = Pages(Result(list(columns), batches, row_counts=counts, partition=fetch))
+        await pages.open()
+        return Grid(pages)
+
+    return asyncio.run(opened())
+
+
+def numbers(count: int) -> Grid:
+    return grid([Column("n", "INTEGER"), Column("s")], [[str(number), f"row {number}"] for number in range(count)])
+
+
+def wide(*widths: int) -> Grid:
+    """One row, whose columns have these widths and the names of the alphabet."""
+    columns = [Column(chr(ord("a") + number)) for number in range(len(widths))]
+    return grid(columns, [["x" * width for width in widths]])
+
+
+def drawn(shown: Grid, width: int, height: int) -> list[str]:
+    return ["".join(text for _, text in line) for line in shown.lines(width, height)]
+
+
+def names(shown: Grid, width: int) -> str:
+    """The names of the columns in view."""
+    return drawn(shown, width, 2)[0].replace(" ", "").replace("│", "")
+
+
+def test_the_cursor_stays_within_the_table() -> None:
+    shown = numbers(30)
+    shown.lines(80, 11)
+    for row, place, expected in (
+        (5, 1, (5, 1, 0)),
+        (-3, -1, (0, 0, 0)),
+        (99, 9, (29, 1, 20)),
+        (19, None, (19, 1, 19)),
+        (None, 0, (19, 0, 19)),
+        (28, None, (28, 0, 19)),
+        (29, None, (29, 0, 20)),
+    ):
+        shown.go(row, place)
+        assert (shown.row, shown.place, shown.top) == expected
+
+
+def test_a_row_on_the_screen() -> None:
+    shown = numbers(2)
+    lines = drawn(shown, 24, 5)
+    assert [line.split("│")[:2] for line in lines[1:3]] == [["1   0", "row 0"], ["2   1", "row 1"]]
+    assert lines[3:] == ["~", ""]
+    assert all(len(line) == 24 for line in lines[:3])
+    assert all(len(line) == 9 for line in drawn(shown, 9, 3))
+    empty = grid([Column("a")], [])
+    assert drawn(empty, 20, 4)[1:] == ["~", "", ""]
+
+
+def test_rows_that_are_not_in_memory_are_dots() -> None:
+    shown = grid([Column("a")], [["1"]], [["2"]])
+    assert [line.split("│")[0] for line in drawn(shown, 20, 3)[1:]] == ["1 1  ", "2 …  "]
+    assert shown.number(1) == 1
+
+
+def test_columns_that_fit() -> None:
+    shown = wide(10, 10, 10, 10, 10)
+    assert shown.frozen == 1
+    # The number of the row takes two cells, and each column one more for its line.
+    assert names(shown, 2 + 5 * 11) == "abcde"
+    assert names(shown, 2 + 5 * 11 - 2) == "abcd"
+    assert names(shown, 2 + 3 * 11) == "abc"
+    shown.go(place=3)
+    assert names(shown, 2 + 3 * 11) == "acd"
+    assert shown.left == 2
+    shown.go(place=1)
+    assert names(shown, 2 + 3 * 11) == "abc"
+    shown.go(place=4)
+    assert names(shown, 2 + 3 * 11) == "ade"
+    shown.go(place=0)
+    assert names(shown, 2 + 3 * 11) == "ade"
+    shown.frozen = 0
+    shown.go(place=0)
+    assert names(shown, 2 + 3 * 11) == "abc"
+    # A column that is too wide is shown as far as there is room.
+    assert names(wide(30, 30), 20).startswith("a")
+
+
+@pytest.mark.parametrize(("width", "frozen"), [(24, 1), (25, 0)])
+def test_a_narrow_first_column_stays_in_view(width: int, frozen: int) -> None:
+    assert wide(width, 1).frozen == frozen
+    assert wide(width).frozen == 0
+
+
+def test_columns_are_as_wide_as_their_values() -> None:
+    shown = grid([Column("a"), Column("long name"), Column("c")], [["xx", None, "x" * 60]])
+    assert [item.width for item in shown.columns] == [NARROWEST, 9, WIDEST]
+    shown.resize(4)
+    assert shown.columns[0].width == NARROWEST + 4
+    shown.resize(-20)
+    assert shown.columns[0].width == NARROWEST
+    shown.resize(1)
+    shown.lines(80, 3)
+    # A width that was chosen stays.
+    assert (shown.columns[0].width, shown.columns[0].chosen, shown.columns[1].chosen) == (NARROWEST + 1, True, False)
+
+
+def test_a_column_widens_for_rows_that_come_into_view() -> None:
+    rows: list[Row] = [["x"]] * 300 + [["x" * 20]]
+    shown = grid([Column("a")], rows)
+    assert shown.columns[0].width == NARROWEST
+    shown.lines(80, 3)
+    assert shown.columns[0].width == NARROWEST
+    shown.go(row=300)
+    shown.lines(80, 3)
+    assert shown.columns[0].width == 20
+    shown.go(row=0)
+    shown.lines(80, 3)
+    assert shown.columns[0].width == 20
+
+
+def test_columns_are_hidden_and_shown() -> None:
+    shown = wide(1, 1, 1)
+    shown.frozen = 2
+    shown.go(place=1)
+    assert shown.hide()
+    assert ([item.column.name for item in shown.visible], shown.place, shown.frozen) == (["a", "c"], 1, 1)
+    assert shown.current.column.name == "c"
+    assert shown.hide()
+    assert (shown.place, shown.frozen) == (0, 1)
+    assert not shown.hide()
+    assert [item.column.name for item in shown.visible] == ["a"]
+    shown.show_all()
+    assert [item.column.name for item in shown.visible] == ["a", "b", "c"]
+
+
+def test_columns_change_places() -> None:
+    shown = wide(1, 1, 1)
+    shown.shift(-1)
+    assert names(shown, 40) == "abc"
+    shown.shift(1)
+    assert (names(shown, 40), shown.place) == ("bac", 1)
+    shown.go(place=2)
+    shown.shift(1)
+    assert (names(shown, 40), shown.place) == ("bac", 2)
+    shown.go(place=1)
+    shown.hide()
+    shown.shift(-1)
+    assert names(shown, 40) == "cb"
+    shown.show_all()
+    assert names(shown, 40) == "cab"
+
+
+def test_rows_are_sorted_and_filtered() -> None:
+    shown = numbers(5)
+    shown.lines(80, 4)
+    shown.go(row=3)
+    shown.arrange(lambda row: row[0] != "2", lambda row: int(row[0] or 0), down=True)
+    assert (shown.order, shown.count, shown.row, shown.top) == ([4, 3, 1, 0], 4, 0, 0)
+    assert (shown.at(1), shown.number(1), shown.line(1), shown.line(4)) == (3, 3, ["3", "row 3"], None)
+    shown.arrange(None, lambda row: row[1] or "", down=False)
+    assert shown.order == [0, 1, 2, 3, 4]
+    shown.arrange(lambda row: row[0] == "9", None, down=False)
+    assert (shown.count, shown.position.row) == (0, 0)
+    shown.arrange(None, None, down=False)
+    assert (shown.order, shown.count) == (None, 5)
+    shown.go(row=4)
+    shown.arrange(lambda row: row[0] in {"1", "3"}, None, down=False)
+    shown.go(row=1)
+    shown.arrange(None, None, down=False)
+    # The cursor is at the same row of the result again.
+    assert shown.row == 3
+
+
+def test_rows_of_another_source_have_the_numbers_of_the_result() -> None:
+    shown = numbers(5)
+    shown.go(row=3)
+    other = grid([Column("n", "INTEGER"), Column("s"), Column("#")], [["4", "row 4", "4"], ["1", "row 1", None]])
+    shown.show(other.pages)
+    assert (shown.row, shown.top, shown.count) == (0, 0, 2)
+    assert [shown.number(line) for line in (0, 1, 2)] == [4, 0, None]
+    assert drawn(shown, 40, 2)[1].startswith("5 ")
+    shown.arrange(None, None, down=False)
+    assert (shown.source is shown.pages, shown.row, shown.count) == (True, 4, 5)
+
+
+def test_a_place_is_restored_as_far_as_it_is_there() -> None:
+    shown = numbers(30)
+    shown.restore(GridPosition(25, 1, 20, 1, 0))
+    assert (shown.row, shown.place, shown.top, shown.left, shown.frozen) == (25, 1, 20, 1, 0)
+    assert shown.position == GridPosition(25, 1, 20, 1, 0)
+    shown.restore(GridPosition(99, 9, 99, 0, 1))
+    assert (shown.row, shown.place, shown.top) == (29, 1, 29)
+    shown.go(row=0, place=0)
+    assert shown.position == GridPosition(0, 0, 0, 0, 1)
+    shown.arrange(lambda row: row[0] == "7", None, down=False)
+    assert shown.position == GridPosition(7, 0, 7, 0, 1)
+
+
+def test_cells_are_selected_from_the_anchor_to_the_cursor() -> None:
+    shown = grid([Column(name) for name in "abc"], [["x"] * 3] * 9)
+    assert shown.selection() == (range(1), [shown.columns[0]])
+    shown.go(5, 2)
+    shown.anchor = (3, 1)
+    for corner in ((3, 1), (5, 2)):
+        assert shown.selection() == (range(3, 6), shown.columns[1:])
+        shown.anchor, (shown.row, shown.place) = (5, 2), corner
+    shown.anchor, shown.row, shown.place = (1, 1), 0, 1
+    marked = [
+        [number for number, (style, text) in enumerate(line) if "class:selected" in style and text.strip() == "x"]
+        for line in shown.lines(40, 4)[1:]
+    ]
+    assert [len(each) for each in marked] == [1, 1, 0]
+
+
+def test_what_is_under_the_mouse() -> None:
+    shown = wide(3, 5, 3)
+    # 0 and 1 are the number of the row, 2 to 5 the first column with its line.
+    for x, y, expected in (
+        (1, 1, None),
+        (2, 1, (0, 0)),
+        (5, 1, (0, 0)),
+        (6, 1, (0, 1)),
+        (11, 1, (0, 1)),
+        (12, 1, (0, 2)),
+        (16, 1, None),
+        (6, 0, None),
+        (6, 2, None),
+    ):
+        assert shown.spot(x, y, 60) == expected
+    tall = numbers(30)
+    tall.lines(60, 6)
+    tall.go(row=20)
+    assert tall.spot(4, 1, 60) == (tall.top, 0)
+    assert tall.spot(4, 2, 60) == (tall.top + 1, 0)
+
+
+def test_values_that_were_searched_for_are_marked() -> None:
+    shown = numbers(4)
+    shown.found = re.compile("row [13]")
+    marked = [
+        [text for style, text in line if "class:search" in style and "selected" not in style]
+        for line in shown.lines(60, 5)[1:]
+    ]
+    assert marked == [[], ["row 1"], [], ["row 3"]]
+    shown.go(1, 1)
+    assert not any("search" in style for style, _ in shown.lines(60, 5)[2])
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "right", "shown"),
+    [
+        ("ab", 4, False, "ab  "),
+        ("ab", 4, True, "  ab"),
+        ("abcd", 4, False, "abcd"),
+        ("abcde", 4, False, "abc…"),
+        ("日本語", 4, False, "日… "),
+        ("日本", 4, False, "日本"),
+        ("日本", 3, True, "日…"),
+        ("ab", 1, False, "…"),
+        ("ab", 0, False, ""),
+    ],
+)
+def test_a_text_takes_the_cells_of_its_column(text: str, width: int, right: bool, shown: str) -> None:
+    assert numbers(1)._fitted(text, width, right=right) == shown
