@@ -38,7 +38,7 @@ MARKERS = "not (conformance or fuzz or long)"
 ENDED = "the time ended"
 
 IDLE = 60
-"""Seconds in which a run that uses no processor counts as hung."""
+"""Seconds in which a run that uses no processor and starts no process counts as hung."""
 
 LOOKS = 2
 """Seconds between two looks at what a run uses."""
@@ -165,12 +165,13 @@ class Copy:
 
         def watch() -> None:
             used: dict[int, float] = {}
-            before, changed = 0.0, time.monotonic()
+            before, changed = (0, 0.0), time.monotonic()
             while not ended.wait(LOOKS):
                 used |= {pid: spent for pid, spent in self._running() if pid != forks.pid}
-                if (spent := sum(used.values())) > before:
-                    before, changed = spent, time.monotonic()
-                if spent > seconds or time.monotonic() - changed > IDLE:
+                # ps shows whole seconds, and a busy machine gives a short process less than one.
+                if (progress := (len(used), sum(used.values()))) > before:
+                    before, changed = progress, time.monotonic()
+                if progress[1] > seconds or time.monotonic() - changed > IDLE:
                     late.set()
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(child, signal.SIGKILL)
