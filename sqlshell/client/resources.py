@@ -182,12 +182,11 @@ async def _attempt(transport: Transport, path: str, part: _Part, progress: Progr
         whole_size = had + int(length) if length.isdecimal() else None
         done = had
         limit = transport.network.download_limit
-        if limit and whole_size is not None:
+        if whole_size is not None:
             _check_size(whole_size, limit, part, transport.target.name)
         async for piece in response.aiter_raw():
             done += len(piece)
-            if limit and done > limit:
-                _check_size(done, limit, part, transport.target.name)
+            _check_size(done, limit, part, transport.target.name)
             part.add(piece)
             share = done / whole_size if whole_size else None
             progress(share, f"{done:,} of {whole_size:,} bytes" if whole_size else f"{done:,} bytes")
@@ -198,8 +197,8 @@ async def _attempt(transport: Transport, path: str, part: _Part, progress: Progr
 
 
 def _check_size(size: int, limit: int, part: _Part, base: str) -> None:
-    """Raises ServiceError if the file is larger than the limit, and removes it."""
-    if size > limit:
+    """Raises ServiceError if the file is larger than the limit, and removes it. A limit of 0 is none."""
+    if limit and size > limit:
         part.drop()
         said = f"the resource from {base} is larger than the download limit of {limit >> 20:,} MiB"
         raise ServiceError(said, "the download was discarded; raise the limit with --download-limit MIB (0 = no limit)")

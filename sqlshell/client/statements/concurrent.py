@@ -159,7 +159,6 @@ class ConcurrentBatch:
                 self._stopped = self._stopped or not isinstance(error, ShellError) or self._ends(error)
             finally:
                 run.answered = time.monotonic()
-                await self._tell()
         await self._tell()
 
     async def _run(self, number: int, run: _Run, context: SessionContext) -> None:
