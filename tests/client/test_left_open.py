@@ -31,6 +31,7 @@ from tests.client.streams import METADATA, plane, rows, stays
 from tests.client.test_dataplane import kept_at
 from tests.client.test_hostile_service import answering, whole
 from tests.client.test_statements import done, scripted
+from tests.shell.core.scripted import ScriptedClient
 
 Found = TypeVar("Found")
 
@@ -131,6 +132,18 @@ def test_a_service_is_asked_for_its_extensions_once() -> None:
             found = using(state.url, asked)
             assert found == (frozenset(filter(None, extensions.split(", "))), engine, on_duckdb, copies)
             assert [path for _, path, _, _ in state.asked] == ["/v2/version"]
+
+
+def test_the_result_that_names_the_organization_is_not_read() -> None:
+    async def work() -> None:
+        client, transport = ScriptedClient(), Transport(parse("http://127.0.0.1:1"), "")
+        context = SessionContext(organization="named")
+        assert await Service(transport, client)._organization(context, legacy=False) == "named"
+        assert [sql for sql, _ in client.ran] == ["LIST ORGANIZATIONS"]
+        assert [rows.closed for rows in client.open] == [True]
+        await transport.aclose()
+
+    asyncio.run(work())
 
 
 def test_a_service_that_is_closed() -> None:
