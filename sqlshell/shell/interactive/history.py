@@ -182,4 +182,4 @@ def matching(entries: Iterable[Entry], typed: str) -> list[Entry]:
         rest = iter(text)
         if all(char in rest for char in low):
             apart.setdefault(entry.text, entry)
-    return [*together.values(), *(entry for text, entry in apart.items() if text not in together)]
+    return [*together.values(), *apart.values()]

@@ -133,7 +133,7 @@ def _differences(record: Record, state: str, message: str, results: Sequence[Rec
         if old.columns != new.columns:
             found.append(f"{which}columns were {', '.join(old.columns)}, are {', '.join(new.columns)}")
         elif old.rows is None:
-            continue
+            pass
         elif old.rows != new.rows:
             found.append(f"{which}rows were {old.rows:,}, are {new.rows:,}")
         elif old.digest != new.digest:
