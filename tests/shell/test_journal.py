@@ -136,6 +136,22 @@ def test_the_time_of_an_end_and_rows_that_are_known_stay(journal: Journal) -> No
     assert only(journal) == replace(first, sql_state=CANCELED, message="canceled")
 
 
+def test_each_statement_has_its_context(journal: Journal, tmp_path: Path) -> None:
+    contexts = [SessionContext(database=name) for name in ("a", "b", "b", "a")]
+    for number, context in enumerate(contexts):
+        journal.record_start(f"id-{number}", "select 1", context, -float(number))
+    assert [json.loads(entry.context)["database"] for entry in reversed(journal.recent(9))] == ["a", "b", "b", "a"]
+    assert (tmp_path / "deep").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_state_without_its_time(journal: Journal) -> None:
+    journal.record_start("id", "select 1", SessionContext(), 0.0)
+    journal.record_state("id", "42601", "said")
+    assert (only(journal).state, only(journal).message, only(journal).ended) == ("failed", "said", None)
+    journal.record_end("id", "00000")
+    assert only(journal).ended is not None
+
+
 def test_the_start_is_when_it_was_sent(journal: Journal) -> None:
     journal.record_start("late", "select 1", SessionContext(), 0.0)
     journal.record_start("early", "select 2", SessionContext(), 1000.0)

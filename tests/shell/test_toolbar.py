@@ -25,6 +25,21 @@ def test_enter_accepts_an_item_only_if_one_is_chosen(typing: Typing, shown: str)
     assert "".join(text for _, text in toolbar_text(session(), 80, typing)) == shown
 
 
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (41, " \\? help │ ^R history │ F4 vi │ ^D exits "),
+        (40, " \\? help │ ^R history │ F4 vi "),
+        # Nothing is left out in the middle, even if what follows has room.
+        (17, " \\? help "),
+        (9, " \\? help "),
+        (8, "  "),
+    ],
+)
+def test_keys_are_shown_as_far_as_they_fit(columns: int, shown: str) -> None:
+    assert "".join(text for _, text in toolbar_text(session(), columns, Typing.NOTHING)) == shown
+
+
 def test_the_key_for_the_last_result_is_named_once_there_is_one() -> None:
     at_rest = session()
     assert "F5" not in "".join(text for _, text in toolbar_text(at_rest, 80, Typing.NOTHING))
