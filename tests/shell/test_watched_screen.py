@@ -24,8 +24,6 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> tuple[_View, list[str]]:
     monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((20, 6)))
     nothing, output = cast("Any", None), cast("Any", SimpleNamespace(draw=found.append))
     return _View(nothing, output, nothing, nothing), found
-        cast("Any", None), cast("Any", SimpleNamespace(draw=found.append)), cast("Any", None), cast("Any", None)
-    ), found
 
 
 def lines(text: str) -> list[str]:
