@@ -132,7 +132,8 @@ def test_columns_are_as_wide_as_their_values() -> None:
 
 
 def test_a_column_widens_for_rows_that_come_into_view() -> None:
-    rows: list[Row] = [*([["x"]] * 300), ["x" * 20]]
+    narrow: Row = ["x"]
+    rows: list[Row] = [*[narrow] * 300, ["x" * 20]]
     shown = grid([Column("a")], rows)
     assert shown.columns[0].width == NARROWEST
     shown.lines(80, 3)
