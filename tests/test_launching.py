@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from sqlshell.launch.destination import (
     sources_of,
 )
 from sqlshell.launch.endpoint import open_endpoint, storage_name, unopened_endpoint
+from sqlshell.launch.engine_urls import EngineUrl
 from sqlshell.launch.environment import TARGET_FLAGS
 from sqlshell.launch.first_prompt import first_prompt
 from sqlshell.launch.greeting import HINTS, greeting, selected_by
@@ -666,3 +667,25 @@ def test_the_first_prompt_is_drawn_if_nothing_comes_before_it(
         first.clear()
         first.close()
         assert out.getvalue().endswith("> \x1b[0m\r\x1b[K") or out.getvalue().endswith("> \r\x1b[K")
+
+
+@pytest.mark.parametrize(
+    ("url", "place", "expected"),
+    [
+        ("ann:pw@db:5433/shop?sslmode=require", ("b",), "ann:pw@db:5433/b?sslmode=require"),
+        ("ann:pw@db:5433/shop", ("", "ann"), "ann:pw@db:5433/shop"),
+        ("ann:pw@db:5433/shop", ("", "b o"), "b%20o@db:5433/shop"),
+        ("ann:pw@db:5433/shop", ("b", "", "other"), "ann@other:5433/b"),
+        ("ann:pw@db:5433/shop", ("", "", "", "7"), "ann@db:7/shop"),
+        ("ann:pw@db/shop", ("", "", "/tmp/s"), "ann@/shop?host=/tmp/s"),
+        ("ann@/shop?host=/run/pg&port=5433", ("b", "", "::1"), "ann@[::1]:5433/b"),
+        ("h1:1,h2:2/shop?user=ann&password=pw", ("", "bob"), "bob@h1:1,h2:2/shop"),
+        ("h1:1,h2:2/shop?user=ann&password=pw", ("", "ann", "h3"), "h3/shop?user=ann"),
+        ("h1:1,h2:2/shop?user=ann&password=pw", ("", "", "", "7"), "h1:7,h2:7/shop?user=ann"),
+        ("[::1]:5/x?hostaddr=::1", ("", "", "db"), "db:5/x"),
+        ("?service=shop", ("b", "bob"), "bob@/b?service=shop"),
+    ],
+)
+def test_a_password_is_for_the_same_user_on_the_same_server(url: str, place: Sequence[str], expected: str) -> None:
+    found = EngineUrl("postgresql", f"postgresql://{url}").beside(*place)
+    assert found == f"postgresql://{expected}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from msgspec import Struct
 
 SCHEMES: Final = {"postgresql": "postgresql", "postgres": "postgresql", "sc": "spark"}
 """Engines by the scheme of their URLs."""
+
+_PORT: Final = re.compile(r":(\d*)\Z")
 
 
 class EngineUrl(Struct, frozen=True):
@@ -33,13 +36,38 @@ class EngineUrl(Struct, frozen=True):
         """The name of the server, for the prompt."""
         return self.shown.partition("://")[2].rpartition("@")[2].partition("/")[0] or self.engine
 
-    def beside(self, database: str) -> str:
-        """The URL of another database of a PostgreSQL server."""
+    def beside(self, database: str, user: str = "", host: str = "", port: str = "") -> str:
+        """The URL of another database of a PostgreSQL server, also as another user or on another server; what is ""
+        remains as it is. As in psql, the password is only for the same user on the same server.
+        """
         place, _, query = self.url.partition("?")
         scheme, _, rest = place.partition("://")
-        options = [item for item in query.split("&") if item and item.partition("=")[0] != "dbname"]
-        given = f"?{'&'.join(options)}" if options else ""
-        return f"{scheme}://{rest.partition('/')[0]}/{quote(database, safe='')}{given}"
+        place, _, path = rest.partition("/")
+        login, _, hosts = place.rpartition("@")
+        options = dict(item.partition("=")[::2] for item in query.split("&") if item)
+        if database:
+            path = quote(database, safe="")
+            options.pop("dbname", None)
+        same = user in {"", unquote(login.partition(":")[0] or options.get("user", ""))}
+        if host or port or not same:
+            login = login.partition(":")[0]
+            options.pop("password", None)
+        if not same:
+            login = quote(user, safe="")
+            options.pop("user", None)
+        if host:
+            # A server may have several addresses, of which none is that of another one.
+            ports = {found[1] for each in hosts.split(",") if (found := _PORT.search(each))}
+            port = port or options.pop("port", "") or (ports.pop() if len(ports) == 1 else "")
+            options = {name: value for name, value in options.items() if name not in {"host", "hostaddr", "port"}}
+            is_socket = host.startswith(("/", "@"))
+            hosts = "" if is_socket else f"[{host}]" if ":" in host else quote(host, safe=",")
+            options |= {"host": quote(host, safe="/")} if is_socket else {}
+        if port:
+            options.pop("port", None)
+            hosts = ",".join(f"{_PORT.sub('', each)}:{port}" for each in hosts.split(","))
+        given = "&".join(f"{name}={value}" for name, value in options.items())
+        return f"{scheme}://{login}{'@' * bool(login)}{hosts}/{path}{'?' * bool(given)}{given}"
 
     @property
     def has_secret(self) -> bool:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.config.values import Config, Settings, state_folder
 from sqlshell.context import SessionContext
+from sqlshell.errors import UsageError
 from sqlshell.launch.assembly import SharedParts, curl_client_of, journal_of, redactor_of, service_of
 from sqlshell.launch.clients import EMBEDDED_TARGET, Endpoint, policy_of
 from sqlshell.launch.destination import (
@@ -100,10 +101,23 @@ def build_connection(
     )
 
 
-def _beside(destination: Destination) -> Callable[[str], str] | None:
+def _beside(destination: Destination) -> Callable[..., str] | None:
     service = destination.service
     server = service.server if isinstance(service, LocalService) else None
     return server.beside if server is not None and server.engine == "postgresql" else None
+
+
+def _elsewhere(present: Connection, given: Sequence[Own]) -> Own:
+    """The target for a database, user, host and port, of which "-" remains as it is. Raises UsageError."""
+    if present.beside is None:
+        raise UsageError(
+            "\\c: a user, host and port can be given only when the shell is connected to PostgreSQL",
+            "give a URL, such as \\c postgresql://user@host:port/database, and a name with blanks in quotes",
+        )
+    words = ["" if word == "-" else word for word in given]
+    if (port := "".join(words[3:])) and not (port.isascii() and port.isdecimal()):
+        raise UsageError(f"\\c: invalid port {port!r}", "expected a number, or - for the present one")
+    return Own(present.beside(*words))
 
 
 class Environment:
@@ -126,11 +140,13 @@ class Environment:
 
         return names(self._inputs.config.folder / "themes")
 
-    async def connect(self, target: Own, present: Connection) -> Connection:
+    async def connect(self, target: Own, present: Connection, place: Sequence[Own] = ()) -> Connection:
         inputs, shared = self._inputs, self._shared
         flags = {name: value for name, value in inputs.flags.items() if name not in TARGET_FLAGS}
         warnings: list[str] = []
-        if present.beside is not None and _NAME.fullmatch(target) and not names_profile(target, inputs.config):
+        if place or target == "-":
+            target = _elsewhere(present, [target, *place])
+        elif present.beside is not None and _NAME.fullmatch(target) and not names_profile(target, inputs.config):
             target = Own(present.beside(target))
         destination = find_destination(target, flags, inputs.environ, inputs.config, warnings.append, inputs.target)
         service = destination.service

@@ -58,8 +58,10 @@ class Connection(Struct, frozen=True, eq=False):
     """Prints requests instead of sending them; None if statements are sent."""
     examine: Callable[[], Awaitable[str]] = _no_findings
     """Runs the checks of \\doctor and returns one finding per line."""
-    beside: Callable[[str], str] | None = None
-    """The target for another database of the same server, by name; None if the target is not a server's database."""
+    beside: Callable[..., str] | None = None
+    """The target for another database, user, host and port, of which "" remains as it is; None if the target is not the
+    database of a server.
+    """
     release: Callable[[], None] = _nothing
     """Stop what runs in this process for the connection. Blocks until it has stopped; may be called again."""
 

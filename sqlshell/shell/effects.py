@@ -104,9 +104,12 @@ class Edit(Struct, frozen=True):
 
 
 class Connect(Struct, frozen=True):
-    """Connect to another target: a profile, a URL or a file."""
+    """Connect to another target: a profile, a URL or a file; with a `place`, a database as a user, on a host and port,
+    of which - remains as it is.
+    """
 
     target: Own
+    place: Sequence[Own] = ()
 
 
 class Fetch(Struct, frozen=True):

@@ -21,8 +21,9 @@ class Environment(Protocol):
     def themes(self) -> Sequence[str]:
         """The names of the themes. Raises UsageError for a broken theme file."""
 
-    async def connect(self, target: Own, present: Connection) -> Connection:
-        """Connect to a profile, a URL or a file, and check that the service responds.
+    async def connect(self, target: Own, present: Connection, place: Sequence[Own] = ()) -> Connection:
+        """Connect to a profile, a URL or a file, and check that the service responds. With a `place`, which is a user,
+        a host and a port, the target is a database; "-" stands for what `present` has.
 
         Raises ShellError, and asyncio.CancelledError when it is canceled; then nothing is left open and `present` is
         unchanged.

@@ -65,6 +65,7 @@ class EngineObjects(Struct, frozen=True):
     names: Names = ()
     place: Names = ()
     details: bool = False
+    arguments: str = ""
 
 
 Inspection = List | Describe | DescribeStatement | CanI | Print | EngineObjects
@@ -139,7 +140,7 @@ SERVER_FORMS: Mapping[str, tuple[Form[Inspection], ...]] = {
     ),
     "describe": (
         Form(f"DESCRIBE ENGINE kind:RELATION part:COLUMNS|SQL <names:names> {_DETAILS}", EngineObjects),
-        Form("DESCRIBE ENGINE kind:FUNCTION part:SQL <names:names>", EngineObjects),
+        Form("DESCRIBE ENGINE kind:FUNCTION part:SQL <names:names> [ <arguments:parentheses> ]", EngineObjects),
         Form(f"DESCRIBE ENGINE kind:RELATION <names:names> {_DETAILS}", EngineObjects),
         *FORMS["describe"],
     ),

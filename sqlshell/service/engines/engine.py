@@ -94,7 +94,8 @@ class ObjectQuery(Struct, frozen=True):
 
     `kind` is what is listed, such as "types"; or "relation" or "function", for the one with these `names`. `part` is
     "columns", "sql" for the statements that create it, or "" for notes about it. `schema` limits a list; "" stands for
-    all schemas that are not the engine's own. `details` adds columns and notes, which may take longer.
+    all schemas that are not the engine's own. `details` adds columns and notes, which may take longer. `arguments` are
+    the types of a function's arguments in parentheses; "" stands for all functions of its name.
     """
 
     kind: str
@@ -102,6 +103,7 @@ class ObjectQuery(Struct, frozen=True):
     names: Sequence[str] = ()
     schema: str = ""
     details: bool = False
+    arguments: str = ""
 
 
 class Options(Struct, frozen=True):

@@ -235,7 +235,8 @@ def of_engine(asked: EngineObjects, session: Session, sink: Sink) -> Outcome:
     """What the engine, which is a server elsewhere, has besides what the service knows. Raises Failure."""
     engine = cast(ListingEngine, session.organization.engine)
     schema = asked.place[-1] if asked.place else ""
-    found = engine.objects(ObjectQuery(asked.kind, asked.part, asked.names, schema, asked.details), session.connection)
+    query = ObjectQuery(asked.kind, asked.part, asked.names, schema, asked.details, asked.arguments)
+    found = engine.objects(query, session.connection)
     if found.rows:
         sink.keep([json.dumps(row, ensure_ascii=False) for row in found.rows])
     return Outcome([ColumnInfo(name, kind, True) for name, kind in found.columns])

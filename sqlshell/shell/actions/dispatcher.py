@@ -138,8 +138,8 @@ class Actions:
                 self._statements.receive(values)
             case Branch(word, condition):
                 components.conditions.enter(word, condition)
-            case Connect(target):
-                await self._session.connect(target)
+            case Connect(target, place):
+                await self._session.connect(target, place)
             case SetOptions(options):
                 self._session.set_options(options)
             case SetContext():

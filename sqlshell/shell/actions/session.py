@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.origin import Own
@@ -22,11 +22,11 @@ class SessionActions:
         self._connections = connections
         self._interruption = interruption
 
-    async def connect(self, target: Own) -> None:
+    async def connect(self, target: Own, place: Sequence[Own]) -> None:
         """Connect to another target. If that fails, nothing has changed."""
         session = self._components.session
         try:
-            connecting = self._components.environment.connect(target, session.connection)
+            connecting = self._components.environment.connect(target, session.connection, place)
             connection = await self._interruption.interruptible(connecting, "c")
         except ShellError as error:
             error.message = f"{error.message}; still connected to {session.target}"

@@ -35,7 +35,7 @@ _NAMED_TEXT: Final = re.compile(r"\S+\s+'(?:[^'\\]++|\\.|'')*+'", re.DOTALL)
 _COMBINED: Final = re.compile(r"d[tvms]{2,4}\+?")
 """Several kinds of relations in one command, such as `\\dtv`."""
 
-KEEP_QUOTES: Final = frozenset({"PATTERN", "[PATTERN]", "[VALUE...]", "[TEXT]", "[SQL...]"})
+KEEP_QUOTES: Final = frozenset({"PATTERN", "PATTERN...", "[PATTERN]", "[VALUE...]", "[TEXT]", "[SQL...]"})
 """Placeholders whose values keep their double quotes, as in psql."""
 
 

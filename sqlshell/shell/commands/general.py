@@ -154,17 +154,18 @@ def _part(text: str) -> str:
     return name
 
 
-@command("c", "[TARGET]", aliases=("connect", "!connect"), changes="shell")
+@command("c", "[TARGET] [USER] [HOST] [PORT]", aliases=("connect", "!connect"), changes="shell")
 async def connect(shell: ShellView, args: Args) -> Effect | None:
     """Connect to another target. Without an argument, show the current connection.
 
     TARGET is a profile, a URL or a file, as on the command line. A profile has its own read_only and confirm; for a URL
     or a file, the current ones stay in effect. --read-only always applies. On PostgreSQL, TARGET may be the name of
-    another database of the server. If the connection fails, the prompt keeps the old one, and a script ends.
+    another database of the server, also with another USER, HOST and PORT; - stands for the present one. If the
+    connection fails, the prompt keeps the old one, and a script ends.
     """
     if not args:
         return await show_context.body(shell, Args())
-    return Connect(args.own(0))
+    return Connect(args.own(0), [args.own(number) for number in range(1, len(args))])
 
 
 @command("refresh")

@@ -73,9 +73,9 @@ def _table(titles: Sequence[str], rows: Rows) -> ShowResult:
     return ShowResult(text_table(titles, rows))
 
 
-def _chosen(columns: Sequence[Column], rows: Rows, args: Args) -> Rows:
+def _chosen(columns: Sequence[Column], rows: Rows, given: str) -> Rows:
     """The rows whose name matches the pattern."""
-    pattern = Pattern(args[0] if args else "*")
+    pattern = Pattern(given)
     schema, name = column_index(columns, "schema"), column_index(columns, "name") or 0
     return [row for row in rows if pattern.matches(value(row, schema), value(row, name))]
 
@@ -123,7 +123,7 @@ async def _listed(
 ) -> Effect:
     columns, rows = await query_service(shell, *statements)
     shown = len(columns) if args.plus else min(short, len(columns))
-    kept = [row[:shown] for row in _chosen(columns, rows, args)]
+    kept = [row[:shown] for row in _chosen(columns, rows, args[0] if args else "*")]
     if not kept and shell.result_output.for_people:
         return ShowMessage(no_match_message(args, hint, what))
     return ShowResult(table_of([(title_of(column.name), column.type) for column in columns[:shown]], kept))
@@ -185,7 +185,7 @@ async def functions(shell: ShellView, args: Args) -> Effect:
         return await _functions_of_engine(shell, args)
     columns, rows = await query_service(shell, *FUNCTIONS)
     own = column_index(columns, "own")
-    rows = _chosen(columns, rows, args)
+    rows = _chosen(columns, rows, args[0] if args else "*")
     if own is not None and not args:
         rows = [row for row in rows if value(row, own) == "true"]
         if not rows:
@@ -231,25 +231,28 @@ def _signature(columns: Sequence[Column], row: Sequence[str | None]) -> str | No
     return ", ".join([*each, *([f"{varargs}..."] if varargs else [])])
 
 
-@command("sf", "PATTERN", aliases=("sf+",), data=("PATTERN",))
+@command("sf", "PATTERN...", aliases=("sf+",), data=("PATTERN",))
 async def show_function(shell: ShellView, args: Args) -> Print:
-    """Show the SQL that creates a function or macro. DuckDB does not report the defaults of its parameters."""
+    """Show the SQL that creates a function or macro. DuckDB does not report the defaults of its parameters.
+
+    On PostgreSQL, types of arguments in parentheses select one of several functions: \\sf f(int, text)"""
+    pattern = " ".join(args).rstrip("; ")
     if await engine_of(shell):
-        if not NAMED.fullmatch(args[0]):
-            raise not_found("function", args[0], {})
-        return Print(
-            "".join(f"{sql.rstrip()};\n" for sql in await engine_objects.function(shell, args[0])), with_results=True
-        )
+        alone, bracket, arguments = pattern.partition("(")
+        if not NAMED.fullmatch(alone.rstrip()) or (bracket and not arguments.endswith(")")):
+            raise not_found("function", pattern, {})
+        statements = await engine_objects.function(shell, pattern)
+        return Print("".join(f"{sql.rstrip()};\n" for sql in statements), with_results=True)
     columns, rows = await query_service(shell, *FUNCTIONS)
-    known, rows = rows, _chosen(columns, rows, args)
+    known, rows = rows, _chosen(columns, rows, pattern)
     name, schema = column_index(columns, "name") or 0, column_index(columns, "schema")
     if not rows:
-        raise not_found("function", args[0], {each: [quoted(each)] for row in known if (each := value(row, name))})
+        raise not_found("function", pattern, {each: [quoted(each)] for row in known if (each := value(row, name))})
     place, kind = column_index(columns, "definition"), column_index(columns, "type")
     made = [row for row in rows if value(row, place)]
     if not made:
         raise StatementError(
-            f"the service does not report the definition of {args[0]}", f"use \\df+ {args[0]} for the available details"
+            f"the service does not report the definition of {pattern}", f"use \\df+ {pattern} for the available details"
         )
     lines = []
     for row in made:
@@ -292,7 +295,7 @@ async def queries(shell: ShellView, args: Args) -> Effect:
 
 @command("ds", "[PATTERN]", aliases=("ds+",), data=("PATTERN",))
 async def stores(shell: ShellView, args: Args) -> Effect:
-    """List stores, or sequences on PostgreSQL, where LIST STORES lists the stores. + shows all columns."""
+    """List stores, on PostgreSQL sequences. There, LIST STORES lists the stores. + shows all columns."""
     if await engine_of(shell):
         return await list_relations(shell, args, ("sequence",))
     return await _listed(shell, args, STORES, SHORT, "stores", "\\dseq lists sequences")
@@ -300,7 +303,7 @@ async def stores(shell: ShellView, args: Args) -> Effect:
 
 @command("dp", "[PATTERN]", aliases=("dp+", "z", "z+"), data=("PATTERN",))
 async def pools(shell: ShellView, args: Args) -> Effect:
-    """List compute pools, or privileges on relations on PostgreSQL, where LIST COMPUTE_POOLS lists the pools."""
+    """List pools, on PostgreSQL privileges. There, LIST COMPUTE_POOLS lists the compute pools."""
     if await engine_of(shell):
         return await _listed_by_engine(shell, args, "PRIVILEGES", "relations")
     return await _listed(shell, args, ("LIST COMPUTE_POOLS",), SHORT, "compute pools")

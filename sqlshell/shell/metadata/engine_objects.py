@@ -120,7 +120,9 @@ async def creating(connected: ServiceSession, names: Sequence[str]) -> list[str]
 
 
 async def function(connected: ServiceSession, name: str) -> list[str]:
-    """The statements that create the functions of this name, which is SQL. Raises the client's errors."""
+    """The statements that create the functions of this name, which is SQL, perhaps with the types of arguments in
+    parentheses. Raises the client's errors.
+    """
     _, rows = await query_service(connected, f"DESCRIBE ENGINE FUNCTION SQL {name}")
     return [value(row, 0) for row in rows]
 

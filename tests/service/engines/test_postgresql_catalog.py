@@ -182,6 +182,44 @@ def test_commands_tell_what_the_server_has(program: Program, postgresql_catalog:
     assert len(written) == len(COMMANDS) + 1
 
 
+def test_the_types_of_arguments_select_a_function(program: Program, postgresql_database: str) -> None:
+    made = "".join(
+        f"create function {name} returns int language sql as 'select {number}';\n"
+        for number, name in enumerate(("f(a int)", "f(a text, b numeric)", '"F g"(a text)'))
+    )
+    assert program(postgresql_database, stdin=made).code == 0
+    cases = {
+        "f(int)": ["public.f(a integer)"],
+        "public.f( text, numeric(10,2) );": ["public.f(a text, b numeric)"],
+        '"F g"(text)': ['public."F g"(a text)'],
+        "f": ["public.f(a integer)", "public.f(a text, b numeric)"],
+    }
+    for given, expected in cases.items():
+        done = program(postgresql_database, "-q", "-c", f"\\sf {given}")
+        found = [line.removeprefix("CREATE OR REPLACE FUNCTION ") for line in done.out.splitlines() if "CREATE" in line]
+        assert (done.code, found) == (0, expected), done
+    for given, said in {"f(bool)": "function f(bool) does not exist", "f(int": "no function matches f(int"}.items():
+        done = program(postgresql_database, "-q", "-c", f"\\sf {given}")
+        assert done.code == 1 and said in done.err
+
+
+def test_the_options_of_a_foreign_table_are_those_that_psql_shows(program: Program, postgresql_database: str) -> None:
+    script = (
+        "create foreign data wrapper w;\ncreate server s foreign data wrapper w;\n"
+        "create foreign table ft (a int options (column_name 'A''x', \"Key\" 'v'), b int) server s options (t 'x');\n"
+        "\\d ft\n\\d+ ft\n"
+    )
+    done = program(postgresql_database, "-q", "--format", "csv", stdin=script)
+    assert (done.code, done.err) == (0, "")
+    short, details = done.out.split("name,type,")[1:]
+    assert short.startswith("nullable,default,collation,FDW options\na,integer,true,,,")
+    assert details.startswith("nullable,default,collation,FDW options,key,storage,")
+    for each in (short, details):
+        assert """,,,"(column_name 'A''x', ""Key"" 'v')\"""" in each and "\nb,integer,true,,," in each
+    people = program(postgresql_database, "-q", "-c", "\\d ft").out
+    assert "Server: s\nFDW options: (t 'x')\n" in people
+
+
 def test_policies_are_those_that_psql_shows(program: Program, postgresql_database: str) -> None:
     script = (
         "create table t (a int, b text);\ncreate policy p1 on t as restrictive for update to pg_monitor, postgres "

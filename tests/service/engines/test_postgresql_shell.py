@@ -230,8 +230,8 @@ def test_settings_of_a_psqlrc_do_not_break_a_script(program: Program, postgresql
 def test_the_list_of_commands_tells_what_they_do_here(program: Program, postgresql_database: str) -> None:
     done = program(postgresql_database, "-c", "\\?")
     listed = " ".join(done.out.split())
-    assert "\\ds [PATTERN] List stores, or sequences on PostgreSQL" in listed
-    assert "\\dp [PATTERN] List compute pools, or privileges on relations on PostgreSQL" in listed
+    assert "\\ds [PATTERN] List stores, on PostgreSQL sequences" in listed
+    assert "\\dp [PATTERN] List pools, on PostgreSQL privileges" in listed
 
 
 def test_the_name_of_a_database_is_data(program: Program, postgresql_database: str) -> None:
@@ -243,6 +243,27 @@ def test_the_name_of_a_database_is_data(program: Program, postgresql_database: s
     done = program(url, "-q", "--format", "csv", stdin=script)
     assert (done.code, done.out) == (2, "same\ntrue\n")
     assert ":DBNAME" in done.err
+
+
+@pytest.mark.skipif(not shutil.which("psql"), reason="needs psql")
+def test_the_user_host_and_port_of_a_connection_can_be_given(program: Program, postgresql_database: str) -> None:
+    folder = postgresql_database.partition("?host=")[2]
+    where = "select current_user, current_database();\n"
+    script = (
+        f"\\c - somebody\n{where}\\c template1\n{where}\\c postgres postgres {folder} 5432\n{where}"
+        f"\\c - - - 5432\n{where}\\c -\n{where}\\echo :USER :HOST :PORT\n"
+    )
+    made = "do $$ begin create role somebody login; exception when duplicate_object then null; end $$"
+    assert program(postgresql_database, "-c", made).code == 0
+    done = program(postgresql_database, "-q", "--format", "csv", stdin=script)
+    psql = ["psql", "-Xq", "--csv", postgresql_database]
+    assert done.out == subprocess.run(psql, input=script, capture_output=True, text=True, check=True).stdout
+    assert done.code == 0
+    wrong = program(postgresql_database, "-c", "\\c - - - 54x", "-c", "select 1")
+    assert (wrong.code, wrong.out) == (2, "") and "\\c: invalid port '54x'; still connected to" in wrong.err
+    alone = program("-c", "\\c shop somebody")
+    assert alone.code == 2 and "only when the shell is connected to PostgreSQL" in alone.err
+    assert "\nhelp: give a URL, such as \\c postgresql://user@host:port/database" in alone.err
 
 
 def test_the_notices_of_a_statement_that_fails_are_shown_with_it(program: Program, postgresql_database: str) -> None:

@@ -209,7 +209,7 @@ class ScriptedEnvironment:
     def themes(self) -> Sequence[str]:
         return ("default",)
 
-    async def connect(self, target: Own, present: Connection) -> Connection:
+    async def connect(self, target: Own, present: Connection, place: Sequence[Own] = ()) -> Connection:
         found = self.targets[target]
         if isinstance(found, ShellError):
             raise found

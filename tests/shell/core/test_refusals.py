@@ -123,7 +123,7 @@ NO_ROWS = "no statement has returned rows yet\nhelp: run a statement first: sele
         ),
         ("\\once", "\\once requires FILE\nusage: \\once FILE..."),
         ("\\q a", "\\q: unexpected argument 'a'\nusage: \\q"),
-        ("\\sf", "\\sf requires PATTERN\nusage: \\sf PATTERN"),
+        ("\\sf", "\\sf requires PATTERN\nusage: \\sf PATTERN..."),
         ("\\copy t from 'a' (format json, null 'x')", "COPY: null does not apply to the format json"),
         ("\\copy t from 'a' (format text, quote '#')", "COPY: quote does not apply to the format text"),
         ("\\copy t from 'a' (unknown x)", "COPY: unknown must be skip or send, not 'x'"),

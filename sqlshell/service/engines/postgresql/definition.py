@@ -119,14 +119,18 @@ _VIEW: Final = (
     f"a.attrelid = c.oid AND a.attnum > 0) FROM pg_catalog.pg_class c WHERE c.oid = {_OID}"
 )
 
+_DEFINITION: Final = (
+    "SELECT CASE WHEN p.prokind = 'a' THEN NULL ELSE pg_catalog.pg_get_functiondef(p.oid) END FROM pg_catalog.pg_proc p"
+)
 FUNCTION: Final = (
-    "SELECT CASE WHEN p.prokind = 'a' THEN NULL ELSE pg_catalog.pg_get_functiondef(p.oid) END FROM pg_catalog.pg_proc "
-    "p "
-    "JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE p.proname = $2 AND CASE WHEN $1 = '' THEN "
-    "pg_catalog.pg_function_is_visible(p.oid) ELSE n.nspname = $1 END ORDER BY p.oid"
+    f"{_DEFINITION} JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE p.proname = $2 AND "
+    "CASE WHEN $1 = '' THEN pg_catalog.pg_function_is_visible(p.oid) ELSE n.nspname = $1 END ORDER BY p.oid"
 )
 """The definitions of the functions of a schema ($1), "" for those on the search path, with a name ($2). NULL for an
 aggregate, which PostgreSQL does not write."""
+
+FUNCTION_WITH_ARGUMENTS: Final = f"{_DEFINITION} WHERE p.oid = pg_catalog.to_regprocedure($1)"
+"""The same for a name with the types of arguments: $1 is SQL, such as "f(int, text)"."""
 
 
 class _Column(Struct, frozen=True):

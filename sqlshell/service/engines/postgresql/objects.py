@@ -22,7 +22,7 @@ _TEXT: Final = "VARCHAR"
 async def found(query: ObjectQuery, ask: Ask) -> Listing:
     """The answer; `ask` runs SQL with parameters in the database of the objects. Raises Failure."""
     if query.kind == "function":
-        return await _function(query.names, ask)
+        return await _function(query.names, query.arguments, ask)
     if query.kind != "relation":
         asked = LISTS[query.kind]
         rows = await ask(asked.sql(details=query.details), *parameters(query))
@@ -56,10 +56,13 @@ async def _relation(names: Sequence[str], ask: Ask) -> Found:
     return Found(*(value or "" for value in rows[0]))
 
 
-async def _function(names: Sequence[str], ask: Ask) -> Listing:
+async def _function(names: Sequence[str], arguments: str, ask: Ask) -> Listing:
     schema, name = names[-2] if len(names) > 1 else "", names[-1]
-    rows = await ask(definition.FUNCTION, schema, name)
-    shown = ".".join(map(quoted, names))
+    if arguments:
+        rows = await ask(definition.FUNCTION_WITH_ARGUMENTS, f"{qualified(*names[-2:])}{arguments}")
+    else:
+        rows = await ask(definition.FUNCTION, schema, name)
+    shown = ".".join(map(quoted, names)) + arguments
     if not rows:
         raise Failure("42883", f"function {shown} does not exist")
     made = [text for (text,) in rows if text]
