@@ -72,14 +72,14 @@ class Server(Service):
 
     def __init__(self, tables: Mapping[str, Table] = TABLES, state: str = sqlstate.NO_RELATION) -> None:
         super().__init__(tables)
-        self.state = state
+        self.sql_state = state
 
     async def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
         if not any(text in submission.sql for text in self.tables):
             self.ran.append((submission.sql, context))
-            raise failure(self.state, "there is none")
+            raise failure(self.sql_state, "there is none")
         async for result in super().run(submission, context, observer):
             yield result
 
@@ -205,7 +205,10 @@ def test_a_pattern_stands_for_the_relations_that_it_matches() -> None:
         "LIST ENGINE RELATIONS",
         *(f'DESCRIBE ENGINE RELATION "public"."{name}"' for name in "tvq"),
     ]
-    without_schema = {"LIST ENGINE RELATIONS": (["name", "type"], [["t", "table"]]), "DESCRIBE": (["name"], [])}
+    without_schema: dict[str, Table] = {
+        "LIST ENGINE RELATIONS": (["name", "type"], [["t", "table"]]),
+        "DESCRIBE": (["name"], []),
+    }
     assert run("\\d *", Server(without_schema))[2][1] == 'DESCRIBE ENGINE RELATION "t"'
     many: Table = (["schema", "name", "type"], [["s", f"t{number}", "table"] for number in range(21)])
     out, err, sent = run("\\d *", Server({"LIST ENGINE RELATIONS": many}))
