@@ -178,7 +178,7 @@ def start_embedded(
 
 
 def start_on_server(engine: str, url: str, password: str = "", *, read_only: bool = False) -> EmbeddedService:
-    """Start the service on an engine that is a server elsewhere, with `read_only` as open_server() takes it.
+    """Start the service on an external server; `read_only` is as in open_server().
 
     wait() and dial() raise UsageError for a URL that cannot be used and for a package that is not installed,
     PasswordMissing, and ServiceError if the server does not respond.

@@ -1,4 +1,4 @@
-"""URLs of engines that are servers elsewhere: a service in this process runs statements on them."""
+"""URLs of external servers on which a service in this process runs statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a role may do."""
+"""The rights of roles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class Rights(enum.IntEnum):
-    """What a role may do; each value includes the smaller ones."""
+    """The rights of a role; each value includes the smaller ones."""
 
     READ = 1
     DATA = 2

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 STORAGE = "service.sqlite"
 
-CLUSTER_HINT = "install what it needs: pip install 'psycopg[binary]' fsspec s3fs"
+CLUSTER_HINT = "run: pip install 'psycopg[binary]' fsspec s3fs"
 
 
 class Peers(Struct, frozen=True):
@@ -97,8 +97,8 @@ def make_member(
     kept = cluster.shared_value("engine", engine.name.encode()).decode()
     if kept != engine.name:
         cluster.leave()
-        said = f"the service of --state-url runs its statements on {kept}, not on {engine.name}"
-        raise ServiceError(said, "use the same --engine as its other processes, or another database for --state-url")
+        said = f"the other processes of --state-url use the engine {kept}, not {engine.name}"
+        raise ServiceError(said, "use the same --engine as the other processes, or another database for --state-url")
     ledger = SharedLedger(storage, _place(organizations, options), cluster)
     # What is there are copies of shared files, or was not complete.
     organizations.remove_leftovers(lambda organization: set())

@@ -1,4 +1,4 @@
-"""Benchmarks of engines that are servers elsewhere: the service beside the bare client of each, on the same server.
+"""Benchmarks of engines that are external servers: the service beside the bare client of each, on the same server.
 
 Needs PostgreSQL with psql, and the packages psycopg, pyspark-client and pysail. `--rows N` makes the results smaller.
 

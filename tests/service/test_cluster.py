@@ -458,7 +458,7 @@ def test_a_process_with_another_engine_is_refused(tmp_path: Path, postgresql_ser
         more = ("--state-url", state_url, "--results-url", f"file://{tmp_path}/shared")
         with pytest.raises(AssertionError):
             serve(tmp_path, *on_postgresql(engine_url), *more, stderr=message)
-    assert "runs its statements on spark, not on postgresql" in message.read_text()
+    assert "the other processes of --state-url use the engine spark, not postgresql" in message.read_text()
 
 
 def test_a_database_that_does_not_respond_is_said_to_be_so(tmp_path: Path, postgresql_database: str) -> None:
@@ -609,7 +609,7 @@ def test_a_result_whose_shared_file_was_removed_says_so(cluster: Processes) -> N
         file.unlink()
         found = second.http.get(f"/v2/statements/{made['statementID']}", params={"partitionID": 1})
         assert found.status_code == 404
-        assert "the rows of the result no longer exist" in found.json()["message"]
+        assert "the result's file was removed from the storage of results" in found.json()["message"]
 
 
 @pytest.mark.parametrize("change", [lambda content: b"", lambda content: content[:-1] + b"x"])
@@ -626,7 +626,7 @@ def test_a_result_whose_shared_file_was_changed_is_not_shown(
         parquet = {"Accept": "application/vnd.apache.parquet"}
         for found in (second.http.get(place, params={"partitionID": 1}), second.http.get(place, headers=parquet)):
             assert found.status_code == 500
-            assert "its file in the shared storage was changed" in found.json()["message"]
+            assert "the result's file in the shared storage was changed" in found.json()["message"]
         file.write_bytes(content)
         assert second.http.get(place, params={"partitionID": 1}).status_code == 200
 

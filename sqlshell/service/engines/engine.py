@@ -90,7 +90,7 @@ class CatalogQuery(Struct, frozen=True):
 
 
 class ObjectQuery(Struct, frozen=True):
-    """What LIST ENGINE and DESCRIBE ENGINE ask for: objects of the engine itself, as its own tools show them.
+    """A query of LIST ENGINE or DESCRIBE ENGINE for the engine's own objects, as its own tools show them.
 
     `kind` is what is listed, such as "types"; or "relation" or "function", for the one with these `names`. `part` is
     "columns", "sql" for the statements that create it, or "" for notes about it. `schema` limits a list; "" stands for
@@ -127,7 +127,7 @@ class Options(Struct, frozen=True):
 
 
 class Capabilities(Struct, frozen=True):
-    """What an engine can do, beyond running statements and listing its relations; LIST ENGINES shows it.
+    """The optional capabilities of an engine; LIST ENGINES shows them.
 
     `transactions`: BEGIN, COMMIT and ROLLBACK in a session. `temporary_tables`: tables that a session's end removes.
     `streams`: SELECTs that go on as rows are appended. `applications`: several statements, all or nothing. `cancel`:
@@ -275,7 +275,7 @@ Begun = Callable[[str], None]
 
 
 class ServerConnection(Connection, Protocol):
-    """A session of an engine that is a server elsewhere: its statements are awaited and hold no thread.
+    """A session on an external server: its statements are awaited and occupy no thread.
 
     The server may lose the session at any time. The running statement then fails with 57P02, an open transaction is
     "failed", and the next statement makes the session again, with its database, schema and time zone.
@@ -303,7 +303,7 @@ class Engine(Protocol):
 
     @property
     def is_server(self) -> bool:
-        """Whether it is a server elsewhere: its connections are ServerConnections, and its SQL is its own rather than
+        """Whether it is an external server: its connections are ServerConnections, and its SQL is its own rather than
         the interface's."""
 
     @property
@@ -355,7 +355,7 @@ class Engine(Protocol):
         """Return memory that statements no longer use to the system, where the engine has its own. Never waits."""
 
     def rest(self) -> None:
-        """Release the memory for reading results, because nobody has read any for some time."""
+        """Release the memory for reading results, because none have been read for some time."""
 
     def attach(self, name: str, path: Path | None) -> None:
         """Create a database, in a file or in memory. Raises Failure."""
@@ -402,7 +402,7 @@ class Engine(Protocol):
 
 
 class ListingEngine(Engine, Protocol):
-    """An engine that is a server elsewhere (`Engine.is_server`), with objects that the service knows nothing about."""
+    """An engine that is an external server (`Engine.is_server`), with objects that the service does not know."""
 
     def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
         """These objects, as the session `seen` sees them. The first note about a relation is its kind and full name.

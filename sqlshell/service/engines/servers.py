@@ -1,4 +1,4 @@
-"""Opens engines that are servers elsewhere, by name."""
+"""Opens engines that are external servers, by name."""
 
 from __future__ import annotations
 

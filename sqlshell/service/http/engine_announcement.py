@@ -1,4 +1,4 @@
-"""Responses of a service on an engine that is a server elsewhere announce the engine's name."""
+"""Adds the engine's name to the responses of a service on an external server."""
 
 from __future__ import annotations
 

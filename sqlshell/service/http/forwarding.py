@@ -1,4 +1,4 @@
-"""Requests about what another process of the service has are passed on to it."""
+"""Forwards requests about sessions and statements of another process of the service to that process."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ _LOOKING_UP: Final = httpx.Timeout(connect=2.0, read=8.0, write=8.0, pool=10.0)
 
 
 LOST: Final = (
-    "the process of the service that has this session stopped responding: the session is lost, and the statement may "
-    "have begun (see LIST QUERIES)"
+    "the service process that held this session stopped responding: the session is lost, and the statement may have "
+    "started; check LIST QUERIES before you run it again"
 )
 
 RESTARTED: Final = (
-    "the process of the service that had this session has ended: the statement was not run; "
-    "try again when the service has noticed it, after about 10 seconds"
+    "the service process that held this session has exited, and the statement was not run; "
+    "try again in about 10 seconds"
 )
 
 
-SILENT: Final = "the process of the service that has this session does not respond; try again"
+SILENT: Final = "the service process that holds this session does not respond; try again"
 
 SMALL: Final = 64 << 10
 """Responses of more bytes are passed on as they arrive."""
@@ -70,7 +70,7 @@ class _WrongUrl(Exception):
 
 
 class Forwarding:
-    """Passes requests on with the token of their sender, who is authorized there as here."""
+    """Forwards requests with their sender's token, which the other process checks again."""
 
     def __init__(self, cluster: Cluster, check: PeerCheck) -> None:
         self._cluster = cluster
@@ -114,7 +114,8 @@ class Forwarding:
             except _LeaseEnded:
                 return message(LOST, 503, {"Retry-After": "2"})
             except httpx.HTTPError:
-                return message("the process of the service that has this session stopped responding", 502)
+                said = "the service process that holds this session stopped responding; the statement may have started"
+                return message(said, 502)
 
     async def look_up(self, request: Request, record: Record) -> Response | None:
         """The response of the process that has a statement; None if it is this one, or does not respond.

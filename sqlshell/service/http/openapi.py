@@ -58,7 +58,8 @@ def document(options: Options) -> Json:
                     "With partitionID, the request waits for the statement to finish: at most four seconds, or less "
                     "with the header Prefer: wait=N. The token of a dataplaneRequest is also accepted here. "
                     "Accept: application/vnd.apache.parquet without partitionID requests the whole result as a file. "
-                    "If JSON is accepted too, results stored as JSON are returned as JSON; others are converted. "
+                    "If Accept also allows JSON, a result that is stored as JSON is returned as JSON; otherwise it is "
+                    "converted to Parquet. "
                     "With Prefer: engine-types, columns have an engineType if the type alone does not identify it."
                 ),
                 "security": [{"token": []}, {"dataplane": []}],
@@ -113,8 +114,9 @@ def _stream() -> Json:
         "summary": "Read the rows of a SELECT on a stream over a websocket",
         "description": (
             'First send the frame {"type": "auth", "accessToken": …, "sessionId": …} with the token of the '
-            "dataplaneRequest; each received frame is a StreamFrame. Without an upgrade to a websocket the answer is "
-            "401 or 404, and with another Host or Origin 403; an invalid first frame closes the websocket with 4401."
+            "dataplaneRequest; each received frame is a StreamFrame. The response to a request that does not ask for a "
+            "websocket is 401 or 404, to one with another Host 421, and to one with another Origin 403. An invalid "
+            "first frame closes the websocket with 4401."
         ),
         "security": [],
         "parameters": [_path("statementID", UUID)],

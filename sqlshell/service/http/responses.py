@@ -280,8 +280,8 @@ def _unreadable_rows(error: Failure, record: Record) -> BadRequest:
 
 def _unreadable(error: OSError) -> BadRequest:
     if isinstance(error, FileNotFoundError):
-        said = "the rows of the result no longer exist: their file was removed from the storage of results"
-        return BadRequest(f"{said}; run the statement again", 404)
+        said = "the result's file was removed from the storage of results; run the statement again"
+        return BadRequest(said, 404)
     # The message of the error would reveal where the service stores results.
     return BadRequest(f"cannot read the result: {error.strerror or 'error'}", 500)
 

@@ -51,7 +51,7 @@ class Scope(Struct, frozen=True):
     session: Session | None = None
 
     def catalog(self, query: CatalogQuery) -> Rows:
-        """What the engine has. Raises Failure."""
+        """The engine's objects, as the session sees them if there is one. Raises Failure."""
         return self.session.catalog(query) if self.session else self.organization.engine.catalog(query)
 
     @property
@@ -301,7 +301,7 @@ def recorded(kind: str) -> Callable[[Scope], list[Facts]]:
 
 
 def roles(here: Scope) -> list[Facts]:
-    rights = {Rights.OBJECTS: "everything", Rights.DATA: "data, no objects", Rights.READ: "reads"}
+    rights = {Rights.OBJECTS: "all", Rights.DATA: "read and change data", Rights.READ: "read data"}
     granted = here.session.caller.roles if here.session else ()
     return [{"name": name, "rights": rights[right], "granted": name in granted} for name, right in ROLES.items()]
 

@@ -232,7 +232,7 @@ def _listed(asked: List, session: Session) -> Rows:
 
 
 def of_engine(asked: EngineObjects, session: Session, sink: Sink) -> Outcome:
-    """What the engine, which is a server elsewhere, has besides what the service knows. Raises Failure."""
+    """The objects of an external server that only the server knows. Raises Failure."""
     engine = cast(ListingEngine, session.organization.engine)
     schema = asked.place[-1] if asked.place else ""
     query = ObjectQuery(asked.kind, asked.part, asked.names, schema, asked.details, asked.arguments)

@@ -223,7 +223,7 @@ class Copies:
             return held, failed, None
         if at and at not in failed and at not in held:
             timeout = f"copying took longer than {SECONDS:.0f} seconds"
-            failed[at] = timeout if late.is_set() else "the process that copies it crashed, perhaps for lack of memory"
+            failed[at] = timeout if late.is_set() else "the process that copies it crashed, possibly out of memory"
         return held, failed, failed.get(at) or "the process that copies its files crashed"
 
 

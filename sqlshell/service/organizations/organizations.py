@@ -183,7 +183,7 @@ class Organizations:
 
     @property
     def server(self) -> Engine | None:
-        """The engine of the only organization, if it is a server elsewhere."""
+        """The engine of the only organization, if it is an external server."""
         return self._single if self._single is not None and self._single.is_server else None
 
     @property

@@ -335,7 +335,7 @@ class Sessions:
 
     def mark_dropped_schemas(self, by: Session) -> None:
         """Note for each session whether its schema was dropped by a statement of the session `by`, except those in a
-        transaction. Others on a server elsewhere learn it from there: it has users of its own too.
+        transaction. Others on an external server learn it from there: it has users of its own too.
         """
         organization = by.organization
         among = [by] if organization.engine.is_server else list(self._opened)

@@ -126,7 +126,7 @@ class SharedFiles:
                 self._files.get_file(name, str(partial))
             with partial.open("rb") as content:
                 if hashlib.file_digest(content, "sha256").hexdigest() != digest:
-                    raise OSError(errno.EIO, "its file in the shared storage was changed")
+                    raise OSError(errno.EIO, "the result's file in the shared storage was changed")
             partial.replace(file)
         finally:
             partial.unlink(missing_ok=True)
@@ -179,5 +179,5 @@ def _as_os_error() -> Any:
     except OSError:
         raise
     except Exception as error:
-        logging.getLogger("sqlshell.service").warning("the storage of --results-url failed: %s", error)
-        raise OSError(errno.EIO, "the storage of results failed") from error
+        logging.getLogger("sqlshell.service").warning("cannot access the storage of --results-url: %s", error)
+        raise OSError(errno.EIO, "cannot access the storage of results") from error

@@ -116,7 +116,7 @@ class Execution:
         self._objects = Objects(organizations, sessions, options.bounds, options.quota)
         self._changes = Changes(organizations, self._objects)
         self._room = DiskSpace(UNLIMITED if organizations.is_embedded else options.quota)
-        """The room for results of an engine that is a server elsewhere; others count themselves."""
+        """The room for results of an engine that is an external server; others count themselves."""
 
     def run(
         self,
@@ -156,7 +156,7 @@ class Execution:
         parameters: Parameters | None,
         begun: Callable[[Record], Begun],
     ) -> Outcome:
-        """Run a statement on an engine that is a server elsewhere. Called from the event loop."""
+        """Run a statement on an engine that is an external server. Called from the event loop."""
         connection = cast(ServerConnection, session.connection)
         _check_context(session, None, record)
         privileges.check_role(session)
@@ -179,8 +179,8 @@ class Execution:
             counting.close()
 
     def _after_change(self, session: Session, sql: str, before: Mapping[str, str]) -> None:
-        """What follows a statement that may have created or dropped something, in a thread. `before` are the session's
-        parts that it may have dropped."""
+        """The bookkeeping after a statement that may have created or dropped something; runs in a thread. `before` are
+        the session's parts that it may have dropped."""
         inventory.note(session, sql)
         self._look_at_schemas(session, None, sql)
         if DROPS.match(sql):
@@ -252,7 +252,7 @@ class Execution:
         if not _is_about_the_service(asked):
             privileges.check_role(session)
         if not engine.capabilities.streams and getattr(asked, "kind", "") in {"stream", "changelog"}:
-            raise Failure(sqlstate.UNSUPPORTED, f"the engine {engine.name} has no streams")
+            raise Failure(sqlstate.UNSUPPORTED, f"the engine {engine.name} does not support streams")
         match asked:
             case Use():
                 return self._objects.use(asked, session)

@@ -154,10 +154,10 @@ class Record(Struct, eq=False, weakref=True):
 
     @property
     def waiting(self) -> str:
-        """What a statement that has not started waits for, for people."""
+        """A message that says why a statement has not started yet."""
         for pool in self.pools:
             if place := pool.place(self.owner, self.statement_id):
-                return f"queued{f' in compute pool {pool.name!r}' if pool.name else ''}: place {place:,}"
+                return f"queued{f' in compute pool {pool.name!r}' if pool.name else ''}, position {place:,}"
         return "the statement is queued"
 
     @property
@@ -263,7 +263,7 @@ class Ledger:
         )
 
     def note_kept(self, counted: Sequence[Row]) -> None:
-        """Take what kept() returned for what is stored now."""
+        """Set the stored amounts to those that kept() returned."""
         self._kept.clear()
         for organization, number, size in counted:
             self._kept_of(organization).add(int(number), int(size))

@@ -1,4 +1,4 @@
-"""What one process of the service does as a member of a cluster while it runs."""
+"""The periodic work of a process in a cluster: its lease, requests to cancel, and statements of dead processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _log = logging.getLogger("sqlshell.service")
 
 
 class MemberStatements(Protocol):
-    """What it needs of Statements."""
+    """The part of Statements that Membership uses."""
 
     organizations: Organizations
     ledger: Ledger
@@ -112,7 +112,7 @@ class Membership:
                 failed = True
             except Exception:
                 # Without the beat, others would take this process for dead.
-                _log.exception("internal error in the work for other processes")
+                _log.exception("internal error while coordinating with other processes")
             await asyncio.sleep(BEAT_SECONDS)
 
     async def _look_around(self) -> None:
@@ -148,8 +148,8 @@ class Membership:
             await asyncio.to_thread(self._cluster.count_elsewhere, token_id)
 
     async def _rejoin(self) -> None:
-        """Go on as another process: others have taken over what this one ran, because it did not renew its lease."""
-        _log.warning("this process did not renew its lease in time; others have taken over its statements")
+        """Join again with a new ID after the lease was lost; other processes have taken over the statements."""
+        _log.warning("this process did not renew its lease in time; other processes have taken over its statements")
         running = self._statements.ledger.running()
         await asyncio.to_thread(self._cluster.rejoin)
         for session in self._sessions.all():

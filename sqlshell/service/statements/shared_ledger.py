@@ -45,7 +45,7 @@ class SharedLedger(Ledger):
         super().begin(records)
         if self._fresh:
             self.drop(records)
-            raise Unavailable("the records of the statements cannot be written")
+            raise Unavailable("cannot record the statements")
 
     def loads(self, keys: Collection[str]) -> Mapping[str, StatementLoad]:
         elsewhere = self._cluster.loads(keys)
@@ -103,4 +103,4 @@ class SharedLedger(Ledger):
         return found.state, found.message
 
 
-TAKEN_OVER = "another process of the service has taken over the statement; look it up again"
+TAKEN_OVER = "another process of the service has taken over the statement; look the statement up again"

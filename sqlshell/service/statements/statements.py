@@ -69,8 +69,8 @@ REASON = 1000
 """The maximum length of a message that quotes another statement's failure, in characters."""
 
 SESSION_LOST = (
-    "the session was lost with the process of the service that had it: its transaction, role, settings and temporary "
-    "tables are gone, and the statement was not run; run it again to go on without them"
+    "the session was lost when its service process stopped: its transaction, role, settings and temporary tables are "
+    "gone, and the statement was not run; run it again to continue without them"
 )
 
 NOT_RUN = "not run: an earlier statement of the same submission failed"
@@ -541,7 +541,7 @@ class Statements:
     async def _on_server(
         self, session: Session, request: StatementRequest, record: Record, files: Sequence[Attachment]
     ) -> Outcome:
-        """Run the statement on an engine that is a server elsewhere. Raises Failure."""
+        """Run the statement on an engine that is an external server. Raises Failure."""
         filed: Sequence[tuple[int, int]] | None = None
         try:
             outcome = await self._execution.run_on_server(

@@ -365,8 +365,8 @@ def check_streams(organization: Organization, connection: Connection, sql: str) 
     for names in targets(sql, _WHOLE):
         relation = connection.resolve(names)
         if relation in organization.streams.known:
-            said = "a statement that uses an entity of a store can use it only in INSERT INTO"
-            raise Failure(sqlstate.UNSUPPORTED, f"{'.'.join(relation)} is a stream: {said}")
+            said = "a statement that uses an entity of a store can use a stream only in INSERT INTO"
+            raise Failure(sqlstate.UNSUPPORTED, f"{'.'.join(relation)} is a stream; {said}")
 
 
 def check_entities(

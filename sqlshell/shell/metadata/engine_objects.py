@@ -1,4 +1,4 @@
-"""Objects of an engine that is a server elsewhere, in its own terms: LIST ENGINE and DESCRIBE ENGINE."""
+"""Objects of an engine that is an external server, in its own terms: LIST ENGINE and DESCRIBE ENGINE."""
 
 from __future__ import annotations
 

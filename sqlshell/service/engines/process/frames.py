@@ -71,11 +71,11 @@ class Ask(Message, frozen=True):
 
 
 class Rest(Message, frozen=True):
-    """Nobody is reading results; release the memory for it."""
+    """Request to release the memory for reading results, because none are being read."""
 
 
 class GiveBack(Message, frozen=True):
-    """Statements have run; return the memory that they no longer use to the system."""
+    """Request to return to the system the memory that statements no longer use."""
 
 
 class Leave(Message, frozen=True):

@@ -510,7 +510,7 @@ def _channel(process: Process) -> Any:
     except EOFError:
         raise ProcessEnded(begun=True) from None
     except msgspec.MsgspecError as error:
-        process.kill(f"the engine's process could not be understood: {error}")
+        process.kill(f"invalid reply from the engine's process: {error}")
         raise ProcessEnded(begun=True) from None
     finally:
         process.used = True

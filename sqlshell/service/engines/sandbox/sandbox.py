@@ -74,9 +74,9 @@ _held: list[int] = []
 
 
 def restrict(read: Sequence[Path | int], write: Sequence[Path], bounds: Bounds, *, parent: int = 0) -> Protections:
-    """Permanently give up what an engine does not need. `read` (directories, files or open descriptors) is what it may
-    read in addition to the files of Python and DuckDB, `write` the directories in which it may read, create and remove
-    files.
+    """Permanently give up all access that an engine does not need. `read` (directories, files or open descriptors) is
+    what it may read in addition to the files of Python and DuckDB, `write` the directories in which it may read, create
+    and remove files.
 
     Call it before a second thread exists, and so before the first connection of DuckDB: running threads would keep
     their rights. Later imports must be from the standard library or from sqlshell. `parent` is the process that started

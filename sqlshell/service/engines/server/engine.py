@@ -1,4 +1,4 @@
-"""An engine that is a server elsewhere: the methods that all such engines share."""
+"""The methods that all engines on external servers share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRITERS = 4
 
 
 class ServerEngine(ResultFiles, ABC):
-    """What such an engine does not do: streams, copies of stores, databases of the service's own."""
+    """The methods for capabilities that such an engine lacks: streams, copies of stores, databases of the service."""
 
     name: str
     is_server = True

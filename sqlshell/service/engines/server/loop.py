@@ -1,4 +1,4 @@
-"""The event loop of an engine that is a server elsewhere."""
+"""The event loop of an engine that is an external server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session of an engine that is a server elsewhere: the methods that all such sessions share."""
+"""The methods that all sessions on external servers share."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from sqlshell.service.failure import Failure
 
 
 def not_supported(engine: str, what: str) -> Failure:
-    """`what` is the subject of a sentence in the plural, such as "streams"."""
-    return Failure(sqlstate.UNSUPPORTED, f"{what} are not supported by the engine {engine}")
+    return Failure(sqlstate.UNSUPPORTED, f"the engine {engine} does not support {what}")
 
 
 def completed(names: Sequence[str], database: str, schema: str) -> Relation:

@@ -1,4 +1,4 @@
-"""What servers answer to statements that return no rows: Apache Spark no columns, Sail a value for most of them."""
+"""The responses to statements without rows: Apache Spark returns no columns, Sail a value for most of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMS: Final = frozenset({("value", "BOOLEAN"), ("count", "DECIMAL(20,0)"), ("co
 
 
 def is_answer(sql: str, columns: Sequence[ColumnInfo]) -> bool:
-    """Whether a result of one row tells that a statement was carried out."""
+    """Whether a result of one row only confirms that a statement was executed."""
     return len(columns) == 1 and (columns[0].name, columns[0].type) in FORMS and first_word(sql) in ANSWERED
 
 

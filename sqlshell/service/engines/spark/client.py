@@ -59,7 +59,7 @@ class SparkClient:
         return ServerSession(str(uuid.uuid4()))
 
     def fill(self, request: Any, session: ServerSession) -> Any:
-        """Write into a request from whom it comes, and in which session."""
+        """Set the user and the session of a request."""
         request.session_id = session.id
         request.user_context.user_id = self.address.user
         request.client_type = self.address.agent
@@ -128,7 +128,7 @@ class SparkClient:
         await self.ask("ReleaseSession", proto.ReleaseSessionRequest(), session)
 
     def start(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Do something that nobody waits for, and whose errors do not matter."""
+        """Run a coroutine in the background and ignore its errors."""
 
         async def quietly() -> None:
             with contextlib.suppress(grpc.RpcError, grpc.aio.UsageError):
@@ -139,7 +139,7 @@ class SparkClient:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """End the connection, and what nobody waits for."""
+        """End the connection, and cancel the work in the background."""
         for task in list(self._tasks):
             task.cancel()
         if self._channel is not None:

@@ -1,4 +1,4 @@
-"""What a person is told when a request to the server fails."""
+"""Translates failures of requests to the server into messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def explained(kept: KeptSession, sql: str = "", running: Operation | None 
         yield
     except (grpc.aio.AioRpcError, Ended, asyncio.CancelledError) as error:
         if running is not None and running.left:
-            raise Failure(sqlstate.SESSION_LOST, "the statement was ended with its session") from error
+            raise Failure(sqlstate.SESSION_LOST, "the statement was terminated because its session ended") from error
         if isinstance(error, asyncio.CancelledError):
             raise
         if running is not None and running.canceled:
@@ -42,7 +42,7 @@ async def explained(kept: KeptSession, sql: str = "", running: Operation | None 
             raise failures.session_lost() from error
         raise await _explanation(error, kept, sql, running) from error
     except NoStart as error:
-        said = "the first rows of this statement are no longer on the server; run it again"
+        said = "the server no longer has the first rows of the result; run the statement again"
         raise Failure(sqlstate.SESSION_LOST, said) from error
     except duckdb.Error as error:
         raise failure_of_duckdb(error) from error
@@ -61,7 +61,10 @@ async def _explanation(error: grpc.aio.AioRpcError, kept: KeptSession, sql: str,
     made = failures.failure(error, found, sql, kept.client.address.endpoint)
     if made.sql_state == failures.UNREACHABLE and running is not None and running.begun:
         kept.lose()
-        said = "the connection to the server broke while the statement ran; whether it had an effect is not known"
+        said = (
+            "the connection to the server was lost while the statement was running; it is unknown whether the "
+            "statement took effect"
+        )
         return Failure(sqlstate.SESSION_LOST, said)
     if made.sql_state == sqlstate.SESSION_LOST:
         kept.lose()

@@ -86,7 +86,7 @@ class Told(Struct, frozen=True):
 
 
 def told(error: grpc.aio.AioRpcError) -> Told:
-    """What an error of gRPC says."""
+    """The details of a gRPC error."""
     status = status_pb2.Status()
     for key, value in error.trailing_metadata() or ():
         if key == DETAILS and isinstance(value, bytes):
@@ -117,14 +117,15 @@ def failure(error: grpc.aio.AioRpcError, found: Told, sql: str, server: str) -> 
     state = state or _state_of(found.condition or messages.condition(found.message))
     state = state or CODES.get(code, "")
     state = state or next((CLASSES[name] for name in found.classes if name in CLASSES), sqlstate.INTERNAL)
-    said = messages.plain(found.message) or f"the server failed ({code.name.lower()})"
+    said = messages.plain(found.message) or f"the server reported an error without a message ({code.name.lower()})"
     return Failure(state, said + _marked(messages.place(found.message, sql), sql))
 
 
 def session_lost() -> Failure:
     return Failure(
         sqlstate.SESSION_LOST,
-        "the server ended this session, with its temporary views and settings; run the statement again in a new one",
+        "the server ended this session, and its temporary views and settings are lost; run the statement again to "
+        "start a new session",
     )
 
 
@@ -133,7 +134,8 @@ def unreachable(server: str, details: str) -> Failure:
     because = f": {cause}" if cause else ""
     return Failure(
         UNREACHABLE,
-        f"cannot reach the Spark Connect server at {server}{because}; check that it runs, and the URL of the engine",
+        f"cannot reach the Spark Connect server at {server}{because}; check that it is running and that its URL is "
+        "correct",
     )
 
 

@@ -105,10 +105,11 @@ class KeptSession:
         try:
             await self._go(self.database, self.schema)
         except Failure as failure:
-            said = f"the server ended this session, and no longer has schema {self.schema!r} of {self.database!r}"
+            gone = f"schema {self.schema!r} of database {self.database!r} is no longer available"
             self.database, self.schema = self._first
             self.lose()
-            raise Failure(sqlstate.SESSION_LOST, f"{said}; the session is in schema {self.schema!r}") from failure
+            said = f"the server ended this session, and {gone}; the new session is in schema {self.schema!r}"
+            raise Failure(sqlstate.SESSION_LOST, said) from failure
 
     async def _go(self, database: str, schema: str) -> None:
         """Change the catalog and the namespace of the server's session; "" changes nothing."""

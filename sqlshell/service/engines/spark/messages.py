@@ -157,11 +157,11 @@ _CAUSES: Final = (
     (re.compile(r"DNS|name resolution|not known|Domain name", re.I), "unknown host name"),
     (
         re.compile("WRONG_VERSION_NUMBER"),
-        "it does not use TLS, and a token is only sent over TLS or to localhost",
+        "the server does not use TLS, and a token is sent only over TLS or to localhost",
     ),
     (re.compile(r"certificate|CERTIFICATE"), "the server's certificate is not valid"),
     (re.compile(r"SSL|TLS|handshake", re.I), "TLS handshake failed"),
-    (re.compile(r"timed? ?out|Deadline", re.I), "no answer in time"),
+    (re.compile(r"timed? ?out|Deadline", re.I), "timed out"),
     (re.compile(r"reset|closed|Broken pipe|EOF|GOAWAY", re.I), "connection closed"),
     (re.compile(r"unreachable|No route", re.I), "network unreachable"),
 )

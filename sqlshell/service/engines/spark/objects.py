@@ -19,16 +19,16 @@ from sqlshell.service.failure import Failure
 _TEXT, _BOOLEAN = "VARCHAR", "BOOLEAN"
 
 _ABSENT: Final[Mapping[str, str]] = {
-    "columns": "lists of all columns",
+    "columns": "lists of the columns of all relations",
     "foreign_keys": "foreign keys",
     "indexes": "indexes",
     "types": "user-defined types",
     "roles": "roles",
     "privileges": "privileges",
-    "connections": "properties of a connection",
-    "function": "definitions of functions",
+    "connections": "connection properties",
+    "function": "function definitions",
 }
-"""What a server does not have, or does not tell, by the kinds of ObjectQuery."""
+"""The information that a server does not have or report, by the kind of ObjectQuery."""
 
 
 async def found(kept: KeptSession, query: ObjectQuery) -> Listing:
@@ -114,7 +114,7 @@ async def _sql(kept: KeptSession, name: str, columns: Sequence[Sequence[str]]) -
         if found.sql_state != sqlstate.UNSUPPORTED:
             raise
     if not columns:
-        raise not_supported("spark", "definitions of views")
+        raise not_supported("spark", "view definitions")
     lines = [
         f"{plans.quoted(column)} {kind}{' NOT NULL' if nullable == 'false' else ''}"
         f"{f' COMMENT {plans.literal(comment)}' if comment else ''}"

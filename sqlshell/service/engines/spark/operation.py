@@ -38,8 +38,8 @@ class Ended(Exception):
 class Operation:
     """A statement that the server runs, by an ID that we choose. The server keeps responses until they are released.
 
-    `canceled` says that its interruption was requested, `left` that nobody reads it any more; `progress` is the share
-    of its tasks that are done, if known.
+    `canceled` is set when its interruption was requested, `left` when its result is no longer read; `progress` is the
+    share of its tasks that are done, if known.
     """
 
     def __init__(self, client: SparkClient, session: ServerSession, id: str) -> None:
@@ -78,7 +78,7 @@ class Operation:
                 yield response
 
     async def interrupt(self) -> None:
-        """Have the server end it. Raises grpc.aio.AioRpcError."""
+        """Interrupt the operation on the server. Raises grpc.aio.AioRpcError."""
         self.canceled = True
         for _ in range(INTERRUPTS):
             if self._done or await self._client.interrupt(self.id, self._session):
@@ -86,7 +86,7 @@ class Operation:
             await asyncio.sleep(INTERRUPT_SECONDS)
 
     def leave(self) -> None:
-        """Read no more of it. Who reads it gets CancelledError."""
+        """Stop reading; a running read raises CancelledError."""
         self.left = True
         if self._call is not None:
             self._call.cancel()

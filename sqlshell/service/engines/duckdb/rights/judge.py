@@ -324,7 +324,7 @@ class Judge:
         """A PIVOT whose columns depend on its data, with types that provide them, as in DuckDB's own implementation."""
         taken = decomposition.pivot(sql, "__pivoted_")
         if taken is None:
-            said = "PIVOT requires its values here: PIVOT t ON column IN (value, …) USING …"
+            said = "this PIVOT requires a list of values: PIVOT t ON column IN (value, …) USING …"
             raise Failure(sqlstate.UNSUPPORTED, said)
         made: list[str] = []
         self._lasting = False
@@ -357,7 +357,7 @@ class Judge:
             tree = self._binder.tree(text)
             seen = StatementEffects(strict=self._known.strict)
             if tree is None and text and kind in _SETS:
-                raise Failure(sqlstate.SYNTAX, "the value of SET is not an expression")
+                raise Failure(sqlstate.SYNTAX, "invalid value of SET: expected an expression")
             if tree is not None:
                 seen = self._walked(kind, tree, options)
                 seen.constant = kind == "SELECT" and is_constant(tree)

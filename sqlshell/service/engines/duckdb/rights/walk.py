@@ -315,7 +315,7 @@ def _check_aggregate(node: dict[str, Any], found: StatementEffects) -> None:
     given = arguments[1].get("expression") or {} if len(arguments) > 1 else {}
     constant = (given.get("literal") or {}).get("text") if given.get("class") == "CONSTANT" else None
     if constant is None or any(item.get("name") for item in arguments):
-        found.refuse(f"{name} without a constant name of an aggregate function")
+        found.refuse(f"{name} without the name of an aggregate function as a string literal")
     elif str(constant).lower() not in AGGREGATES:
         found.refuse(f"aggregate {constant}")
 
@@ -394,7 +394,7 @@ def _own(kind: str, path: Path, info: dict[str, Any], known: EngineState, found:
     if kind == "LOGICAL_ALTER":
         name = str(info.get("new_table_name") or info.get("new_view_name") or "")
     if name.lower() in taken:
-        found.refuse(f"a {made} with the name of DuckDB's own {what} {name}")
+        found.refuse(f"a {made} named like DuckDB's own {what} {name}")
 
 
 def _check_using(expression: Any, known: EngineState) -> None:

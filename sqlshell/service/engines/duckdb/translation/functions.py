@@ -105,7 +105,7 @@ MADE_OF_TEXT: Final[Mapping[str, Mapping[int, str]]] = {
 
 REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("proctime", "current_watermark"), f"{NO_CONTINUOUS_QUERIES}"),
-    **dict.fromkeys(("rowtime", "rowkey", "rowmetadata"), "rows have no metadata of a topic"),
+    **dict.fromkeys(("rowtime", "rowkey", "rowmetadata"), "the rows of a stream have no topic metadata"),
     **dict.fromkeys(("sha2", "sha224", "sha384", "sha512"), "use md5, sha1 or sha256"),
     **dict.fromkeys(("collect", "array_union", "array_except"), "DuckDB handles duplicates differently"),
     **dict.fromkeys(("json_objectagg", "json_arrayagg"), "use json_group_object or json_group_array"),
