@@ -97,7 +97,8 @@ def test_a_service_that_answers(capsys: pytest.CaptureFixture[str], tmp_path: Pa
             404,
             "interface",
             "/v2/version returned 404",
-            "check the URL: expected the base URL, such as https://host/v2; --api auto detects the legacy interface",
+            "check the URL: it must be the base URL, such as https://host/v2; if the service has the legacy interface, "
+            "use --api auto",
         ),
     ],
 )

@@ -131,7 +131,7 @@ class LegacyClient(Struct):
         if any(self._boundary.encode() in content for _, content in parts):
             raise UsageError(
                 "the statement contains the multipart boundary of this request",
-                "run it again: the next request uses a different one",
+                "run the statement again: the next request uses another boundary",
             )
         return upload_of(self._boundary, parts, submission.attachments, "attachment", observer)
 

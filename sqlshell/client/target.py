@@ -108,7 +108,7 @@ def parse(text: str) -> Target:
         scheme = parts.scheme.lower()
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise UsageError("invalid URL", "expected the base URL, such as https://host/v2") from None
+        raise UsageError("invalid URL", "write the base URL, such as https://host/v2") from None
     # A path of a Unix socket may contain spaces.
     if scheme != "unix" and (re.search(r"\s", text.strip()) or re.search(r"\s", unquote(parts.path))):
         raise UsageError("the URL contains whitespace", _TOKENS_PLACE)
@@ -125,10 +125,10 @@ def parse(text: str) -> Target:
     if scheme not in DEFAULT_PORTS:
         raise UsageError(
             f"unsupported URL scheme{_named(scheme)}: expected http, https, unix, postgresql or sc",
-            "expected the base URL, such as https://host/v2 or unix:///path/to/socket",
+            "write the base URL, such as https://host/v2 or unix:///path/to/socket",
         )
     if not host:
-        raise UsageError("the URL has no host", "expected the base URL, such as https://host/v2")
+        raise UsageError("the URL has no host", "write the base URL, such as https://host/v2")
     path = parts.path.rstrip("/")
     if path.endswith("/v2/statements"):
         path = path.removesuffix("/statements")

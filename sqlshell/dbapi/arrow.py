@@ -184,18 +184,20 @@ def _unfit_column(
     names: Sequence[str],
     values: Sequence[str],
 ) -> DataError | None:
-    """The error for the first column with a value for which Arrow has none."""
+    """The error for the first column with a value that Arrow cannot represent."""
     from sqlshell.output.typed.rows import misfit
 
     found = misfit(connection, source, names, values)
     if found is None:
         return None
     name, shown = columns[found[0]].name, found[1]
-    return DataError(f"column {name!r}: Arrow has no value for {shown!r}", hint="cast the column to VARCHAR")
+    return DataError(f"column {name!r}: Arrow cannot represent {shown!r}", hint="cast the column to VARCHAR")
 
 
 def _unfit(error: Exception) -> DataError:
-    return DataError(f"Arrow has no value for this: {str(error).splitlines()[0]}", hint="cast the column to VARCHAR")
+    return DataError(
+        f"cannot convert the rows to Arrow: {str(error).splitlines()[0]}", hint="cast the column to VARCHAR"
+    )
 
 
 def frame_of(rows: ArrowResult, library: str = "") -> Any:

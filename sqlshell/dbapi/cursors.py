@@ -198,7 +198,7 @@ class CursorState:
         result = self._rows_result()
         if self._batch is None and self._rows:
             raise InterfaceError(
-                "a fetch was interrupted: fetch its rows with fetchmany(), or execute the statement again"
+                "a fetch was interrupted: fetch the remaining rows with fetchmany(), or execute the statement again"
             )
         if self._rows_fetched:
             result = replace(result, batches=_Remaining(self._batch, self._next_row, result.batches), whole=None)
@@ -240,7 +240,9 @@ class CursorState:
         """The current result. Raises ProgrammingError if it has no rows, or if there is none."""
         self._check()
         if self._result is None or self.description is None:
-            raise ProgrammingError("there are no rows: no statement was executed, or it returns none")
+            raise ProgrammingError(
+                "there are no rows to fetch: no statement was executed, or the last one returned no result set"
+            )
         return self._result
 
     def _check(self) -> None:

@@ -57,12 +57,13 @@ async def open_session(
     path = os.fspath(target) if isinstance(target, str | os.PathLike) else target
     if not isinstance(path, str):
         raise UsageError(
-            f"the target must be a str or a path, not {type(path).__name__}", "docs/python.md lists targets"
+            f"the target must be a str or a path, not {type(path).__name__}",
+            "pass a URL, the name of a profile, the path of a database file, or ':memory:'",
         )
     with _named_as_in_python():
         destination = _destination_of(path, options, warn)
     if destination.settings["offline"]:
-        raise UsageError("offline is a setting of the shell", "remove it from the profile")
+        raise UsageError("offline applies only to the shell", "remove it from the profile")
     policy = policy_of(destination)
     if policy.read_only_by in _FLAGS:
         policy = replace(policy, read_only_by=_FLAGS[policy.read_only_by])
@@ -116,7 +117,7 @@ def _destination_of(target: str, options: Mapping[str, Any], warn: Callable[[str
     for name in given:
         if name not in OPTIONS:
             raise UsageError(
-                f"unknown option {name!r}", did_you_mean(name, sorted(OPTIONS), "docs/python.md lists them")
+                f"unknown option {name!r}", did_you_mean(name, sorted(OPTIONS), "docs/python.md lists the options")
             )
     config = read_config(config_folder(os.environ))
     if target == MEMORY:

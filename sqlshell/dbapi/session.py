@@ -95,7 +95,7 @@ class Session:
 
     @property
     def loads_files(self) -> bool:
-        """Whether rows can be sent as a file: the service announced that, and a policy cannot tell it from INSERT."""
+        """Whether rows can be sent as a file: the service announced it, and neither read_only nor confirm is set."""
         allowed = not self._policy.read_only and not self._policy.confirm
         fits = not 0 < self.upload_limit < 4 * MOST_BYTES
         return allowed and fits and EXTENSION in self._service.transport.extensions

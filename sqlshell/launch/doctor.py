@@ -234,7 +234,8 @@ async def _answers(service: RemoteService, network: NetworkOptions) -> list[Find
             )
         elif answer.status != 200:
             advice = (
-                "check the URL: expected the base URL, such as https://host/v2; --api auto detects the legacy interface"
+                "check the URL: it must be the base URL, such as https://host/v2; if the service has the legacy "
+                "interface, use --api auto"
             )
             found.append(Finding("interface", f"/v2/version returned {answer.status}", False, advice))
         else:

@@ -142,7 +142,7 @@ def test_what_has_no_rows_or_does_not_fit(embedded: Connection) -> None:
         )
         with pytest.raises(DataError) as caught:
             cursor.fetch_arrow()
-        assert str(caught.value) == f"column 'u': Arrow has no value for '{long}'"
+        assert str(caught.value) == f"column 'u': Arrow cannot represent '{long}'"
         assert caught.value.hint == "cast the column to VARCHAR"
 
 

@@ -163,7 +163,7 @@ def test_scalars_without_an_exact_literal_are_refused() -> None:
         pd.Timestamp("2024-01-02 03:04:05.123456789+01"),
         pd.Timedelta(1, "ns"),
     ):
-        with pytest.raises(DataError, match="Python has no exact value"):
+        with pytest.raises(DataError, match="Python's datetime types cannot represent"):
             bound("select ?", [value], LITERALS)
     with pytest.raises(ProgrammingError, match=r"cannot use a value of type numpy\.complex128 as a parameter"):
         bound("select ?", [np.complex128(1j)], LITERALS)

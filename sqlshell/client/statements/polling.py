@@ -311,7 +311,7 @@ class StatementsClient(Struct):
         if self._boundary.encode() in part:
             raise UsageError(
                 "the statement contains the multipart boundary of this request",
-                "run it again: the next request uses a different one",
+                "run the statement again: the next request uses another boundary",
             )
         return upload_of(self._boundary, [(_REQUEST_PART, part)], submission.attachments, "attachments", observer)
 

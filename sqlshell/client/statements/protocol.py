@@ -46,7 +46,7 @@ from sqlshell.result import Body, Column
 POLL_SHORTEST = 0.003
 POLL_LONGEST = 1.0
 MESSAGE_LIMIT = 2_000
-CHECK_URL = "check the URL: expected the base URL, such as https://host/v2"
+CHECK_URL = "check the URL: it must be the base URL, such as https://host/v2"
 
 
 class _Counted(Model):
@@ -253,7 +253,8 @@ def read_partition(
     named = _PARTITION.search(headers.get("content-location", ""))
     if named is not None and int(named[1]) != number:
         raise ProtocolError(
-            f"requested partition {number} from {base} and received {named[1]}", where=Where("", statement_id)
+            f"requested partition {number} from {base}, but received partition {named[1]}",
+            where=Where("", statement_id),
         )
     about = found.statement_id or statement_id
     if about.lower() != statement_id.lower():

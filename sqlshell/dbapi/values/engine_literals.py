@@ -37,7 +37,9 @@ class PostgresqlLiterals(Literals):
         if value.tzinfo is None:
             return f"TIME '{value.isoformat()}'"
         if value.utcoffset() is None:
-            raise DataError("the offset of a time depends on its day", hint="pass a time with a fixed offset")
+            raise DataError(
+                "the UTC offset in this time zone depends on the date", hint="pass a time with a fixed offset"
+            )
         return f"TIMETZ '{value.isoformat()}'"
 
     def instant(self, value: str) -> str:
@@ -107,7 +109,7 @@ def _check_json(value: object, depth: int) -> None:
     if depth >= DEEPEST:
         raise DataError(f"a parameter is nested more than {DEEPEST} levels deep")
     if isinstance(value, float | Decimal) and not math.isfinite(value):
-        raise DataError(f"JSON has no {value}")
+        raise DataError(f"JSON cannot represent {value}")
     items = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     for item in items:
         _check_json(item, depth + 1)

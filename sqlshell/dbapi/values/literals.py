@@ -73,7 +73,7 @@ class Literals:
 
     def decimal(self, value: Decimal) -> str:
         if not value.is_finite():
-            raise DataError(f"DECIMAL has no {value}", hint="pass float(value) for a DOUBLE")
+            raise DataError(f"DECIMAL cannot represent {value}", hint="pass float(value) for a DOUBLE")
         if value.adjusted() > 2 * DIGITS or int(value.as_tuple().exponent) < -DIGITS:
             raise DataError(f"a DECIMAL has at most {DIGITS} digits")
         text = f"{value:f}"
@@ -159,7 +159,8 @@ def _of_pandas_time(make: _Make) -> _Make:
 
 
 def _inexact(value: object) -> DataError:
-    return DataError(f"Python has no exact value for {value!r}", hint="pass a str, and cast it in the statement")
+    said = f"Python's datetime types cannot represent {value!r} exactly"
+    return DataError(said, hint="pass a str, and cast it in the statement")
 
 
 def _datetime(literals: Literals, value: datetime.datetime) -> str:

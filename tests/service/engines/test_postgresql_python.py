@@ -84,7 +84,7 @@ def test_without_standard_strings_a_backslash_remains_a_backslash() -> None:
 def test_what_has_no_literal_is_refused() -> None:
     literals = literals_for("postgresql")
     for value in ({"a": math.nan}, {"a": [Decimal("Infinity")]}):
-        with pytest.raises(DataError, match="JSON has no"):
+        with pytest.raises(DataError, match="JSON cannot represent"):
             literals.of(value)
     with pytest.raises(ProgrammingError, match="as JSON"):
         literals.of({"a": object()})
