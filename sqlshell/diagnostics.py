@@ -129,7 +129,7 @@ class Diagnostics:
         self._write("\n".join(lines), own=True)
 
     def last_error(self) -> str:
-        """The last error with everything that is known about it; "" if there was none."""
+        """The last error in full; "" if there was none."""
         if self._last is None:
             return ""
         error, excerpt, told = self._last

@@ -223,7 +223,7 @@ from f;
 """
     done = program("-q", "--format", "csv", "--on-error", "continue", stdin=script)
     assert (done.code, done.out) == (2, 'a,b,c\n1,"",\n2,"",""\n')
-    assert "<stdin>:9: error: STDIN, column a: FORCE_NOT_NULL, but a value is NULL" in done.err
+    assert "<stdin>:9: error: STDIN, column a: FORCE_NOT_NULL reads NULL as text" in done.err
     assert "<stdin>:12: error: force_not_null: f has no column 'nope'" in done.err
 
 

@@ -176,7 +176,7 @@ def test_a_damaged_beginning_of_a_whole_result_is_not_used(program: Program, ser
 def test_what_cannot_continue_says_why(exports: Exports) -> None:
     assert "there is no interrupted export to o.csv" in exports.run("--resume").err
     exports.run(breaks_at=2)
-    assert "the statement is not the one" in exports.run("--resume", query="select 1").err
+    assert "contains the result of another statement" in exports.run("--resume", query="select 1").err
     manifest = exports.parts / "manifest.jsonl"
     kept = manifest.read_text()
     exports.parts.joinpath("1").write_bytes(b"{}")
@@ -186,9 +186,9 @@ def test_what_cannot_continue_says_why(exports: Exports) -> None:
     manifest.write_text(kept.replace(first["statement_id"], "00000000-0000-4000-8000-000000000000"))
     done = exports.run("--resume")
     assert done.code == 3
-    assert "has expired on the service\nhelp: run the statement again: start again without --resume" in done.err
+    assert "has expired on the service\nhelp: start again without --resume" in done.err
     manifest.write_text(kept.replace('"target":"http', '"target":"https'))
-    assert "are from another service" in exports.run("--resume").err
+    assert "contains the result of another service" in exports.run("--resume").err
     exports.parts.joinpath("mine").touch()
     assert "contains mine, which does not belong to an export" in exports.run().err
     exports.parts.joinpath("mine").unlink()
@@ -205,7 +205,7 @@ def test_exports_that_need_no_partitions(program: Program, tmp_path: Path) -> No
     done = program("export", "t.db", "--table", "t", "-o", "t.csv")
     assert (done.code, done.err) == (0, "20,000 rows written to t.csv\n")
     done = program("export", "t.db", "--table", "t", "-o", "t.csv", "--resume")
-    assert (done.code, "the embedded service does not keep results for later runs" in done.err) == (2, True)
+    assert (done.code, "the embedded service does not keep results after it exits" in done.err) == (2, True)
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a.jsonl", "t.csv", "t.db"]
 
 

@@ -445,7 +445,7 @@ def test_rows_that_were_being_sent_when_the_shell_was_killed_are_unknown(
         ("a,b\n1,x\n2,y,\n3,z\n", "a.csv, line 3: expected 2 columns, found 3, the last one empty"),
         (
             'a,b\n1,"x\ny"\n,\n2,y,""\n3,,\n',
-            "a.csv, line 5: expected 2 columns, found 3, the last one empty, as on 1 m",
+            "a.csv, line 5: expected 2 columns, found 3, the last one empty (and 1 more such line)",
         ),
         # Each line ends with a delimiter.
         ("a,b\n1,x,\n2,y,\n", ""),

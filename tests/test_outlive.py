@@ -167,7 +167,10 @@ def test_a_result_is_offered_only_where_it_can_be_had(program: Program, kept: Se
     assert program("-c", f"\\cancel {offered[1]}", env=to(kept)).code == 0
     here = program("-c", LONG, "--wait", "0.3")
     assert (here.code, "fetch" in here.err) == (4, False), here.err
-    assert "help: it is canceled, because its service runs in this shell; use a longer --wait" in here.err
+    assert (
+        "help: the statement is canceled, because the embedded service ends with this shell; use a longer --wait"
+        in here.err
+    )
 
 
 def test_jobs_by_their_numbers(program: Program, kept: Served) -> None:

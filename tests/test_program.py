@@ -765,7 +765,7 @@ def test_a_killed_run_is_resumed(program: Program, tmp_path: Path) -> None:
     running.wait()
     unknown = program("x.duckdb", *options, "--resume")
     assert (unknown.code, unknown.out) == (2, "")
-    assert "x.sql:3: error: the outcome is unknown" in unknown.err
+    assert "x.sql:3: error: the outcome of the statement is unknown" in unknown.err
     done = program("x.duckdb", *options, "--resume", "--unknown", "skip")
     assert (done.code, done.out) == (0, "n\n2\n")
     other = program("y.duckdb", *options, "--resume")

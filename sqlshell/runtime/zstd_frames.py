@@ -10,7 +10,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
-ENDS_TOO_EARLY: Final = "its zstd data ends too early; copy or download the file again"
+ENDS_TOO_EARLY: Final = "the zstd data is incomplete; copy or download the file again"
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE: Final = b"\x2a\x4d\x18"
 """What follows the first byte, 0x50 to 0x5f, of a frame without data."""

@@ -256,7 +256,7 @@ class EndParallel(Struct, frozen=True):
 
 
 class Restrict(Struct, frozen=True):
-    """Allow no backslash commands until the same key is given again, with `ends`."""
+    """Disable backslash commands until the same key is given again, with `ends`."""
 
     key: str
     ends: bool = False

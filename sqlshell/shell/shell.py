@@ -235,7 +235,7 @@ class Shell:
             raise AlreadyReported(failed)
 
     def restrict(self, key: str) -> None:
-        """Allow no backslash commands until unrestrict() is called with the same key."""
+        """Disable backslash commands until unrestrict() is called with the same key."""
         self._restricted_by = key
 
     def unrestrict(self, key: str) -> None:
@@ -409,7 +409,7 @@ class Shell:
         if error is not None:
             self._position.at(scanner.comment_line if in_comment else scanner.unfinished.line or self._position.line)
             if in_comment:
-                error.hint, error.in_command = "what follows its /* was not run; end it with */", True
+                error.hint, error.in_command = "the text after /* was not run; end the comment with */", True
             self.buffer.clear()
         return error
 
@@ -501,7 +501,9 @@ class Shell:
             return
         self._progress.clear()
         if self._restricted_by and item.name != "unrestrict":
-            raise UsageError(f"\\{item.name}: backslash commands are disabled by \\restrict")
+            raise UsageError(
+                f"\\{item.name}: backslash commands are disabled by \\restrict", "\\unrestrict KEY enables them again"
+            )
         if self._rehearsal is None and await self._copy.run_command(item, commands_allowed=self._commands_allowed):
             return
         if not self._commands_allowed:

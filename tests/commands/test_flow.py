@@ -201,7 +201,7 @@ def test_statements_of_a_service_name_no_files(program: Program, tmp_path: Path)
     (tmp_path / "secret.txt").write_text("secret")
     done = program("-v", "-c", "select 'create x with (''file'' = ''@secret.txt'')' as s \\gexec")
     assert done.code == 2
-    assert "the name of a file to upload cannot be what \\gexec runs: the value came from the service" in done.err
+    assert "the name of a file to upload cannot be a value for \\gexec: the value came from the service" in done.err
     assert "attached" not in done.err
 
 

@@ -342,9 +342,9 @@ def test_a_transcript_run_again(program: Program, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"rows":10', '"rows":11', "rows were 11, are 10"),
-        ('"sqlState":"42601"', '"sqlState":"00000"', "sqlState was 00000, is 42601"),
-        ('"columns":["i"]', '"columns":["j"]', "columns were j, are i"),
+        ('"rows":10', '"rows":11', "expected 11 rows, got 10"),
+        ('"sqlState":"42601"', '"sqlState":"00000"', "expected sqlState 00000, got 42601"),
+        ('"columns":["i"]', '"columns":["j"]', "expected columns j, got i"),
         ("order by i", "order by i desc", "different values"),
     ],
 )

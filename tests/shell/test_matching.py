@@ -18,8 +18,8 @@ TABLE = [TargetColumn("a", "VARCHAR"), TargetColumn("b", "VARCHAR")]
 @pytest.mark.parametrize(
     ("table", "names", "said"),
     [
-        ("t", ("foo", "bar"), "but none of its names is a column of t: foo, bar"),
-        ("t (a, b)", ("foo", "bar"), "but none of its names is a column of t: foo, bar"),
+        ("t", ("foo", "bar"), "but contains no column name of t: foo, bar"),
+        ("t (a, b)", ("foo", "bar"), "but contains no column name of t: foo, bar"),
         ("t (a, b)", ("a", "zz"), "but some columns of t are missing: b"),
     ],
 )

@@ -108,7 +108,7 @@ def test_ctrl_c_three_times(tmp_path: Path) -> None:
         state.answers = Answers(real)
         terminal.type("\x03")
         terminal.wait("^C again stops waiting")
-        shown = terminal.wait("cannot cancel it")
+        shown = terminal.wait("cannot cancel the statement")
         terminal.type("\x03")
         shown = terminal.wait("left running")
         assert f"\\fetch {ID}" in shown.replace("\n", "")

@@ -26,7 +26,7 @@ def _set(text: str, **values: object) -> Chain:
 
 @command("x", "[on|off|auto]", aliases=("expanded",), changes="shell")
 async def expanded(shell: ShellView, args: Args) -> Chain:
-    """Show each row as a record, one line per column. With auto, only if a table is wider than the terminal.
+    """Show each row as a record, one line per column; auto does so only for tables wider than the terminal.
 
     At the prompt the default is auto. Without an argument, \\x switches between on and the default.
     """
@@ -166,7 +166,7 @@ _PSQL_ONLY = dict.fromkeys(
     ("border", "linestyle", "unicode_border_linestyle", "unicode_column_linestyle", "unicode_header_linestyle"),
     "\\pset table_style selects the frame of tables",
 ) | {
-    "pager_min_lines": "the pager shows what is taller than the screen",
+    "pager_min_lines": "the pager opens for output that is taller than the screen",
     "tableattr": "HTML tables have no attributes",
     "csv_fieldsep": "\\format tsv separates by tabs, \\pset fieldsep sets the separator of the unaligned format",
     "fieldsep_zero": "\\pset fieldsep sets the separator",

@@ -93,8 +93,8 @@ async def show_context(shell: ShellView, args: Args) -> Effect:
     """Show the service and the context, or change the context. PART is a part of it, such as database or role.
 
     Each part is shown with its source. \\context set schema sales sets a part, \\context reset schema restores its
-    initial value, \\context reset that of all parts. A response of the service changes the context, for example after
-    USE. A failed statement does not change parts that were set.
+    initial value, and \\context reset restores all parts. A response of the service changes the context, for example
+    after USE. A failed statement does not change parts that were set.
     """
     session = shell.session
     # Its response says where the session is.
@@ -176,9 +176,9 @@ async def refresh(shell: ShellView, args: Args) -> Chain:
 
 @command("errverbose")
 async def error_details(shell: ShellView, args: Args) -> Print:
-    """Show the last error again with everything that is known about it, as -v does for each error.
+    """Show the last error again in full, as -v shows every error.
 
-    That is the line of the statement, the service's own message in full, the meaning of the sqlState, and the ID of the
+    This includes the line of the statement, the service's own message, the meaning of the sqlState, and the ID of the
     statement.
     """
     return Print((shell.diagnostics.last_error() or "there is no previous error") + "\n")

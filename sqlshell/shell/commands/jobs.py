@@ -34,7 +34,7 @@ async def jobs(shell: ShellView, args: Args) -> ShowResult:
     """List running and recent statements, including those of other shells. The default COUNT is 10.
 
     The column job shows the number that ;& printed for a statement of this shell; \\fetch, \\wait and \\cancel accept
-    it instead of the ID. At the prompt the columns job and target are omitted if they have nothing to show. The shell
+    it instead of the ID. At the prompt the columns job and target are omitted if they are empty. The shell
     asks the service for the state of running statements.
     """
     most = _count(args)

@@ -131,7 +131,7 @@ async def _listed(
 
 @command("de", "[PATTERN]", aliases=("de+",), data=("PATTERN",))
 async def entities(shell: ShellView, args: Args) -> Effect:
-    """List the entities of the current store, with sizes and times. If there is none, list those of all stores."""
+    """List the entities of the current store, with sizes and times; without a current store, those of all stores."""
     store = shell.session.context.store
     here = f" WHERE store_name = {literal(store)}" if store else ""
     query = f'SELECT name, size, modified_at AS modified, store_name AS store FROM deltastream.sys."entities"{here}'
@@ -233,7 +233,7 @@ def _signature(columns: Sequence[Column], row: Sequence[str | None]) -> str | No
 
 @command("sf", "PATTERN...", aliases=("sf+",), data=("PATTERN",))
 async def show_function(shell: ShellView, args: Args) -> Print:
-    """Show the SQL that creates a function or macro. DuckDB does not report the defaults of its parameters.
+    """Show the SQL that creates a function or macro. DuckDB does not report the default values of parameters.
 
     On PostgreSQL, types of arguments in parentheses select one of several functions: \\sf f(int, text)"""
     pattern = " ".join(args).rstrip("; ")

@@ -34,14 +34,14 @@ _CATALOGS: Final[Mapping[str, str]] = {
 }
 """The catalog of PostgreSQL that contains what the command lists."""
 
-_OBJECTS: Final = "there are no commands for large objects"
-_PARAMETERS: Final = "there are no bound parameters; :'name' inserts the value of a variable as a string"
-_PIPELINES: Final = "there are no pipelines; \\parallel runs several statements at once"
+_OBJECTS: Final = "call functions such as lo_get() and lo_put() in SQL"
+_PARAMETERS: Final = "bound parameters are not supported; use :'name' to insert the value of a variable as a string"
+_PIPELINES: Final = "pipelines are not supported; use \\parallel to run several statements at once"
 
 _REMEDIES: Final[Mapping[str, str]] = {
     "bind": _PARAMETERS,
     "bind_named": _PARAMETERS,
-    "C": "a title can be printed with \\echo",
+    "C": "print a title with \\echo",
     "close_prepared": _PARAMETERS,
     "da": "\\df lists aggregates too",
     "dD": "\\dT lists domains too",
@@ -54,7 +54,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "html": "use \\format html",
     "parse": _PARAMETERS,
     "password": "write ALTER ROLE name PASSWORD '…'; the history does not keep the password",
-    "setenv": "\\! runs a command of the system, also with variables of its own: \\! NAME=VALUE command",
+    "setenv": "\\! runs a shell command; to set an environment variable for it: \\! NAME=VALUE command",
 }
 
 

@@ -101,7 +101,7 @@ async def go_set(shell: ShellView, args: Args) -> Submit:
 async def go_execute(shell: ShellView, args: Args) -> Submit:
     """Run each value of a statement's result as a statement. They run row by row; NULLs are skipped.
 
-    A value is only SQL: it is never interpreted as a backslash command, and cannot name a local file."""
+    Values run only as SQL, never as backslash commands, and cannot name a local file."""
     statements: list[Statement] = []
 
     async def take(result: Result) -> Summary:
@@ -110,7 +110,7 @@ async def go_execute(shell: ShellView, args: Args) -> Submit:
             raise UsageError(f"\\gexec: the result has more than {MOST_STATEMENTS:,} rows")
         texts = (value for row in rows for value in row if value and value.strip())
         statements.extend(
-            Statement(text, 0, 0, True, foreign=service_text(text, "what \\gexec runs").foreign) for text in texts
+            Statement(text, 0, 0, True, foreign=service_text(text, "a value for \\gexec").foreign) for text in texts
         )
         return summary
 
@@ -119,7 +119,7 @@ async def go_execute(shell: ShellView, args: Args) -> Submit:
 
 @command("gdesc", sends=True)
 async def go_describe(shell: ShellView, args: Args) -> Submit:
-    """Show the columns and types of a statement's result. The rows are not shown.
+    """Show the columns and types of a statement's result, but not its rows.
 
     The statement must run for this, so a statement that may write is refused.
     """
@@ -151,8 +151,8 @@ async def go_describe(shell: ShellView, args: Args) -> Submit:
 async def watch(shell: ShellView, args: Args) -> Repeat:
     """Run a statement every SECONDS (default 2) until Ctrl-C. c=TIMES and m=ROWS stop it earlier.
 
-    c=TIMES stops after that many runs, m=ROWS when the result has fewer rows. On a terminal each result replaces the
-    previous one, and changes are highlighted.
+    c=TIMES stops after TIMES runs, m=ROWS when the result has fewer than ROWS rows. On a terminal each result replaces
+    the previous one, and changes are highlighted.
     """
     seconds, times, least = 2.0, 0, 0
     for number, word in enumerate(args):

@@ -188,7 +188,7 @@ async def _listed_by_engine(shell: ShellView, args: Args, kinds: Sequence[str]) 
 async def describe(shell: ShellView, args: Args) -> Effect | None:
     """Describe relations; without PATTERN, list them. Shows columns, keys, constraints and indexes.
 
-    + adds comments, the key of each column, the definition of a view, and about how many rows and bytes it has."""
+    + adds comments, the key of each column, the definition of a view, and the approximate number of rows and bytes."""
     if not args:
         return await list_relations(shell, args, ())
     if await engine_of(shell):
@@ -402,7 +402,7 @@ async def _created_by_engine(shell: ShellView, pattern: str) -> Print:
         raise await _unknown_to_engine(shell, pattern) from None
     if not statements:
         raise StatementError(
-            f"{pattern} has no statement of its own: it is created with its table", "use \\schema with the table's name"
+            f"{pattern} is created by the statement of its table", "use \\schema with the table's name"
         )
     return Print("".join(f"{text};\n" for text in statements), with_results=True)
 

@@ -79,7 +79,7 @@ async def change_folder(shell: ShellView, args: Args) -> None:
 async def run_in_shell(shell: ShellView, args: Args) -> Chain:
     """Run a command in your shell, or start the shell.
 
-    At the prompt, Ctrl-C is only for the command."""
+    At the prompt, Ctrl-C interrupts only the command."""
     import asyncio
     import os
 

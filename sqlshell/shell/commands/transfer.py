@@ -16,13 +16,13 @@ async def copy(shell: ShellView, args: Args) -> Copy:
     FROM loads csv, tsv, json, jsonl and parquet files, also compressed (.gz, .zst): \\copy t [(columns)] FROM 'file'
     [WITH (options)]. Columns are matched by name. FROM STDIN reads the lines after the command, up to \\. alone; with
     -c it reads stdin. FROM PSTDIN always reads stdin. FROM PROGRAM 'command' reads the output of a local command.
-    Options: FORMAT csv, text, json or parquet, HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_NOT_NULL and ENCODING are
-    those of psql. CREATE creates the table, DRY_RUN only shows where the columns go, MAX_ERRORS n skips bad rows,
-    REJECTS 'file' lists them, RESUME continues an interrupted load, UNKNOWN skip or send says what to do with rows
-    whose outcome is unknown, SNIFF detects header and delimiter even if FORMAT is given.
-    TO writes a table or a query: \\copy (SELECT ...) TO 'file'. TO STDOUT writes to where results go, TO PSTDOUT
-    always writes to stdout, and TO PROGRAM 'command' writes to a local command. The extension or FORMAT sets the
-    format; without either it is text. Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_QUOTE, as in psql."""
+    Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE and FORCE_NOT_NULL, as in psql; FORMAT csv, text, json or parquet;
+    ENCODING, such as latin1 or utf16. CREATE creates the table, DRY_RUN only shows where the columns go, MAX_ERRORS n
+    skips bad rows, REJECTS 'file' lists them, RESUME continues an interrupted load, UNKNOWN skip or send skips or
+    resends rows whose outcome is unknown, SNIFF detects header and delimiter even if FORMAT is given.
+    TO writes a table or a query: \\copy (SELECT ...) TO 'file'. TO STDOUT writes to the current output of results, TO
+    PSTDOUT always to stdout, and TO PROGRAM 'command' to a local command. The extension or FORMAT sets the format;
+    without either it is text. Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_QUOTE, as in psql."""
     if not args:
         raise UsageError("\\copy requires a table", "usage: \\copy TABLE [(COLUMNS)] FROM|TO 'FILE' [WITH (OPTIONS)]")
     return Copy(read_copy(f"copy {args.own(0)}", command=True))
@@ -43,9 +43,9 @@ async def export(shell: ShellView, args: Args) -> Export:
 
 @command("restrict", "KEY", changes="text")
 async def restrict(shell: ShellView, args: Args) -> Restrict:
-    """Allow no backslash commands until \\unrestrict KEY.
+    """Disable backslash commands until \\unrestrict KEY.
 
-    Dumps of PostgreSQL begin with it."""
+    Dumps written by pg_dump begin with this command."""
     return Restrict(args[0])
 
 

@@ -1,4 +1,4 @@
-"""Loads a file into a table: reads it, shows where its columns go, sends its rows, and says what is in the table."""
+"""Loads a file into a table: reads it, matches the columns, sends the rows, and reports how many were loaded."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ from sqlshell.sql.script.items import Statement
 T = TypeVar("T")
 
 TOLD: Final = 5
-"""Bad rows that are told."""
+"""Bad rows that are listed in a message."""
+
+RESUME: Final = "--resume (in \\copy: RESUME)"
+OMIT: Final = f"omit {RESUME}"
 
 
 class Loader:
@@ -159,7 +162,11 @@ class Loader:
         before = await asyncio.to_thread(keeper.read)
         if folder is None:
             if request.resume:
-                raise UsageError(f"cannot resume the load of {request.name}: its progress is not stored")
+                raise UsageError(
+                    f"cannot resume the load of {request.name}: the progress of loads from stdin, from a command, or "
+                    "into a database in memory is not stored",
+                    OMIT,
+                )
             return keeper, Progress(Fingerprint(0, "", "", (), ""))
         print_ = await self.interruptible(
             asyncio.to_thread(
@@ -176,20 +183,21 @@ class Loader:
                 arrived = f", and it is unknown whether {unknown} arrived" if unknown else ""
                 self._diagnostics.warn(
                     f"an earlier load of {request.name} left {before.rows:,} rows in {request.table}{arrived}; "
-                    "this one starts again (use --resume to continue after them)"
+                    f"this load starts from the beginning; to continue the earlier one, use {RESUME}"
                 )
             return keeper, Progress(print_)
         if before is None:
-            raise UsageError(f"there is no unfinished load of {request.name} into {request.table}", "omit --resume")
+            raise UsageError(f"there is no unfinished load of {request.name} into {request.table}", OMIT)
         if before.fingerprint != print_:
             what = "the file" if before.fingerprint.sha256 != print_.sha256 else "the table or an option"
-            raise UsageError(f"cannot resume the load of {request.name}: {what} has changed since", "omit --resume")
+            said = f"cannot resume the load of {request.name}: {what} has changed since the earlier load"
+            raise UsageError(said, OMIT)
         if before.unknown and not request.unknown:
             rows = ", ".join(_rows(*each) for each in before.unknown)
             raise UsageError(
                 f"{rows} of {request.name}: it is unknown whether they are in {request.table}",
-                "check the table: use --unknown skip if all of them are there; otherwise delete those that are there, "
-                "and use --unknown send",
+                "check the table: if it contains all of these rows, use --unknown skip (in \\copy: UNKNOWN skip); "
+                "otherwise delete those that it contains, and use --unknown send (in \\copy: UNKNOWN send)",
             )
         if request.unknown == "skip":
             for each in before.unknown:
@@ -235,9 +243,11 @@ class Loader:
         error.message = f"{error.message}\n{_summary(request, progress)}"
         if progress.unknown:
             said = "nothing was sent again; check the table"
-            then = "continue with --resume --unknown skip or --resume --unknown send" if request.kept else ""
+            then = "continue with --resume --unknown skip or send (in \\copy: RESUME, UNKNOWN skip or send)"
         else:
-            said, then = "", "continue with --resume" if request.kept and progress.rows else ""
+            said, then = "", f"continue with {RESUME}" if progress.rows else ""
+        if not keeper.stores:
+            then = ""
         error.hint = "\n".join(filter(None, [error.hint, said, then]))
         self._variables.record_outcome(error)
         raise error
@@ -302,7 +312,7 @@ def _plan(request: LoadRequest, looked: FileLayout, found: ColumnMatch) -> list[
     for source, target in found.pairs:
         lines.append(f"  {source.name:<{width}} {source.type} -> {target.name} {target.type}")
     if found.left:
-        lines.append(f"  not in the file, filled with their defaults: {', '.join(found.left)}")
+        lines.append(f"  columns that are not in the file and get their defaults: {', '.join(found.left)}")
     return lines
 
 

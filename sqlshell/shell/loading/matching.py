@@ -48,11 +48,12 @@ def match_columns(request: LoadRequest, looked: FileLayout, table: Sequence[Targ
             why = f"some columns of {request.table} are missing: {', '.join(missing[:20])}"
         else:
             names = [column.name for column in looked.columns[:20]]
-            why = f"none of its names is a column of {request.table}: {', '.join(names)}"
+            why = f"contains no column name of {request.table}: {', '.join(names)}"
         raise UsageError(
             f"{request.name}: the first line looks like a header, but {why}",
-            "if the line is data, use --with 'HEADER false' (in \\copy: HEADER false); if it has other names, "
-            "use --with HEADER and list the columns of the table in the order of the file: t (a, b)",
+            "if the line is data, use --with 'HEADER false' (in \\copy: HEADER false); if it is a header with other "
+            "names, use --with HEADER (in \\copy: HEADER), and list the columns of the table in the order of the file: "
+            "t (a, b)",
         )
     if len(looked.columns) != len(wanted):
         raise UsageError(
@@ -99,10 +100,11 @@ def _by_name(
     if unknown:
         raise UsageError(
             f"{request.name}: {request.table} has no column {unknown[0]!r}; it has {', '.join(by_name)}",
-            "list the columns to load, t (a, b), or create the table with --create",
+            "list the columns to load, t (a, b), or create the table with --create (in \\copy: CREATE)",
         )
-    if len({target.name for _, target in pairs}) < len(pairs):
-        raise UsageError(f"{request.name}: two columns have the same name", "rename one of them")
+    targets = [target.name for _, target in pairs]
+    if twice := next((name for name in targets if targets.count(name) > 1), ""):
+        raise UsageError(f"{request.name}: two columns are named {twice!r}", "rename one of them")
     return tuple(pairs)
 
 

@@ -49,8 +49,13 @@ class ProgressFile:
         name = hashlib.sha256("\0".join((target, table, whole)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
         self._path = folder / "loads" / f"{name}.json" if folder is not None else None
 
+    @property
+    def stores(self) -> bool:
+        """Whether another load can continue from what is written."""
+        return self._path is not None
+
     def read(self) -> Progress | None:
-        """What an earlier load left; None for nothing."""
+        """The progress of an earlier load; None if there is none."""
         if self._path is None:
             return None
         with contextlib.suppress(OSError, msgspec.DecodeError):

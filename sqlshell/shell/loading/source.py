@@ -300,8 +300,8 @@ class DataFile:
                 column = SourceColumn(column.name, needed.decimal, needed.decimal)
             elif needed is not None:
                 warnings.append(
-                    f"{self._request.name}, column {column.name}: some numbers have more digits than DOUBLE keeps; "
-                    "create the table with a VARCHAR column to keep them"
+                    f"{self._request.name}, column {column.name}: some numbers have more digits than a DOUBLE can "
+                    "store; create the table with a VARCHAR column to keep all digits"
                 )
             made.append(column)
         return made, warnings
@@ -520,8 +520,9 @@ class DataFile:
             empty = f"SELECT 1 FROM {_numbered(path)} WHERE c{number} IS NULL LIMIT 1"
             if self._connection.execute(empty).fetchone() is not None:
                 raise UsageError(
-                    f"{self._request.name}, column {target.name}: FORCE_NOT_NULL, but a value is NULL, which cannot be "
-                    f"converted to {target.type}"
+                    f"{self._request.name}, column {target.name}: FORCE_NOT_NULL reads NULL as text, which cannot be "
+                    f"converted to {target.type}",
+                    "omit the column from FORCE_NOT_NULL",
                 )
 
     def _with_wrong_values(

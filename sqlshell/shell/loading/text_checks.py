@@ -1,7 +1,7 @@
-"""What DuckDB's reader of text files accepts without a word, although a value changes or a field is lost.
+"""Checks for text that DuckDB's CSV reader accepts silently, although a value changes or a field is lost.
 
 It rounds fractions, reads a number that is too large as infinity and special dates as 1900-01-01, and drops an empty
-field at the end of a line. Each check is a query of the file, and names the first place where it is so.
+field at the end of a line. Each check is a query of the file, and names the first place where this happens.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def check_date_order(file: str, layout: FileLayout, pairs: Sequence[tuple[Source
         form = {"DATE": "dateformat", "TIMESTAMP": "timestampformat"}.get(source.type, "")
         if form in formats and target.converted.startswith(("DATE", "TIMESTAMP")):
             raise UsageError(
-                f"{file}, column {source.name}: the dates are not in the form YYYY-MM-DD, so their order is uncertain",
+                f"{file}, column {source.name}: the dates are not in the form YYYY-MM-DD, so the order of day and "
+                "month is ambiguous",
                 "nothing was sent; add `csv header` so that the server reads the file: \\copy … from FILE csv header",
             )
 
@@ -141,7 +142,7 @@ class TextChecks:
         ).fetchone()
         at = f", line {next(iter(lines_at(self._path, [int(first[0])]))) or first[1]}" if first else ""
         columns = len(self._layout.columns)
-        more = f", as on {found - 1:,} more" if found > 1 else ""
+        more = f" (and {found - 1:,} more such {'line' if found == 2 else 'lines'})" if found > 1 else ""
         raise StatementError(
             f"{self._name}{at}: expected {columns} columns, found {columns + 1}, the last one empty{more}",
             "nothing was sent; remove the delimiter at the end of the line",
@@ -170,8 +171,9 @@ class TextChecks:
             if self._count(f"{rows} WHERE lower(trim({always_quoted(source.name)})) IN {_SPECIAL}"):
                 form = named.get("dateformat") or named["timestampformat"]
                 raise UsageError(
-                    f"{self._name}, column {source.name}: infinity or epoch among dates of the format {form}",
-                    "write the dates as YYYY-MM-DD",
+                    f"{self._name}, column {source.name}: contains infinity or epoch, but its dates have the format "
+                    f"{form}",
+                    "nothing was sent; write all dates of this column as YYYY-MM-DD",
                 )
 
     def _check_range(self, converted: Path) -> None:

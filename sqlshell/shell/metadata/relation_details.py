@@ -144,7 +144,7 @@ class Inspector:
         try:
             return _from_catalog(rows, relation)
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-            raise StatementError("cannot read what the service's catalog functions returned") from None
+            raise StatementError("cannot read the rows that the service's catalog functions returned") from None
 
     async def _information_schema(self, relation: Relation) -> Details:
         here = _matches(relation)

@@ -124,18 +124,18 @@ class Replayer:
 def _differences(record: Record, state: str, message: str, results: Sequence[RecordedResult]) -> Sequence[str]:
     if state != record.sql_state:
         details = f": {one_line(message, 120)}" if message else ""
-        return [f"sqlState was {record.sql_state}, is {state}{details}"]
+        return [f"expected sqlState {record.sql_state}, got {state}{details}"]
     found: list[str] = []
     if len(results) != len(record.results):
-        found.append(f"number of results was {len(record.results)}, is {len(results)}")
+        found.append(f"expected {pluralize(len(record.results), 'result')}, got {len(results)}")
     for number, (old, new) in enumerate(zip(record.results, results, strict=False), 1):
         which = f"result {number}: " if len(results) > 1 else ""
         if old.columns != new.columns:
-            found.append(f"{which}columns were {', '.join(old.columns)}, are {', '.join(new.columns)}")
+            found.append(f"{which}expected columns {', '.join(old.columns)}, got {', '.join(new.columns)}")
         elif old.rows is None:
             pass
         elif old.rows != new.rows:
-            found.append(f"{which}rows were {old.rows:,}, are {new.rows:,}")
+            found.append(f"{which}expected {pluralize(old.rows, 'row')}, got {new.rows:,}")
         elif old.digest != new.digest:
             found.append(f"{which}same number of rows, but different values, types or order")
     return found

@@ -1,4 +1,4 @@
-"""The file of a result beside an export: what has arrived of it is noted, so that the download can continue."""
+"""The file of a result beside an export: the received part is recorded, so that the download can continue."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ NOTED_BYTES: Final = 8 << 20
 """What arrives is noted after this many bytes, and when the file is closed."""
 
 CHUNK: Final = 1 << 20
+
+RESUME: Final = "--resume (in \\export: resume)"
+START_AGAIN: Final = f"start again without {RESUME}"
 
 
 class KeptBytes(Struct, frozen=True):
@@ -47,7 +50,7 @@ class KeptFile(DownloadFile):
             self._size += len(chunk)
         if self._digest.hexdigest() != kept.sha256:
             super().close()
-            raise OutputError(f"{place} is damaged", "start again without --resume")
+            raise OutputError(f"{place} is damaged", START_AGAIN)
         self.truncate()
         self._noted, self.tag = self._size, kept.tag
 

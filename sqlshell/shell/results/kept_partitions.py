@@ -1,4 +1,4 @@
-"""What is kept of a result beside a file while it is exported, so that an interrupted export can continue.
+"""Keeps the received parts of a result beside a file while it is exported, so that an interrupted export can continue.
 
 The folder `FILE.parts` has one file for each partition, as the service sent it, and `manifest.jsonl`: a line about the
 statement, then one for each partition, which is written when its file is complete. Or it has the result's own file, as
@@ -22,7 +22,7 @@ from sqlshell.client.results.partitions import PartitionReader
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import Own
 from sqlshell.result import Batch, Partitions, Result
-from sqlshell.shell.results.kept_file import KeptBytes, KeptFile
+from sqlshell.shell.results.kept_file import START_AGAIN, KeptBytes, KeptFile
 
 MANIFEST: Final = "manifest.jsonl"
 FILE: Final = "result.parquet"
@@ -59,8 +59,8 @@ class PartitionStore:
         return str(self._folder)
 
     def read(self) -> ExportedResult | None:
-        """What an earlier export kept, None if there is nothing; `kept` are its partitions, `kept_file` is what there
-        is of the result's file."""
+        """The state of an earlier export, None if there is none; `kept` are its partitions, `kept_file` the received
+        part of the result's file."""
         self.kept, self.kept_file = [], None
         try:
             lines = (self._folder / MANIFEST).read_bytes().split(b"\n")
@@ -71,7 +71,7 @@ class PartitionStore:
         try:
             exported = msgspec.json.decode(lines[0], type=ExportedResult)
         except msgspec.DecodeError:
-            raise OutputError(f"{self._folder / MANIFEST} is damaged", "start again without --resume") from None
+            raise OutputError(f"{self._folder / MANIFEST} is damaged", START_AGAIN) from None
         for line in lines[1:]:
             with contextlib.suppress(msgspec.DecodeError):
                 found = msgspec.json.decode(line, type=KeptPartition)
@@ -98,7 +98,7 @@ class PartitionStore:
         except OSError as error:
             raise self._failed(error) from error
         if len(body) != kept.bytes or hashlib.sha256(body).hexdigest() != kept.sha256:
-            raise OutputError(f"{self._folder / str(number)} is damaged", "start again without --resume")
+            raise OutputError(f"{self._folder / str(number)} is damaged", START_AGAIN)
         return body
 
     def keep(self, body: bytes | bytearray) -> None:
@@ -198,7 +198,7 @@ class KeptBatches:
 
 
 def exported(result: Result, target: str, text: str) -> ExportedResult | None:
-    """What is exported; None for a result that is not in several partitions, which is not worth it."""
+    """The description of the export; None for a result in a single partition, which is not kept."""
     if result.endless is not None:
         raise UsageError("an unbounded result cannot be exported", "use -o FILE with --max-rows or --for")
     if not result.statement_id or result.partition is None or len(result.row_counts or ()) < 2:

@@ -115,7 +115,7 @@ class Background:
         await job.identified.wait()
         if not job.statement_id:
             raise job.error or UsageError(
-                f"[{number}] has no statement ID", "its request may not have reached the service"
+                f"[{number}] has no statement ID", "the request may not have reached the service: check LIST QUERIES"
             )
         return job.statement_id
 

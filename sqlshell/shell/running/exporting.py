@@ -11,6 +11,7 @@ from sqlshell.result import Result
 from sqlshell.runtime.descriptors import descriptor
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.results.humanize import pluralize
+from sqlshell.shell.results.kept_file import RESUME, START_AGAIN
 from sqlshell.shell.results.kept_partitions import ExportedResult, KeptBatches, PartitionStore, digest, exported
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.submitting import SubmitRequest, Submitter
@@ -46,7 +47,7 @@ class Exporter:
                     if exported(result, found.target, text) != found:
                         raise UsageError(
                             "the result on the service has changed since this export began",
-                            "start again without --resume",
+                            START_AGAIN,
                         )
                     return await self._write(result)
 
@@ -65,12 +66,12 @@ class Exporter:
                 await self._submitter.submit(SubmitRequest(statement, begin, verbatim=True, rows_for="export"))
         except UnknownStatement as error:
             error.message = f"the result of statement {error.where.statement_id} has expired on the service"
-            error.hint = "run the statement again: start again without --resume"
+            error.hint = f"{START_AGAIN}, which runs the statement again"
             raise
         except ShellError as error:
             if self._count:
                 kept = f"{self._held} are kept in {self._store.name}"
-                error.hint = "\n".join(filter(None, [error.hint, f"{kept}; continue with --resume"]))
+                error.hint = "\n".join(filter(None, [error.hint, f"{kept}; continue with {RESUME}"]))
             raise
         if self._rows is None:
             if components.session.connection.offline is None:
@@ -96,16 +97,12 @@ class Exporter:
         """Raises UsageError if the kept partitions are not those of the statement."""
         if found is None:
             if not self._target:
-                raise UsageError("the embedded service does not keep results for later runs", "omit --resume")
-            raise UsageError(f"there is no interrupted export to {self._path}", "omit --resume")
+                raise UsageError("the embedded service does not keep results after it exits", f"omit {RESUME}")
+            raise UsageError(f"there is no interrupted export to {self._path}", f"omit {RESUME}")
         if found.statement != digest(text):
-            raise UsageError(
-                f"the statement is not the one whose result is in {self._store.name}", "omit --resume to start again"
-            )
+            raise UsageError(f"{self._store.name} contains the result of another statement", START_AGAIN)
         if found.target != self._target:
-            raise UsageError(
-                f"the partitions in {self._store.name} are from another service", "omit --resume to start again"
-            )
+            raise UsageError(f"{self._store.name} contains the result of another service", START_AGAIN)
 
     async def _write(self, result: Result) -> Summary:
         """Write a result of several partitions, and keep them, or the result's file, until the file is complete."""

@@ -437,13 +437,13 @@ class Foreground:
                 await asyncio.sleep(CANCEL_SECONDS)
                 message = "cancellation requested; the statement is still running"
         except TimeoutError:
-            message = "the service did not cancel it in time"
+            message = "the service did not cancel the statement in time"
         except (StatementError, UsageError) as error:
             self._cancel_requested_at = None
-            message = f"the service cannot cancel it: {error.message}"
+            message = f"the service cannot cancel the statement: {error.message}"
         except ServiceError as error:
             self._cancel_requested_at = None
-            message = f"cannot reach the service to cancel it: {error.message}"
+            message = f"cannot reach the service to cancel the statement: {error.message}"
         except ShellError as error:
             self._cancel_requested_at = None
             message = error.message
@@ -459,7 +459,9 @@ class Foreground:
             self.abandoned_at = time.monotonic()
         name = running.statement_id
         if not name:
-            return Interrupted("interrupted before the service responded", "the statement may be running")
+            return Interrupted(
+                "interrupted before the service responded", "the statement may be running: check LIST QUERIES"
+            )
         where = Where(statement_id=name)
         fetch_hint = self._fetch_hint(name, "shows its result")
         if running.finished:
@@ -477,7 +479,7 @@ class Foreground:
         state = error.where.sql_state
         if isinstance(error, WaitTimeout) and not error.hint and error.where.statement_id:
             fetch_hint = self._fetch_hint(error.where.statement_id, "shows its result")
-            ends = "it is canceled, because its service runs in this shell; use a longer --wait"
+            ends = "the statement is canceled, because the embedded service ends with this shell; use a longer --wait"
             error.hint = f"it is still running; {fetch_hint}" if fetch_hint else ends
         if self._in_doubt(running, error) and (
             fetch_hint := self._fetch_hint(running.statement_id, "shows its outcome")

@@ -1,4 +1,4 @@
-"""--checkpoint and --resume: what an earlier run has done is skipped, and what runs is recorded."""
+"""--checkpoint and --resume: skips the statements that an earlier run completed, and records the others."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Resumer:
         if former is None or former.state != "done":
             if former is not None:
                 self._components.diagnostics.note(
-                    f"{former.place}: the outcome is unknown; running it again, because that is safe"
+                    f"{former.place}: the outcome is unknown; running the statement again, because repeating it is safe"
                 )
             await self._continue(step, run)
             return step
@@ -80,11 +80,14 @@ class Resumer:
                 return Step(0)
             if consumed:
                 raise CannotResume(
-                    "a command uses the result of this statement, which is not run again because it may write",
+                    "a command needs the result of this statement, but the statement is not run again because it may "
+                    "write",
                     f"remove {self._checkpoint.path} to start again",
                     step.where(),
                 )
-            self._components.diagnostics.warn_here("the result of a statement that ran before is not written again")
+            self._components.diagnostics.warn_here(
+                "the result of a statement that an earlier run completed is not written again"
+            )
         session.rows, session.elapsed = former.rows, None
         self._components.variables.record_outcome(None)
         self._skipped += 1
@@ -183,7 +186,7 @@ class Resumer:
         self._components.diagnostics.note(f"{what} already done; {then}")
 
     async def _decide(self, former: Step) -> None:
-        """Take the outcome of a step from the service, which knows best, otherwise from --unknown.
+        """Determine the outcome of a step: from the service if it knows the statement, otherwise from --unknown.
 
         Raises CannotResume if neither tells it, and Interrupted.
         """
@@ -237,7 +240,9 @@ class Resumer:
             return ""
         except ShellError as error:
             failed = CannotResume(
-                f"cannot ask for the outcome: {error.message}", error.hint, former.where("", former.id)
+                f"cannot look up the outcome of the statement: {error.message}",
+                error.hint,
+                former.where("", former.id),
             )
             failed.exit = error.exit
             raise failed from None
@@ -245,12 +250,13 @@ class Resumer:
 
     def _unknown(self, former: Step, *, asked: bool) -> CannotResume:
         if asked:
-            known = f", and the service does not know it (statement {former.id})"
+            known = f", and the service does not know the statement ({former.id})"
         else:
             known = f" (statement {former.id})" if former.id else ""
         return CannotResume(
-            f"the outcome is unknown: the earlier run ended after it was sent{known}",
-            "check what it has done; continue with --resume --unknown skip if it ran, --unknown send if it did not",
+            f"the outcome of the statement is unknown: the earlier run ended after the statement was sent{known}",
+            "check whether the statement took effect; continue with --resume --unknown skip if it did, or --resume "
+            "--unknown send if it did not",
             former.where("", former.id),
         )
 

@@ -79,7 +79,7 @@ async def _end_transaction(shell: Shell, state: SessionState) -> None:
     """Commit or roll back the transaction of all scripts, unless they have ended it; `state` is where it began."""
     if shell.session.state is not state or not state.transaction.state:
         shell.diagnostics.warn(
-            "a script ended the transaction of --single-transaction; what ran after that is not in it"
+            "a script ended the transaction of --single-transaction; the statements after that ran outside of it"
         )
     elif shell.exit == Exit.DONE:
         await shell.run_script([Own("COMMIT;")], "")

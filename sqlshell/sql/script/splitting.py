@@ -34,7 +34,7 @@ def refuse_more(text: Text, count: int, written: int) -> None:
     if count > max(1, written):
         raise UsageError(
             f"{text.source} came from the service and contains several statements",
-            "use \\gexec to run each row as a statement",
+            "use \\gexec with one statement per value",
         )
 
 

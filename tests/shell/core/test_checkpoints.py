@@ -135,7 +135,10 @@ def test_an_unknown_outcome_is_said_and_not_repeated(run: Run, error: Answer) ->
     run(script, {"insert 2": error})
     # The service does not have it any more.
     assert run(script, resume=True, before=_forgetting) == Exit.USAGE
-    assert "x.sql:2: error: the outcome is unknown: the earlier run ended after it was sent" in run.err
+    assert (
+        "x.sql:2: error: the outcome of the statement is unknown: the earlier run ended after the statement was sent"
+        in run.err
+    )
     assert "--unknown skip" in run.err
     assert run.sent == []
     assert run(script, resume=True, unknown="skip") == Exit.DONE
@@ -199,7 +202,7 @@ def test_a_service_that_cannot_be_asked_decides_nothing(run: Run, unknown: Unkno
         before=lambda core: setattr(core.client, "state", unreachable),
     )
     assert again == Exit.SERVICE
-    assert "x.sql:1: error: cannot ask for the outcome: no route" in run.err
+    assert "x.sql:1: error: cannot look up the outcome of the statement: no route" in run.err
     assert run.sent == []
 
 
@@ -244,7 +247,7 @@ def test_the_service_is_asked_for_an_unknown_outcome(run: Run) -> None:
 def test_a_statement_that_only_reads_is_run_again_with_a_note(run: Run) -> None:
     run("insert 1;\nselect 2;\n", {"select 2": LOST})
     assert run("insert 1;\nselect 2;\n", resume=True) == Exit.DONE
-    assert "x.sql:2: the outcome is unknown; running it again, because that is safe" in run.err
+    assert "x.sql:2: the outcome is unknown; running the statement again, because repeating it is safe" in run.err
     assert run.sent == ["select 2"]
 
 
@@ -264,7 +267,7 @@ def test_a_commit_may_have_taken_effect(run: Run, unknown: Unknown, sent: list[s
     answers = {"begin": IN_TRANSACTION, "insert 2": IN_TRANSACTION, "commit": OUTSIDE, "insert 3": OUTSIDE}
     run(script, answers | {"commit": LOST})
     assert run(script, resume=True, before=_forgetting) == Exit.USAGE
-    assert "x.sql:3: error: the outcome is unknown" in run.err
+    assert "x.sql:3: error: the outcome of the statement is unknown" in run.err
     assert run(script, answers, resume=True, unknown=unknown, before=_forgetting) == Exit.DONE
     assert run.sent == sent
 
@@ -281,7 +284,7 @@ def test_a_command_in_a_transaction_is_not_rolled_back_with_it(
     command = next(number for number, line in enumerate(lines) if '"n":3' in line and '"sent"' in line)
     run.path.write_text("".join(lines[: command + 1]))
     assert run(script, answers, resume=True) == Exit.USAGE
-    assert "x.sql:3: error: the outcome is unknown" in run.err
+    assert "x.sql:3: error: the outcome of the statement is unknown" in run.err
     again = ["begin", "insert 2", "insert 3"]
     assert run(script, answers | {"insert 3": FAILED}, resume=True, unknown=unknown) == Exit.STATEMENT
     assert (run.sent, effect.read_text()) == (again, acted)

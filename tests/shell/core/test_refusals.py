@@ -135,10 +135,11 @@ NO_ROWS = "no statement has returned rows yet\nhelp: run a statement first: sele
         ),
         ("\\dx+", "unknown command \\dx+\nhelp: on PostgreSQL, write: select * from pg_catalog.pg_extension"),
         ("\\dES", "unknown command \\dES\nhelp: on PostgreSQL, write: select * from pg_catalog.pg_foreign_table"),
-        ("\\lo_import", "unknown command \\lo_import\nhelp: there are no commands for large objects"),
+        ("\\lo_import", "unknown command \\lo_import\nhelp: call functions such as lo_get() and lo_put() in SQL"),
         (
             "\\endpipeline",
-            "unknown command \\endpipeline\nhelp: there are no pipelines; \\parallel runs several statements at once",
+            "unknown command \\endpipeline\n"
+            "help: pipelines are not supported; use \\parallel to run several statements at once",
         ),
         ("\\? nope", "unknown command \\nope\nhelp: \\? lists the commands"),
     ],

@@ -201,7 +201,7 @@ def bindings(
     def insert_example(event: KeyPressEvent) -> None:
         found, number = examples(), int(event.key_sequence[-1].key)
         if number > len(found):
-            say(f"there is no example {number}; \\? COMMAND shows those of a command")
+            say(f"there is no example {number}; \\? COMMAND shows the examples of a command")
         else:
             event.current_buffer.document = Document(found[number - 1])
 
