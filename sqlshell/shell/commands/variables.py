@@ -20,7 +20,7 @@ async def set_variable(shell: ShellView, args: Args) -> Effect:
 
     Several values are concatenated; double quotes are kept.
 
-    :'name' is the value as a string, :"name" the value as an identifier, and :{?name} is TRUE if the variable is set."""
+    :'name' is the value as a string, :"name" the value as an identifier, and :{?name} is TRUE if it is set."""
     if not args:
         lines = [f"{name} = {_quoted(shell.variables[name].text)}" for name in sorted(shell.variables)]
         return Print("".join(f"{line}\n" for line in lines))
