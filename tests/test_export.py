@@ -219,7 +219,7 @@ def test_exports_that_need_no_partitions(program: Program, tmp_path: Path) -> No
         (("--query", "create table t (i int)", "-o", "a.csv"), "export: CREATE TABLE is not a query"),
         (("--query", "select 1", "-o", "a.foo"), "unknown file extension .foo"),
         (("--query", "select 1", "-o", "/dev/stdout", "--format", "csv"), "writes to a file"),
-        (("--query", "select 1", "-o", "none/a.csv"), "its directory does not exist"),
+        (("--query", "select 1", "-o", "none/a.csv"), "create the directory first"),
     ],
 )
 def test_wrong_exports(program: Program, tmp_path: Path, options: tuple[str, ...], said: str) -> None:

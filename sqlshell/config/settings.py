@@ -376,7 +376,12 @@ SETTINGS: tuple[Setting, ...] = (
         default="auto",
     ),
     Setting("types", "show the types of columns under their names at a terminal", OUTPUT, "flag"),
-    Setting("explore", "columns from which a result opens in the explorer at the prompt, 0 = never", OUTPUT, "integer"),
+    Setting(
+        "explore",
+        "minimum columns with which a result opens in the explorer at the prompt, 0 = never",
+        OUTPUT,
+        "integer",
+    ),
     Setting(
         "colors",
         "when to use colors: auto (at a terminal), always (also in pipes and files) or never "
@@ -448,7 +453,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("prompt", 'prompt template, such as "{database}.{schema}> "', OUTPUT),
     Setting("rprompt", 'template at the right edge of the prompt line, such as "{elapsed}"', OUTPUT),
     Setting("toolbar", 'template of the bottom line, such as "{target} {role} {jobs}"', OUTPUT),
-    Setting("prompt_lines", "lines of the prompt: 1, or 2 for the context above the statement", OUTPUT, "integer"),
+    Setting("prompt_lines", "lines of the prompt: 1, or 2 to show the context above the statement", OUTPUT, "integer"),
     Setting("title", 'template of the window title, such as "{target}", or off', OUTPUT),
     Setting(
         "terminal_integration",

@@ -43,11 +43,15 @@ def _checkpoint(settings: Settings, target: str, rehearsal: str, *, scripts: boo
         return None
     for name, given in (("single-transaction", settings["single_transaction"]), (rehearsal, bool(rehearsal))):
         if given:
-            raise UsageError(f"--checkpoint cannot be used with --{name}", "there is nothing to resume")
+            raise UsageError(
+                f"--checkpoint cannot be used with --{name}", "such a run leaves nothing to resume; omit --checkpoint"
+            )
     if not scripts:
         raise UsageError("--checkpoint requires a script", "give one with -c, -f or on stdin")
     if settings["session_id"]:
-        raise UsageError("--checkpoint cannot be used with --session-id", "a run is resumed in a session of its own")
+        raise UsageError(
+            "--checkpoint cannot be used with --session-id", "a run is resumed in a new session; omit --session-id"
+        )
     if settings["unknown"] and not settings["resume"]:
         raise UsageError("--unknown requires --resume")
     if not target:

@@ -111,7 +111,7 @@ BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
         "write_seconds",
         _Number(float, 0.1),
         0,
-        "maximum seconds without a read by the client; then the connection is closed",
+        "maximum seconds without a read by the client before its connection is closed",
     ),
     (
         "bodies_size",
@@ -161,7 +161,7 @@ SERVE: tuple[OptionSpec, ...] = (
         "--engine",
         ENGINES,
         "duckdb",
-        "engine that runs the statements: DuckDB in a process of this service, or a server",
+        "engine that runs the statements: DuckDB in a process of this service, or an external server",
     ),
     (
         "--engine-url",
@@ -459,7 +459,7 @@ def _check_peers(given: Mapping[str, Any], *, server: bool) -> None:
             "each process has its own DuckDB, so several processes cannot share their data",
         )
     for name, why in (
-        ("results_url", "all processes must be able to read the results of each"),
+        ("results_url", "all processes must be able to read each other's results"),
         ("token_file", "all processes must accept the same token"),
     ):
         if not given[name]:
@@ -470,7 +470,7 @@ def _check_peers(given: Mapping[str, Any], *, server: bool) -> None:
     if not url and (given["uds"] or given["host"] in {"0.0.0.0", "::"}):
         raise UsageError(
             f"--state-url requires --peer-url with {'--uds' if given['uds'] else '--host ' + given['host']}",
-            "it is the URL at which the other processes reach this one, such as http://10.0.0.5:8765",
+            "set the URL at which the other processes reach this one, such as http://10.0.0.5:8765",
         )
 
 

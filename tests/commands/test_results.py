@@ -61,12 +61,12 @@ def test_what_is_wrong(program: Program, script: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("\\g nope/x.csv", "its directory does not exist"),
+        ("\\g nope/x.csv", "create the directory first"),
         ("\\g .", "is a directory"),
-        ("\\gx nope/x.csv", "its directory does not exist"),
+        ("\\gx nope/x.csv", "create the directory first"),
         ("\\g |", "missing command after |"),
-        ("\\chart to nope/x.svg", "its directory does not exist"),
-        ("\\once nope/x.csv", "its directory does not exist"),
+        ("\\chart to nope/x.svg", "create the directory first"),
+        ("\\once nope/x.csv", "create the directory first"),
     ],
 )
 def test_where_a_result_cannot_go_is_told_before_its_statement_runs(

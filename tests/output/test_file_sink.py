@@ -130,8 +130,8 @@ def test_owner_and_mode_are_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("path", "message", "hint"),
     [
-        ("missing/x", "No such file or directory", "its directory does not exist"),
-        ("text/x", "Not a directory", "its directory does not exist"),
+        ("missing/x", "No such file or directory", "create the directory first"),
+        ("text/x", "Not a directory", "its directory is a file; use another path"),
         ("x\0y", "embedded null", ""),
         ("~no-such-user/x", "", ""),
     ],

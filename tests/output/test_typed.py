@@ -296,7 +296,7 @@ def test_an_error_that_no_value_explains_is_told_as_it_is() -> None:
         made._naming_misfits("t", []),
     ):
         raise OSError(28, "No space")
-    assert failed.value.hint == "its directory is TMPDIR"
+    assert failed.value.hint == "set TMPDIR to a writable directory with enough space"
     made.close()
     assert not made.folder.exists()
 

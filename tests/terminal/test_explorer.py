@@ -117,7 +117,7 @@ def test_values_and_statistics(explorer: Terminal) -> None:
     explorer.wait("row 1 of")
     explorer.type("chalf\rs")
     explorer.wait("nulls     5,000")
-    explorer.wait("only the 10,000 of 25,000 rows in memory")
+    explorer.wait("only the 10,000 rows in memory, of 25,000")
     explorer.type("q")
     explorer.type("cprice\rs")
     explorer.wait("mean      499.5")

@@ -189,8 +189,10 @@ def write_error(name: str, error: Exception, hint: str = "") -> OutputError:
 
 def _unopened(path: str, error: Exception) -> OutputError:
     match error:
-        case FileNotFoundError() | NotADirectoryError():
-            hint = "its directory does not exist"
+        case FileNotFoundError():
+            hint = "create the directory first"
+        case NotADirectoryError():
+            hint = "its directory is a file; use another path"
         case PermissionError():
             hint = "the directory is not writable; the new file is created there first"
         case _:

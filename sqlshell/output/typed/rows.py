@@ -162,7 +162,10 @@ class TypedRows:
         except duckdb.Error as error:
             raise _output_error(error) from error
         except OSError as error:
-            raise OutputError(f"cannot write a temporary file: {error.strerror}", "its directory is TMPDIR") from error
+            raise OutputError(
+                f"cannot write a temporary file: {error.strerror}",
+                "set TMPDIR to a writable directory with enough space",
+            ) from error
 
     def _misfit(self, source: str, values: Sequence[str]) -> OutputError | None:
         """The error for the first column with a value that is not of its type."""

@@ -93,7 +93,7 @@ def bindings(explorer: Explorer) -> KeyBindings:
 
         def of_memory() -> None:
             values = [row[at] for _, row in pages.loaded_rows()]
-            note = pages.extent if pages.whole else f"only the {len(values):,} of {pages.total:,} rows in memory"
+            note = pages.extent if pages.whole else f"only the {len(values):,} rows in memory, of {pages.total:,}"
             explorer.read(summary(column, facts_of_values(column, values), note))
 
         async def of_table(table: Table) -> None:

@@ -234,7 +234,8 @@ def test_a_text_that_cannot_be_sent_is_an_error(runner: Runner) -> None:
 
 def test_the_encoding_of_the_connection_stays(runner: Runner) -> None:
     told = runner.run("set client_encoding = 'latin1'")
-    assert (told.state, told.message) == ("01N01", "WARNING: client_encoding remains UTF8, which the service sends")
+    said = "WARNING: client_encoding remains UTF8, because the service always sends UTF-8"
+    assert (told.state, told.message) == ("01N01", said)
     assert runner.value("select 'é😀'") == "é😀"
 
 

@@ -1,4 +1,4 @@
-"""SQL on pg_catalog: what the service lists and describes."""
+"""SQL on pg_catalog for the service's LIST and DESCRIBE."""
 
 from __future__ import annotations
 

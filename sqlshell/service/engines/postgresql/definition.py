@@ -294,7 +294,7 @@ async def _view(found: Found, ask: Ask) -> list[Statement]:
 
 
 async def _indexed(found: Found, ask: Ask) -> list[Statement]:
-    """The indexes of a table that are not those of its constraints, and what is told about all of them."""
+    """The statements for a table's indexes: CREATE INDEX for those without a constraint, other statements for all."""
     done: list[Statement] = []
     for index, text, clustered, replica, comment in await ask(_INDEXES, found.oid):
         if text:
@@ -370,7 +370,7 @@ def _rest(item: _Column, identity: _Sequence | None) -> str:
 
 
 def _changes(item: _Column, own: list[_Column]) -> Iterator[str]:
-    """What is changed of a column after its table was created."""
+    """The statements that change a column after its table was created."""
     if item not in own:
         # The parent may have another default, and none for its children.
         if item.default and not item.generated:

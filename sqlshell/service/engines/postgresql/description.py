@@ -1,4 +1,4 @@
-"""What psql's \\d tells of one relation: its columns, and what stands below them. DESCRIBE ENGINE RELATION."""
+"""DESCRIBE ENGINE RELATION: the columns of a relation and the notes below them, as psql's \\d shows them."""
 
 from __future__ import annotations
 
@@ -375,7 +375,7 @@ _PARTS: Final = (
 
 
 def notes(*, details: bool) -> str:
-    """SQL for what stands below the columns: heading, name and text of each note; $1 is the OID."""
+    """SQL for the notes below the columns: heading, name and text of each note; $1 is the OID."""
     selects = [
         f"SELECT {place} AS place, pg_catalog.row_number() OVER () AS number, q.* FROM (SELECT ({part.head})::text AS "
         f"what, ({part.name})::text AS name, ({part.text})::text AS definition FROM {part.source}) AS q"

@@ -29,7 +29,7 @@ _ENDED: Final = re.compile(r"57P0[0-5]")
 
 
 class ConnectionLost(Exception):
-    """The connection to the server is gone; the text is what libpq says, "" if we closed it."""
+    """The connection to the server was lost; the text is libpq's message, "" if the service closed it."""
 
 
 def error_of(result: Any, sql: str, start: int = 0) -> Exception:
@@ -55,7 +55,7 @@ def error_of(result: Any, sql: str, start: int = 0) -> Exception:
 
 
 def reason(error: ConnectionLost) -> str:
-    """Why a connection was lost, in one line: what the server said last, or what libpq says; "" if we closed it."""
+    """The cause of a lost connection in one line: the server's last message or libpq's, "" if the service closed it."""
     lines = [line.removeprefix("consuming input failed: ").strip() for line in str(error).splitlines()]
     return next((line for line in lines if line), "")
 

@@ -26,9 +26,11 @@ _NOTICES: Final = 4 << 10
 
 UNREACHABLE: Final = "08001"
 NO_PASSWORD: Final = "28P01"
-"""The server asks for a password, and none is known."""
+"""The server requires a password, and none is configured."""
 
-PASSWORD_HINT: Final = "write it to ~/.pgpass (host:port:database:user:password), or set PGPASSWORD or PGPASSFILE"
+PASSWORD_HINT: Final = (
+    "put the password into ~/.pgpass (host:port:database:user:password), or set PGPASSWORD or PGPASSFILE"
+)
 
 MALFORMED: Final = "the URL of the PostgreSQL server is malformed"
 HINT: Final = "write postgresql://user@host:port/database?option=value, with %XX for characters such as @ and /"
@@ -63,8 +65,8 @@ class Server:
             named = _UNKNOWN.search(str(error))
             if named and _is_parameter(url, named[1]):
                 raise UsageError(
-                    f'the URL of the PostgreSQL server has an unknown option: "{named[1]}"',
-                    "options are those of libpq",
+                    f'unknown option "{named[1]}" in the URL of the PostgreSQL server',
+                    "use an option of libpq, such as sslmode or connect_timeout",
                 ) from None
             raise UsageError(MALFORMED, HINT) from None
         if "@" in str(given.get("host") or ""):
@@ -113,7 +115,7 @@ def _said(text: str) -> str:
 
 
 class Link:
-    """A connection, its statements, and what the server says besides their results."""
+    """A connection, its statements, and the server's notices and notifications."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection

@@ -67,7 +67,8 @@ async def _function(names: Sequence[str], arguments: str, ask: Ask) -> Listing:
         raise Failure("42883", f"function {shown} does not exist")
     made = [text for (text,) in rows if text]
     if not made:
-        raise Failure("42809", f"{shown} is an aggregate function, whose definition PostgreSQL does not write")
+        said = "PostgreSQL does not report the definition of an aggregate function; query pg_catalog.pg_aggregate"
+        raise Failure("42809", f"{shown}: {said}")
     return Listing([("Sql", _TEXT)], [[text] for text in made])
 
 

@@ -116,7 +116,7 @@ class _Taker:
             self.end()
 
     def end(self) -> None:
-        """Keep what is left."""
+        """Pass the remaining rows to the sink."""
         if self._rows:
             self._sink.keep(self._rows)
         self._rows, self._size = [], 0
@@ -127,7 +127,7 @@ class _Taker:
 
 
 def _around(oids: Sequence[int], limit: int | None) -> tuple[str, str]:
-    """What stands before and after a SELECT in the COPY of its rows."""
+    """The text before and after a SELECT in the COPY of its rows."""
     names = [f"c{number}" for number in range(len(oids))]
     values = [selected(oid, name) for oid, name in zip(oids, names, strict=True)]
     if limit is None and values == names:

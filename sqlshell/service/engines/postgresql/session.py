@@ -41,11 +41,11 @@ ROLLED_BACK: Final = "the transaction had failed and was rolled back; none of it
 LOST: Final = "the connection to the PostgreSQL server was lost"
 REMADE: Final = (
     "the connection to the PostgreSQL server was lost while the session was idle: its role, settings, temporary tables "
-    "and prepared statements are gone, and the statement was not run; run it again to go on without them"
+    "and prepared statements are gone, and the statement was not run; run it again to continue without them"
 )
 UNESCAPED: Final = (
-    "standard_conforming_strings must remain on: the shell and the service would split statements at other places than "
-    "the server; write E'…' for a string with escapes"
+    "standard_conforming_strings must remain on, because otherwise the shell and the service would split statements "
+    "differently from the server; write E'…' for a string with escapes"
 )
 BLOCK: Final = 256 << 10
 """Bytes of COPY's data that are sent at once."""
@@ -107,9 +107,8 @@ class PostgresqlSession(ServerSession):
         self._loop.call(self._run_all(statements, options, sink))
 
     def asked(self, work: Callable[[Callable[..., Coroutine[Any, Any, Values]]], Coroutine[Any, Any, T]]) -> T:
-        """What `work` returns, which asks the session's connection: it sees temporary tables and the open transaction.
-
-        Raises Failure.
+        """Run `work` on the session's connection, which sees temporary tables and the open transaction, and return its
+        result. Raises Failure.
         """
         return self._loop.call(self._guarded(work(self._ask)))
 
@@ -192,7 +191,7 @@ class PostgresqlSession(ServerSession):
         told = link.said()
         if link.encoding != "UTF8" and self.transaction != "failed":
             await link.ask("SET client_encoding = 'UTF8'")
-            told.append("WARNING: client_encoding remains UTF8, which the service sends")
+            told.append("WARNING: client_encoding remains UTF8, because the service always sends UTF-8")
         if told and outcome.sql_state == sqlstate.DONE:
             if outcome.message[-1:].isdecimal():
                 # The number of changed rows is for programs too.
@@ -317,9 +316,9 @@ class PostgresqlSession(ServerSession):
         told = f"{LOST}{f': {said}' if said else ''}"
         if self.transaction and not self._lost_transaction:
             self._lost_transaction = True
-            told += "; the open transaction was lost with it, none of its changes were committed"
+            told += "; the open transaction was lost, and none of its changes were committed"
         elif self._link is not None:
-            told += "; whether the statement was carried out is not known"
+            told += "; it is unknown whether the statement took effect"
         return Failure(sqlstate.SESSION_LOST, told)
 
     def _leave_lost_transaction(self, word: str) -> Outcome:
@@ -340,7 +339,7 @@ class PostgresqlSession(ServerSession):
             self.transaction = ""
 
     async def _look_at_place(self, sql: str, word: str) -> None:
-        """Find out what a statement may have changed."""
+        """Update what a statement may have changed: time zone, schema and search path."""
         link = self._link
         assert link is not None
         # The server reports each change.
@@ -371,7 +370,7 @@ class PostgresqlSession(ServerSession):
         await self._disconnect()
 
     async def _stop(self) -> None:
-        """End a statement whose rows nobody takes."""
+        """End a statement whose rows are no longer read."""
         if self._link is None:
             return
         await self._link.cancel()
@@ -395,7 +394,8 @@ def _check_text(sql: str) -> None:
         said = "the statement contains half of a surrogate pair, which is not valid Unicode"
         raise Failure(sqlstate.SYNTAX, said) from None
     if "\0" in sql:
-        raise Failure(sqlstate.SYNTAX, "the statement contains a NUL character, which PostgreSQL does not accept")
+        said = "the statement contains a NUL character, which PostgreSQL does not accept; remove it"
+        raise Failure(sqlstate.SYNTAX, said)
 
 
 async def _in_thread(data: Iterator[bytes]) -> AsyncIterator[bytes]:

@@ -1,4 +1,4 @@
-"""Statements on one libpq connection, awaited: what libpq blocks for is left to the event loop.
+"""Runs statements on one libpq connection without blocking: the event loop waits for the socket.
 
 Rows are taken one at a time as they arrive, so that memory holds one row at most, and nothing is read from the server
 while the caller is busy with a row.
@@ -143,7 +143,7 @@ class Wire:
         return result
 
     async def drain(self) -> None:
-        """Take what is left of a statement, whatever it is."""
+        """Discard the remaining results of the current statement."""
         with contextlib.suppress(psycopg.Error, ConnectionLost):
             async for _ in self._blocks():
                 pass
