@@ -21,7 +21,7 @@ from sqlshell.runtime.streams import forces_colors, shows_unicode
 
 Look = Callable[[str, Role], str]
 _FURTHER = re.compile(r"\n(?=(?:DETAIL|HINT|QUERY|CONTEXT): )")
-"""What PostgreSQL tells beside the message of an error begins with these words."""
+"""The words with which the further parts of an error of PostgreSQL begin."""
 _NOTICES = re.compile(r"\n(?=(?:NOTICE|WARNING|INFO|LOG|DEBUG): )")
 """The notices of a statement that failed follow its error."""
 _OF_COPY = re.compile(r"COPY .*, line \d+")
@@ -119,7 +119,7 @@ class Diagnostics:
         self._write("\n".join(lines), own=True, verbatim=True)
 
     def canceled(self, error: ShellError, after: str) -> None:
-        """Say that a person's own Ctrl-C has ended a statement, which is no failure."""
+        """Report that the user's Ctrl-C has canceled a statement; this is not an error."""
         self._last = (error, None, error.message)
         look = self._look()
         lines = [f"{look('canceled', 'warning')} after {after}"]
@@ -182,7 +182,7 @@ class Diagnostics:
         return f"{printable(place)}: " * bool(place), label
 
     def _background(self, error: ShellError, told: str) -> list[str]:
-        """What is known about an error beside its message and hint."""
+        """The details of an error other than its message and hint."""
         where = error.where
         facts = [f"{where.sql_state} is {words}"] if (words := meaning(where.sql_state)) else []
         if where.statement_id and where.statement_id not in error.message + error.hint:
@@ -227,7 +227,7 @@ class Diagnostics:
         self.warn(text, self._place())
 
     def notice_here(self, text: str) -> None:
-        """Print notices about the current statement, which tell their severity, with its position in the script."""
+        """Print notices about the current statement with its position in the script; a notice contains its severity."""
         place = self._place()
         self._write(f"{printable(place)}: " * bool(place) + printable(text, keep=KEPT), own=True)
 
@@ -245,7 +245,7 @@ class Diagnostics:
             self._write(text, file=file)
 
     def wait(self, text: str) -> None:
-        """Say why the shell waits longer; with -v, or where it can only be printed, it stays."""
+        """Show why the wait continues; with -v, or without a progress line, the message stays on the screen."""
         for remove in self._filters:
             text = remove(text)
         if self.verbose or not self._passing(text):
@@ -262,7 +262,7 @@ class Diagnostics:
         self._write(text, own=own, file=file, verbatim=verbatim)
 
     def hint(self, text: str) -> None:
-        """Print what need not be read, dim; `quiet` suppresses it."""
+        """Print secondary information, dimmed; `quiet` suppresses it."""
         if not self._quiet():
             self.footer(text)
 

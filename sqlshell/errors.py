@@ -56,7 +56,7 @@ class Where(Struct, frozen=True):
 
 
 class ShellError(Exception):
-    """An error that is printed in one or two lines: what happened, and what to do about it."""
+    """An error that is printed in one or two lines: the cause, and the remedy."""
 
     exit: Exit = Exit.STATEMENT
 
@@ -150,7 +150,7 @@ class Interrupted(ShellError):
 
 
 class NotAnswered(Interrupted):
-    """A question to which a person typed Ctrl-C or Ctrl-D instead of an answer."""
+    """The user typed Ctrl-C or Ctrl-D instead of answering a question."""
 
 
 def reason(error: Exception) -> str:

@@ -153,8 +153,8 @@ class Whole(Protocol):
         """Whether the file is made in this process, so that it can be trusted."""
 
     def choose(self, of: LineSql) -> None:
-        """Say before the first batch that all rows will be written in this form. The batches then have lines(), if
-        the result is large enough and the file can be had."""
+        """Announce, before the first batch, that all rows will be written in this form. The batches then have lines(),
+        if the result is large enough and the file is available."""
 
     def choose_values(self) -> None:
         """As choose(), for batches with values()."""
@@ -162,7 +162,7 @@ class Whole(Protocol):
     async def fetch(self, place: Path) -> list[StoredColumn] | None:
         """Write the file to `place`, which must not exist, and check it; returns its columns. None if it cannot be had.
 
-        What there is of the file stays. Raises ProtocolError for a file that is not that of the result.
+        A partial download is kept. Raises ProtocolError for a file that is not that of the result.
         """
 
     async def keep(self, opened: Callable[[], DownloadFile]) -> bool:

@@ -92,7 +92,7 @@ def read_config(folder: Path) -> Config:
 
 
 def _toml_error(message: str, text: str) -> str:
-    """Convert a message of tomllib to `line N: what is wrong`."""
+    """Convert a message of tomllib to `line N: cause`."""
     found = re.fullmatch(r"(?s)(.*) \(at (?:line (\d+), column \d+|end of document)\)", message)
     if found is None:
         return message

@@ -48,7 +48,7 @@ def open_endpoint(destination: Destination, streams: Streams, *, ask: bool = Tru
 
 
 def unopened_endpoint(destination: Destination) -> Endpoint:
-    """The endpoint of a destination to which nothing is sent: nothing is opened, started or asked."""
+    """An endpoint that sends nothing: it opens no file, starts no service and prompts for no token."""
     service = destination.service
     return Endpoint(service.target if isinstance(service, RemoteService) else EMBEDDED_TARGET, dial=_refuse)
 

@@ -1,4 +1,4 @@
-"""The greeting and the prompt, drawn before what runs statements is imported: a person can read and type meanwhile.
+"""Draws the greeting and the prompt before the modules that run statements are imported, so that the user can type.
 
 The prompt that reads keys is drawn in the same place later. Until then what is typed is kept, without an echo.
 """
@@ -46,7 +46,7 @@ IN_MEMORY = {"database": "memory", "schema": "main"}
 
 
 class FirstPrompt:
-    """A prompt on the screen. end() leaves it to the one that reads keys, clear() removes it before anything else.
+    """A prompt on the screen. end() hands it over to the prompt that reads keys, clear() removes it for other output.
 
     `typed` is what was read from the terminal before it was drawn.
     """
@@ -67,7 +67,7 @@ class FirstPrompt:
         self._leave("\r\x1b[K")
 
     def close(self) -> None:
-        """At the end of the program, however it ended."""
+        """Restore the terminal when the program exits, for whatever reason."""
         self.clear()
         self._quiet.end()
 
@@ -85,7 +85,7 @@ class FirstPrompt:
 def first_prompt(
     target: Own, flags: Mapping[str, Any], environ: Mapping[str, str], config: Config, streams: Streams
 ) -> FirstPrompt | None:
-    """The prompt of an interactive shell; None if something may have to be said or asked before it."""
+    """The prompt of an interactive shell; None if a message or a question may have to precede it."""
     if os.name != "posix" or not (streams.asks and draws(streams.stdout, environ)):
         return None
     problems, themes = list(permission_problems(config)), config.folder / "themes"

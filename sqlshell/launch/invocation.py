@@ -235,7 +235,7 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
 
 
 def _ready(invocation: Invocation, services: contextlib.ExitStack, *, scripts: bool) -> Callable[[], None]:
-    """What is called when the prompt that reads keys is about to be drawn."""
+    """A function to call just before the prompt that reads keys is drawn."""
     if invocation.first is not None:
         return invocation.first.end
     return (lambda: None) if scripts else _quiet_start(invocation.streams, services)

@@ -51,7 +51,7 @@ def export_script(query: str | None, table: str | None) -> str:
 
 
 def _check_name(table: str) -> None:
-    """Raises UsageError for what is no name: the second word of `no such` would be an alias."""
+    """Raises UsageError for a text that is not a table name: the second word of `no such` would be read as an alias."""
     found = list(lexed(table).tokens)
     names, dots = found[::2], found[1::2]
     if (

@@ -1,4 +1,4 @@
-"""The format of COPY … TO: what its options and the name of the file make of the rows."""
+"""The format of COPY … TO, from its options and the name of the file."""
 
 from __future__ import annotations
 

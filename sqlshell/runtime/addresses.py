@@ -1,4 +1,4 @@
-"""Classification of network addresses: which machine an address reaches, in whatever form it is written."""
+"""Classifies network addresses as public, private or loopback, however they are written."""
 
 from __future__ import annotations
 

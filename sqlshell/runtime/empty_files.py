@@ -1,4 +1,4 @@
-"""Whether a data file has nothing at all, decompressed."""
+"""Whether a data file is empty after decompression."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reads the downloaded file of a result: checks it, and has DuckDB turn its rows into text or values.
 
-The file comes from a service, which may be hostile. DuckDB opens it in an instance of its own that may read nothing
-else and loads no extensions, and what the file says of itself has to agree with the result.
+The file comes from a service, which may be hostile. A separate DuckDB instance opens the file; it cannot read other
+files and loads no extensions. The file's metadata must agree with the result.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class FileReader:
         return ProtocolError(f"the result file from {name} {what}", where=Where(statement_id=self._file.statement_id))
 
     def _check_file(self, place: Path) -> list[StoredColumn]:
-        """The columns of the file, after a look at all that it claims."""
+        """Check everything that the file's metadata claims, and return its columns."""
         columns = self._file.columns
         file = literal(str(place))
         known = {

@@ -54,7 +54,7 @@ class ResultFile(Struct):
                 raise Unavailable from error
 
     async def keep(self, file: DownloadFile) -> None:
-        """Download the file, or the rest of it, so that fetch() finds it there.
+        """Download the file, or the missing part of it, for fetch().
 
         Raises Unavailable, OSError and what the transport raises.
         """

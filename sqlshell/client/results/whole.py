@@ -215,7 +215,7 @@ class WholeReader:
         return self._threads.submit(reader.rows, start, count).result()
 
     async def _discard_file(self) -> None:
-        """Nothing of the file remains."""
+        """Remove the file."""
         reader, self._reader = self._reader, None
         threads, self._threads = self._threads, None
         coming, self._pending = [*self._pending], deque()

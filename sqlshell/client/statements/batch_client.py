@@ -183,7 +183,7 @@ class PolledBatch:
         return self._outcomes.popleft()
 
     def _may_send_ahead(self, told: Sequence[Done | Fail], context: SessionContext) -> bool:
-        """Whether the next statements can be sent before the results at hand, which end with `told`, have been read.
+        """Whether the next statements can be sent before the received results, which end with `told`, have been read.
 
         They cannot after a failure, if the context has changed, or if a result has not arrived completely, because
         reading it may fail.

@@ -156,7 +156,7 @@ def terminate_query(query_id: str) -> str:
 
 
 def mark_uncertain(error: ShellError, behind: int = 0) -> None:
-    """Add a hint that the statement, and the `behind` statements sent after it, may have run, and how to check."""
+    """Add a hint that the statement and the `behind` statements sent after it may have run, with a way to check."""
     which = "the statement" if not behind else f"the statement and the {behind:,} sent after it"
     again = "it" if not behind else "them"
     advice = f"{which} may have run: check LIST QUERIES or the data before running {again} again"

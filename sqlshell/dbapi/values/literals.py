@@ -3,8 +3,8 @@
 A string becomes '…' with each quote doubled, whatever is in it. No other literal contains text of the caller, and none
 merges with what stands beside it: negative numbers are in parentheses, because `-` before `-1` would begin a comment.
 
-`Literals` has those of DuckDB, which a service of which nothing else is known gets too; engine_literals.py those of
-other engines.
+`Literals` writes DuckDB's literals, which are also the default for an unknown service; engine_literals.py writes those
+of other engines.
 """
 
 from __future__ import annotations

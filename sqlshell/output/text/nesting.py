@@ -1,4 +1,4 @@
-"""Nested values for a table that a person reads: with spaces, over several lines, and maps told from structs."""
+"""Formats nested values for tables on the screen: with spaces, over several lines, and maps unlike structs."""
 
 from __future__ import annotations
 

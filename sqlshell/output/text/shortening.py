@@ -1,4 +1,4 @@
-"""Cuts long texts, at a word if there is one."""
+"""Truncates long texts, between words if possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of types in the header of a table, as exact as there is room for."""
+"""Names of types in the header of a table, as exact as the space allows."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class ValueColors:
                 yield role, part
 
     def code(self, role: Role) -> str:
-        """What begins a role; "" if it has no color."""
+        """The escape sequence that begins a role; "" if the role has no color."""
         return self._codes.get(role, "")
 
     def painted(self, text: str, role: Role) -> str:

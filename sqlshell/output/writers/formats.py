@@ -16,9 +16,9 @@ from sqlshell.spelling import did_you_mean
 class Format(Struct, frozen=True):
     """One format: `several` is whether several results may share an output, `holds` what precedes the first byte.
 
-    One `for_terminal` is made for the screen: long values may be cut, and messages may stand between results. A format
-    with `distinct_names` has to rename duplicate column names, and one that `folds_case` also those that
-    differ only in case. A `binary` one is not written to a terminal, and a `packed` one is not compressed again.
+    A `for_terminal` format is made for the screen: long values may be truncated, and messages may appear between
+    results. A format with `distinct_names` has to rename duplicate column names, and one that `folds_case` also those
+    that differ only in case. A `binary` one is not written to a terminal, and a `packed` one is not compressed again.
     """
 
     name: str

@@ -205,7 +205,7 @@ def _typed(value: object, type_name: str) -> str:
 
 
 def _items(value: object, depth: int) -> str:
-    """Raises TypeError for what is no array of this depth."""
+    """Raises TypeError for a value that is not an array of this depth."""
     if value is None:
         return "NULL"
     if depth:

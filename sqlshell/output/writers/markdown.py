@@ -1,4 +1,4 @@
-"""Tables in GitHub's Markdown, which show each value as it is: what would be markup is escaped."""
+"""Tables in GitHub's Markdown; characters that would be markup are escaped."""
 
 from __future__ import annotations
 

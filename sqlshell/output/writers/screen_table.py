@@ -222,7 +222,7 @@ class ScreenTableWriter(SampledTable):
             before = here
 
     def _column(self, number: int, values: Values, text: ColumnText, layout: _Layout) -> tuple[str, Sequence[str]]:
-        """The format of the cells of a column, and what is put into it."""
+        """The format string of a column's cells, and its arguments."""
         colors = self._colors
         form, plain = "%s", None not in values and not self._changed
         if self._columns[number].kind.numeric:

@@ -114,7 +114,7 @@ class XlsxWriter(Unbuffered):
 
 
 def _cell_of(sheet: Any, kind: Kind, form: Any) -> Cell:
-    """What writes the values of a column of this kind, dates with this format; others than Excel's are text."""
+    """The function that writes values of this kind, dates with this format; values that do not fit Excel are text."""
 
     def text(row: int, number: int, value: str) -> None:
         sheet.write_string(row, number, _text(value))
