@@ -19,7 +19,7 @@ Paint = Callable[[str, Role], str]
 
 
 class Progress(Protocol):
-    """Shows what the shell is waiting for."""
+    """Displays progress while the shell waits."""
 
     live: bool
     """Whether there is a terminal to show it on."""
@@ -88,7 +88,7 @@ class FrontEnd(Protocol):
 
     @property
     def ask(self) -> Ask | None:
-        """Asks the user a question; None if there is nobody to ask."""
+        """Asks the user a question; None if no user can answer."""
 
     @property
     def browse(self) -> Consumer | None:

@@ -1,4 +1,4 @@
-"""What a URL of SQLAlchemy means for the DB-API, and which of its errors end a connection."""
+"""Translates SQLAlchemy URLs to DB-API options, and decides which errors end a connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One process of a service among others: its lease, its sessions, its slots in pools, and what others left behind.
+"""One of several processes of a service: its lease, sessions and pool slots, and the cleanup after dead processes.
 
 Only the database's clock is used, so that the clocks of the machines may differ.
 """
@@ -252,7 +252,7 @@ class Cluster:
         return [str(row[0]) for row in rows]
 
     def take_over(self) -> None:
-        """Assign what dead processes ran to this one, and free their sessions and slots. One process does it.
+        """Take over the statements of dead processes, and free their sessions and slots. Only one process does so.
 
         After a time in which the database did not respond, no process could renew its lease: then none is dead yet.
         """
@@ -273,14 +273,13 @@ class Cluster:
         return self.shared_value(name, secrets.token_bytes(32))
 
     def shared_value(self, name: str, value: bytes) -> bytes:
-        """What the first process has stored under a name; this one stores `value` if it is the first."""
+        """The value that the first process stored under a name; if there is none, `value` is stored and returned."""
         self._storage.write("INSERT INTO keys VALUES (?, ?) ON CONFLICT DO NOTHING", (name, value))
         return bytes(self._storage.read("SELECT value FROM keys WHERE name = ?", (name,))[0][0])
 
     def tidy(self) -> None:
-        """Remove requests about statements and processes that no longer exist, sessions that nobody came back to, and
-        slots of statements that have finished: the database may have carried out a call whose outcome it could not
-        tell.
+        """Remove requests about statements and processes that no longer exist, lost sessions that were not used again,
+        and slots of statements that have finished: the database may have executed a call whose response was lost.
         """
         self._storage.write(
             "DELETE FROM slots WHERE process = ? AND NOT EXISTS "

@@ -23,7 +23,7 @@ def bare_word(line: str) -> str:
 
 
 def hint(line: str, state: State) -> str:
-    """What to say of such a line after other lines of a statement: it is part of the statement; "" for other lines.
+    """The message for such a line inside an unfinished statement, to which the line belongs; "" for other lines.
 
     `state` is that of the scanner before the line.
     """

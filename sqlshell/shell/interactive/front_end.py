@@ -1,4 +1,4 @@
-"""The front end of the prompt: a history on disk, the catalog of the service, and a user who can be asked."""
+"""The front end of the prompt: the history on disk, the catalog of the service, and questions to the user."""
 
 from __future__ import annotations
 

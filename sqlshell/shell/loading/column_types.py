@@ -23,19 +23,19 @@ _LTZ: Final = frozenset({"TIMESTAMP_LTZ", "TIMESTAMP_TZ"})
 
 
 class TargetColumn(Struct, frozen=True):
-    """A column of the table: its name, and its type as the service says it."""
+    """A column of the table: its name, and its type as reported by the service."""
 
     name: str
     type: str
 
     @property
     def converted(self) -> str:
-        """DuckDB's type that values are converted to here; text for what only the service can convert."""
+        """The DuckDB type to which the shell converts values; text for types that only the service can convert."""
         return _converted(self.type)
 
     @property
     def loose(self) -> bool:
-        """Whether a text is no value of the type by itself: bytes, and what is written as JSON."""
+        """Whether values of the type have an encoded text form: bytes, and types written as JSON."""
         return self.converted == BYTES or is_nested(self.converted)
 
     @property

@@ -1,4 +1,4 @@
-"""The end of COPY's data within a file: a line that is `\\.`, behind which nothing is read."""
+"""Finds the end of COPY's data within a file: a line `\\.`, after which nothing is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a file that cannot be converted: what is said of them, and the file that lists them."""
+"""Rows of a file that cannot be converted: the messages about them, and the file that lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be loaded, from where, into which table."""
+"""The request to load a file into a table."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ UNKNOWN: Final = ("skip", "send")
 
 class LoadRequest(Struct, frozen=True):
     """`table` and `columns` are as written; no columns are those of the source, by name. `path` is the file that is
-    read and `name` what messages call it. `unknown` says what becomes of batches whose outcome is unknown: "skip" or
-    "send", "" where nobody said. With `kept` what is done is remembered, so that another load can go on."""
+    read and `name` what messages call it. `unknown` says how to treat batches whose outcome is unknown: "skip", "send",
+    or "" if not specified. With `kept`, progress is recorded so that a later load can continue."""
 
     table: str
     columns: tuple[str, ...]

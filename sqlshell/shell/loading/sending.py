@@ -45,8 +45,8 @@ ROWS_ATTACHMENT: Final = "rows.parquet"
 
 
 class SentBatch(Struct, frozen=True):
-    """Rows that are sent together, and what became of them: `error` is None where the service confirmed them.
-    `arrived` says that the service had the statement before the error."""
+    """Rows that are sent together, and their outcome: `error` is None if the service confirmed them. `arrived` says
+    that the service had the statement before the error."""
 
     rows: Range
     error: ShellError | None = None
@@ -164,7 +164,7 @@ class InsertSender:
             yield await self._first()
 
     async def settled(self) -> list[SentBatch]:
-        """What became of the statements that are on their way, where the others are not sent any more."""
+        """The outcomes of the statements that were already sent; no others are sent."""
         running, self._running = self._running, []
         if running:
             await asyncio.wait([task for _, task in running], timeout=SETTLING_SECONDS)

@@ -1,4 +1,4 @@
-"""The file of --checkpoint: which statements of a run are done, so that --resume continues behind them.
+"""The file of --checkpoint, which records the statements of a run that are done, so that --resume can skip them.
 
 The file has one JSON object per line. The first names the target. Before a statement is sent, its number in the run,
 position and digest are written and synchronized to the disk; then its ID, and at the end its outcome, synchronized

@@ -31,7 +31,7 @@ def pluralize(number: int, noun: str) -> str:
 
 
 def not_run(*counts: tuple[int, str], before: str = "") -> str:
-    """What every message says about text that was left out, "" for none: `2 statements and 1 command were not run`."""
+    """The message about items that were not run, such as `2 statements and 1 command were not run`; "" for none."""
     left = [(number, noun) for number, noun in counts if number]
     named = " and ".join(pluralize(number, noun) for number, noun in left)
     return f"{before}{named} {'was' if sum(number for number, _ in left) == 1 else 'were'} not run" if left else ""

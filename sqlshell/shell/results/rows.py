@@ -57,7 +57,7 @@ def columns_table(titles: Sequence[str], rows: Rows, *, for_people: bool) -> Res
 
 
 def blank(rows: Rows) -> Rows:
-    """The rows for people, to whom NULL tells nothing where a value does not apply."""
+    """The rows for the screen, with "" instead of NULL."""
     return [[value or "" for value in row] for row in rows]
 
 

@@ -31,9 +31,8 @@ class Dumps:
         """The columns of the tables that rows are inserted into, by name, until a statement may change them."""
 
     async def translated(self, item: Statement) -> Sequence[Statement]:
-        """The statements that the local service has for a statement of a script; none if it means nothing there.
-
-        Raises StatementError for one that it has nothing like.
+        """The equivalents of a script's statement on the local service; none if it has no effect there. Raises
+        StatementError for one without an equivalent.
         """
         connection, position = self._components.session.connection, self._components.position
         if not position.in_file or item.foreign:
@@ -92,7 +91,7 @@ class Dumps:
 
 
 def _losses(statement: str) -> list[str]:
-    """What a statement of a dump loses on the local service."""
+    """The warnings about information in a dump's statement that the local service cannot keep."""
     found = []
     if rounds_numbers(statement):
         found.append(

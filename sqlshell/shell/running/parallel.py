@@ -145,7 +145,7 @@ class ParallelRunner:
             raise AlreadyReported(self._failures.exit, f"\\parallel: {many}{rest}")
 
     async def _close(self, batch: ConcurrentBatch) -> None:
-        """Cancel what still runs, and say what became of it."""
+        """Cancel the running statements, and report their outcomes."""
         session = self._components.session
         journal = session.connection.journal
         unread = await batch.aclose(session.context, patient=self._foreground.patient)

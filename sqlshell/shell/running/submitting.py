@@ -251,7 +251,7 @@ class Submitter:
         self._attachments.mark_sent(files)
 
     async def _rehearse(self, rehearsal: Rehearsal, statement: Lexed, request: SubmitRequest) -> None:
-        """What can be said against a statement without running it is said, then it is rehearsed."""
+        """Report the errors that can be found without running the statement, then rehearse it."""
         statement, files = await self._checked(statement, request)
         await rehearsal.statement(statement, self._buffer.last.ending, self._run_for)
         self._attachments.mark_sent(files)

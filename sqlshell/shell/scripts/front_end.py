@@ -1,4 +1,4 @@
-"""The front end of scripts: there is nobody to ask, and nobody to show things to."""
+"""The front end of scripts, without a user: no questions, history or completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options of a run, such as --dry-run and --stats, want of each of its statements."""
+"""Hooks for options of a run, such as --dry-run and --stats, that apply to each statement."""
 
 from __future__ import annotations
 

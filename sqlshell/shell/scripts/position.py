@@ -35,7 +35,7 @@ class Position:
         return f"{shown_name(self.script)}:{self.line}" if self.script and self.line else ""
 
     def at(self, line: int, column: int = 0) -> None:
-        """What runs next begins here."""
+        """Set the position of the next statement or command."""
         self.line, self.column = line, column
 
     @property

@@ -239,7 +239,7 @@ class _Reader:
         return self._text[first.start : last.end]
 
     def _old_option(self, given: dict[str, str]) -> None:
-        """One of the options that psql took before there were parentheses."""
+        """An option in the old syntax without parentheses."""
         named = self.next("an option")
         match named.word:
             case "CSV" | "TEXT":

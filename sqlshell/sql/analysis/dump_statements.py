@@ -134,13 +134,12 @@ def drops_constraints(statement: str) -> bool:
 
 
 def refused(statement: str) -> str:
-    """What a statement of a dump makes that the local service has nothing like; "" for other statements."""
+    """The kind of object in a dump's statement that the local service does not support; "" for other statements."""
     return next((what for pattern, what in _REFUSED if pattern.match(statement)), "")
 
 
 def translated_dump(statement: str, *, embedded: bool, in_dump: bool) -> tuple[str, ...] | None:
-    """The statements that mean the same for the local service as one that pg_dump writes: none where it means nothing;
-    None for a statement that stays as it is.
+    """The local service's equivalents of a statement of pg_dump: () if it has no effect, None if it is unchanged.
 
     Settings, owners, privileges and extensions mean nothing. Emptying the search path means that names are qualified,
     with the schema `public`: databases of PostgreSQL have it, but those of the `embedded` service do not. Tables have

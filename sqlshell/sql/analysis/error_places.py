@@ -50,7 +50,7 @@ def span_of(statement: Lexed, error: ShellError) -> tuple[int, int] | None:
 
 
 def shown_span(statement: Lexed, shown: re.Match[str]) -> tuple[int, int] | None:
-    """The start and end of what a service marks in a line; None if the statement does not contain the line."""
+    """The start and end of the text that a service marks in a line; None if the statement does not contain the line."""
     lines, number, lead = statement.text.split("\n"), int(shown[1]), len(f"LINE {shown[1]}: ")
     if not 0 < number <= len(lines):
         return None

@@ -1,4 +1,4 @@
-"""Draws the text that is being edited so that a key costs what is seen of the text and not the whole text.
+"""Draws the text that is being edited: the cost of a key depends on the visible part of the text, not on its length.
 
 For each key, prompt_toolkit sends each line through every processor, asks for the prompt before each line, and makes
 the cells of each line anew, some of it several times. Here the prompt is made once for each drawing, a line that no

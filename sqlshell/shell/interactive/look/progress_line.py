@@ -1,4 +1,4 @@
-"""One line that says what the shell is waiting for; it is overwritten in place, and gone when the wait is over."""
+"""The progress line: it is redrawn in place, and removed when the wait is over."""
 
 from __future__ import annotations
 

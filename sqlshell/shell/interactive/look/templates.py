@@ -103,7 +103,7 @@ def _value(field: str, session: Session) -> str:
 
 
 def _statement(session: Session) -> str:
-    """What runs, without its secrets, in a few words; `sqlshell` if nothing does."""
+    """The running statement, shortened and without its secrets; `sqlshell` if none is running."""
     running = session.running
     if running is None or not running.statement:
         return "sqlshell"

@@ -1,4 +1,4 @@
-"""The line at the bottom of the screen: what is not in the prompt, and what keys do now."""
+"""The line at the bottom of the screen: information that is not in the prompt, and the current meaning of keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Fragments = list[tuple[str, str]]
 
 
 class Typing(Enum):
-    """What the prompt has: it decides what keys do."""
+    """The state of the prompt, which determines the meaning of keys."""
 
     NOTHING = "nothing"
     UNFINISHED = "an unfinished statement"
@@ -52,7 +52,7 @@ def toolbar_text(
     *,
     unicode: bool = True,
 ) -> Fragments:
-    """What is not in the prompt, then keys as far as they fit; `vi` is the mode of the vi keys, "" without them.
+    """Information that is not in the prompt, then as many keys as fit; `vi` is the mode of the vi keys, or "".
 
     `call` is the signature of the function whose arguments are typed, `unicode` says whether the terminal shows more
     than ASCII.
