@@ -1,4 +1,4 @@
-"""What replaces a secret in everything that is shown or stored."""
+"""The text that replaces a secret in everything that is shown or stored."""
 
 from typing import Final
 

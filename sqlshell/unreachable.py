@@ -17,7 +17,7 @@ _NO_TLS: Final = {"WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYE
 
 
 class Cause(Enum):
-    """What prevented a connection."""
+    """The cause of a failed connection."""
 
     CERTIFICATE = auto()
     """The peer's certificate could not be verified."""

@@ -68,7 +68,7 @@ class Secrets:
         return given
 
     def in_rows(self, *, from_service: bool = True) -> list[str]:
-        """What body() removes from a large response."""
+        """The secrets that body() removes from a large response."""
         chosen = (*self._own.values(), *(self._lent.values() if from_service else ()))
         return [text for forms in chosen if forms.in_rows for text in forms.plain()]
 

@@ -20,7 +20,7 @@ from sqlshell.sql.duckdb_types import BYTES, TEXT
 from sqlshell.sql.identifiers import literal
 
 EXTENSION: Final = "copy"
-"""What a service announces that loads attached Parquet files."""
+"""The extension that a service announces if it loads attached Parquet files."""
 
 FILE: Final = "rows.parquet"
 """The name of the attachment."""

@@ -1,4 +1,4 @@
-"""What connections of both kinds have in common: the state of their session, and the exceptions of PEP 249."""
+"""The common parts of both kinds of connections: the state of their session, and the exceptions of PEP 249."""
 
 from __future__ import annotations
 

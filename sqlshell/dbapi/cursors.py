@@ -1,4 +1,4 @@
-"""What both kinds of cursors have in common: the attributes of PEP 249, executing statements, and reading rows."""
+"""The common parts of both kinds of cursors: the attributes of PEP 249, executing statements, and reading rows."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def size_of(text: str) -> list[int]:
 
 
 def parts_of(text: str) -> list[str]:
-    """What a nested type is made of: the element of an ARRAY, key and value of a MAP, the fields of a STRUCT."""
+    """The parts of a nested type: the element of an ARRAY, key and value of a MAP, the fields of a STRUCT."""
     return _separated(text[text.find("<") + 1 : text.rfind(">")]) if "<" in text and ">" in text else []
 
 

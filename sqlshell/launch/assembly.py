@@ -28,7 +28,7 @@ from sqlshell.sql.analysis.lexed import Redact
 
 
 class SharedParts(Struct, frozen=True):
-    """What all connections of one shell share."""
+    """The parts that all connections of one shell share."""
 
     options: Options
     secret_filter: SecretFilter

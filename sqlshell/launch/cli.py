@@ -103,7 +103,7 @@ OF_OTHERS: Mapping[str, str] = {
     "--echo-all": "use --echo",
     "-L": "use -c '\\log FILE'",
 }
-"""What there is instead of options of psql and duckdb."""
+"""The replacements of options of psql and duckdb."""
 
 UNUSED: Mapping[str, frozenset[str]] = {
     "fetch": _OF_SCRIPTS | {"attach", "set"},

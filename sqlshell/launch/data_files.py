@@ -22,7 +22,7 @@ _PATH: Final = re.compile(rf"(?!/?/)[^:\s]*/[^:\s]*|(?:~?/|\.{{1,2}}/)[^:@\n]*|[
 _URL: Final = re.compile(r"https?://[\w.-]{1,99}(?::\d{1,5})?(?:/[\w.-]{1,24}){0,4}/?")
 _URL_BEGUN: Final = re.compile(r"https?[/\\;]|//|bearer\b|basic\b", re.I)
 _RANDOM: Final = re.compile(r"[A-Za-z0-9+=]{20}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-|\beyJ")
-"""What tokens contain, and names seldom do."""
+"""Text that tokens contain, and names seldom do."""
 
 
 def views_of(texts: Sequence[str]) -> dict[str, Path]:

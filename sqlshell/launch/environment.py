@@ -43,7 +43,7 @@ TARGET_FLAGS = frozenset(
 """Flags that apply only to the target of the command line."""
 
 _NAME = re.compile(r"[^\W\d][\w$-]*+")
-"""What may be the name of a database, and is not a URL or a path."""
+"""A text that may be the name of a database, and is not a URL or a path."""
 
 
 class ConnectionInputs(Struct, frozen=True):

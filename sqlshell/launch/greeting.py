@@ -55,7 +55,7 @@ def greeting_of(
 
 
 def selected_by(destination: Destination, target: str, flags: Mapping[str, Any], environ: Mapping[str, str]) -> str:
-    """What selected the target, for people; "" if nothing did, or if the name of the target shows it."""
+    """The setting that selected the target, for the greeting; "" if none did, or if the name of the target shows it."""
     settings = destination.settings
     if target:
         return ""

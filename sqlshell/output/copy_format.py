@@ -16,7 +16,7 @@ from sqlshell.sql.analysis.copy_statements import KNOWN, WRITTEN, CopyStatement
 
 UTF8: Final = frozenset({"utf8", "utf-8", "unicode"})
 _NO_DELIMITER: Final = frozenset("\\.abcdefghijklmnopqrstuvwxyz0123456789")
-"""What PostgreSQL refuses as the delimiter of its text format: letters and digits are escape sequences there."""
+"""Delimiters that PostgreSQL refuses in its text format: letters and digits are escape sequences there."""
 _ALWAYS: Final = frozenset({"format", "encoding"})
 _APPLY: Final = {"csv": KNOWN | WRITTEN, "tsv": _ALWAYS | {"header", "delimiter", "null"}}
 """Options that apply to a format."""

@@ -25,7 +25,7 @@ Role = Literal[
     "warning",
     "help",
 ]
-"""What a text is, which decides its color: `digits` are every other three digits of a number."""
+"""The meaning of a text, which determines its color: `digits` are every other three digits of a number."""
 
 
 class Screen(Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import Final
 ENDS_TOO_EARLY: Final = "the zstd data is incomplete; copy or download the file again"
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE: Final = b"\x2a\x4d\x18"
-"""What follows the first byte, 0x50 to 0x5f, of a frame without data."""
+"""The bytes that follow the first byte, 0x50 to 0x5f, of a frame without data."""
 
 _CHECKSUM: Final = 4
 _RUN_LENGTH: Final = 1

@@ -32,7 +32,7 @@ CLUSTER_HINT = "run: pip install 'psycopg[binary]' fsspec s3fs"
 
 
 class Peers(Struct, frozen=True):
-    """What several processes of a service share: the URLs of their records and of their results."""
+    """The storage that several processes of a service share: the URLs of their records and of their results."""
 
     state_url: str
     results_url: str

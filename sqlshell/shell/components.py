@@ -19,7 +19,7 @@ from sqlshell.shell.session import Session
 
 
 class CommandComponents(Struct, frozen=True, eq=False):
-    """What commands see of a shell."""
+    """The parts of a shell that commands see."""
 
     session: Session
     variables: Variables
@@ -32,7 +32,7 @@ class CommandComponents(Struct, frozen=True, eq=False):
 
 
 class ShellComponents(CommandComponents, frozen=True, eq=False):
-    """What scripts, statements and the effects of commands work with."""
+    """The parts of a shell that scripts, statements and the effects of commands use."""
 
     position: Position
     conditions: ConditionStack

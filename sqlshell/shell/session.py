@@ -99,12 +99,12 @@ class Running(Struct):
     statement: Sql = ""
     """Its text, "" for a command."""
     hint: str = "^C stops"
-    """What Ctrl-C does now."""
+    """The current effect of Ctrl-C."""
     notice: str = ""
     """Why it takes longer: a retry, a cancel request."""
     fetched_rows: int = 0
     fetched_bytes: int = 0
-    """What has arrived of its result."""
+    """The received part of its result."""
     total: int | None = None
     """The rows of its result, if known."""
     fetching: float = 0.0

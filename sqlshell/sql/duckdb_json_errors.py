@@ -33,7 +33,7 @@ class JsonError(Struct, frozen=True):
 
 
 def json_error(message: str) -> JsonError | None:
-    """What a message says; None for one about something else."""
+    """The parts of a message; None for one about something else."""
     if found := _MALFORMED.match(message):
         # These are counted from two.
         place = f"{_unit(found)} {max(1, int(found['number']) - 1)}, byte {found['byte']}"

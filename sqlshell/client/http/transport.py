@@ -223,7 +223,7 @@ class Transport:
                 await response.aclose()
 
     def redacted(self, body: Body) -> Body:
-        """What a service sent, without the secrets that it was sent. The embedded service is trusted with them."""
+        """A received text without the secrets that the service was sent. The embedded service is trusted with them."""
         return body if self.in_process else self._secrets.body(body, from_service=self._from_service)
 
     def secrets_in_rows(self) -> list[str]:

@@ -45,7 +45,7 @@ class StreamConnection(ClientConnection):
         self._ended = False
         self._wake = asyncio.Event()
         self.secrets = Secrets()
-        """What is taken out of all that came."""
+        """The secrets that are removed from received messages."""
 
     def process_event(self, event: Any) -> None:
         if not isinstance(event, Frame) or event.opcode not in {Opcode.TEXT, Opcode.CONT, Opcode.BINARY}:

@@ -111,7 +111,7 @@ class BatchStatus(Struct, frozen=True):
 
 
 State = Poll | Done | Fail
-"""What a lookup finds; a submission may also find several statements."""
+"""The outcome of a lookup; a submission may also find several statements."""
 
 Step = State | Follow
 

@@ -46,7 +46,7 @@ Convert = Callable[[Any], Any]
 
 _BOOLEANS: Final = {"true": True, "false": False, "TRUE": True, "FALSE": False, "t": True, "f": False}
 _FLAWS: Final = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError)
-"""What conversions raise for a text that is not a value of the type. msgspec's errors are ValueErrors."""
+"""The errors of conversions for a text that is not a value of the type. msgspec's errors are ValueErrors."""
 
 FINEST: Final = 6
 """The digits of a second that Python keeps."""

@@ -61,7 +61,7 @@ class ScreenSink:
         self._held_back = b""
         self._unread = b""
         self._next_input = b""
-        """What the pager gets by the next write() or finish(), which may wait for it."""
+        """The bytes that the next write() or finish() sends to the pager, which may have to wait for it."""
         self._pager: CommandProcess | None = None
         self._terminal_lent = contextlib.ExitStack()
         self._prints = not self._command

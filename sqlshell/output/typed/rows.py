@@ -200,7 +200,7 @@ def misfit(
 
 
 class TypedWriter:
-    """What the writers of typed columns have in common."""
+    """The common parts of the writers of typed columns."""
 
     def __init__(self) -> None:
         self._rows: TypedRows | None = None

@@ -253,4 +253,4 @@ _LITERALS: dict[Kind, Callable[[str], str]] = {
 }
 
 _POSTGRESQL: dict[Kind, Callable[[str], str]] = {Kind.BYTES: _hexadecimal}
-"""What is written differently for PostgreSQL."""
+"""The parts that are written differently for PostgreSQL."""

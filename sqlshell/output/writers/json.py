@@ -27,7 +27,7 @@ _LOOSE = re.compile(r"([+-]?)0*+([0-9]*)(\.[0-9]*)?(?:[eE]([+-]?[0-9]{1,4}))?")
 _BOOLEANS = {"true": "true", "false": "false", "TRUE": "true", "FALSE": "false", "t": "true", "f": "false"}
 LONGEST_INTEGER = 400
 BETWEEN = ",\n "
-"""What stands between two objects of an array."""
+"""The separator of two objects of an array."""
 
 
 Convert = Callable[[str], str]

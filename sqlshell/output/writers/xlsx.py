@@ -20,7 +20,7 @@ from sqlshell.runtime.scratch import scratch
 MOST_ROWS = 1_048_576
 MOST_COLUMNS = 16_384
 LONGEST_TEXT = 32_767
-"""What a sheet of Excel holds: rows with the header, columns, UTF-16 units of a cell."""
+"""The limits of a sheet of Excel: rows with the header, columns, UTF-16 units of a cell."""
 
 PRECISE = 15
 """Significant digits that a number keeps in Excel; with more it is text, so that no digit is lost."""
@@ -167,7 +167,7 @@ def _moment(text: str) -> datetime.datetime | None:
 
 
 def _text(text: str) -> str:
-    """What a cell shows. Raises OutputError for a text that is longer than a cell."""
+    """The text of a cell. Raises OutputError for a text that is longer than a cell."""
     safe = printable(text, "\n\t")
     if len(safe) * 2 > LONGEST_TEXT and len(safe.encode("utf-16-le", "surrogatepass")) // 2 > LONGEST_TEXT:
         raise OutputError(

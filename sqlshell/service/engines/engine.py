@@ -130,7 +130,7 @@ class Capabilities(Struct, frozen=True):
     """The optional capabilities of an engine; LIST ENGINES shows them.
 
     `transactions`: BEGIN, COMMIT and ROLLBACK in a session. `temporary_tables`: tables that a session's end removes.
-    `streams`: SELECTs that go on as rows are appended. `applications`: several statements, all or nothing. `cancel`:
+    `streams`: SELECTs that continue as rows are appended. `applications`: several statements, all or nothing. `cancel`:
     running statements can be interrupted. `progress`: the share of a running statement that is done. `typed_results`:
     results as Parquet whose columns have types. `roles`: a statement can be restricted to the rights of a role.
     `databases`: the service creates and drops databases. `store_entities`: statements read the entities of stores.
@@ -182,8 +182,8 @@ class Feed(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """What a statement would do: the columns of the relation that it creates or inserts into, the relations that it
-    reads, and the engine's plan as JSON."""
+    """The plan of a statement: the columns of the relation that it creates or inserts into, the relations that it reads,
+    and the engine's plan as JSON."""
 
     columns: list[ColumnInfo]
     reads: list[Relation]
@@ -249,7 +249,7 @@ class Connection(Protocol):
         """The feed of a SELECT on a stream, None for other statements. Raises Failure if it is not supported."""
 
     def plan(self, sql: str, options: Options) -> Plan:
-        """What a CREATE or INSERT would do; it is checked as if it ran. Raises Failure."""
+        """The effects that a CREATE or INSERT would have; it is checked as if it ran. Raises Failure."""
 
     def columns(self, relation: Relation, options: Options) -> list[ColumnInfo]:
         """The columns of a relation. Raises Failure."""

@@ -14,7 +14,7 @@ _PACKAGES: Final = {
     "postgresql": "'psycopg[binary]>=3.2,<4' 'pyarrow>=15'",
     "spark": "'pyspark-client>=4.0' 'pandas<3'",
 }
-"""What the extras of these names install, for pip."""
+"""The packages that the extras of these names install, for pip."""
 
 
 def open_server(name: str, url: str, password: str = "", *, read_only: bool = False) -> Engine:

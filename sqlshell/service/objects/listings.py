@@ -109,7 +109,7 @@ KINDS: Mapping[str, Kind] = {
     "users": Kind(columns("Name", "Email"), lambda here: []),
     "invitations": Kind(columns("Name", "Email"), lambda here: []),
 }
-"""What LIST supports, except organizations and queries. Clients read some columns by position: keep their order."""
+"""The kinds of LIST, except organizations and queries. Clients read some columns by position: keep their order."""
 
 _ONE_TYPE = {"streams": "stream", "changelogs": "changelog", "tables": "", "materialized_views": "materialized view"}
 """Lists that show the relations of one type."""

@@ -92,7 +92,7 @@ class Session(Struct, eq=False):
         )
 
     def catalog(self, query: CatalogQuery) -> Rows:
-        """What the engine has, as this session sees it. Raises Failure."""
+        """The engine's objects, as this session sees them. Raises Failure."""
         return self.organization.engine.catalog(query, self.connection)
 
     def exists(self, relation: Relation) -> bool:
@@ -190,7 +190,7 @@ class Session(Struct, eq=False):
         return {"schema": schema, "store": self.store, "compute_pool": self.compute_pool}
 
     def note_dropped_parts(self, before: Mapping[str, str]) -> None:
-        """Note which parts of the context a DROP has changed: the client may go on naming them."""
+        """Note which parts of the context a DROP has changed: the client may continue to name them."""
         after = self.droppable_parts()
         self.dropped_parts |= {part: name for part, name in before.items() if after[part] != name}
 

@@ -74,7 +74,7 @@ class Streams:
         self._sizes: dict[tuple[int, str, int], int] = {}
         self._rows: dict[tuple[int, str], int] = {}
         self._evaluating: dict[int, tuple[int, str]] = {}
-        """What is being evaluated, by the number of the call: the query's table and SELECT."""
+        """The running evaluations by the number of the call: the query's table and SELECT."""
         self._numbers = itertools.count()
 
     def forget(self, relation: Relation) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class LoadActions:
-    """What loads is imported when it is first used: it needs DuckDB."""
+    """The loading code is imported when it is first used: it needs DuckDB."""
 
     def __init__(self, components: ShellComponents, submitter: Submitter, interruption: Interruption) -> None:
         self._components = components

@@ -43,7 +43,7 @@ _PLAIN_WORD: Final = re.compile(r'(?:[^\s\'"`:;\\]+|"(?:[^"]|"")*")')
 """A word that needs no quotes."""
 
 MEANINGS: Final = {"CONDITION": "a value: true or false (on/off, yes/no, 1/0)"}
-"""What messages call placeholders whose name does not say what to write."""
+"""The words of messages for placeholders whose names do not say what to write."""
 
 
 class Args(list[str]):
@@ -69,7 +69,7 @@ Known = TypeVar("Known", bound=CommandInfo)
 Body = Callable[[ShellView, Args], Awaitable[Effect | None]]
 
 Changes = Literal["", "text", "shell"]
-"""What a command changes of this shell: the "text" that the script sends, other state of the "shell", or neither.
+"""The changes of a command to this shell: the "text" that the script sends, other state of the "shell", or neither.
 
 Only the first are run by --dry-run, and both are run again by --resume.
 """
@@ -86,7 +86,7 @@ class Command(Struct, frozen=True):
     sends: bool = False
     """Whether it sends the query buffer."""
     changes: Changes = ""
-    """What it changes of this shell."""
+    """The part of this shell that it changes."""
     verbatim: bool = False
     """Whether its argument is the rest of the line, whatever its usage says of what is in it."""
     data: frozenset[str] = frozenset()

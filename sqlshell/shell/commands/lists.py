@@ -103,7 +103,7 @@ def _lister(
 
 
 async def _listed_by_engine(shell: ShellView, args: Args, word: str, what: str) -> Effect:
-    """What an engine that is a server lists of its own objects."""
+    """The own objects that an external server lists."""
     found = await engine_objects.listed(shell, word, args[0] if args else "", details=args.plus)
     return _objects(shell, args, found, what)
 

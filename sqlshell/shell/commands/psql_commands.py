@@ -59,7 +59,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
 
 
 def remedy(name: str) -> str:
-    """What to use instead of a command of psql, "" if psql has none of this name that the shell has not."""
+    """The hint for a command of psql that the shell does not have; "" for other names."""
     name = name.rstrip("+")
     if name.startswith("lo_"):
         return _OBJECTS

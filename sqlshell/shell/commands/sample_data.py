@@ -20,7 +20,7 @@ EXISTING: Final = (
     "FROM duckdb_views()) t USING (database_name, schema_name) "
     f"WHERE s.schema_name = '{SCHEMA}' AND s.database_name = current_database()"
 )
-"""What is in the schema already: its name, and the name and comment of each relation, NULL if there is none."""
+"""The existing contents of the schema: its name, and the name and comment of each relation, NULL if there is none."""
 
 
 def _pick(of: str, salt: int, most: int) -> str:

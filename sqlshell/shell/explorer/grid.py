@@ -43,7 +43,7 @@ class GridColumn(Struct):
 
 
 class GridPosition(Struct, frozen=True):
-    """What is in view: the cursor in the result, the first line and column on the screen, and the frozen columns."""
+    """The current view: the cursor in the result, the first line and column on the screen, and the frozen columns."""
 
     row: int
     column: int
@@ -69,7 +69,7 @@ class Grid:
         """The start of the selection."""
         self.found: re.Pattern[str] | None = None
         self.searched = ""
-        """What was typed to search for; `found` is its pattern."""
+        """The text to search for; `found` is its pattern."""
         """The pattern to highlight."""
         self.height = 1
         self._bar, self._ellipsis = in_locale("│"), in_locale("…")

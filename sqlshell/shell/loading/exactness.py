@@ -21,7 +21,7 @@ _COMPARED: Final = 100
 
 
 class Inexact(Struct, frozen=True):
-    """What the numbers of a column need: so many digits before and behind the point. With `scientific` some have an
+    """The digits that the numbers of a column need before and after the point. With `scientific` some numbers have an
     exponent, or are infinite or NaN."""
 
     whole: int

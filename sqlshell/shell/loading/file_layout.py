@@ -1,4 +1,4 @@
-"""What is in a file that is loaded: its columns, and how it is read."""
+"""The layout of a file that is loaded: its columns, and how it is read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class SourceColumn(Struct, frozen=True):
 
 
 class FileLayout(Struct, frozen=True):
-    """What is in the file: `about` says how it was read. With `named` its columns have names."""
+    """The layout of the file: `about` says how it was read. With `named` its columns have names."""
 
     columns: tuple[SourceColumn, ...]
     named: bool
@@ -22,4 +22,4 @@ class FileLayout(Struct, frozen=True):
     reader: tuple[tuple[str, str], ...] = ()
     """Arguments of DuckDB's reader, as SQL."""
     warnings: tuple[str, ...] = ()
-    """What the types of a new table do not keep."""
+    """Warnings about information that the types of a new table do not keep."""

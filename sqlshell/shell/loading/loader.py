@@ -125,7 +125,7 @@ class Loader:
         await self._send(request, found, source, staged, keeper, progress)
 
     async def _look(self, request: LoadRequest, source: DataFile) -> tuple[FileLayout, Sequence[TargetColumn]]:
-        """What is in the file, and the columns of the table."""
+        """The layout of the file, and the columns of the table."""
         if request.create:
             looked = await blocking(source, lambda: source.look(()))
             return looked, new_columns(looked)

@@ -15,7 +15,7 @@ from sqlshell.sql.identifiers import always_quoted, literal
 _INTEGERS: Final = re.compile(r'("(?:[^"]|"")*")|\bU?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?\b')
 """The names of fields, and the types of integers."""
 _FRACTION: Final = "'[.eE]'"
-"""What the text of a number with a fraction contains."""
+"""Characters that the text of a number with a fraction contains."""
 _PARTS: Final = r'(?s)"(?:[^"\\]|\\.)*"|[{},]|[^{},"]+'
 """The parts of PostgreSQL's text of an array."""
 _NO_JSON: Final = "'>'"

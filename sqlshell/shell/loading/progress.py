@@ -106,7 +106,7 @@ def with_range(ranges: list[Range], new: Range) -> list[Range]:
 
 
 def missing(ranges: Sequence[Range], rows: int) -> Iterator[Range]:
-    """What ranges in order leave out of so many rows."""
+    """The ranges of `rows` rows that the ordered `ranges` do not cover."""
     at = 0
     for start, stop in [*ranges, (rows, rows)]:
         if at < start:

@@ -58,7 +58,7 @@ class LoadRequest(Struct, frozen=True):
 
     @property
     def one(self) -> str:
-        """What messages call one row of the source."""
+        """The word of messages for one row of the source."""
         return {"csv": "line", "text": "line", "json": "record"}.get(self.format, "row")
 
 

@@ -27,7 +27,7 @@ from sqlshell.shell.session import Session
 T = TypeVar("T")
 
 EXTENSION: Final = "copy"
-"""What a service announces that loads attached Parquet files."""
+"""The extension that a service announces if it loads attached Parquet files."""
 
 ATTACHED: Final = 64 << 20
 """Bytes of an attachment: what fits into one is loaded as a whole or not at all."""

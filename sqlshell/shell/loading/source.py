@@ -126,7 +126,7 @@ class DataFile:
         self._connection.interrupt()
 
     def look(self, known: Sequence[str]) -> FileLayout:
-        """What is in the file. A first line of names that are `known` is a header."""
+        """The layout of the file. A first line of names that are `known` is a header."""
         if not Path(self._path).exists():
             raise UsageError(f"cannot read {self._request.name}: no such file")
         if Path(self._path).is_dir():
@@ -188,7 +188,7 @@ class DataFile:
             raise UsageError(f"{request.name} is UTF-16, not UTF-8", (named if head == _UTF16[0] else "") + convert)
 
     def ambiguous(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]]) -> list[str]:
-        """What dates may also mean: warnings about columns in which 03/04/2026 is April as well as March."""
+        """Warnings about ambiguous dates: columns in which 03/04/2026 is April as well as March."""
         with self._told():
             return TextChecks(self._connection, self._path, self._request.name, looked, pairs).ambiguous()
 

@@ -32,7 +32,7 @@ LONGEST_LINE: Final = 16 << 20
 ISO_DATE: Final = "%Y-%m-%d"
 _DATE: Final = re.compile(r"%([dmy])(\W)%([dmy])\2%([dmyY])(.*)", re.DOTALL)
 _SIGNS: Final = ("'.'", "'e-'", "'E-'")
-"""What a number has that is not whole, as SQL."""
+"""Signs of a number that is not whole, as SQL."""
 _SPECIAL: Final = "('infinity', '-infinity', 'epoch')"
 
 
@@ -74,7 +74,7 @@ class TextChecks:
         self._check_range(converted)
 
     def ambiguous(self) -> list[str]:
-        """What dates may also mean: warnings about columns in which 03/04/2026 is April as well as March."""
+        """Warnings about ambiguous dates: columns in which 03/04/2026 is April as well as March."""
         named, found = dict(self._layout.reader), []
         for source, target in self._pairs:
             form = {"DATE": "dateformat", "TIMESTAMP": "timestampformat"}.get(target.converted, "")

@@ -98,7 +98,7 @@ def names_of(found: Objects) -> list[str]:
 
 
 async def described(connected: ServiceSession, name: str, *, details: bool) -> Description:
-    """What the engine tells of the relation with this name, which is SQL. Raises the client's errors."""
+    """The engine's description of the relation with this name, which is SQL. Raises the client's errors."""
     more = " WITH DETAILS" if details else ""
     _, notes = await query_service(connected, f"DESCRIBE ENGINE RELATION {name}{more}")
     columns, rows = await query_service(connected, f"DESCRIBE ENGINE RELATION COLUMNS {name}{more}")

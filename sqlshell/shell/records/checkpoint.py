@@ -22,7 +22,7 @@ from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.scripts.position import source_name
 
 Unknown = Literal["", "skip", "send"]
-"""What --resume does with a statement whose outcome is unknown: ask, or take it for one that ran, or that did not."""
+"""How --resume treats a statement whose outcome is unknown: it asks, or assumes that it ran, or that it did not."""
 
 
 class Header(msgspec.Struct, frozen=True, omit_defaults=True):

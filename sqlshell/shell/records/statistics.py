@@ -39,7 +39,7 @@ class StatementTiming(msgspec.Struct, frozen=True, rename={"statement_id": "stat
 
 
 class Statistics:
-    """Appends a line for each statement. The first line that cannot be written is the last: the statements go on."""
+    """Appends a line for each statement. The first line that cannot be written is the last: the statements continue."""
 
     def __init__(self, path: Own, diagnostics: Diagnostics) -> None:
         """Raises OutputError if the file cannot be opened, UsageError for `-`."""

@@ -14,7 +14,7 @@ from sqlshell.errors import OutputError
 from sqlshell.runtime.download_file import DownloadFile
 
 NOTED_BYTES: Final = 8 << 20
-"""What arrives is noted after this many bytes, and when the file is closed."""
+"""Received bytes are recorded after this many, and when the file is closed."""
 
 CHUNK: Final = 1 << 20
 
@@ -23,7 +23,7 @@ START_AGAIN: Final = f"start again without {RESUME}"
 
 
 class KeptBytes(Struct, frozen=True):
-    """What is kept of a file: its first `bytes`, with their SHA-256, and the ETag of the whole."""
+    """The kept part of a file: its first `bytes`, with their SHA-256, and the ETag of the whole."""
 
     tag: str
     bytes: int

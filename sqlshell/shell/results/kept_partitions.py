@@ -29,7 +29,7 @@ FILE: Final = "result.parquet"
 
 
 class ExportedResult(Struct, frozen=True):
-    """What is exported: `statement` is the SHA-256 of its text, `counts` are the rows of each partition."""
+    """An export: `statement` is the SHA-256 of its text, `counts` are the rows of each partition."""
 
     statement_id: str
     target: str

@@ -23,7 +23,7 @@ _KIND = re.compile(
     r"|Not implemented|Permission|Transaction|TransactionContext|Dependency|IO|HTTP|Serialization|Sequence"
     r"|Out of Memory|Decimal|Divide by Zero|Parameter Not Allowed|Parameter Not Resolved|Missing Extension) Error: "
 )
-"""What DuckDB begins a message with, which the sqlState says too."""
+"""The words with which DuckDB begins a message; the sqlState means the same."""
 _CANDIDATES = re.compile(r"\n^Candidate bindings:[: ]*(.*)$", re.M)
 _FUNCTIONS = re.compile(r"\s*\n\s*Candidate functions:\n((?:[ \t]+\S.*\n?)+)", re.M)
 MOST_FUNCTIONS = 2

@@ -82,7 +82,7 @@ class Exporter:
 
     @property
     def _held(self) -> str:
-        """What is kept of the result."""
+        """The amount of the result that is kept."""
         if self._store.kept_file is not None:
             return f"{self._store.kept_file.bytes / (1 << 20):,.1f} MiB"
         return f"{len(self._store.kept):,} of {self._count:,} partitions"

@@ -37,7 +37,7 @@ _UNTERMINATED = {
     State.APPLICATION: "BEGIN APPLICATION without END APPLICATION",
     State.ATOMIC: "BEGIN ATOMIC without END",
 }
-"""What is wrong with a statement that the end of the script ends inside of something."""
+"""The error in a statement that is unfinished at the end of the script."""
 
 _CONDITIONS = frozenset({"if", "elif"})
 _SETS_VARIABLES = frozenset({"gset", "gexec"})

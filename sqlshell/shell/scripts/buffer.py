@@ -95,7 +95,7 @@ class Buffer:
 
     @contextlib.contextmanager
     def separate(self) -> Iterator[None]:
-        """While inside, a script is read with an empty buffer; then what was being written goes on."""
+        """While inside, a script is read with an empty buffer; then the unfinished statement continues."""
         before, self.scanner = self.scanner, Scanner(keeps_data=True)
         try:
             yield

@@ -37,5 +37,5 @@ _HARMLESS: Final = {
 
 
 def remedy(name: str, value: str) -> str:
-    """What to use instead of a variable of psql, "" if the value has its effect or the variable is not psql's."""
+    """The replacement of a variable of psql, "" if the value has its effect or the variable is not psql's."""
     return "" if _HARMLESS.get(name) == value.lower() else _REMEDIES.get(name, "")

@@ -1,4 +1,4 @@
-"""What a statement may do, for a policy: whether it writes, and the names by which a policy can refer to it.
+"""Effects of a statement, for a policy: whether it writes, and the names by which a policy can refer to it.
 
 Decides by tokens, never by substrings. Unknown statements count as writing.
 """

@@ -110,7 +110,7 @@ _DEEPEST: Final = 4
 """Maximum depth of strings inside strings."""
 
 _GIVEN: Final = re.compile(r"[\w.\-]{0,64}+[\s'\"\\\])]{0,64}+[=:>][\s'\"\\]{0,64}+(?:[^\s'\"%\\]|%(?!\Z|['\"]))")
-"""What follows a secret name inside a string that also contains the value."""
+"""The text that follows a secret name inside a string that also contains the value."""
 
 _ESCAPE: Final = re.compile(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|([bfnrtv])|(.))", re.S
@@ -126,7 +126,7 @@ _SPELLED: Final = re.compile(r"[@%&\\=]")
 _ENCODED: Final = re.compile(r"%[0-9a-fA-F]{2}|&(?:#|\w+;)|\\")
 _BLANKS: Final = str.maketrans("", "", _BLANK_CHARACTERS)
 _PUNCTUATION: Final = str.maketrans("", "", f"{_BLANK_CHARACTERS}'\"`|+,()[]$")
-"""What may stand inside a name whose letters are in several strings."""
+"""Text that may stand inside a name whose letters are in several strings."""
 
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _INVISIBLE: Final = frozenset({"Mn", "Me", "Cf"})
@@ -430,7 +430,7 @@ def _without_escapes(text: str) -> str:
 
 
 def _character(found: re.Match[str]) -> str:
-    """What an escape stands for; a blank for one that is invalid."""
+    """The character of an escape; a blank for one that is invalid."""
     number, group = found.lastindex, found.group(found.lastindex or 0)
     if found.re is _ESCAPE and number == 5:
         return " "

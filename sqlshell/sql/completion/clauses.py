@@ -1,4 +1,4 @@
-"""What is valid at a position of a statement, by the clause that contains it: kinds of names, and keywords."""
+"""The valid words at a position of a statement, by the clause that contains it: kinds of names, and keywords."""
 
 from __future__ import annotations
 

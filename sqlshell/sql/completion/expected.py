@@ -1,4 +1,4 @@
-"""What is valid at the cursor: kinds of names, and keywords, by the grammar around it."""
+"""The valid words at the cursor: kinds of names, and keywords, by the grammar around it."""
 
 from __future__ import annotations
 

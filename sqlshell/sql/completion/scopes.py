@@ -1,4 +1,4 @@
-"""What is visible at a position of a statement: relations in its FROM clauses, their aliases, common table expressions.
+"""Visible names at a position of a statement: relations in its FROM clauses, their aliases, common table expressions.
 
 Works on unfinished text: brackets that are not closed end with the text.
 """

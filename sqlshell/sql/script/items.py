@@ -12,7 +12,7 @@ from sqlshell.sql.analysis.lexed import Lexed
 
 
 class State(enum.Enum):
-    """What the scanner is inside of; the value is the character in a continuation prompt."""
+    """The construct that the scanner is inside of; the value is the character in a continuation prompt."""
 
     READY = "="
     STATEMENT = "-"

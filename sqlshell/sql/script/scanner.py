@@ -58,7 +58,7 @@ class Scanner:
 
     @property
     def state(self) -> State:
-        """What the end of the text so far is inside of; READY if only whitespace and comments are pending."""
+        """The construct that contains the end of the text so far; READY if only whitespace and comments are pending."""
         if self._pieces.in_data:
             return State.COPY_DATA
         if self._in_command:

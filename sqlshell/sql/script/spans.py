@@ -15,7 +15,7 @@ from sqlshell.sql.script.items import State
 class Span(Protocol):
     @property
     def state(self) -> State | None:
-        """What a prompt shows for it; None for the state around the span."""
+        """The scanner's state within the span, for the prompt; None for the state around the span."""
 
     def skip(self, text: str, position: int) -> tuple[int, bool]:
         """The end of the span in `text`, as far as it is known, and whether the span is closed there."""

@@ -14,7 +14,7 @@ Stamp = tuple[int, int, int]
 
 
 class Order(Struct, frozen=True):
-    """What to copy: `entities` of the directory with the descriptor `root`, and the tables `keep` of the copy `before`
+    """The request to copy `entities` of the directory with the descriptor `root`, and the tables `keep` of the copy `before`
     ("" for none), into the directory `into`. Limits are in bytes and seconds; the converter exits with the process
     `parent`.
     """

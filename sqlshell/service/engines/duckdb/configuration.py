@@ -40,7 +40,7 @@ _INSTEAD: Final = {
 
 
 class Setting:
-    """What a SET, RESET, PRAGMA or CALL is about: the setting's `name` in lower case, its `value` in lower case."""
+    """The subject of a SET, RESET, PRAGMA or CALL: the setting's `name` in lower case, its `value` in lower case."""
 
     def __init__(self, sql: str) -> None:
         found = _TOKEN.findall(sql[:_HEAD])

@@ -20,7 +20,7 @@ _PIECE: Final = re.compile(
     r"""|--[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)|[^\W\d][\w$]*+|\$((?:[^\W\d]\w*+)?)\$.*?(?:\$\1\$|\Z)|[()\[\]{}]""",
     re.S,
 )
-"""What may contain brackets that open nothing, and brackets."""
+"""Text that may contain brackets without a meaning, and brackets."""
 
 
 def check_nesting(sql: str) -> None:

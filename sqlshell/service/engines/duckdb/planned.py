@@ -1,4 +1,4 @@
-"""What a statement would create, from DuckDB's plan."""
+"""The relation that a statement would create, from DuckDB's plan."""
 
 from __future__ import annotations
 

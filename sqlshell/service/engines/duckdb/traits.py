@@ -1,4 +1,4 @@
-"""What DuckDB can do for the service."""
+"""DuckDB's capabilities for the service."""
 
 from __future__ import annotations
 

@@ -38,10 +38,10 @@ HINT: Final = "write postgresql://user@host:port/database?option=value, with %XX
 _UNKNOWN: Final = re.compile(r'invalid URI query parameter: "([a-z_]{1,40})"')
 
 _PREFIX: Final = re.compile(r"connection (?:failed|is bad): |^- host: .*, hostaddr: \S+: ", re.M)
-"""What psycopg puts before a message of libpq, which begins in the same way."""
+"""The words that psycopg puts before a message of libpq, which begins in the same way."""
 
 _EACH: Final = "All failures were:"
-"""What psycopg puts before the messages of several hosts, of which it gives the last one first."""
+"""The words that psycopg puts before the messages of several hosts, of which it gives the last one first."""
 
 CONNECT_SECONDS: Final = 30
 """How long a server may take to accept a connection, unless the URL or PGCONNECT_TIMEOUT says it."""
@@ -108,7 +108,7 @@ def _is_parameter(url: str, name: str) -> bool:
 
 
 def _said(text: str) -> str:
-    """What libpq says in an error of psycopg about a connection, each cause once."""
+    """libpq's message in an error of psycopg about a connection, each cause once."""
     first, _, each = text.partition(_EACH)
     lines = _PREFIX.sub("", each or first).replace("\n\t", ". ").splitlines()
     return "; ".join(" ".join(line.split()) for line in lines if line.strip())

@@ -1,4 +1,4 @@
-"""What a database has, in PostgreSQL's terms: LIST ENGINE and DESCRIBE ENGINE."""
+"""The objects of a database in PostgreSQL's terms: LIST ENGINE and DESCRIBE ENGINE."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class PostgresqlSession(ServerSession):
         self._remade = self._has_run = False
         """Whether the connection was made again since the latest statement, and whether there was one before."""
         self._search_path: str | None = None
-        """What the search path was last set to, None for the server's default."""
+        """The value to which the search path was last set, None for the server's default."""
         self._asked = ""
         """The time zone of the latest request that had one."""
         self._keeps_timezone = False

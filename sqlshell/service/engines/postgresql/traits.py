@@ -1,4 +1,4 @@
-"""What PostgreSQL can do for the service."""
+"""PostgreSQL's capabilities for the service."""
 
 from __future__ import annotations
 

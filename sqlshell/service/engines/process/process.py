@@ -62,7 +62,7 @@ IDLE: Final = 8
 
 
 class Opening(Struct, frozen=True):
-    """What an engine opens: its folder, databases (name -> file; the first is the initial one) and limits."""
+    """An engine's folder, databases (name -> file; the first is the initial one) and limits."""
 
     folder: Path
     databases: Mapping[str, Path]

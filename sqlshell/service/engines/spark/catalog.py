@@ -1,4 +1,4 @@
-"""What a server has: catalogs, namespaces, tables, views and functions, by statements that Spark and Sail both know."""
+"""Catalogs, namespaces, tables, views and functions of a server, by statements that Spark and Sail both know."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ restarted is used again within the last; gRPC would wait for up to two minutes."
 
 
 class Address:
-    """What a URL sc://host:port/;token=…;use_ssl=true says, by pyspark's rules. Its repr contains no token.
+    """The parts of a URL sc://host:port/;token=…;use_ssl=true, by pyspark's rules. Its repr contains no token.
 
     Raises UsageError.
     """

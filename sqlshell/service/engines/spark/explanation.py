@@ -72,7 +72,7 @@ async def _explanation(error: grpc.aio.AioRpcError, kept: KeptSession, sql: str,
 
 
 async def _whole(found: failures.Told, kept: KeptSession) -> failures.Told:
-    """What the server says about an error in full, where it keeps that."""
+    """The server's full report of an error, if it keeps one."""
     with suppress(grpc.RpcError):
         asked = proto.FetchErrorDetailsRequest(error_id=found.error_id)
         response: Any = await kept.client.ask("FetchErrorDetails", asked, kept.id)

@@ -75,7 +75,7 @@ CODES: Final = {
 
 
 class Told(Struct, frozen=True):
-    """What the server says about an error: its message, its sqlState and condition, "" if it sends none, its classes
+    """The server's report of an error: its message, its sqlState and condition, "" if it sends none, its classes
     without packages, the outermost first, and the ID by which it can be asked for more."""
 
     message: str

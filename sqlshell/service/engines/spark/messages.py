@@ -48,7 +48,7 @@ _PLAINER: Final = (
     (re.compile(r"^unknown function: (\S+)$"), r'function "\1" does not exist'),
     (re.compile(r"^Error during planning: "), ""),
 )
-"""What Sail says, in the words of SQL."""
+"""Patterns of Sail's messages, and the words for them."""
 
 _STATES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"^Table not found"), "42P01"),
@@ -140,7 +140,7 @@ def plain(message: str) -> str:
 
 
 def _expected(told: str) -> str:
-    """What could have been there, unless that is nearly anything."""
+    """The words about the expected tokens; "" if nearly any token is expected."""
     return f": expected {told}" if told.count(", ") < MOST_EXPECTED and ANYTHING not in told else ""
 
 

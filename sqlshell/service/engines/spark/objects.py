@@ -1,4 +1,4 @@
-"""What a server has, in Spark's terms: LIST ENGINE and DESCRIBE ENGINE."""
+"""The objects of a server in Spark's terms: LIST ENGINE and DESCRIBE ENGINE."""
 
 from __future__ import annotations
 

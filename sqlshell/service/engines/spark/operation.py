@@ -1,4 +1,4 @@
-"""One statement on a Spark Connect server, which goes on when the connection breaks."""
+"""One statement on a Spark Connect server, which continues when the connection breaks."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class Receiver:
         return self._said(Outcome(self._columns, instants(self._kinds)))
 
     def _answer(self) -> str | None:
-        """What the server answered to a statement that returns no rows; None for a result."""
+        """The server's response to a statement that returns no rows; None for a result."""
         if not self._columns:
             return answers.message(self._sql)
         if self._rows == 1 and answers.is_answer(self._sql, self._columns):

@@ -1,4 +1,4 @@
-"""What Spark Connect servers can do for the service."""
+"""The capabilities of Spark Connect servers for the service."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def suggest_at_once(buffer: Buffer, suggestions: AutoSuggest) -> None:
 class SuggestFromHistory(AutoSuggest):
     """Suggests the rest of the latest line of the history that begins as the line does that is being typed.
 
-    While a line grows, the search goes on where it was.
+    While a line grows, the search continues where it was.
     """
 
     def __init__(self) -> None:

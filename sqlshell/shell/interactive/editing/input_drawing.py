@@ -27,7 +27,7 @@ from prompt_toolkit.layout.processors import Processor, Transformation, Transfor
 from prompt_toolkit.layout.screen import Char, Screen
 
 Prefix = Callable[[int, int], StyleAndTextTuples]
-"""What is before a line: its number, and the number of the row in it, if it is wrapped."""
+"""Makes the prompt before a row, from the number of the line and the number of the row in the wrapped line."""
 
 Look = tuple[object, ...]
 """What a row of the screen depends on: the width, the first column, the prompt before the line, and its fragments."""
@@ -87,7 +87,7 @@ def _without_mouse(write_to_screen: Callable[..., None]) -> Callable[..., None]:
 
 
 class Prefixes:
-    """What is before each line, made once for each drawing."""
+    """The prompt before each line, made once for each drawing."""
 
     def __init__(
         self, prompt: Callable[[], StyleAndTextTuples], continuation: Callable[[int, int, int], StyleAndTextTuples]

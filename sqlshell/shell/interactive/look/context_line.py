@@ -18,7 +18,7 @@ LONGEST_NAME = 40
 
 
 class Shown(Struct, frozen=True):
-    """What the context line shows; "" is left out. `role` is "" if it is the default one."""
+    """The contents of the context line; "" is left out. `role` is "" if it is the default one."""
 
     target: str
     role: str = ""

@@ -1,4 +1,4 @@
-"""What a terminal can do beyond the common escape sequences, decided by the variables that it sets."""
+"""The capabilities of a terminal beyond the common escape sequences, decided by the variables that it sets."""
 
 from __future__ import annotations
 
