@@ -182,8 +182,8 @@ class Feed(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """The plan of a statement: the columns of the relation that it creates or inserts into, the relations that it reads,
-    and the engine's plan as JSON."""
+    """A statement's plan: the columns of the relation that it creates or inserts into, the relations that it reads, and
+    the engine's plan as JSON."""
 
     columns: list[ColumnInfo]
     reads: list[Relation]

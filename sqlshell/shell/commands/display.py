@@ -26,7 +26,7 @@ def _set(text: str, **values: object) -> Chain:
 
 @command("x", "[on|off|auto]", aliases=("expanded",), changes="shell")
 async def expanded(shell: ShellView, args: Args) -> Chain:
-    """Show each row as a record, one line per column; auto does so only for tables wider than the terminal.
+    """Show each row as a record, one line per column. With auto, only tables wider than the terminal are shown so.
 
     At the prompt the default is auto. Without an argument, \\x switches between on and the default.
     """

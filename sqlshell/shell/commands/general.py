@@ -176,7 +176,7 @@ async def refresh(shell: ShellView, args: Args) -> Chain:
 
 @command("errverbose")
 async def error_details(shell: ShellView, args: Args) -> Print:
-    """Show the last error again in full, as -v shows every error.
+    """Show the last error again in full, as with -v.
 
     This includes the line of the statement, the service's own message, the meaning of the sqlState, and the ID of the
     statement.

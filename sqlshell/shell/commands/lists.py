@@ -131,7 +131,7 @@ async def _listed(
 
 @command("de", "[PATTERN]", aliases=("de+",), data=("PATTERN",))
 async def entities(shell: ShellView, args: Args) -> Effect:
-    """List the entities of the current store, with sizes and times; without a current store, those of all stores."""
+    """List the entities of the current store, with sizes and times. Without a current store, list all entities."""
     store = shell.session.context.store
     here = f" WHERE store_name = {literal(store)}" if store else ""
     query = f'SELECT name, size, modified_at AS modified, store_name AS store FROM deltastream.sys."entities"{here}'

@@ -119,7 +119,7 @@ async def go_execute(shell: ShellView, args: Args) -> Submit:
 
 @command("gdesc", sends=True)
 async def go_describe(shell: ShellView, args: Args) -> Submit:
-    """Show the columns and types of a statement's result, but not its rows.
+    """Show the columns and types of a statement's result. The rows are not shown.
 
     The statement must run for this, so a statement that may write is refused.
     """

@@ -14,8 +14,8 @@ Stamp = tuple[int, int, int]
 
 
 class Order(Struct, frozen=True):
-    """The request to copy `entities` of the directory with the descriptor `root`, and the tables `keep` of the copy `before`
-    ("" for none), into the directory `into`. Limits are in bytes and seconds; the converter exits with the process
+    """Request to copy `entities` of the directory with the descriptor `root`, and the tables `keep` of `before`, a copy
+    or "" for none, into the directory `into`. Limits are in bytes and seconds; the converter exits with the process
     `parent`.
     """
 
