@@ -178,8 +178,8 @@ async def refresh(shell: ShellView, args: Args) -> Chain:
 async def error_details(shell: ShellView, args: Args) -> Print:
     """Show the last error again in full.
 
-    As with -v, this includes the line of the statement, the service's own message, the meaning of the sqlState, and the ID of the
-    statement.
+    As with -v, this includes the line of the statement, the service's own message, the meaning of the sqlState, and the
+    ID of the statement.
     """
     return Print((shell.diagnostics.last_error() or "there is no previous error") + "\n")
 
