@@ -62,7 +62,9 @@ def test_an_interrupted_export_continues(exports: Exports) -> None:
     exports.file.write_text("kept")
     done = exports.run(breaks_at=3)
     assert (done.code, done.out) == (3, "")
-    assert f"3 of 5 partitions are kept in {exports.parts.name}; continue with --resume" in done.err
+    assert (
+        f"3 of 5 partitions are kept in {exports.parts.name}; continue with --resume (in \\export: resume)" in done.err
+    )
     assert exports.file.read_text() == "kept"
     first, *lines = [json.loads(line) for line in (exports.parts / "manifest.jsonl").read_text().splitlines()]
     assert (first["counts"], [line["partition"] for line in lines]) == ([1000] * 5, [0, 1, 2])
@@ -84,7 +86,10 @@ def test_an_export_by_a_data_plane_continues(
     exports = Exports(program, *with_plane, tmp_path)
     done = exports.run(breaks_at=breaks_at)
     assert (done.code, done.out) == (3, "")
-    assert f"{breaks_at} of 5 partitions are kept in {exports.parts.name}; continue with --resume" in done.err
+    assert (
+        f"{breaks_at} of 5 partitions are kept in {exports.parts.name}; continue with --resume (in \\export: resume)"
+        in done.err
+    )
     done = exports.run("--resume")
     assert (done.code, done.out) == (0, ""), done.err
     assert f"{breaks_at} of 5 partitions have already been fetched" in done.err

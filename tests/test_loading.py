@@ -432,7 +432,7 @@ def test_rows_that_were_being_sent_when_the_shell_was_killed_are_unknown(
     plain.holds = b""
     done = where.load("a.csv", "--resume", code=2)
     assert "rows 1 to 2 of a.csv: it is unknown whether they are in t" in done.err
-    assert "otherwise delete those that are there, and use --unknown send" in done.err
+    assert "otherwise delete those that it contains, and use --unknown send" in done.err
     done = where.load("a.csv", "--resume", "--unknown", "send")
     assert "2 rows loaded into t" in done.err
     assert where.run("select count(*) as n from t").out == "n\n2\n"
@@ -493,7 +493,7 @@ def test_a_load_goes_on_behind_the_last_confirmed_statement(
     big(tmp_path)
     where.run("create or replace table t (a int check (a <> 25000), b varchar)")
     done = where.load("big.csv", code=1)
-    assert "continue with --resume" in done.err
+    assert "continue with --resume (in \\copy: RESUME)" in done.err
     there = int(where.run("select count(*) as n from t").out.split()[1])
     assert f"{there:,} rows of big.csv are in t" in done.err and there > 0
     where.run("create or replace table u as from t", "create or replace table t (a int, b varchar)")

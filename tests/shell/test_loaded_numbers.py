@@ -59,7 +59,7 @@ def test_digits_that_no_type_keeps_are_reported(tmp_path: Path, numbers: tuple[s
     assert looked.columns[0].made == "DOUBLE"
     assert looked.warnings == (
         f"{name}, column n: some numbers have more digits than a DOUBLE can store; "
-        "create the table with a VARCHAR column to keep them",
+        "create the table with a VARCHAR column to keep all digits",
     )
 
 

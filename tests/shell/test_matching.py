@@ -15,6 +15,15 @@ from sqlshell.sql.analysis.copy_statements import read_copy
 TABLE = [TargetColumn("a", "VARCHAR"), TargetColumn("b", "VARCHAR")]
 
 
+def test_an_error_names_the_column_that_is_there_twice() -> None:
+    looked = FileLayout(
+        tuple(SourceColumn(name, "VARCHAR", "VARCHAR") for name in ("a", "b", "B")), True, "csv, header"
+    )
+    request = request_of(read_copy("COPY t FROM 'x.csv'", command=True), Own("x.csv"), "x.csv")
+    with pytest.raises(UsageError, match="x.csv: two columns are named 'b'"):
+        match_columns(request, looked, TABLE)
+
+
 @pytest.mark.parametrize(
     ("table", "names", "said"),
     [
