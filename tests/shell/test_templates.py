@@ -136,12 +136,12 @@ def line(most: int = 200, **parts: Any) -> str:
         ({"role": "r"}, "r@sqlshell"),
     ],
 )
-def test_the_parts_of_the_context_that_are_set(parts: dict[str, str], text: str) -> None:
+def test_the_parts_of_the_context_that_are_set(parts: dict[str, Any], text: str) -> None:
     assert line(**parts) == text
 
 
 def test_a_line_that_is_too_long_loses_its_role_and_then_its_long_names() -> None:
-    parts = {"target": "a" * 20, "database": "d" * 12, "schema": "s" * 13, "role": "admin"}
+    parts: dict[str, Any] = {"target": "a" * 20, "database": "d" * 12, "schema": "s" * 13, "role": "admin"}
     whole = f"admin@{'a' * 20}:{'d' * 12}.{'s' * 13}"
     assert line(len(whole), **parts) == whole
     assert line(len(whole) - 1, **parts) == whole.removeprefix("admin@")
