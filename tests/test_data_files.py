@@ -124,3 +124,17 @@ def test_without_a_terminal_statements_are_options(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert "stdin is data, and there is no terminal to read statements from" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["b.json", "b.json.gz"])
+def test_an_array_behind_a_byte_order_mark_is_read_as_its_rows(program: Program, tmp_path: Path, name: str) -> None:
+    data = b'\xef\xbb\xbf\n [{"a":1},{"a":2.5}]'
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    shown = ("--format", "csv", "-q")
+    done = program(*shown, name, "-c", "from b")
+    assert (done.code, done.out) == (0, "a\n1.0\n2.5\n"), done
+    done = program(*shown, "-", "-c", "from stdin", stdin=data)
+    assert (done.code, done.out) == (0, "a\n1.0\n2.5\n"), done
+    done = program("import", name, "w.duckdb", "--table", "t", "--create")
+    assert (done.code, "2 rows" in done.err) == (0, True), done
+    assert program(*shown, "w.duckdb", "-c", "from t").out == "a\n1.0\n2.5\n"

@@ -23,6 +23,7 @@ from sqlshell.errors import StatementError, UsageError
 from sqlshell.interface.types import Kind, kind
 from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.isolated_duckdb import hide_progress
+from sqlshell.runtime.json_arrays import is_marked_array
 from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
 from sqlshell.shell.loading.column_types import TargetColumn, interface_type, may_be_dropped
 from sqlshell.shell.loading.digits import keep_digits, unmarked
@@ -103,6 +104,7 @@ class DataFile:
         self._path = str(Path(request.path).expanduser())
         self._text = request.format in _NULLS
         self._mark = ""
+        self._form = ""
         self._connection = duckdb.connect()
         hide_progress(self._connection)
         for setting in (
@@ -361,6 +363,8 @@ class DataFile:
 
     def _look_at_rows(self) -> FileLayout:
         json = self._request.format == "json"
+        if json and is_marked_array(Path(self._path)):
+            self._form = ", format = 'array'"
         # A key that first appears behind the sample would be left out without a word.
         described = self._connection.execute(f"DESCRIBE FROM {self._rows(_ALL if json else '')}").fetchall()
         # DuckDB has this column for JSON without objects, such as [].
@@ -397,7 +401,7 @@ class DataFile:
                 )
 
     def _rows(self, options: str = "") -> str:
-        return f"read_{self._request.format}({literal(self._path)}{options})"
+        return f"read_{self._request.format}({literal(self._path)}{self._form}{options})"
 
     def _stage_text(
         self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path, most: int

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from sqlshell.interface import sqlstate
+from sqlshell.runtime.json_arrays import is_marked_array
 from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
 from sqlshell.service.failure import Failure
 from sqlshell.sql.duckdb_json_errors import json_error
@@ -81,6 +82,8 @@ def reader(name: str, path: Path, *, lines: bool = False, whole: bool = False) -
         options += ", format = 'newline_delimited', sample_size = -1"
     elif whole and kind != ".parquet":
         options += ", sample_size = -1"
+    if kind == ".json" and is_marked_array(path):
+        options += ", format = 'array'"
     return f"{READERS[kind]}({literal(text)}, {options})"
 
 
