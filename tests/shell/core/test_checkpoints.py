@@ -22,6 +22,7 @@ from sqlshell.errors import (
 )
 from sqlshell.interface.models import ContextEcho
 from sqlshell.origin import Own
+from sqlshell.shell.records import checkpoint
 from sqlshell.shell.records.checkpoint import Checkpoint, Unknown
 from sqlshell.shell.scripts.modes import ScriptModes
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
@@ -385,6 +386,31 @@ def test_other_files_are_refused(run: Run, content: str) -> None:
     with pytest.raises(UsageError, match="is not a checkpoint"):
         run("insert 1;\n", resume=True)
     assert run.path.read_text() == content
+
+
+def test_a_checkpoint_of_another_version_is_refused(run: Run) -> None:
+    run("insert 1;\nwrong;\n", {"wrong": FAILED})
+    content = run.path.read_text().replace('{"checkpoint":1,', '{"checkpoint":2,', 1)
+    run.path.write_text(content)
+    with pytest.raises(UsageError, match="was written by another version of sqlshell"):
+        run("insert 1;\n", resume=True)
+    assert run.path.read_text() == content
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), None])
+def test_what_cannot_be_recorded_is_not_sent(run: Run, monkeypatch: pytest.MonkeyPatch, error: OSError | None) -> None:
+    def full(core: Core) -> None:
+        def write(file: int, data: bytes) -> int:
+            if error is not None:
+                raise error
+            return len(data) - 1
+
+        monkeypatch.setattr(checkpoint.os, "write", write)
+
+    assert run("insert 1;\n", before=full) == Exit.STATEMENT
+    monkeypatch.undo()
+    assert run.sent == []
+    assert f"cannot write {run.path}: {'No space left on device' if error is not None else 'no space left'}" in run.err
 
 
 def test_an_incomplete_line_was_never_written(run: Run) -> None:

@@ -10,10 +10,11 @@ import pytest
 
 from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.context import SessionContext
-from sqlshell.errors import ShellError
+from sqlshell.errors import ProtocolError, ShellError
 from sqlshell.result import Result
 from sqlshell.shell.metadata import service_queries
 from sqlshell.shell.metadata.service_queries import fetch_rows, query_service
+from sqlshell.shell.metadata.table_columns import table_columns
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 
 
@@ -60,3 +61,31 @@ def test_the_first_statement_that_the_service_supports_is_used() -> None:
     )
     with pytest.raises(ShellError, match="last"):
         asyncio.run(work(client, "a", "b"))
+
+
+def test_sql_of_another_engine_is_not_sent() -> None:
+    async def work(*statements: str) -> tuple[list[list[str | None]], list[str]]:
+        core = Core(ScriptedClient({"LIST TABLES": Answer(rows=(("t",),))}))
+        core.session.connection.service.transport.extensions = frozenset({"engine=spark"})
+        _, rows = await query_service(core.shell.view, *statements)
+        return rows, [sql for sql, _ in core.client.ran]
+
+    assert asyncio.run(work("SELECT * FROM duckdb_tables()", "LIST TABLES", "SELECT 1")) == ([["t"]], ["LIST TABLES"])
+    with pytest.raises(ShellError, match="not supported by the engine spark"):
+        asyncio.run(work("SELECT * FROM duckdb_tables()"))
+
+
+def test_the_columns_of_a_table_that_is_not_described_are_those_of_its_rows() -> None:
+    describe, select = "DESCRIBE RELATION COLUMNS t", "SELECT * FROM t LIMIT 0"
+
+    async def work(answers: dict[str, Answer]) -> tuple[list[tuple[str, str]], list[str]]:
+        core = Core(ScriptedClient(answers))
+        found = await table_columns(core.session, "t")
+        return list(found), [sql for sql, _ in core.client.ran]
+
+    absent = Answer(rows=(), error=failure(message="no such form"))
+    assert asyncio.run(work({describe: absent})) == ([("a", "INTEGER")], [describe, select])
+    with pytest.raises(ShellError, match="no such form"):
+        asyncio.run(work({describe: absent, select: Answer(rows=(), error=failure(message="no such table"))}))
+    with pytest.raises(ProtocolError, match="does not have the names and types of columns"):
+        asyncio.run(work({}))
