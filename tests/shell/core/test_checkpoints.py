@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from sqlshell.errors import (
 )
 from sqlshell.interface.models import ContextEcho
 from sqlshell.origin import Own
-from sqlshell.shell.records import checkpoint
 from sqlshell.shell.records.checkpoint import Checkpoint, Unknown
 from sqlshell.shell.scripts.modes import ScriptModes
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
@@ -405,7 +405,7 @@ def test_what_cannot_be_recorded_is_not_sent(run: Run, monkeypatch: pytest.Monke
                 raise error
             return len(data) - 1
 
-        monkeypatch.setattr(checkpoint.os, "write", write)
+        monkeypatch.setattr(os, "write", write)
 
     assert run("insert 1;\n", before=full) == Exit.STATEMENT
     monkeypatch.undo()
