@@ -84,7 +84,7 @@ def test_a_profile_holds_every_setting_of_the_help(tmp_path: Path) -> None:
     """By the name of its flag, but for what one run does; and every option of \\pset."""
     parameters = shell_command().params
     flags = {opt.removeprefix("--").replace("-", "_") for item in parameters for opt in item.opts if opt[:2] == "--"}
-    for name in sorted(flags | set(Options.__struct_fields__) - {"format_chosen"} | {"tuples_only"}):
+    for name in sorted(flags | set(Options.__struct_fields__) - {"format_chosen", "timing_chosen"} | {"tuples_only"}):
         setting = BY_KEY.get(name)
         if name in OF_ONE_RUN:
             with pytest.raises(UsageError, match="is not allowed in a profile"):

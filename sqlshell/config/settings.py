@@ -481,6 +481,14 @@ SETTINGS: tuple[Setting, ...] = (
         default=(),
     ),
     Setting("journal", "record statements for \\jobs and \\fetch [default: on]", OTHER, "flag", default=True),
+    Setting(
+        "verbosity",
+        "what errors show: default, terse, verbose or sqlstate",
+        OTHER,
+        "choice",
+        choices=("default", "terse", "verbose", "sqlstate"),
+        default="default",
+    ),
     Setting("quiet", "print fewer messages on stderr", OTHER, "flag", flags=("-q", "--quiet"), default=False),
     Setting(
         "verbose", "print more messages on stderr; repeatable", OTHER, "count", flags=("-v", "--verbose"), default=0
