@@ -65,6 +65,27 @@ def test_states_after_an_edit_anywhere_are_those_of_a_fresh_scan(text: str, edit
         assert [kept.before(text, number) for number in range(len(expected) - 1)] == expected[:-1]
 
 
+def test_what_is_known_behind_a_change_is_kept_for_the_next_one() -> None:
+    """Changes far apart in a long text, each with another number of lines and characters."""
+    lines = [f"select {number}, '\n{number}';" for number in range(100)]
+    kept = Continuations()
+    for at, new in (
+        (150, []),
+        (20, ["select 'x';"] * 7),
+        (90, ["a"]),
+        (10, []),
+        (60, ["select '", "';", "'"]),
+        (60, []),
+    ):
+        lines[at : at + 2] = new
+        text = "\n".join(lines)
+        fresh = Continuations()
+        count = text.count("\n") + 1
+        assert [kept.before(text, line) for line in range(count)] == [fresh.before(text, line) for line in range(count)]
+        assert all(text.count("\n", 0, offset) == number for number, offset, _ in kept._marks)
+        assert len(kept._marks) >= count // 32
+
+
 @settings(max_examples=100, deadline=None)
 @given(TEXT)
 def test_every_character_is_drawn(text: str) -> None:
