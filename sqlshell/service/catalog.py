@@ -9,8 +9,8 @@ import secrets
 import time
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -18,6 +18,8 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.failure import Failure
 from sqlshell.service.rights import Rights
 from sqlshell.service.storage.storage import Duplicate, Storage
+
+T = TypeVar("T")
 
 ORGANIZATION_ID = "00000000-0000-4000-8000-00000000c0de"
 ORGANIZATION = "local"
@@ -123,6 +125,10 @@ class Catalog:
     def remote(self) -> bool:
         """Whether a call waits for another machine."""
         return self._storage.remote
+
+    async def apart(self, work: Callable[[], T]) -> T:
+        """Do work that calls the catalog, while the event loop goes on if the storage is on another machine."""
+        return await self._storage.apart(work)
 
     def organizations(self) -> list[tuple[str, str]]:
         """Pairs of ID and name, the oldest first."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import random
 import signal
 import socket
+import tempfile
 import threading
 import time
 import uuid
@@ -25,6 +25,7 @@ from tests.conftest import Served, serve
 from tests.service.client import Client
 from tests.service.cluster import LEASE, Processes, killed_under_load, needs_cluster, on_postgresql, processes
 from tests.service.postgresql import database, needs_postgresql
+from tests.service.slow_database import SlowDatabase
 
 pytestmark = [needs_postgresql, needs_cluster, pytest.mark.slow]
 
@@ -631,35 +632,64 @@ def test_a_result_whose_shared_file_was_changed_is_not_shown(
         assert second.http.get(place, params={"partitionID": 1}).status_code == 200
 
 
-def test_health_is_told_while_the_database_of_the_records_is_suspended(tmp_path: Path, postgresql_server: str) -> None:
-    import psycopg
-
+@pytest.fixture
+def slow_cluster(tmp_path: Path, postgresql_server: str) -> Iterator[tuple[Processes, SlowDatabase]]:
+    """A process whose database of the records can be made slow."""
     with (
+        tempfile.TemporaryDirectory(prefix="pg", dir="/tmp") as folder,
         database(postgresql_server) as engine_url,
         database(postgresql_server) as state_url,
-        processes(tmp_path, on_postgresql(engine_url), state_url, 1) as cluster,
-        Client(cluster.served[0]) as client,
+        SlowDatabase(Path(folder), postgresql_server).running() as slow,
+        processes(tmp_path, on_postgresql(engine_url), state_url.replace(postgresql_server, folder), 1) as made,
     ):
+        yield made, slow
+
+
+def test_health_is_told_while_the_database_of_the_records_does_not_respond(
+    slow_cluster: tuple[Processes, SlowDatabase],
+) -> None:
+    cluster, slow = slow_cluster
+    with Client(cluster.served[0]) as client:
         client.rows("select 1")
-        with psycopg.connect(engine_url) as connection:
-            asked = "SELECT pid FROM pg_stat_activity WHERE datname = %s"
-            found = connection.execute(asked, [urlsplit(state_url).path[1:]])
-            backends = [row[0] for row in found.fetchall()]
-        assert backends
-        for backend in backends:
-            os.kill(backend, signal.SIGSTOP)
-        try:
-            refused = client.http.post("/v2/statements", json={"statement": "select 1"})
-            assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
-            assert [client.http.get("/v2/version", timeout=5).status_code for _ in range(20)] == [200] * 20
-        finally:
-            for backend in backends:
-                os.kill(backend, signal.SIGCONT)
+        slow.stop()
+        refused = client.http.post("/v2/statements", json={"statement": "select 1"})
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+        assert [client.http.get("/v2/version", timeout=5).status_code for _ in range(20)] == [200] * 20
+        slow.go_on()
         until = time.monotonic() + 3 * LEASE
         while client.http.post("/v2/statements", json={"statement": "select 1"}).status_code == 503:
             assert time.monotonic() < until
             time.sleep(0.2)
         assert client.rows("select 1") == [["1"]]
+
+
+def test_what_needs_no_record_does_not_wait_for_a_slow_database(slow_cluster: tuple[Processes, SlowDatabase]) -> None:
+    cluster, slow = slow_cluster
+    with Client(cluster.served[0]) as client, Client(cluster.served[0]) as other, ThreadPoolExecutor(1) as pool:
+        client.rows("select 1")
+        slow.seconds = 1.0
+        ran = pool.submit(client.rows, "select 2")
+        answered = 0
+        while not ran.done():
+            answered += other.http.get("/v2/version").status_code == 200
+        # The statement waits for the database several times. Once would hold up all that came before this.
+        assert answered > 20
+        assert ran.result() == [["2"]]
+
+
+def test_a_statement_that_ends_while_the_database_does_not_respond_is_recorded_later(
+    slow_cluster: tuple[Processes, SlowDatabase],
+) -> None:
+    cluster, slow = slow_cluster
+    with Client(cluster.served[0]) as client:
+        client.rows_of_nothing("create table t (i int)")
+        made = client.submit("insert into t select 1 from pg_sleep(1)")
+        slow.stop()
+        time.sleep(2)
+        assert client.http.get(f"/v2/statements/{made['statementID']}").json()["sqlState"] == "03000"
+        slow.go_on()
+        assert client.wait(made)["sqlState"] == "00000"
+        assert client.rows("select i from t") == [["1"]]
 
 
 @pytest.mark.parametrize("shift", [-3600.0, 3600.0])

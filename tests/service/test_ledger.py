@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from pathlib import Path
 
 from sqlshell.interface import sqlstate
@@ -192,12 +193,16 @@ def test_a_list_is_read_in_pages(tmp_path: Path, storage: Storage) -> None:
         assert [record.created for record in ledger.latest("a", number)] == order[:number]
 
 
+async def _awaited(work: Awaitable[None]) -> None:
+    await work
+
+
 def test_what_begins_takes_the_place_of_what_was_reserved(tmp_path: Path, storage: Storage) -> None:
     ledger = ledger_of(tmp_path, storage)
     records = [made(tmp_path) for _ in range(4)]
-    with ledger.reserved(("t", "a"), 4, 4 * len("select 1")) as begin:
-        begin(records[:2])
+    with ledger.reserved(("t", "a"), 4, 4 * len("select 1")) as admit:
+        asyncio.run(_awaited(admit(records[:2])))
         assert (ledger.loads(["t"])["t"].number, ledger.loads(["a"])["a"].number) == (4, 4)
         assert ledger.loads(["t"])["t"].size == 4 * len("select 1")
-        begin(records[2:3])
+        asyncio.run(_awaited(admit(records[2:3])))
     assert (ledger.loads(["t"])["t"].number, ledger.loads(["t"])["t"].size) == (3, 3 * len("select 1"))

@@ -107,3 +107,42 @@ def test_a_database_that_stopped_responding_is_asked_by_a_thread_before_an_event
             assert storage.read("SELECT 1") == [(1,)]
 
         asyncio.run(on_a_loop())
+
+
+@needs_postgresql
+@pytest.mark.slow
+def test_one_connection_that_does_not_respond_holds_up_no_other_call(postgresql_database: str) -> None:
+    from sqlshell.service.storage.postgresql import PostgresqlStorage
+
+    with contextlib.closing(PostgresqlStorage(postgresql_database)) as storage:
+
+        async def on_a_loop() -> None:
+            (backend,) = (await storage.apart(lambda: storage.read("SELECT pg_backend_pid()")))[0]
+            os.kill(backend, signal.SIGSTOP)
+            try:
+                held_up = asyncio.ensure_future(storage.apart(lambda: storage.read("SELECT 1")))
+                await asyncio.sleep(0.5)
+                for _ in range(20):
+                    assert await storage.apart(lambda: storage.read("SELECT 1")) == [(1,)]
+                assert not held_up.done()
+                # It is read again on another connection.
+                assert await held_up == [(1,)]
+                # Others got responses meanwhile, so calls are not refused.
+                assert await storage.apart(lambda: storage.read("SELECT 1")) == [(1,)]
+            finally:
+                os.kill(backend, signal.SIGCONT)
+
+        asyncio.run(on_a_loop())
+
+
+@needs_postgresql
+def test_rows_that_are_written_together_tell_how_many_each_changed(postgresql_database: str) -> None:
+    from sqlshell.service.storage.postgresql import PostgresqlStorage
+
+    with contextlib.closing(PostgresqlStorage(postgresql_database)) as storage:
+        storage.write_all("INSERT INTO organizations VALUES (?, ?, ?)", [("a", "a", 1.0), ("b", "b", 2.0)])
+        sql = "UPDATE organizations SET created = ? WHERE id = ?"
+        assert storage.write_each(sql, [(3.0, "a"), (4.0, "none"), (5.0, "b")]) == [1, 0, 1]
+        with pytest.raises(Duplicate):
+            storage.write_each("UPDATE organizations SET name = ? WHERE id = ?", [("c", "a"), ("c", "b")])
+        assert storage.read("SELECT name, created FROM organizations ORDER BY id") == [("a", 3.0), ("b", 5.0)]

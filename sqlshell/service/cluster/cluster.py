@@ -8,13 +8,16 @@ from __future__ import annotations
 import secrets
 import time
 import uuid
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.storage.postgresql import PostgresqlStorage
+
+T = TypeVar("T")
 
 BEAT_SECONDS: Final = 1.0
 """How often a process renews its lease, and looks for what others ask of it or have left behind."""
@@ -71,6 +74,10 @@ class Cluster:
         """Since when the database has always responded, and when it last did."""
         storage.create(TABLES)
         self._join()
+
+    async def apart(self, work: Callable[..., T], *values: Any) -> T:
+        """Call a method with these values, while the event loop goes on."""
+        return await self._storage.apart(partial(work, *values))
 
     def renew(self) -> bool:
         """Renew the lease; returns False if it was lost, so that others have taken over what this process ran."""
@@ -182,7 +189,7 @@ class Cluster:
         self._lost.discard((token, name))
         return known
 
-    def ask_to_end_session(self, token: str, name: str, *, when_idle: bool) -> None:
+    def ask_to_end_session(self, token: str, name: str, when_idle: bool) -> None:
         """Ask the process that has a session to end it; `when_idle` once its statements have finished."""
         self._storage.write(
             "INSERT INTO session_endings SELECT token, name, process, ? FROM sessions WHERE token = ? AND name = ? "

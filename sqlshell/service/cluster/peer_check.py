@@ -29,6 +29,9 @@ PAUSE_SECONDS: Final = 3.0
 STARTING_SECONDS: Final = LEASE_SECONDS + 5.0
 """How long another process may be unreachable before that is logged: it is starting, or has ended just now."""
 
+OTHER_PROCESS: Final = "another process of this service responds there"
+"""What is wrong with a URL of several processes, and for some seconds with that of one that was started again."""
+
 _log = logging.getLogger("sqlshell.service")
 
 
@@ -74,7 +77,7 @@ class PeerCheck:
         ):
             return f"something else responds there (HTTP {answer.status_code})"
         if process != peer.process:
-            return "another process of this service responds there"
+            return OTHER_PROCESS
         self._proven.add(peer)
         return ""
 
@@ -102,7 +105,7 @@ class PeerCheck:
 
     async def _look_around(self) -> None:
         try:
-            rows = await asyncio.to_thread(self._cluster.processes)
+            rows = await self._cluster.apart(self._cluster.processes)
         except StorageError:
             return
         self._compare_tokens([(str(address), str(token)) for _, address, token in rows])

@@ -205,7 +205,7 @@ class Endpoints:
         """GET /v2/statements/{statementID}, for the control plane and the data plane."""
         statement_id, partition, timezone = _asked(request)
         caller = caller_of(request)
-        record = self._statements.find(statement_id, caller)
+        record = await self._statements.find(statement_id, caller)
         if record is None:
             raise BadRequest(f"statement {statement_id} does not exist", 404)
         by_plane = bool(request.scope.get(BY_PLANE))
@@ -242,7 +242,9 @@ class Endpoints:
         except ValueError:
             raise BadRequest(f"organizationID: {organization_id[:100]!r} is not a valid UUID") from None
         catalog = self._statements.organizations.catalog
-        found = catalog.find(organization_id, kind, name) if caller.may_see(organization_id) else None
+        found = None
+        if caller.may_see(organization_id):
+            found = await catalog.apart(lambda: catalog.find(organization_id, kind, name))
         if found is None:
             raise BadRequest(f"{kind} {name[:100]!r} does not exist in organization {organization_id}", 404)
         organization = await asyncio.to_thread(self._statements.organizations.get, organization_id)

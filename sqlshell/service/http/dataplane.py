@@ -126,7 +126,7 @@ async def stream(socket: WebSocket, statements: Statements, plane: DataPlane, un
     if session:
         # A session ID is unique only within its token.
         session = f"{caller.token_id} {session}"
-    record = statements.find(query_id, caller)
+    record = await statements.find(query_id, caller)
     found = _find(statements, query_id)
     if record is None or found is None:
         state, said = (

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.cluster.cluster import BEAT_SECONDS, Cluster, Peer
-from sqlshell.service.cluster.peer_check import CHALLENGE, PROOF, PeerCheck
+from sqlshell.service.cluster.peer_check import CHALLENGE, OTHER_PROCESS, PROOF, PeerCheck
 from sqlshell.service.http.auth import caller_of
 from sqlshell.service.http.dataplane import BASE
 from sqlshell.service.objects.attachments import Attachments
@@ -91,7 +91,7 @@ class Forwarding:
             if request.headers.get(PROCESS) != self._cluster.id:
                 return message(RESTARTED, 503, {"Retry-After": "2"})
             return None
-        peer = await asyncio.to_thread(self._cluster.place_of_session, caller_of(request).token_id, name)
+        peer = await self._cluster.apart(self._cluster.place_of_session, caller_of(request).token_id, name)
         if peer is None:
             return None
         body = msgspec.json.encode(asked)
@@ -109,7 +109,10 @@ class Forwarding:
             work = self._passed_on(request, "POST", peer, "/v2/statements", given)
             try:
                 return await self._while_alive(work, peer)
-            except (httpx.ConnectError, httpx.ConnectTimeout, _WrongUrl):
+            except _WrongUrl as error:
+                said = RESTARTED if str(error) == OTHER_PROCESS else SILENT
+                return message(said, 503, {"Retry-After": "2"})
+            except (httpx.ConnectError, httpx.ConnectTimeout):
                 return message(SILENT, 503, {"Retry-After": "2"})
             except _LeaseEnded:
                 return message(LOST, 503, {"Retry-After": "2"})
@@ -124,7 +127,7 @@ class Forwarding:
         """
         if self._was_forwarded(request):
             return None
-        peer = await asyncio.to_thread(self._cluster.peer, record.process)
+        peer = await self._cluster.apart(self._cluster.peer, record.process)
         if peer is None:
             return None
         path = f"{request.url.path}{f'?{request.url.query}' if request.url.query else ''}"
@@ -141,7 +144,7 @@ class Forwarding:
         try:
             while not (await asyncio.wait({task}, timeout=BEAT_SECONDS))[0]:
                 with contextlib.suppress(StorageError):
-                    if not await asyncio.to_thread(self._cluster.is_member, peer.process):
+                    if not await self._cluster.apart(self._cluster.is_member, peer.process):
                         raise _LeaseEnded
             return await task
         finally:
@@ -168,7 +171,8 @@ class Forwarding:
     ) -> Response:
         """The response of another process. Raises httpx.HTTPError, and _WrongUrl before anything is sent."""
         if fault := await self._check.fault(peer):
-            self._check.log(peer, fault)
+            if fault != OTHER_PROCESS:
+                self._check.log(peer, fault)
             raise _WrongUrl(fault)
         headers = {name: request.headers[name] for name in _REQUEST if name in request.headers}
         headers |= {**given["headers"], FORWARDED: self._key, "accept-encoding": "identity"}

@@ -124,7 +124,8 @@ class Responses:
             context = record.context
             if record.running and record.feed is None:
                 break
-        whole = batch.finished.is_set() and len(parts) == len(records)
+        ended = not any(record.running and record.feed is None for record in records)
+        whole = batch.finished.is_set() and len(parts) == len(records) and ended
         first = batch.records[0]
         head = StatementResponse(
             sql_state=(failed or sqlstate.DONE) if whole else sqlstate.RUNNING,

@@ -103,9 +103,9 @@ class Organization:
         """A file that all processes of the service find by its name, None if there are no others."""
         return self._shared.of(self.id, name) if self._shared is not None else None
 
-    def pool(self, name: str) -> Pool:
+    async def pool(self, name: str) -> Pool:
         """The pool of this name. Raises Failure if it does not exist or is stopped."""
-        detail = self.catalog.find(self.id, "compute_pool", name)
+        detail = await self.catalog.apart(lambda: self.catalog.find(self.id, "compute_pool", name))
         if detail is None and name != DEFAULT:
             raise missing("compute_pool", name)
         if detail is not None and not detail.detail["running"]:

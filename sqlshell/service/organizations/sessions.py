@@ -386,6 +386,12 @@ class Sessions:
             self._leaving.discard(session)
             self.end(session)
 
+    def end_if_left(self, session: Session) -> None:
+        """Close a session that was removed while a statement that does not run in it was admitted."""
+        if session in self._leaving and session.waiting <= 0:
+            self._leaving.discard(session)
+            self.end(session)
+
     def expire(self) -> None:
         oldest = time.monotonic() - IDLE_SECONDS
         for key, session in list(self._sessions.items()):

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import uuid
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -38,10 +38,6 @@ SentText = tuple[str, str]
 """The text of a statement as it was sent, and the semicolon after it."""
 
 
-Loads = Callable[[Collection[str]], Mapping[str, StatementLoad]]
-"""Finds the loads of tokens and organizations."""
-
-
 class _Sent(Struct, frozen=True):
     """A statement as it was sent, and the semicolon after it, with the blanks between them."""
 
@@ -65,18 +61,25 @@ class Admission:
 
     def check_room(self, caller: Caller, size: int) -> None:
         """Raises TooManyRequests if this process would refuse any request with a body of `size` bytes."""
-        self._check(caller, 1, 0, 2 if size <= CONTROL_SIZE else 1, self._ledger.own_loads)
+        self._check(caller, 1, 0, 2 if size <= CONTROL_SIZE else 1, {})
 
-    def check_load(self, caller: Caller, number: int, size: int, times: int) -> None:
+    async def check_load(self, caller: Caller, number: int, size: int, times: int) -> None:
         """Raises TooManyRequests if a token or organization has too many unfinished statements.
 
         `number` statements with `size` characters are to be added; the limits are multiplied by `times`.
         """
-        self._check(caller, number, size, times, self._ledger.loads)
+        elsewhere = await self._ledger.loads_elsewhere((caller.token_id, caller.organization))
+        self._check(caller, number, size, times, elsewhere)
 
-    def _check(self, caller: Caller, number: int, size: int, times: int, loads: Loads) -> None:
+    def _check(
+        self, caller: Caller, number: int, size: int, times: int, elsewhere: Mapping[str, tuple[int, int]]
+    ) -> None:
         bounds = self._options.bounds
-        found = loads((caller.token_id, caller.organization))
+        found = {}
+        for key, own in self._ledger.loads((caller.token_id, caller.organization)).items():
+            found[key] = StatementLoad()
+            further, characters = elsewhere.get(key, (0, 0))
+            found[key].add(own.number + further, own.size + characters)
         both = (caller.token_id, times, "token"), (caller.organization, times * ORGANIZATION_FACTOR, "organization")
         for key, factor, who in both:
             load = found[key]
@@ -96,8 +99,9 @@ class Admission:
         The limits are multiplied by `times`. Raises Refusal, and Failure if no session can be opened.
         """
         size = sum(len(text) for text, _ in given)
-        self.check_load(caller, len(given), size, times)
-        with self._ledger.reserved((caller.token_id, caller.organization), len(given), size) as begin:
+        # Nothing is awaited between the check and the reservation.
+        await self.check_load(caller, len(given), size, times)
+        with self._ledger.reserved((caller.token_id, caller.organization), len(given), size) as admit:
             sent = await self._sent(given, caller)
             session, single_use = await self._session(request, caller, times)
             records: list[Record] = []
@@ -106,10 +110,16 @@ class Admission:
                 if not len(records) % AT_ONCE:
                     await asyncio.sleep(0)
             self._check_token(caller, session if single_use else None)
-            for start in range(0, len(records), AT_ONCE):
-                if start:
-                    await asyncio.sleep(0)
-                begin(records[start : start + AT_ONCE])
+            session.waiting += 1
+            try:
+                for start in range(0, len(records), AT_ONCE):
+                    if start:
+                        await asyncio.sleep(0)
+                    await admit(records[start : start + AT_ONCE])
+            except BaseException:
+                self._sessions.release(session)
+                raise
+            session.waiting -= 1
         return session, single_use, records
 
     async def without_session(
@@ -123,7 +133,7 @@ class Admission:
             record = Record(item.sql, caller.organization, caller.token_id, spool, context)
             record.semicolon, record.redacted = item.semicolon, item.redacted
             records.append(record)
-        self._ledger.begin(records)
+        await self._ledger.admit(records)
         return records
 
     def close(self) -> None:
@@ -142,7 +152,10 @@ class Admission:
         if found is None:
             self._sessions.count(caller, name, times)
             try:
-                wanted = self._organizations.find_open(caller.organization or self._organizations.default())
+                organization = caller.organization
+                if not organization:
+                    organization = await self._organizations.catalog.apart(self._organizations.default)
+                wanted = self._organizations.find_open(organization)
                 if wanted is not None:
                     made = await wanted.workers.run_other(self._sessions.connect, caller)
                 else:

@@ -48,8 +48,7 @@ class Control:
 
     async def run(self, session: Session, record: Record, asked: ControlStatement) -> None:
         """Run a control statement, which does not change the context. Raises Failure."""
-        organization = session.organization.id
-        owners = session.organization.catalog.owners(organization)
+        organization, catalog = session.organization.id, session.organization.catalog
         if isinstance(asked, TerminateSession):
             await self._terminate_session(session, record, asked)
             return
@@ -57,14 +56,15 @@ class Control:
             record.started = True
             record.outcome = Outcome(message=await self._terminate(session, asked.statement_id))
         elif isinstance(asked, DescribeQuery):
-            target = self.readable(session, asked.statement_id, "DESCRIBE QUERY")
+            target = await self.readable(session, asked.statement_id, "DESCRIBE QUERY")
             if self._cluster is not None and target.running and target.process not in {"", self._cluster.id}:
-                target.started = bool(await asyncio.to_thread(self._cluster.have_slots, [target.statement_id]))
+                target.started = bool(await self._cluster.apart(self._cluster.have_slots, [target.statement_id]))
             record.outcome = queries.describe(target, asked.part, record.spool)
         elif asked.what == "sessions":
+            owners = await catalog.apart(lambda: catalog.owners(organization))
             running = {id(item.connection) for item in self._ledger.running() if item.connection is not None}
             # Several processes share an engine, and with that the only organization.
-            elsewhere = () if self._cluster is None else await asyncio.to_thread(self._cluster.sessions_elsewhere)
+            elsewhere = () if self._cluster is None else await self._cluster.apart(self._cluster.sessions_elsewhere)
             record.outcome = queries.list_sessions(
                 self._sessions.of_organization(organization), running, owners, record.spool, elsewhere
             )
@@ -75,9 +75,9 @@ class Control:
         record.spool.finish()
         self._endings.finish(record, sqlstate.DONE, record.outcome.message)
 
-    def readable(self, session: Session, statement_id: str, what: str) -> Record:
+    async def readable(self, session: Session, statement_id: str, what: str) -> Record:
         """A statement that the session may read. Raises Failure."""
-        target = self._target(session, statement_id)
+        target = await self._target(session, statement_id)
         if not queries.may_read(session, target):
             require(session, Rights.OBJECTS, f"{what} of another token's statement")
         return target
@@ -93,15 +93,15 @@ class Control:
         record.spool.finish()
         return outcome
 
-    def _target(self, session: Session, statement_id: str) -> Record:
-        target = self._ledger.find(statement_id.lower())
+    async def _target(self, session: Session, statement_id: str) -> Record:
+        target = await self._ledger.look_up(statement_id.lower())
         if target is None or not session.caller.may_see(target.organization):
             raise Failure(sqlstate.NO_QUERY, f"query {statement_id!r} does not exist")
         return target
 
     async def _terminate(self, session: Session, statement_id: str) -> str:
         """Cancel a statement; returns a message with its state."""
-        target = self._target(session, statement_id)
+        target = await self._target(session, statement_id)
         if target.owner != session.caller.token_id:
             require(session, Rights.DATA, "TERMINATE QUERY of another token's statement")
         if target.running:
@@ -112,6 +112,7 @@ class Control:
                 await self._endings.end_stream_query(target, sqlstate.CANCELED, QUERY_ENDED)
             elif not target.started and target.connection is None:
                 self._endings.finish(target, sqlstate.CANCELED, CANCELED_BEFORE_START)
+                await self._ledger.settled(target)
             else:
                 await self._endings.until_ended(target)
         meaning = "is still running" if target.running else f"has state {target.state}"
@@ -119,17 +120,17 @@ class Control:
 
     async def _ended_elsewhere(self, cluster: Cluster, target: Record) -> Record:
         """Have another process cancel a statement; returns its record as it is then."""
-        cluster.ask_to_end(target.statement_id)
+        await cluster.apart(cluster.ask_to_end, target.statement_id)
         until = time.monotonic() + TERMINATE_SECONDS
         while target.running and time.monotonic() < until:
             await asyncio.sleep(0.1)
-            target = self._ledger.find(target.statement_id) or target
+            target = await self._ledger.look_up(target.statement_id) or target
         return target
 
     async def _terminate_session(self, session: Session, record: Record, asked: TerminateSession) -> None:
         """Terminate a session: at once, canceling its statements, or once they have finished. Raises Failure."""
         # Several processes share an engine, and with that the only organization.
-        known = () if self._cluster is None else await asyncio.to_thread(self._cluster.sessions_elsewhere)
+        known = () if self._cluster is None else await self._cluster.apart(self._cluster.sessions_elsewhere)
         elsewhere = {token for token, name in known if name == asked.name}
         owner = self._sessions.owner_of(asked.name, session, elsewhere)
         if owner != session.caller.token_id:
@@ -147,9 +148,9 @@ class Control:
     @staticmethod
     async def _end_session_elsewhere(cluster: Cluster, owner: str, asked: TerminateSession) -> None:
         """Have another process end a session. Raises Failure if it has not done so in time."""
-        await asyncio.to_thread(cluster.ask_to_end_session, owner, asked.name, when_idle=asked.when_idle)
+        await cluster.apart(cluster.ask_to_end_session, owner, asked.name, asked.when_idle)
         until = time.monotonic() + TERMINATE_SECONDS
-        while await asyncio.to_thread(cluster.is_asked_to_end_session, owner, asked.name):
+        while await cluster.apart(cluster.is_asked_to_end_session, owner, asked.name):
             if time.monotonic() > until:
                 said = (
                     f"another process of the service has not ended session {asked.name!r} yet, and will do so when it "

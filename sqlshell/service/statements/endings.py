@@ -111,7 +111,7 @@ class Endings:
     async def end_dropped(self) -> None:
         """Cancel the statements and readers of dropped tokens and of dropped organizations."""
         catalog = self._organizations.catalog
-        tokens, organizations = catalog.dropped, {key for key, _ in catalog.organizations()}
+        tokens, organizations = catalog.dropped, {key for key, _ in await catalog.apart(catalog.organizations)}
 
         def is_gone(record: Record) -> bool:
             return record.owner in tokens or bool(record.organization and record.organization not in organizations)
@@ -183,7 +183,7 @@ class Endings:
                     helper()
 
     def finish(self, record: Record, state: str, message: str, session: Session | None = None) -> None:
-        if not record.running:
+        if not record.unfinished:
             return
         if session is not None:
             record.context = session.echo()

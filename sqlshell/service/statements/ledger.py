@@ -8,7 +8,7 @@ import math
 import os
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -87,6 +87,8 @@ class Record(Struct, eq=False, weakref=True):
     stopped: bool = False
     """Whether it is canceled because the service stops."""
     started: bool = False
+    finishing: bool = False
+    """Whether its end is being written: until then it is running for its clients, but not for the service."""
     process: str = ""
     """The process of the service that has it, if several share their records."""
     operation: str = ""
@@ -153,6 +155,11 @@ class Record(Struct, eq=False, weakref=True):
         return ran_in if ran_in and asked in {"", self.timezone} else asked or "UTC"
 
     @property
+    def unfinished(self) -> bool:
+        """Whether it has no end yet."""
+        return self.running and not self.finishing
+
+    @property
     def waiting(self) -> str:
         """A message that says why a statement has not started yet."""
         for pool in self.pools:
@@ -192,8 +199,21 @@ class _Kept(msgspec.Struct, omit_defaults=True):
 
 
 Row = tuple[Any, ...]
-Endings = tuple[tuple["Record", str, str], ...]
-"""Records with the sqlStates and messages with which they end."""
+
+
+class Ending(Struct):
+    """How a record ends: `row` are the values of INSERT, if the record `is_new` to the storage, or of ENDED, and `size`
+    the bytes of what is stored besides its rows.
+    """
+
+    record: Record
+    state: str
+    message: str
+    finished: float
+    row: Row
+    is_new: bool
+    size: int
+
 
 _decode_kept = msgspec.json.Decoder(_Kept).decode
 _decode_context = msgspec.json.Decoder(ContextEcho).decode
@@ -237,10 +257,15 @@ class Ledger:
 
     def interrupted(self) -> list[Record]:
         """The records of statements that another process ran when it ended; they are running again from now on."""
-        rows = self._storage.read(
-            f"SELECT {COLUMNS} FROM statements WHERE state = ? AND process = ?", (sqlstate.RUNNING, self.process)
-        )
-        found = [self._restored(row) for row in rows if row[0] not in self._running]
+        return self._taken_up(self._stored_as_running())
+
+    def _stored_as_running(self) -> list[Row]:
+        sql = f"SELECT {COLUMNS} FROM statements WHERE state = ? AND process = ?"
+        return self._storage.read(sql, (sqlstate.RUNNING, self.process))
+
+    def _taken_up(self, rows: Sequence[Row]) -> list[Record]:
+        # One that has ended since the rows were read is at hand too.
+        found = [self._restored(row) for row in rows if self._at_hand(row[0]) is None]
         for record in found:
             self._running[record.statement_id] = record
             self._weigh(record, 1)
@@ -273,22 +298,34 @@ class Ledger:
 
         If the disk is full they run nevertheless, and are written once there is space.
         """
-        for record in records:
-            self._kept_of(record.organization).add(1, record.stored)
-            self._running[record.statement_id] = self._fresh[record.statement_id] = record
-            self._weigh(record, 1)
+        self._register(records)
+        self._fresh.update((record.statement_id, record) for record in records)
         if self._storage.durable:
             with contextlib.suppress(Unavailable):
                 self._write_fresh()
 
+    async def admit(self, records: Sequence[Record]) -> None:
+        """begin(), while the event loop goes on. Raises Unavailable if the records must be written but cannot be."""
+        self.begin(records)
+
     def finish(self, *endings: tuple[Record, str, str]) -> None:
         """Finish records with a sqlState and message. All are written in one transaction before their states change."""
+        prepared = self._prepared(endings)
+        self._late.extend((ENDED, item.row) for item in prepared if not item.is_new)
+        self._late.extend((INSERT, item.row) for item in prepared if item.is_new)
+        self._write_late()
+        self._settle(prepared)
+
+    async def settled(self, record: Record) -> None:
+        """Wait until the end of a record is written, if it has one."""
+
+    def _prepared(self, endings: Sequence[tuple[Record, str, str]]) -> list[Ending]:
+        """The endings of records, as they are to be written."""
         finished = time.time()
         self.finished += len(endings)
-        updates, inserts = [], []
-        sizes: dict[str, int] = {}
-        endings = tuple((record, state, _cut(message)) for record, state, message in endings)
-        for record, state, message in endings:
+        prepared = []
+        for record, state, given in endings:
+            message = _cut(given)
             outcome = record.outcome
             kept = None
             if outcome is not None and not sqlstate.failed(state):
@@ -297,32 +334,30 @@ class Ledger:
                 record.spool.drop()
             context = msgspec.json.encode(record.context)
             rest = (context, kept, record.spool.body, record.spool.size)
-            sizes[record.statement_id] = bytes_of(message) + len(context) + len(kept or b"")
-            if self._fresh.pop(record.statement_id, None) is None:
-                updates.append((record.organization, state, message, finished, *rest, record.statement_id))
-            else:
-                inserts.append((*_first(record), finished, state, message, *rest, self.process))
-        endings = self._written(endings, updates, inserts)
-        for record, state, message in endings:
-            size = sizes[record.statement_id]
-            self._kept_of(record.organization).add(0, record.spool.size + size)
-            record.state, record.message, record.finished = state, message, finished
+            is_new = self._fresh.pop(record.statement_id, None) is not None
+            row: Row = (record.organization, state, message, finished, *rest, record.statement_id)
+            if is_new:
+                row = (*_first(record), finished, state, message, *rest, self.process)
+            size = bytes_of(message) + len(context) + len(kept or b"")
+            prepared.append(Ending(record, state, message, finished, row, is_new, size))
+        return prepared
+
+    def _settle(self, endings: Sequence[Ending]) -> None:
+        """Give records that were written their ends."""
+        for item in endings:
+            record = item.record
+            self._kept_of(record.organization).add(0, record.spool.size + item.size)
+            record.state, record.message, record.finished = item.state, item.message, item.finished
+            record.finishing = False
             if record.began and not record.seconds:
                 record.seconds = time.monotonic() - record.began
             record.done.set()
             record.ready.set()
             if self._running.pop(record.statement_id, None) is not None:
                 self._weigh(record, -1)
-                self._keep(record, size)
+                self._keep(record, item.size)
         while len(self._recent) > RECENT or (self._recent_size > RECENT_SIZE and len(self._recent) > 1):
             self._let_go(next(iter(self._recent)))
-
-    def _written(self, endings: Endings, updates: Sequence[Row], inserts: Sequence[Row]) -> Endings:
-        """Write ended records; returns the endings that others see."""
-        self._late.extend((ENDED, row) for row in updates)
-        self._late.extend((INSERT, row) for row in inserts)
-        self._write_late()
-        return endings
 
     def move(self, record: Record, organization: str) -> None:
         """Assign a running record to another organization."""
@@ -338,24 +373,35 @@ class Ledger:
         if written:
             with contextlib.suppress(StorageError):
                 self._storage.write_all(DELETED, written)
+        self._unregister(records)
+
+    def _register(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self._kept_of(record.organization).add(1, record.stored)
+            self._running[record.statement_id] = record
+            self._weigh(record, 1)
+
+    def _unregister(self, records: Sequence[Record]) -> None:
         for record in records:
             self._kept_of(record.organization).add(-1, -record.stored)
             if self._running.pop(record.statement_id, None) is not None:
                 self._weigh(record, -1)
 
-    def own_loads(self, keys: Collection[str]) -> Mapping[str, StatementLoad]:
+    def loads(self, keys: Collection[str]) -> Mapping[str, StatementLoad]:
         """The loads of tokens and organizations by their IDs, as far as this process knows them."""
         return {key: self._loads.get(key) or StatementLoad() for key in keys}
 
-    def loads(self, keys: Collection[str]) -> Mapping[str, StatementLoad]:
-        """The loads of tokens and organizations by their IDs."""
-        return self.own_loads(keys)
+    async def loads_elsewhere(self, keys: Collection[str]) -> Mapping[str, tuple[int, int]]:
+        """What other processes add to the loads: number and characters, where there are any. Raises StorageError."""
+        return {}
 
     @contextlib.contextmanager
-    def reserved(self, keys: Sequence[str], number: int, size: int) -> Iterator[Callable[[Sequence[Record]], None]]:
+    def reserved(
+        self, keys: Sequence[str], number: int, size: int
+    ) -> Iterator[Callable[[Sequence[Record]], Awaitable[None]]]:
         """Count statements that have not started yet in the loads of these tokens and organizations.
 
-        Yields begin() for records that take the place of what was reserved.
+        Yields admit() for records that take the place of what was reserved.
         """
         left = StatementLoad()
 
@@ -364,13 +410,14 @@ class Ledger:
             for key in keys:
                 self._count(key, number, size)
 
-        def begin(records: Sequence[Record]) -> None:
-            self.begin(records)
+        async def admit(records: Sequence[Record]) -> None:
+            # The records are counted before admit() waits for anything.
             count(-len(records), -sum(len(record.sql) for record in records))
+            await self.admit(records)
 
         count(number, size)
         try:
-            yield begin
+            yield admit
         finally:
             count(-left.number, -left.size)
 
@@ -382,13 +429,14 @@ class Ledger:
 
     def _write_fresh(self) -> None:
         """Write the running records that are not written yet."""
-        rows = [
-            (*_first(item), 0.0, item.state, "", msgspec.json.encode(item.context), None, None, 0, self.process)
-            for item in self._fresh.values()
-        ]
-        if rows:
-            self._storage.write_all(INSERT, rows)
+        if self._fresh:
+            self._storage.write_all(INSERT, [self._begun(record) for record in self._fresh.values()])
         self._fresh.clear()
+
+    def _begun(self, record: Record) -> Row:
+        """The values of INSERT for a record that is running."""
+        context = msgspec.json.encode(record.context)
+        return (*_first(record), 0.0, record.state, "", context, None, None, 0, self.process)
 
     def _write_late(self) -> None:
         """Write the pending changes; if the disk is full, the latest ones stay pending."""
@@ -413,6 +461,11 @@ class Ledger:
             return found
         rows = self._storage.read(f"SELECT {COLUMNS} FROM statements WHERE id = ?", (statement_id,))
         return self._restored(rows[0]) if rows else None
+
+    async def look_up(self, statement_id: str) -> Record | None:
+        """find(), while the event loop goes on. Raises StorageError."""
+        found = self._at_hand(statement_id)
+        return found if found is not None else await self._storage.apart(lambda: self.find(statement_id))
 
     def running(self) -> list[Record]:
         return list(self._running.values())

@@ -68,22 +68,24 @@ class Membership:
         """Leave the cluster, so that others need not wait for the end of the lease."""
         if self._beating is not None:
             self._beating.cancel()
+        if isinstance(self._statements.ledger, SharedLedger):
+            await self._statements.ledger.flush()
         with contextlib.suppress(StorageError):
-            await asyncio.to_thread(self._cluster.leave)
+            await self._cluster.apart(self._cluster.leave)
 
     @contextlib.asynccontextmanager
     async def slot(self, session: Session, pool: Pool, record: Record) -> AsyncIterator[None]:
         """Hold a slot of a pool, whose number counts in all processes together. Raises Failure."""
         asked = session.organization.id, pool.name, pool.size.concurrency, record.statement_id
         try:
-            while not await asyncio.to_thread(self._cluster.take_slot, *asked):
+            while not await self._cluster.apart(self._cluster.take_slot, *asked):
                 if record.ending:
                     raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
                 await asyncio.sleep(random.uniform(*SLOT_SECONDS))
             yield
         finally:
             with contextlib.suppress(StorageError):
-                await asyncio.to_thread(self._cluster.free_slot, record.statement_id)
+                await self._cluster.apart(self._cluster.free_slot, record.statement_id)
 
     async def give_up_idle_sessions(self) -> None:
         """Leave the sessions that run nothing to the other processes: this one stops."""
@@ -91,7 +93,7 @@ class Membership:
         for session in idle:
             session.ended = True
         with contextlib.suppress(StorageError):
-            await asyncio.to_thread(self._cluster.give_up, [(item.caller.token_id, item.name) for item in idle])
+            await self._cluster.apart(self._cluster.give_up, [(item.caller.token_id, item.name) for item in idle])
         for session in idle:
             self._sessions.forget(session)
 
@@ -117,19 +119,19 @@ class Membership:
 
     async def _look_around(self) -> None:
         cluster, ledger = self._cluster, self._statements.ledger
-        if not await asyncio.to_thread(cluster.renew):
+        if not await cluster.apart(cluster.renew):
             await self._rejoin()
-        await asyncio.to_thread(cluster.take_over)
-        await asyncio.to_thread(cluster.tidy)
-        for statement_id in await asyncio.to_thread(cluster.asked_to_end):
-            record = ledger.find(statement_id)
+        await cluster.apart(cluster.take_over)
+        await cluster.apart(cluster.tidy)
+        for statement_id in await cluster.apart(cluster.asked_to_end):
+            record = await ledger.look_up(statement_id)
             if record is not None and record.running:
                 self._end(record)
-        for token_id, name, when_idle in await asyncio.to_thread(cluster.sessions_asked_to_end):
+        for token_id, name, when_idle in await cluster.apart(cluster.sessions_asked_to_end):
             self._end_session(token_id, name, when_idle=when_idle)
         if isinstance(ledger, SharedLedger):
             ledger.write_again()
-        self._statements.take_up(ledger.interrupted())
+            self._statements.take_up(await ledger.take_up())
         if self._statements.peer_check is not None:
             self._statements.peer_check.look_around()
         await self._look_at_tokens()
@@ -142,16 +144,16 @@ class Membership:
         self._unused = {key: self._unused.get(key, now) for key in self._cluster.sessions - there}
         for key, since in self._unused.items():
             if now - since > UNUSED_SECONDS:
-                await asyncio.to_thread(self._cluster.end_session, *key)
+                await self._cluster.apart(self._cluster.end_session, *key)
         # They may have been refused because of sessions that other processes have ended meanwhile.
         for token_id in {token_id for token_id, _ in self._unused}:
-            await asyncio.to_thread(self._cluster.count_elsewhere, token_id)
+            await self._cluster.apart(self._cluster.count_elsewhere, token_id)
 
     async def _rejoin(self) -> None:
         """Join again with a new ID after the lease was lost; other processes have taken over the statements."""
         _log.warning("this process did not renew its lease in time; other processes have taken over its statements")
         running = self._statements.ledger.running()
-        await asyncio.to_thread(self._cluster.rejoin)
+        await self._cluster.apart(self._cluster.rejoin)
         for session in self._sessions.all():
             session.ended = True
             self._sessions.forget(session)
@@ -186,8 +188,8 @@ class Membership:
                 await self._statements.endings.end_session(session, when_idle=when_idle)
             else:
                 # It belongs to this process but was never opened.
-                await asyncio.to_thread(self._cluster.end_session, token_id, name)
-            await asyncio.to_thread(self._cluster.has_ended_session, token_id, name)
+                await self._cluster.apart(self._cluster.end_session, token_id, name)
+            await self._cluster.apart(self._cluster.has_ended_session, token_id, name)
         except StorageError:
             # The next beat finds the request again.
             return

@@ -2,65 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.cluster.cluster import Cluster
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.ledger import (
     COLUMNS,
+    DELETED,
     ENDED,
     INSERT,
     LISTED_COLUMNS,
-    Endings,
+    Ending,
     Ledger,
     Record,
     Row,
-    StatementLoad,
 )
-from sqlshell.service.storage.storage import Storage, Unavailable
+from sqlshell.service.storage.postgresql import PostgresqlStorage
+from sqlshell.service.storage.storage import StorageError, Unavailable
 
 _ENDED_HERE = f"{ENDED} AND process = ? AND state = '{sqlstate.RUNNING}'"
+
+TAKEN_OVER = "another process of the service has taken over the statement; look the statement up again"
+
+_log = logging.getLogger("sqlshell.service")
 
 
 class SharedLedger(Ledger):
     """Records are written before they run and when they end. An end counts only if no other process has taken the
-    statement over."""
+    statement over. The event loop does not wait for the database.
+    """
 
-    def __init__(self, storage: Storage, place: Callable[[str, str], Spool], cluster: Cluster) -> None:
+    def __init__(self, storage: PostgresqlStorage, place: Callable[[str, str], Spool], cluster: Cluster) -> None:
         self._cluster = cluster
-        self._unwritten: list[tuple[Record, str, str]] = []
-        """Ends that could not be written, because the database did not respond."""
+        self._shared = storage
+        self._unwritten: list[Ending] = []
+        """Ends that wait for the task that writes them, or for a database that responds."""
+        self._writing: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         super().__init__(storage, place)
 
     @property
     def process(self) -> str:
         return self._cluster.id
 
-    def begin(self, records: Sequence[Record]) -> None:
+    async def admit(self, records: Sequence[Record]) -> None:
         """Add records. Raises Unavailable if they cannot be written: another process could not find them."""
-        if not self._cluster.holds_lease():
-            # Others may run statements of the same session already.
-            raise Unavailable("this process of the service has lost its lease")
-        super().begin(records)
-        if self._fresh:
-            self.drop(records)
-            raise Unavailable("cannot record the statements")
+        self._register(records)
+        try:
+            await self._shared.apart(partial(self._insert, [self._begun(record) for record in records]))
+        except BaseException:
+            # If a row was written nevertheless, the next beat finds it and ends it.
+            self._unregister(records)
+            raise
 
-    def loads(self, keys: Collection[str]) -> Mapping[str, StatementLoad]:
-        elsewhere = self._cluster.loads(keys)
-        found = {}
-        for key, own in self.own_loads(keys).items():
-            found[key] = StatementLoad()
-            number, size = elsewhere.get(key, (0, 0))
-            found[key].add(own.number + number, own.size + size)
-        return found
+    def begin(self, records: Sequence[Record]) -> None:
+        raise NotImplementedError("admit() does it without holding up the event loop")
+
+    def drop(self, records: Sequence[Record]) -> None:
+        self._unregister(records)
+        rows = [(record.statement_id,) for record in records]
+        self._start(self._apart(lambda: self._shared.write_all(DELETED, rows)))
+
+    def note_operation(self, record: Record, operation: str) -> None:
+        record.operation = operation
+        sql = "UPDATE statements SET operation = ? WHERE id = ?"
+        self._start(self._apart(lambda: self._shared.write(sql, (operation, record.statement_id))))
+
+    async def loads_elsewhere(self, keys: Collection[str]) -> Mapping[str, tuple[int, int]]:
+        return await self._shared.apart(lambda: self._cluster.loads(keys))
+
+    def finish(self, *endings: tuple[Record, str, str]) -> None:
+        new = [item for item in endings if item[0].unfinished]
+        for record, _, _ in new:
+            record.finishing = True
+        self._unwritten += self._prepared(new)
+        self.write_again()
+
+    async def settled(self, record: Record) -> None:
+        if record.finishing:
+            await record.done.wait()
 
     def write_again(self) -> None:
-        """Finish the records whose ends could not be written."""
-        waiting, self._unwritten = self._unwritten, []
-        if waiting:
-            self.finish(*waiting)
+        """Begin to write the ends that are not written yet, unless that is going on."""
+        if self._unwritten and (self._writing is None or self._writing.done()):
+            self._writing = asyncio.ensure_future(self._write())
+
+    async def flush(self) -> None:
+        """Wait until all ends are written, if the database responds."""
+        self.write_again()
+        if self._writing is not None:
+            await self._writing
+        await asyncio.gather(*self._tasks)
+
+    async def take_up(self) -> list[Record]:
+        """interrupted(), while the event loop goes on. Raises StorageError."""
+        return self._taken_up(await self._shared.apart(self._stored_as_running))
 
     def latest(self, organization: str, number: int) -> list[Record]:
         rows = self._storage.read(
@@ -73,34 +115,93 @@ class SharedLedger(Ledger):
             item.started = item.statement_id in have_slots
         return sorted(elsewhere + super().latest(organization, number), key=lambda item: item.created, reverse=True)
 
-    def _written(self, endings: Endings, updates: Sequence[Row], inserts: Sequence[Row]) -> Endings:
-        rows = {row[-1]: row for row in updates}
-        written = []
-        for record, state, message in endings:
-            row = rows.get(record.statement_id)
-            try:
-                if row is None:
-                    self._storage.write_all(INSERT, [item for item in inserts if item[0] == record.statement_id])
-                elif not self._storage.write(_ENDED_HERE, (*row, self.process)):
-                    state, message = self._taken_over(record)
-            except Unavailable:
-                self._unwritten.append((record, state, message))
-                continue
-            written.append((record, state, message))
-        return tuple(written)
-
-    def _taken_over(self, record: Record) -> tuple[str, str]:
-        """The end of a statement that is recorded already, by another process that has taken it over or by an earlier
-        attempt of this one; as far as it is known.
+    def _insert(self, rows: Sequence[Row]) -> None:
+        """Write new records, for any thread. Raises Unavailable if this process has lost its lease: others may run
+        statements of the same session already.
         """
-        record.outcome = None
-        record.spool.forget()
+        if len(rows) == 1:
+            held = bool(self._shared.write(_INSERT_HERE, (*rows[0], self.process)))
+        else:
+            held = self._cluster.holds_lease()
+            if held:
+                self._shared.write_all(INSERT, rows)
+        if not held:
+            raise Unavailable("this process of the service has lost its lease")
+
+    async def _write(self) -> None:
+        """Write ends together, as they arrive, until all are written or the database does not respond."""
+        while self._unwritten:
+            endings, self._unwritten = self._unwritten, []
+            try:
+                found = await self._shared.apart(partial(self._write_ends, endings))
+            except Unavailable:
+                # The next beat begins again.
+                self._unwritten = endings + self._unwritten
+                return
+            except StorageError as error:
+                if len(endings) > 1:
+                    for one in endings:
+                        await self._write_one(one)
+                    continue
+                self._fail(endings[0], error)
+                continue
+            self._settle_as(endings, found)
+
+    async def _write_one(self, ending: Ending) -> None:
+        """Write one end of several that could not be written together."""
+        try:
+            self._settle_as([ending], await self._shared.apart(partial(self._write_ends, [ending])))
+        except Unavailable:
+            self._unwritten.append(ending)
+        except StorageError as error:
+            self._fail(ending, error)
+
+    def _fail(self, ending: Ending, error: StorageError) -> None:
+        """End a statement whose end the database refuses, for the clients of this process."""
+        _log.warning("the end of statement %s cannot be written: %s", ending.record.statement_id, error)
+        ending.record.outcome = None
+        ending.record.spool.drop()
+        ending.state, ending.message = sqlstate.INTERNAL, "the result cannot be stored in the database of the service"
+        self._settle([ending])
+
+    def _write_ends(self, endings: Sequence[Ending]) -> list[Record | bool | None]:
+        """Write ends, for any thread; returns True for each, or, for a statement that is recorded already by another
+        process that has taken it over or by an earlier attempt of this one, its record as far as it is known.
+        """
+        changed = self._shared.write_each(_ENDED_HERE, [(*item.row, self.process) for item in endings])
+        return [bool(number) or self._taken_over(item.record) for item, number in zip(endings, changed, strict=True)]
+
+    def _taken_over(self, record: Record) -> Record | None:
         rows = self._storage.read(f"SELECT {COLUMNS} FROM statements WHERE id = ?", (record.statement_id,))
         found = self._restored(rows[0]) if rows else None
-        if found is None or found.running:
-            return sqlstate.INTERNAL, TAKEN_OVER
-        record.outcome, record.spool = found.outcome, found.spool
-        return found.state, found.message
+        return None if found is None or found.running else found
+
+    def _settle_as(self, endings: Sequence[Ending], found: Sequence[Record | bool | None]) -> None:
+        for item, stored in zip(endings, found, strict=True):
+            if stored is True:
+                continue
+            record = item.record
+            record.outcome = None
+            record.spool.forget()
+            item.state, item.message = sqlstate.INTERNAL, TAKEN_OVER
+            if isinstance(stored, Record):
+                record.outcome, record.spool = stored.outcome, stored.spool
+                item.state, item.message = stored.state, stored.message
+        self._settle(endings)
+
+    async def _apart(self, work: Callable[[], object]) -> None:
+        """Write what can be lost."""
+        with contextlib.suppress(StorageError):
+            await self._shared.apart(work)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
-TAKEN_OVER = "another process of the service has taken over the statement; look the statement up again"
+_INSERT_HERE = (
+    f"{INSERT.partition(' VALUES ')[0]} SELECT v.* FROM (VALUES (?, ?, ?, ?, ?::float8, ?::float8, ?, ?, ?::bytea, "
+    "?::bytea, ?::bytea, ?::bigint, ?)) v WHERE EXISTS (SELECT FROM processes WHERE id = ?)"
+)
+"""INSERT for a process that has its lease."""

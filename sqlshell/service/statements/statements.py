@@ -160,6 +160,8 @@ class Statements:
                 self._cancel(records[1:])
                 if single_use:
                     self._sessions.end(session)
+                else:
+                    self._sessions.end_if_left(session)
                 return records
             if control is not None:
                 self._start(self._run_control(session, single_use, request, records[0], control))
@@ -181,7 +183,7 @@ class Statements:
         if self.draining:
             raise ShuttingDown("the service is shutting down")
         texts = request.statements or []
-        self.admission.check_load(caller, len(texts), sum(map(len, texts)), 1)
+        await self.admission.check_load(caller, len(texts), sum(map(len, texts)), 1)
         given = [_apart(text) for text in texts]
         try:
             session, _, records = await self.admission.admit(request, caller, given, 1)
@@ -197,9 +199,9 @@ class Statements:
         self._start(self._run_batch(session, request, batch))
         return batch
 
-    def find(self, statement_id: str, caller: Caller) -> Record | None:
-        """The record of a statement that the caller may see."""
-        record = self.ledger.find(statement_id)
+    async def find(self, statement_id: str, caller: Caller) -> Record | None:
+        """The record of a statement that the caller may see. Raises StorageError."""
+        record = await self.ledger.look_up(statement_id)
         return record if record is not None and caller.may_read(record.organization, record.owner) else None
 
     def find_batch(self, statement_id: str, caller: Caller) -> Batch | None:
@@ -288,14 +290,15 @@ class Statements:
             async with session.turn:
                 failed, adopted = "", False
                 for record in records:
-                    if (failed or session.ended) and record.running:
+                    if (failed or session.ended) and record.unfinished:
                         self.endings.finish(
                             record, sqlstate.CANCELED, failed or SESSION_ENDED, session if adopted else None
                         )
-                    elif record.running:
+                    elif record.unfinished:
                         adopted = adopted or await self._adopted(session, request, record)
                         if adopted:
                             await self._guarded(record, session, self._one(session, request, record, attachments.files))
+                        await self.ledger.settled(record)
                         if sqlstate.failed(record.state):
                             # A client may poll only the last statement, so its message quotes the failure.
                             failed = f"{NOT_RUN}: {record.state}: {record.message}"[:REASON]
@@ -325,9 +328,9 @@ class Statements:
                         continue
                     pool = None
                     batches = session.organization.engine.capabilities.batches
-                    waits = record.running and not record.ending and batches
+                    waits = record.unfinished and not record.ending and batches
                     if waits and await self.thread.is_for_engine(record.reading, record.owner):
-                        pool = session.organization.pool(session.compute_pool)
+                        pool = await session.organization.pool(session.compute_pool)
                     if pool is not None and not pool.size.timeout:
                         for item in records[at:] if record.organization != session.organization.id else ():
                             if not await self.thread.is_for_engine(item.reading, item.owner):
@@ -343,8 +346,9 @@ class Statements:
                             )
                         self._batch_runner.take(batch, session)
                     else:
-                        if record.running:
+                        if record.unfinished:
                             await self._guarded(record, session, self._one(session, request, record, ()))
+                        await self.ledger.settled(record)
                         batch.size += record.spool.size
                         at += 1
         except Failure as failure:
@@ -352,7 +356,7 @@ class Statements:
             self.endings.finish(records[at], failure.sql_state, failure.message, session)
         finally:
             self._batch_runner.take(batch, session)
-            while at < len(records) and (records[at].started or not records[at].running):
+            while at < len(records) and (records[at].started or not records[at].unfinished):
                 self.endings.finish(records[at], *when_stopped(records[at]), session)
                 at += 1
             unused = records[at:]
@@ -391,6 +395,8 @@ class Statements:
         finally:
             if single_use:
                 self._sessions.end(session)
+            else:
+                self._sessions.end_if_left(session)
 
     async def _run_beside(
         self, session: Session, request: StatementRequest, record: Record, asked: ControlStatement
@@ -433,7 +439,7 @@ class Statements:
             workers = session.organization.workers
             thread = workers.run_other
             if _takes_place(asked):
-                pool = session.organization.pool(session.compute_pool)
+                pool = await session.organization.pool(session.compute_pool)
                 record.pools = pool, workers.places
                 for each in record.pools:
                     await stack.enter_async_context(each.admit(record.owner, record.statement_id))
@@ -443,7 +449,7 @@ class Statements:
                 if pool.size.timeout:
                     loop = asyncio.get_running_loop()
                     watch = loop.call_later(pool.size.timeout, self._time_out, record, POOL_TIME)
-            if not record.running:
+            if not record.unfinished:
                 return
             if record.ending:
                 raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
@@ -476,7 +482,7 @@ class Statements:
 
         Raises Failure.
         """
-        target = self._control.readable(session, asked.statement_id, "RESTART QUERY")
+        target = await self._control.readable(session, asked.statement_id, "RESTART QUERY")
         if target.running:
             raise Failure("55006", f"query {asked.statement_id} is still running; run TERMINATE QUERY first")
         if MAY_HOLD_SECRETS.match(target.sql) and MASK in target.sql:
@@ -512,7 +518,7 @@ class Statements:
     async def _adopted(self, session: Session, request: StatementRequest, record: Record) -> bool:
         """Apply a request's context to the session; if that fails, finish the record and return False."""
         await self._guarded(record, None, self._adopt(session, request))
-        return record.running
+        return record.unfinished
 
     async def _adopt(self, session: Session, request: StatementRequest) -> None:
         session.context_failures = {}

@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import functools
 import math
+import queue
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -30,6 +32,9 @@ LOOP_SECONDS: Final = 3.0
 
 PAUSE_SECONDS: Final = 1.0
 """After a call without a response, how long other calls fail at once before a thread tries again."""
+
+CONNECTIONS: Final = 8
+"""How many calls of threads are made at the same time, each on a connection of its own."""
 
 NO_RESPONSE: Final = "the database of the service does not respond"
 
@@ -101,17 +106,26 @@ class _Line:
 class PostgresqlStorage:
     """`url` is libpq's. Raises StorageError if the database cannot be used.
 
-    A connection that was lost is opened again. A change whose outcome is unknown is not repeated. The thread of an
-    event loop has a connection of its own and waits for LOOP_SECONDS at most. Once the database has not responded,
-    calls fail at once until a call of another thread finds that it responds again.
+    A connection that was lost is opened again. A change whose outcome is unknown is not repeated. Threads share
+    CONNECTIONS connections, which are opened when they are needed. The thread of an event loop has a connection of its
+    own and waits for LOOP_SECONDS at most. Once the database has not responded, calls fail at once until a call of
+    another thread finds that it responds again.
     """
 
     durable = True
     remote = True
 
     def __init__(self, url: str) -> None:
-        self._threads = _Line(url)
+        self._lines = [_Line(url) for _ in range(CONNECTIONS)]
+        self._free: queue.LifoQueue[_Line] = queue.LifoQueue()
+        """The connections that no thread uses; the one that was used last is the next."""
+        for line in self._lines:
+            self._free.put(line)
         self._loop = _Line(url)
+        self._responded = 0.0
+        """When a call of a thread last got a response, as a time of time.monotonic()."""
+        self._trying = threading.Lock()
+        self._executor = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="database")
         self._retry: float | None = None
         """When a thread may try again, as a time of time.monotonic(); None while the database responds."""
         self.create(TABLES.format(real="DOUBLE PRECISION", bytes="BYTEA"))
@@ -141,11 +155,28 @@ class PostgresqlStorage:
 
         self._run(work)
 
+    def write_each(self, sql: str, rows: Sequence[Sequence[Any]]) -> list[int]:
+        """Write rows, all or none; returns the number of changed rows for each."""
+        if len(rows) == 1:
+            return [self.write(sql, rows[0])]
+
+        def work(connection: _Connection) -> list[int]:
+            with connection.pipeline():
+                text = _translated(sql)
+                done = [connection.execute(text, [_stored(value) for value in row]) for row in rows]
+            return [cursor.rowcount for cursor in done]
+
+        return self._run(work)
+
+    async def apart(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
     def size_of(self, column: str) -> str:
         return f"octet_length({column})"
 
     def close(self) -> None:
-        for line in (self._threads, self._loop):
+        self._executor.shutdown()
+        for line in (*self._lines, self._loop):
             with line.lock:
                 line.close()
 
@@ -162,36 +193,66 @@ class PostgresqlStorage:
 
     def _run(self, work: Callable[[_Connection], T], *, again: bool = False) -> T:
         """Work with a connection; `again` makes work that only reads once more if the connection was lost."""
-        on_loop = asyncio._get_running_loop() is not None
-        line, seconds = (self._loop, LOOP_SECONDS) if on_loop else (self._threads, CALL_SECONDS)
-        if not on_loop and threading.current_thread() is threading.main_thread():
-            seconds = START_SECONDS
-        with line.lock, _errors():
-            if self._retry is not None and (on_loop or time.monotonic() < self._retry):
+        with _errors():
+            if asyncio._get_running_loop() is not None:
+                if self._retry is not None:
+                    raise Unreachable(NO_RESPONSE)
+                return self._work(self._loop, LOOP_SECONDS, work, again=again)
+            try:
+                line = self._free.get(timeout=CALL_SECONDS)
+            except queue.Empty:
+                raise Unreachable(NO_RESPONSE) from None
+            try:
+                tries_again = self._check_response()
+                is_main = threading.current_thread() is threading.main_thread()
+                try:
+                    result = self._work(line, START_SECONDS if is_main else CALL_SECONDS, work, again=again)
+                except psycopg.OperationalError:
+                    if tries_again:
+                        self._retry = time.monotonic() + PAUSE_SECONDS
+                    raise
+                except psycopg.Error:
+                    self._note_response()
+                    raise
+                self._note_response()
+                return result
+            finally:
+                self._free.put(line)
+
+    def _check_response(self) -> bool:
+        """Whether this thread is the one that tries again after the database has not responded. Raises Unreachable if
+        none is to try again now."""
+        with self._trying:
+            if self._retry is None:
+                return False
+            if time.monotonic() < self._retry:
                 raise Unreachable(NO_RESPONSE)
+            self._retry = time.monotonic() + CALL_SECONDS
+            return True
+
+    def _note_response(self) -> None:
+        self._responded, self._retry = time.monotonic(), None
+
+    def _work(self, line: _Line, seconds: float, work: Callable[[_Connection], T], *, again: bool) -> T:
+        with line.lock:
             was_open = line.is_open
             try:
-                result = self._bounded(line, seconds, work)
+                return self._bounded(line, seconds, work)
             except psycopg.OperationalError:
                 if not (again and was_open and not line.is_open) or self._retry is not None:
                     raise
-                result = self._bounded(line, seconds, work)
-            if not on_loop:
-                self._retry = None
-            return result
+                return self._bounded(line, seconds, work)
 
     def _bounded(self, line: _Line, seconds: float, work: Callable[[_Connection], T]) -> T:
-        """Work once, and note if the database does not respond."""
-        until = time.monotonic() + seconds
+        """Work once, and note if the database does not respond: on this connection, and on no other one meanwhile."""
+        began = time.monotonic()
+        connected = False
         try:
             connection = line.opened(seconds)
-        except psycopg.OperationalError:
-            self._retry = time.monotonic() + PAUSE_SECONDS
-            raise
-        try:
+            connected = True
             return work(connection)
         except psycopg.OperationalError:
-            if time.monotonic() > until:
+            if (not connected or time.monotonic() > began + seconds) and self._responded < began:
                 self._retry = time.monotonic() + PAUSE_SECONDS
             raise
 

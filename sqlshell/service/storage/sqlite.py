@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlshell.service.storage.storage import TABLES, Duplicate, StorageError, Unavailable
+
+T = TypeVar("T")
 
 LATER = (
     ("objects", "updated", "REAL NOT NULL DEFAULT 0"),
@@ -53,6 +55,9 @@ class SqliteStorage:
         except BaseException:
             self._connection.close()
             raise
+
+    async def apart(self, work: Callable[[], T]) -> T:
+        return work()
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock, _errors():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS organizations (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, created {real} NOT NULL);
@@ -63,6 +65,9 @@ class Storage(Protocol):
 
     def write_all(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Write all rows or none."""
+
+    async def apart(self, work: Callable[[], T]) -> T:
+        """Do work that calls the storage, while the event loop goes on if the storage is on another machine."""
 
     def size_of(self, column: str) -> str:
         """SQL for the number of bytes of a text or bytes."""
