@@ -67,6 +67,33 @@ def test_large_partitions_are_fetched_one_at_a_time() -> None:
     assert all(in_flight[number] == 1 for number in range(14, len(sizes)))
 
 
+@pytest.mark.parametrize(
+    ("mebibytes", "ahead"), [(0, 4), (1, 4), (2, 4), (3, 2), (4, 2), (5, 1), (8, 1), (9, 1), (99, 1)]
+)
+def test_fewer_partitions_are_fetched_ahead_if_they_are_large(mebibytes: int, ahead: int) -> None:
+    begun: list[int] = []
+
+    async def fetch(number: int) -> Batch:
+        begun.append(number)
+        return sized(number)
+
+    def sized(number: int) -> Batch:
+        made = Batch(1, rows=[], number=number)
+        made.size = mebibytes << 20
+        return made
+
+    async def read() -> None:
+        reader = PartitionReader(fetch, sized(0), 20, 4)
+        for number in range(3):
+            assert (await anext(reader)).number == number
+            for _ in range(9):
+                await asyncio.sleep(0)
+            assert begun == list(range(1, number + ahead + 1))
+        await reader.aclose()
+
+    asyncio.run(read())
+
+
 def test_a_failed_fetch_leaves_the_same_partition_next() -> None:
     failures = {2: 2, 5: 1}
 
