@@ -203,3 +203,11 @@ def test_labels_are_cut() -> None:
     made = of([CITY, N], [[long, "1"], [f"{long}y", "2"], [None, "3"], ["\x1b[1m", "4"]])
     assert made.labels[:3] == [long, f"{long[:-1]}…", "NULL"]
     assert "\x1b" not in made.labels[3]
+
+
+def test_a_bar_of_a_histogram_stands_in_the_middle_of_its_values() -> None:
+    found = of([N], [["1"], ["3"], ["3"], [None], ["2"]])
+    (bars,) = found.series
+    assert (bars.xs, bars.ys) == ([1.0, 2.0, 3.0], [1.0, 1.0, 2.0])
+    assert (found.x, found.labels) == ("n", ["1", "2", "3"])
+    assert found.notes == ["1 values are not counted: they are NULL, not numeric or too large"]

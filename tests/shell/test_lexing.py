@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, own_text
-from sqlshell.shell.commands.lexing import words
+from sqlshell.shell.commands.lexing import output_of, words
 from sqlshell.sql.duckdb_types import duckdb_type
 
 VALUES = {name: own_text(Own(text)) for name, text in {"x": "5", "two": "a b", "quote": "it's", "empty": ""}.items()}
@@ -107,3 +107,11 @@ def test_types(given_type: str, expected: str) -> None:
 @given(st.text(alphabet='ARYSTUCMP<>(),"` ab1', max_size=40))
 def test_any_text_is_a_type(text: str) -> None:
     assert duckdb_type(text)
+
+
+def test_the_output_of_a_command() -> None:
+    assert output_of(Own("printf 'a\\n\\n'")) == "a\n"
+    with pytest.raises(UsageError, match=r"the command 'exit 3' failed with exit code 3"):
+        output_of(Own("exit 3"))
+    with pytest.raises(UsageError, match=r"cannot run the command 'echo \\x00': .*null byte"):
+        output_of(Own("echo \0"))
