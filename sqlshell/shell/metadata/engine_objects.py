@@ -84,7 +84,7 @@ async def learn_connection(connected: ServiceSession) -> Mapping[str, str]:
         elif not connected.session.context.database and LISTS_ENGINES in await connected.service.extensions():
             # Its response says where the session is.
             await query_service(connected, "LIST ENGINES")
-    connected.session.state.server = found
+        connected.session.state.server = found
     return found
 
 
