@@ -227,6 +227,41 @@ from f;
     assert "<stdin>:12: error: force_not_null: f has no column 'nope'" in done.err
 
 
+def test_copy_of_a_file_means_the_same_on_every_service(program: Program, served: Served, tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text('e,f\n"",1\n,2\n')
+    made = ("-q", "--format", "csv", "-c", "create table quoted (e varchar, f int)")
+    shown = ("-c", "select e is null as n from quoted order by f", "-c", "drop table quoted")
+    for env in ({}, {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}):
+        for options, first in (("(header)", "true"), ("(header, allow_quoted_nulls false)", "false")):
+            done = program(*made, "-c", f"copy quoted from 'q.csv' {options}", *shown, env=env)
+            assert (done.code, done.out) == (0, f"n\n{first}\ntrue\n"), done
+
+
+def test_nulls_within_quotes(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text('"id","n","d","s"\n"1","5","31/12/2025","x"\n"2","","",""\n')
+    load = ("import", "q.csv", "w.duckdb", "--table", "t", "--create")
+    done = program(*load)
+    assert (done.code, "use --with 'FORCE_NULL *'" in done.err) == (1, True), done
+    for options, text in (("FORCE_NULL *", ""), ("allow_quoted_nulls", ""), ("FORCE_NULL (n, D)", '""')):
+        done = program(*load, "--with", options)
+        assert done.code == 0, done
+        done = program("-q", "--format", "csv", "w.duckdb", "-c", "from t", "-c", "drop table t")
+        assert done.out == f"id,n,d,s\n1,5,2025-12-31,x\n2,,,{text}\n", options
+    script = "create table f (a int, b varchar, c varchar);\ncopy f from stdin csv force null a, b;\n"
+    script += '"","",""\n\\.\nfrom f;\n'
+    done = program("-q", "--format", "csv", stdin=script)
+    assert (done.code, done.out) == (0, 'a,b,c\n,,""\n'), done
+    (tmp_path / "w.csv").write_text('n\n"5"\n"x"\n"1.5"\n')
+    made = ("-q", "-c", "create table f (n int)", "-c")
+    done = program(*made, "\\copy f from w.csv (force_null (n))")
+    assert done.code == 2 and "w.csv, line 4, column n: '1.5' has a fraction" in done.err, done
+    (tmp_path / "w.csv").write_text('n\n"5"\n""\n"x"\n')
+    done = program(*made, "\\copy f from w.csv (force_null (n))")
+    assert done.code == 1 and "w.csv, line 4, column n: cannot convert 'x' to INTEGER" in done.err, done
+    done = program(*made, "\\copy f from w.csv (force_null (m))")
+    assert (done.code, "force_null: f has no column 'm'" in done.err) == (2, True), done
+
+
 def test_an_unknown_option_of_copy_is_named(program: Program, served: Served, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("1\n")
     env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}

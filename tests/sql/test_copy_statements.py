@@ -103,7 +103,7 @@ def test_options(text: str, options: dict[str, str]) -> None:
         ("copy t to 'f' (header maybe)", "COPY: header is true or false, not 'maybe'", "example:"),
         ("copy t to 'f' null x", "COPY: null takes a string in quotes, found 'x'", "example:"),
         ("copy t to 'f' null", "COPY: expected a string at the end", "example:"),
-        ("copy t to 'f' csv force x", "COPY: expected QUOTE or NOT NULL, found 'x'", "example:"),
+        ("copy t to 'f' csv force x", "COPY: expected QUOTE, NULL or NOT NULL, found 'x'", "example:"),
         ("copy t to 'f' csv force quote 1", "COPY: '1' is not the name of a column", "example:"),
         ("copy t to 'f' (force_quote (a; b))", "COPY: expected , or ), found ';'", "example:"),
         ("copy t to 'f' (force_quote (a, 1))", "COPY: '1' is not the name of a column", "example:"),

@@ -96,12 +96,12 @@ class LoadActions:
             return False
         if "copy" not in await connection.service.extensions():
             return False
-        await self.run(copy, binary="escaped")
+        await self.run(copy, statement=True)
         return True
 
-    async def run(self, copy: CopyStatement, *, binary: str = "hex") -> None:
-        """Load from a file, a command, or stdin; `binary` as in LoadRequest. Raises ShellError."""
-        await self._recorded(copy, "", lambda: self.copier.run(copy, binary=binary))
+    async def run(self, copy: CopyStatement, *, statement: bool = False) -> None:
+        """Load from a file, a command, or stdin; `statement` as in Copier.run(). Raises ShellError."""
+        await self._recorded(copy, "", lambda: self.copier.run(copy, statement=statement))
 
     async def load(self, copy: CopyStatement, data: Path) -> None:
         """Load data that stood in a script and are in a file now. Raises ShellError."""

@@ -32,8 +32,9 @@ class Copier:
         self._position = position
         self._stdin = stdin
 
-    async def run(self, copy: CopyStatement, *, binary: str = "hex") -> None:
-        """Load from a file, a command, or the stdin of this process; `binary` as in LoadRequest. Raises ShellError."""
+    async def run(self, copy: CopyStatement, *, statement: bool = False) -> None:
+        """Load from a file, a command, or the stdin of this process. With `statement` it is not \\copy but DuckDB's
+        COPY, in which bytes are written as `a\\x62`, and `""` is NULL by default. Raises ShellError."""
         as_written = await self._written.takes(copy)
         if not as_written:
             copy.check()
@@ -44,7 +45,11 @@ class Copier:
                 return
             copy.check()
             request = request_of(copy, Own(copy.place), Path(copy.place).name)
-            await self._run(replace(request, binary=binary))
+            if statement:
+                request = replace(request, binary="escaped")
+                if copy.options.get("allow_quoted_nulls") != "false":
+                    request = replace(request, force_null=("*",))
+            await self._run(request)
             return
         if copy.stream and copy.place not in {"STDIN", "PSTDIN"}:
             raise UsageError(f"COPY FROM {copy.place}: expected STDIN, PSTDIN or a file")

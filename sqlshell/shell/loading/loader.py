@@ -148,6 +148,8 @@ class Loader:
             remedy = f"use --max-errors {staged.rejected} to {skip}"
             if all(item.encoded for item in staged.rejects):
                 remedy = ENCODE
+            elif all(item.quoted for item in staged.rejects):
+                remedy = f"use --with 'FORCE_NULL *' (in \\copy: FORCE_NULL *) to load \"\" as NULL, or {remedy}"
             raise StatementError(
                 f"{count} of {request.name} cannot be loaded:\n{told}{more}", f"{where}nothing was sent; {remedy}"
             )

@@ -33,8 +33,9 @@ def match_columns(request: LoadRequest, looked: FileLayout, table: Sequence[Targ
     """Match by name where the file has names, and else by position. Raises UsageError."""
     wanted = _wanted(request, table)
     known = {"*", *(column.name.lower() for column in table)}
-    if unknown := next((name for name in request.force_not_null if name not in known), ""):
-        raise UsageError(f"force_not_null: {request.table} has no column {unknown!r}")
+    for option, names in (("force_not_null", request.force_not_null), ("force_null", request.force_null)):
+        if unknown := next((name for name in names if name not in known), ""):
+            raise UsageError(f"{option}: {request.table} has no column {unknown!r}")
     if not looked.columns:
         return ColumnMatch(())
     if looked.named and (request.columns or request.format not in {"csv", "text"} or _known(looked, wanted)):

@@ -22,6 +22,8 @@ class Reject(Struct, frozen=True):
     row: str
     encoded: bool = False
     """Whether it is not text in the encoding of the file."""
+    quoted: bool = False
+    """Whether the value may be an empty text within quotes."""
 
 
 def reject_message(request: LoadRequest, item: Reject) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Final
 
@@ -24,6 +25,7 @@ CHOSEN: Final = {**FORMATS, "text": "text", "auto": "auto"}
 """The formats that can be named. Which one a file has shows itself with "auto"."""
 COMPRESSIONS: Final = frozenset({".gz", ".zst"})
 UNKNOWN: Final = ("skip", "send")
+_NULLS: Final = ("force_not_null", "force_null", "allow_quoted_nulls")
 
 
 class LoadRequest(Struct, frozen=True):
@@ -53,6 +55,8 @@ class LoadRequest(Struct, frozen=True):
     """How bytes are written in text: "hex" or "escaped"; see TargetColumn.from_text()."""
     force_not_null: tuple[str, ...] = ()
     """Columns of the table in which the text of NULL is a value, in lower case; `*` is all."""
+    force_null: tuple[str, ...] = ()
+    """Columns of the table in which that text is NULL within quotes too, in lower case; `*` is all."""
     ends: bool = False
     """Whether a line that is `\\.` ends CSV, as it ends text."""
 
@@ -80,8 +84,8 @@ def request_of(copy: CopyStatement, path: Own, name: str, *, default: str = "tex
     if form and form not in CHOSEN:
         raise UsageError(f"COPY: unknown format {form!r}", f"the formats are {', '.join(CHOSEN)}")
     form = CHOSEN.get(form) or format_of(name) or default
-    for option in ("delimiter", "null", "quote", "escape", "header", "encoding", "force_not_null"):
-        of_csv = option in {"quote", "escape", "force_not_null"}
+    for option in ("delimiter", "null", "quote", "escape", "header", "encoding", *_NULLS):
+        of_csv = option in {"quote", "escape", *_NULLS}
         if option in given and (form in {"json", "parquet"} or (form == "text" and of_csv)):
             raise UsageError(f"COPY: {option} does not apply to the format {form}")
     for option in ("delimiter", "quote", "escape"):
@@ -114,8 +118,13 @@ def request_of(copy: CopyStatement, path: Own, name: str, *, default: str = "tex
         given.get("resume") == "true",
         given.get("unknown", ""),
         kept,
-        force_not_null=tuple(given["force_not_null"].lower().split("\n")) if "force_not_null" in given else (),
+        force_not_null=_columns(given, "force_not_null"),
+        force_null=("*",) if given.get("allow_quoted_nulls") == "true" else _columns(given, "force_null"),
     )
+
+
+def _columns(given: Mapping[str, str], option: str) -> tuple[str, ...]:
+    return tuple(given[option].lower().split("\n")) if option in given else ()
 
 
 def _number(text: str) -> int:

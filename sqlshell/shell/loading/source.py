@@ -409,25 +409,38 @@ class DataFile:
         texts, values, exact, never_null = [], [], [], []
         # The columns that are texts to the reader: always, and in the first way.
         loose, strict = set[int](), set[int]()
-        forced = self._request.force_not_null
+        forced, null = self._request.force_not_null, dict(looked.reader)["nullstr"]
+        named_null = {name for name in self._request.force_null if name != "*"}
         for number, (source, target) in enumerate(pairs):
             text = always_quoted(source.name)
+            nullable = target.name.lower() in named_null
+            if nullable:
+                text = f"nullif({text}, {null})"
             if target.name.lower() in forced or "*" in forced:
                 # DuckDB's own option is about other columns if not all are read.
                 if target.loose or target.converted == TEXT:
-                    text = f"coalesce({text}, {dict(looked.reader)['nullstr']})"
+                    text = f"coalesce({text}, {null})"
                 else:
                     never_null.append((number, target))
             if self._request.format == "text" and (target.loose or target.converted == TEXT):
                 text = _unescaped(text)
             texts.append(f"{text} AS t{number}, {always_quoted(source.name)} AS raw{number}")
             value = target.from_text(f"t{number}", self._request.binary)
-            if target.loose:
+            given_format = dict(looked.reader).get(_format_option(target), "") if target.instant else ""
+            # DuckDB's own option is about all columns, and a null within quotes is no value of another type.
+            as_text = target.loose or (nullable and target.converted != TEXT)
+            if as_text:
                 loose.add(number)
-            elif target.whole or (target.instant and _format_option(target) not in dict(looked.reader)):
+                if given_format:
+                    value = f"CAST(strptime(t{number}, {given_format}) AS {target.converted})"
+                elif nullable and target.whole:
+                    # This is no number, and no volatile function, as error() is.
+                    sign = f"CASE WHEN {has_fraction(f't{number}')} THEN '>' ELSE '' END"
+                    value = f"CAST({sign} || t{number} AS {target.converted})"
+            elif target.whole or (target.instant and not given_format):
                 # The reader would round fractions, and drop what follows a date.
                 strict.add(number)
-            values.append(value if target.loose else f"t{number}")
+            values.append(value if as_text else f"t{number}")
             exact.append(
                 whole_number(f"t{number}", target.converted)
                 if target.whole
@@ -451,7 +464,7 @@ class DataFile:
             )
             arguments = dict(looked.reader) | {
                 "auto_detect": "false",
-                "allow_quoted_nulls": "false",
+                "allow_quoted_nulls": str("*" in self._request.force_null).lower(),
                 "max_line_size": str(LONGEST_LINE),
                 "store_rejects": "true",
                 "rejects_limit": str(limit),
@@ -545,7 +558,13 @@ class DataFile:
             at, column = looked.columns.index(source), source.name if looked.named else target.name
             record = next((each for each in records if each.fields[at] == raw), Record(0, raw, ()))
             if record.line not in lines and record.text not in rows:
-                yield Reject(record.line, column, f"cannot convert {abbreviated(text)} to {target.type}", record.text)
+                yield Reject(
+                    record.line,
+                    column,
+                    f"cannot convert {abbreviated(text)} to {target.type}",
+                    record.text,
+                    quoted=not text,
+                )
 
     def _records(self, looked: FileLayout) -> Iterator[Record]:
         """The records behind the header with the right number of fields, up to one that Python cannot read."""
@@ -575,13 +594,21 @@ class DataFile:
         """The bad rows, each once, with the lines that they begin in; `names` are those that columns go by."""
         found = self._connection.execute(
             "SELECT line_byte_position, min(line), arg_min(column_name, column_idx), "
-            "arg_min(error_message, column_idx), any_value(csv_line), bool_or(error_type = 'INVALID ENCODING') "
+            "arg_min(error_message, column_idx), any_value(csv_line), bool_or(error_type = 'INVALID ENCODING'), "
+            "bool_or(error_type = 'CAST') "
             f"FROM {table} "
             "GROUP BY line_byte_position ORDER BY line_byte_position"
         ).fetchall()
         lines = lines_at(self._path, [int(row[0]) for row in found])
         return tuple(
-            Reject(line or int(row[1]), names.get(row[2], row[2] or ""), _said(row[3]), row[4] or "", bool(row[5]))
+            Reject(
+                line or int(row[1]),
+                names.get(row[2], row[2] or ""),
+                _said(row[3]),
+                row[4] or "",
+                bool(row[5]),
+                bool(row[6]) and '""' in (row[4] or ""),
+            )
             for line, row in zip(lines, found, strict=True)
         )
 

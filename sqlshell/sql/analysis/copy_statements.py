@@ -18,15 +18,15 @@ STREAMS: Final = frozenset({"STDIN", "STDOUT", "PSTDIN", "PSTDOUT"})
 _NAMES: Final = {"DELIM": "delimiter", "SEP": "delimiter", "NULLSTR": "null", "NULL_STRING": "null", "NULLS": "null"}
 KNOWN: Final = frozenset({"format", "header", "delimiter", "null", "quote", "escape", "encoding"})
 """Options of the data's form."""
-LOADED: Final = frozenset({"freeze", "allow_quoted_nulls", "force_not_null"})
+LOADED: Final = frozenset({"freeze", "allow_quoted_nulls", "force_not_null", "force_null"})
 """Further options that only loading takes."""
 WRITTEN: Final = frozenset({"force_quote"})
 """Further options that only writing takes."""
 OWN: Final = frozenset({"create", "dry_run", "max_errors", "rejects", "resume", "sniff", "unknown"})
 """Options of sqlshell's own, for loading."""
 _ALL: Final = KNOWN | LOADED | WRITTEN | OWN
-_COLUMNS: Final = frozenset({"force_quote", "force_not_null"})
-_FLAGS: Final = frozenset({"header", "create", "dry_run", "resume", "sniff", "freeze"})
+_COLUMNS: Final = frozenset({"force_quote", "force_not_null", "force_null"})
+_FLAGS: Final = frozenset({"header", "create", "dry_run", "resume", "sniff", "freeze", "allow_quoted_nulls"})
 _TRUE: Final = frozenset({"true", "on", "1", "yes", "match"})
 _FALSE: Final = frozenset({"false", "off", "0", "no"})
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f"}
@@ -36,10 +36,10 @@ _HINT: Final = "example: \\copy t FROM 'file.csv' WITH (FORMAT csv, HEADER)"
 class CopyStatement(Struct, frozen=True):
     """`source` is a table as written, with `columns` as written or none for all, or a `query`. It is read, or with
     `loads` written. `place` is a file, or with `stream` one of STREAMS, or with `program` a command. `options` are by
-    name in lower case: a text, or "true" and "false" of those that are flags. FORCE_QUOTE and FORCE_NOT_NULL are `*`,
-    or names of columns with line breaks between them. `end` is where the options begin, in characters, and `tail` their
-    text. `wrong` is the error of options that only the engine may understand; `options` has those before it. `text` is
-    the statement or command as the user wrote it."""
+    name in lower case: a text, or "true" and "false" of those that are flags. FORCE_QUOTE, FORCE_NOT_NULL and
+    FORCE_NULL are `*`, or names of columns with line breaks between them. `end` is where the options begin, in
+    characters, and `tail` their text. `wrong` is the error of options that only the engine may understand; `options`
+    has those before it. `text` is the statement or command as the user wrote it."""
 
     source: str
     columns: tuple[str, ...]
@@ -249,14 +249,16 @@ class _Reader:
             case "BINARY":
                 raise UsageError("COPY BINARY is not supported", "use the format csv, text or parquet")
             case "FORCE":
-                kind = self.next("QUOTE or NOT NULL").word
+                kind = self.next("QUOTE, NULL or NOT NULL").word
                 if kind == "NOT":
                     self.word("NULL")
                     given["force_not_null"] = self._listed_columns()
+                elif kind == "NULL":
+                    given["force_null"] = self._listed_columns()
                 elif kind == "QUOTE":
                     given["force_quote"] = self._listed_columns()
                 else:
-                    raise UsageError(f"COPY: expected QUOTE or NOT NULL, found {self.last!r}", _HINT)
+                    raise UsageError(f"COPY: expected QUOTE, NULL or NOT NULL, found {self.last!r}", _HINT)
             case "DELIMITER" | "DELIMITERS" | "NULL" | "QUOTE" | "ESCAPE" | "ENCODING":
                 if (token := self.peek()) is not None and token.word == "AS":
                     self.next("AS")
