@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.errors import Exit
+from sqlshell.errors import Exit, StatementError, Where
 from sqlshell.origin import Own
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.scripts.modes import ScriptModes
-from tests.shell.core.scripted import Core, ScriptedClient
+from tests.shell.core.scripted import Answer, Core, ScriptedClient
 
 
 def rehearse(text: str, name: str = "x.sql", *, stop: bool = True, describes: bool = False) -> Core:
@@ -160,3 +160,39 @@ def test_describing_runs_what_reads_and_names_what_writes() -> None:
     assert core.out == ("Statement,Script,Line,Column,Type,Nullable\n2,x.sql,2,a,INTEGER,\n3,x.sql,3,a,INTEGER,\n")
     assert "INSERT may write and is not run; its result is not described" in core.err
     assert all(batches.closed for batches in core.client.open)
+
+
+def described(sql: str, answers: dict[str, Answer]) -> tuple[list[str], str]:
+    """What is sent to describe a statement on the local service, and the errors."""
+
+    async def work() -> Core:
+        core = Core(ScriptedClient(answers), modes=lambda _: ScriptModes(rehearsal="describe"))
+        core.session.connection.service.transport.extensions = frozenset({"engines"})
+        await core.shell.run_script([Own(sql)], "x.sql", stop=False)
+        await core.shell.finish()
+        await core.shell.aclose()
+        return core
+
+    core = asyncio.run(work())
+    return [text for text, _ in core.client.ran], core.err
+
+
+def wrong(state: str, message: str, offset: int | None = None) -> Answer:
+    return Answer(rows=(), error=StatementError(message, where=Where(state, offset=offset)))
+
+
+def test_an_error_of_a_description_is_about_the_statement_and_not_about_what_surrounds_it() -> None:
+    limited = "(select x\n) LIMIT 0"
+    shown = "Binder Error: no x\n\nLINE 1: (select x\n                ^"
+    sent, err = described("select x;\n", {limited: wrong("42703", shown, offset=9)})
+    assert sent == [limited]
+    assert "(select" not in err
+    assert "1 | select x\n" in err
+    # Of an unfinished statement the error is that of the statement alone.
+    sent, err = described("select x;\n", {limited: wrong("42601", "at )"), "select x": wrong("42601", "at the end")})
+    assert sent == [limited, "select x"]
+    assert "at the end" in err
+    assert "at )" not in err
+    sent, err = described("show x;\n", {"show x": wrong("42601", "at x")})
+    assert sent == ["show x"]
+    assert "at x" in err
