@@ -188,6 +188,8 @@ def test_an_error_of_a_description_is_about_the_statement_and_not_about_what_sur
     assert sent == [limited]
     assert "(select" not in err
     assert "1 | select x\n" in err
+    sent, err = described("select x;\n", {limited: wrong("42703", "no x", offset=8)})
+    assert "x.sql:1:8" in err
     # Of an unfinished statement the error is that of the statement alone.
     sent, err = described("select x;\n", {limited: wrong("42601", "at )"), "select x": wrong("42601", "at the end")})
     assert sent == [limited, "select x"]

@@ -91,6 +91,9 @@ def test_statements_that_change_nothing_between_them_are_sent_together() -> None
         ("select 1;\nselect 2;&\nselect 3;\nselect 4;\n", [["select 3", "select 4"]]),
         ("\\set x 1\nselect :x;\nselect 2;\nselect 3;\n", [["select 2", "select 3"]]),
         ("select 1;\nselect '@x';\nselect 3;\nselect 4;\n", [["select 3", "select 4"]]),
+        # Two statements that are sent as one text, and one with a semicolon in it.
+        ("select 1\\; select 2;\nselect 3;\nselect 4;\n", [["select 3", "select 4"]]),
+        ("select ';';\nselect 2;\n", [["select ';'", "select 2"]]),
         ("select 1;\n", []),
         ("\\if false\nselect 1;\nselect 2;\n\\endif\n", []),
     ],
