@@ -33,8 +33,8 @@ def match_columns(request: LoadRequest, looked: FileLayout, table: Sequence[Targ
     """Match by name where the file has names, and else by position. Raises UsageError."""
     wanted = _wanted(request, table)
     known = {"*", *(column.name.lower() for column in table)}
-    for option, names in (("force_not_null", request.force_not_null), ("force_null", request.force_null)):
-        if unknown := next((name for name in names if name not in known), ""):
+    for option, listed in (("force_not_null", request.force_not_null), ("force_null", request.force_null)):
+        if unknown := next((name for name in listed if name not in known), ""):
             raise UsageError(f"{option}: {request.table} has no column {unknown!r}")
     if not looked.columns:
         return ColumnMatch(())
