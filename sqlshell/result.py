@@ -160,20 +160,20 @@ class Whole(Protocol):
         """As choose(), for batches with values()."""
 
     async def fetch(self, place: Path) -> list[StoredColumn] | None:
-        """Write the file to `place`, which must not exist, and check it; returns its columns. None if it cannot be had.
+        """Write the file to `place`, which must not exist, and check it; returns its columns, None if it is missing.
 
         A partial download is kept. Raises ProtocolError for a file that is not that of the result.
         """
 
     async def keep(self, opened: Callable[[], DownloadFile]) -> bool:
         """Download the file, or the rest of it, to the one that `opened` opens; then all reads are of this file. False
-        if it is small or cannot be had.
+        if it is small or not available.
 
         Raises what `opened` raises, OSError and the errors of the connection.
         """
 
     async def table(self) -> Table | None:
-        """The rows as a table for queries, to be closed; None if the file cannot be had. Raises as fetch()."""
+        """The rows as a table for queries, to be closed; None if the file is not available. Raises as fetch()."""
 
 
 class Partitions(Protocol):

@@ -329,7 +329,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "resume",
-        "with --checkpoint: skip what an earlier run has done",
+        "with --checkpoint: skip the statements that an earlier run completed",
         SCRIPTS,
         "flag",
         flags=("--resume",),
@@ -378,7 +378,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("types", "show the types of columns under their names at a terminal", OUTPUT, "flag"),
     Setting(
         "explore",
-        "minimum columns with which a result opens in the explorer at the prompt, 0 = never",
+        "minimum number of columns with which a result opens in the explorer at the prompt, 0 = never",
         OUTPUT,
         "integer",
     ),

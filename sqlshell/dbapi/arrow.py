@@ -127,7 +127,7 @@ def _from_file(
     chosen = ", ".join(f"{value} AS {always_quoted(name)}" for value, name in zip(values, names, strict=True))
     root = open_duckdb(place)
     try:
-        # What may fail does so here, not in the consumer of the stream.
+        # An error is raised here, not in the consumer of the stream.
         casts = [
             f"count({value})"
             for column, kind, value in zip(stored, types, values, strict=True)

@@ -59,7 +59,7 @@ def service_of(destination: Destination, endpoint: Endpoint, shared: SharedParts
             shared.front_end.announce(text)
 
     def retried(text: str) -> None:
-        # At the prompt nobody waits for background work.
+        # At the prompt, background work is not awaited.
         if diagnostics.verbose or not (shared.interactive and in_background()):
             announced(text)
 

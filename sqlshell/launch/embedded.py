@@ -115,7 +115,7 @@ class EmbeddedService:
                 connection.shutdown()
                 connection.transport.abort()
             await asyncio.sleep(0)
-            # Responses that nobody reads, and the rows that are being rendered for them.
+            # Responses that are not read, and the rows that are being rendered for them.
             left = asyncio.all_tasks() - {asyncio.current_task()}
             for task in left:
                 task.cancel()

@@ -46,7 +46,7 @@ def _cut_off(file: FileIO, size: int) -> bool:
         elif magic[1:] == _SKIPPABLE and 0x50 <= magic[0] <= 0x5F:
             file.seek(_number(file, 4), os.SEEK_CUR)
         else:
-            # What is not zstd is refused where it is read.
+            # Other formats are refused by the reader.
             return len(magic) < len(_MAGIC)
     return file.tell() > size
 

@@ -63,7 +63,7 @@ class LiveTableWriter:
             lines = [*lines[: height - 1], f"\x1b[7m{self._status()}\x1b[0m"]
         up = f"\x1b[{self._lines}A" if self._lines else ""
         self._lines = len(lines)
-        # Without wrapping: the terminal cuts off what is too wide.
+        # Without wrapping: the terminal cuts off lines that are too wide.
         return [f"\x1b[?7l{up}\r\x1b[J".encode(), "\r\n".join(lines).encode(), b"\r\n\x1b[?7h"]
 
     def _status(self) -> str:

@@ -212,7 +212,7 @@ class ScreenSink:
 
 
 def less_version() -> str:
-    """The first line of `less --version`; "" if it cannot be had."""
+    """The first line of `less --version`; "" if it is not available."""
     try:
         told = subprocess.run(["less", "--version"], check=False, capture_output=True, text=True, timeout=2)
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):

@@ -121,7 +121,7 @@ class StreamSink:
             if not self._held:
                 self._patiently(self._stream.flush)
         except BrokenPipeError:
-            # The stream would retry what it still holds at the end of the program, and report the error again.
+            # The stream would retry its buffered text at the end of the program, and report the error again.
             with contextlib.suppress(OSError, ValueError):
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, self._stream.fileno())

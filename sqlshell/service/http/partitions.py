@@ -231,7 +231,7 @@ class Partitions:
             organization.engine.read, path, start, counts[first:last]
         )
         self._sizes[record.statement_id, first] = sum(map(len, partitions))
-        # Nobody may ask for what was rendered ahead.
+        # Partitions that were rendered ahead may not be requested.
         self._idle.restart()
         while sum(self._sizes.values()) > KEPT_BYTES and len(self._sizes) > 1:
             oldest = next((key for key in self._stretches if key in self._sizes), None)

@@ -92,7 +92,7 @@ class _Line:
                 keepalives_count=3,
             )
             connection.until = time.monotonic() + seconds
-            # The database does not go on for long with what nobody waits for.
+            # The database soon ends a statement that is no longer awaited.
             connection.execute(f"SET statement_timeout = {int(START_SECONDS * 1000)}".encode())
             self._connection = connection
         connection.until = time.monotonic() + seconds

@@ -46,7 +46,7 @@ class StatementActions:
         consumer = _RecordingConsumer(effect.consumer) if effect.consumer is not None else None
         if statement is None and buffer.last_was_local:
             show = consumer or partial(components.result_output.show, expanded=effect.expanded, output=effect.output)
-            # The result itself: what it was made from has a different name by now.
+            # The result itself: its source has a different name by now.
             async with components.session.state.result_history.open() as result:
                 await self._interruption.interruptible(_awaited(show, result), name)
         else:

@@ -173,7 +173,7 @@ _PSQL_ONLY = dict.fromkeys(
     "recordsep_zero": "\\pset recordsep sets the separator",
     "xheader_width": "the header of a record is as wide as its values",
 }
-"""Options of psql without a counterpart, and what there is instead."""
+"""Options of psql without a counterpart, and their replacements."""
 
 
 def _option(given: str) -> tuple[str, bool]:

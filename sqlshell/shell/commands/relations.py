@@ -297,7 +297,7 @@ def _columns_for_people(titles: Sequence[str], rows: Rows) -> ShowResult:
         # As in psql, only the exception is marked.
         at = titles.index("nullable")
         rows = [[*row[:at], "not null" if row[at] == "false" else None, *row[at + 1 :]] for row in rows]
-    # Columns that would be empty tell nothing; what is always there stays.
+    # Empty columns are omitted, except those that are always shown.
     kept = [at for at in range(len(titles)) if at < ALWAYS_SHOWN or any(row[at] for row in rows)]
     shown: Rows = [[row[at] for at in kept] for row in rows]
     return ShowResult(columns_table([titles[at] for at in kept], shown, for_people=True))

@@ -63,7 +63,7 @@ def _search(
         return unquoted.sub(b"", data[start:end]).count(quote) if unquoted else data.count(quote, start, end)
 
     counted = 0
-    # Few files have one: what has no backslash is not searched by lines.
+    # Few files have one: a block without a backslash is not searched by lines.
     for found in _END.finditer(data) if b"\\." in data else ():
         if found.start() >= stop:
             break

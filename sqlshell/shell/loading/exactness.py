@@ -17,7 +17,7 @@ DIGITS: Final = 38
 _SAFE: Final = 15
 """Digits that a DOUBLE always holds."""
 _COMPARED: Final = 100
-"""Digits that are compared at most; a DOUBLE that is written with more is not told from another number."""
+"""The maximum number of digits with which a DOUBLE is written for the comparison; longer numbers count as changed."""
 
 
 class Inexact(Struct, frozen=True):

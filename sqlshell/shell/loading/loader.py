@@ -71,7 +71,7 @@ class Loader:
                 "cannot load a file with --offline: only the service knows the columns of the table",
                 "use --dry-run (in \\copy: DRY_RUN) without --offline to see where the columns go",
             )
-        # What is sent is checked as it is written by hand.
+        # The statement that is sent is checked like one that the user writes.
         await connection.policy.check(_lexed(f"COPY {table} FROM '@rows'"), self._front_end.ask)
 
     async def run(self, request: LoadRequest) -> None:
@@ -261,7 +261,7 @@ class Loader:
         error: ShellError | None = None
 
         def begin(rows: Range) -> None:
-            # Unless an outcome follows, because the shell is killed, nobody knows whether they arrived.
+            # Unless an outcome follows, because the shell is killed, it is unknown whether they arrived.
             progress.unknown = with_range(progress.unknown, rows)
             keeper.write(progress)
 

@@ -96,7 +96,7 @@ def request_of(copy: CopyStatement, path: Own, name: str, *, default: str = "tex
     sniffed = given.get("sniff") == "true" or (not given.get("format") and format_of(name)) or form == "auto"
     header = given["header"] == "true" if "header" in given else None
     if not sniffed and form in {"csv", "text"}:
-        # As psql: what is not said is not found out.
+        # As in psql, options that are not given are not detected.
         given = {"delimiter": ",", "quote": '"', "escape": given.get("quote", '"'), **given} if form == "csv" else given
         header = bool(header)
     return LoadRequest(

@@ -339,7 +339,7 @@ class DataFile:
         for option, name in (("Delimiter", "delim"), ("Quote", "quote"), ("Escape", "escape"), ("Comment", "comment")):
             reader.append((name, literal(_bare(told[option]))))
         for option, name in (("DateFormat", "dateformat"), ("TimestampFormat", "timestampformat")):
-            # What a format does not cover, such as infinity and years BC, is read only without one.
+            # Values that a format does not cover, such as infinity and years BC, are read only without one.
             if told[option] and not str(told[option]).startswith(ISO_DATE):
                 reader.append((name, literal(told[option])))
         return columns, headed, reader
@@ -475,7 +475,7 @@ class DataFile:
             given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
             return f"(SELECT {', '.join(texts)} FROM read_csv({literal(self._path)}, {given}))"
 
-        # The way of most files. What is wrong with another one is found by the ways that can say where it is.
+        # This suffices for most files. The slower ways find the place of an error.
         everything = set(range(len(pairs)))
         select = f"SELECT {_numbered_columns(exact)} FROM {rows(everything - loose - strict, 'doubted')}"
         count = self._copy_if_exact(select, "doubted", path)
@@ -750,7 +750,7 @@ def _unescaped(value: str) -> str:
 
 
 def _said(message: str) -> str:
-    """DuckDB's reason without the column, which is told beside it."""
+    """DuckDB's reason without the column, which the message names itself."""
     return _short(message.partition('". ')[2] or message)
 
 

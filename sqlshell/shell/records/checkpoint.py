@@ -231,7 +231,7 @@ class Checkpoint:
         """Read what an earlier run recorded; returns whether that run was complete."""
         with os.fdopen(os.dup(self._file), "rb") as file:
             data = file.read()
-        # What follows the last line break was being written when the run ended.
+        # The text after the last line break was being written when the run ended.
         whole, _, torn = data.rpartition(b"\n")
         if not data.startswith(_BEGINNING[: len(data)]):
             raise UsageError(f"{self.path} is not a checkpoint", "name another file")

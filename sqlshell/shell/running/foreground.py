@@ -137,7 +137,7 @@ class Foreground:
 
     @contextlib.contextmanager
     def delaying_cancel_notice(self, seconds: float) -> Iterator[None]:
-        """While inside, a person is told of a cancel request only if the statement runs on for `seconds`."""
+        """While inside, a cancel request is reported only if the statement keeps running for `seconds`."""
         before, self._cancel_notice_delay = self._cancel_notice_delay, seconds
         try:
             yield

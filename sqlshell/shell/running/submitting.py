@@ -260,7 +260,7 @@ class Submitter:
         """A statement that may be sent, and its attachments. Raises ShellError for one that may not."""
         connection = self._session.connection
         if self.block is not None:
-            # Before the policy asks: nobody should confirm what cannot run.
+            # Before the policy asks: the user should not confirm a statement that cannot run.
             if request.background:
                 raise UsageError("background statements cannot be used in \\parallel")
             self.block.check(statement)

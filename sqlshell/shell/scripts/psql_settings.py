@@ -1,4 +1,4 @@
-"""Variables of psql that set its behavior and have no effect here, and what there is instead."""
+"""Variables of psql that set its behavior and have no effect here, and their replacements."""
 
 from __future__ import annotations
 

@@ -405,7 +405,7 @@ def _spellings(text: str) -> Iterator[str]:
         yield plain
     if _ENCODED.search(plain):
         for read in (_without_escapes(plain), _CODE_POINT.sub(_character, plain)):
-            # What was encoded twice is decoded twice.
+            # The text may have been encoded twice.
             once = unquote(html.unescape(read))
             plain = unquote(html.unescape(_without_escapes(once)))
             yield once
@@ -482,7 +482,7 @@ def _command(statement: Lexed, names: re.Pattern[str], depth: int) -> str:
     """The redaction of a backslash command: everything after a secret name, or that contains one, is removed."""
     sql = statement.text
     ends = [_end(sql, statement.tokens, names, depth)]
-    # The arguments of a command have no comments: what begins like one may be a part of a value.
+    # The arguments of a command have no comments: text that begins like one may be a part of a value.
     uncommented = sql.replace("--", "__").replace("/*", "__")
     if uncommented != sql:
         ends.append(_end(sql, list(tokens(uncommented)), names, depth))

@@ -122,7 +122,7 @@ def ambiguity(statement: Lexed) -> str:
             if token.kind == "string" or follows in {"'", "&", "$"}:
                 return "ambiguous: contains a string after a space that some engines treat as a letter"
         if hashes and token.text == "#" and token.start > looked:
-            # For some engines the rest of the line is a comment, and what it opens is not open.
+            # For some engines the rest of the line is a comment, so that brackets in it do not count.
             looked = sql.find("\n", token.end)
             if looked >= 0 and _OPENING.search(sql, token.end, looked):
                 return "ambiguous: contains a # that some engines treat as a comment"

@@ -563,7 +563,7 @@ class DuckdbConnection:
             return
         before, self.timezone = self.timezone, timezone
         if setting is not None and setting.resets_zone:
-            # The engine would fall back to the machine's time zone, which nobody chose.
+            # The engine would fall back to the machine's time zone, which was not chosen.
             self._go_to_zone(self._first)
         elif timezone != before and not is_zone(timezone):
             self._go_to_zone(before)

@@ -132,7 +132,7 @@ class Link:
 
     @property
     def usable(self) -> bool:
-        # It reads what the server has said.
+        # It reads the pending messages of the server.
         return self.wire.usable and not self._ended
 
     @property

@@ -145,7 +145,7 @@ class PostgresqlSession(ServerSession):
             await self._disconnect()
             raise
         except BaseException:
-            # The rows cannot be kept; the server must not go on sending them.
+            # The rows cannot be kept; the server must stop sending them.
             await self._stop()
             raise
         finally:
@@ -165,7 +165,7 @@ class PostgresqlSession(ServerSession):
         if self._remade:
             self._remade = False
             if self._has_run:
-                # What it relied on, such as a role with fewer rights, is gone.
+                # The state that it relied on, such as a role with fewer rights, is lost.
                 raise Failure(sqlstate.SESSION_LOST, REMADE)
         self._has_run = True
         before = self.transaction

@@ -45,7 +45,7 @@ class Wire:
         if self._aborted or self._pgconn.status != pq.ConnStatus.OK:
             return False
         try:
-            # What an idle server has sent: that it shuts down, or the end of the connection.
+            # Messages of an idle server: that it shuts down, or the end of the connection.
             while select.select([self._pgconn.socket], [], [], 0)[0]:
                 self._pgconn.consume_input()
         except (psycopg.Error, OSError, ValueError):
@@ -125,7 +125,7 @@ class Wire:
                 async for block in blocks:
                     while not self._call(self._pgconn.put_copy_data, block):
                         await self._writable()
-                    # libpq keeps in memory what the server does not take yet.
+                    # libpq keeps in memory the bytes that the server does not accept yet.
                     await self._flush()
             except ConnectionLost:
                 raise

@@ -140,7 +140,7 @@ class SparkSession(ServerSession):
         if session is not None:
             with suppress(grpc.RpcError):
                 if running is not None:
-                    # Apache Spark may go on with an operation whose session has ended.
+                    # Apache Spark may continue an operation whose session has ended.
                     await self.kept.client.interrupt(running.id, session)
                 await self.kept.client.end(session)
 

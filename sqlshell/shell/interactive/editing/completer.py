@@ -73,7 +73,7 @@ class ShellCompleter(Completer):
             # A name with a line break would begin a new line, which could be a command.
             if item.text == typed or is_unsafe(item.text):
                 continue
-            # A signature says by itself what it is of.
+            # A signature contains the name of its function.
             kind = "" if item.kind == "function" and item.detail else item.kind
             detail = printable(f"{kind} {item.detail}".strip())
             if len(detail) > LONGEST_DETAIL:

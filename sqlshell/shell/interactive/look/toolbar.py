@@ -98,7 +98,7 @@ def _context(session: Session) -> list[str]:
         ("tz", "timezone", context.timezone, False),
     ]
     found = [f"{running:,} running in the background"] if running else []
-    # What the last statement has changed is marked until the next.
+    # Parts that the last statement has changed are marked until the next statement.
     return found + [
         f"{title} {short(value)}{'*' if name in changed else ''}"
         for title, name, value, always in parts

@@ -69,7 +69,7 @@ class Binder:
         """
         plan, is_lasting = self._asked(_PLAN, sql), True
         if plan["error"] and messages.is_unresolved(str(plan["error_message"])):
-            # What is optimized away for the current data may be needed for other data.
+            # A part that is optimized away for the current data may be needed for other data.
             plan, is_lasting = self._asked(_OPTIMIZED, sql), False
         if not plan["error"]:
             return plan, is_lasting
