@@ -55,7 +55,7 @@ RESTARTED: Final = (
 )
 
 
-SILENT: Final = "the service process that holds this session does not respond; try again"
+SILENT: Final = "the service process that holds this session does not respond, and the statement was not run; try again"
 
 SMALL: Final = 64 << 10
 """Responses of more bytes are passed on as they arrive."""
