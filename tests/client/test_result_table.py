@@ -64,10 +64,27 @@ def test_nothing_of_a_table_remains(folder: Path) -> None:
         table._threads.submit(print)
 
 
+ENDLESS = "SELECT sum(tick(i)) FROM range(1000000000000) t(i)"
+
+
+def beginning(table: ResultTable) -> asyncio.Event:
+    """An event that is set when the query ENDLESS runs."""
+    loop, begun = asyncio.get_running_loop(), asyncio.Event()
+
+    def tick(number: int) -> int:
+        if number == 0:
+            loop.call_soon_threadsafe(begun.set)
+        return number
+
+    table._root.create_function("tick", tick, ["BIGINT"], "BIGINT")
+    return begun
+
+
 def test_a_query_that_nobody_waits_for_ends(folder: Path) -> None:
     async def work(table: ResultTable) -> None:
-        endless = asyncio.ensure_future(table.query("SELECT count(*) FROM range(1000000000000)"))
-        await asyncio.sleep(0.05)
+        begun = beginning(table)
+        endless = asyncio.ensure_future(table.query(ENDLESS))
+        await begun.wait()
         endless.cancel()
         with pytest.raises(asyncio.CancelledError):
             await endless
@@ -79,10 +96,9 @@ def test_a_query_that_nobody_waits_for_ends(folder: Path) -> None:
 
 def test_a_table_that_is_closed_does_not_wait_for_its_query(folder: Path) -> None:
     async def work(table: ResultTable) -> None:
-        table._threads.submit(table._run, "SELECT count(*) FROM range(1000000000000)").add_done_callback(
-            lambda done: done.exception()
-        )
-        await asyncio.sleep(0.05)
+        begun = beginning(table)
+        table._threads.submit(table._run, ENDLESS).add_done_callback(lambda done: done.exception())
+        await begun.wait()
 
     using(folder, work)
     assert not folder.exists()
