@@ -116,6 +116,11 @@ class World:
         maker.rows_of_nothing(f"create stream {MARK}_stream (v varchar)")
         streaming = sender.submit(f"select v as {MARK} from {MARK}_stream")
         self.ids["streaming"] = streaming["statementID"]
+        until = time.monotonic() + 60
+        while "metadata" not in streaming:
+            assert time.monotonic() < until, streaming
+            time.sleep(0.05)
+            streaming = sender.http.get(f"/v2/statements/{streaming['statementID']}").json()
         self.planes["streaming"] = streaming["metadata"]["dataplaneRequest"]["token"]
         request = {"statements": [f"select '{MARK}' as v", f"select '{MARK}' as w"]}
         self.ids["batch"] = sender.http.post("/v2/statements", json=request).json()["statementID"]
