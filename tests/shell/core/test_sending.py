@@ -234,3 +234,20 @@ def test_an_attachment_whose_load_is_interrupted(
     assert [(batch.rows, batch.error is not None) for batch in found] == outcomes
     assert sent == ["COPY t (a) FROM '@rows.parquet' (FORMAT parquet)"]
     assert [batch.arrived for batch in found] == [False] * (len(found) - 1) + [not isinstance(error, Interrupted)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "most", "taken"),
+    [
+        (["aaa", "bbb", "ccc"], 9, 2),
+        (["aa", "bb", "cc", "dd"], 9, 3),
+        (["a", "b", "c"], 2, 2),
+        (["a" * 99, "b"], 9, 1),
+        (["é", "é", "é", "é"], 9, 3),
+        # Half of a surrogate pair has three bytes.
+        (["\ud800", "\ud800", "x"], 9, 2),
+        ([], 9, 0),
+    ],
+)
+def test_a_statement_has_rows_up_to_its_bytes_or_their_number(rows: list[str], most: int, taken: int) -> None:
+    assert sending._some(iter(rows), most) == rows[:taken]
