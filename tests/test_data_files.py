@@ -5,9 +5,12 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sqlshell.errors import UsageError
@@ -138,3 +141,26 @@ def test_an_array_behind_a_byte_order_mark_is_read_as_its_rows(program: Program,
     done = program("import", name, "w.duckdb", "--table", "t", "--create")
     assert (done.code, "2 rows" in done.err) == (0, True), done
     assert program(*shown, "w.duckdb", "-c", "from t").out == "a\n1.0\n2.5\n"
+
+
+def test_the_text_of_null_does_not_make_a_column_one_of_texts(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "n.tsv").write_text("a\td\tt\n1\t2026-01-02\tx\n\\N\t\\N\t\\N\n")
+    (tmp_path / "n.csv").write_text("a,d,t\n1,2026-01-02,x\nNA,NA,NA\n")
+    for name, options in (("n.tsv", ()), ("n.csv", ("--with", "NULL 'NA'"))):
+        done = program("import", name, "--table", "t", "--create", "--dry-run", *options)
+        assert done.code == 0 and "a BIGINT -> a BIGINT" in done.err and "d DATE -> d DATE" in done.err, done
+        assert program("import", name, f"{name}.duckdb", "--table", "t", "--create", *options).code == 0
+        done = program("-q", "--format", "csv", f"{name}.duckdb", "-c", "from t")
+        assert done.out == "a,d,t\n1,2026-01-02,x\n,,\n"
+
+
+def test_what_duckdb_does_not_keep_of_parquet_is_a_warning(program: Program, tmp_path: Path) -> None:
+    decimals = pa.array([Decimal(5), None], pa.decimal256(40, 0))
+    instants = pa.array([1, 2], pa.timestamp("ns"))
+    table = pa.table({"d": decimals, "n": [1, 2], "t": instants})
+    pq.write_table(table, tmp_path / "p.parquet", use_deprecated_int96_timestamps=True)
+    done = program("import", "p.parquet", "w.duckdb", "--table", "t", "--create")
+    assert done.code == 0, done
+    assert "warning: p.parquet, column d: decimals of 40 digits are read as DOUBLE" in done.err
+    assert "warning: p.parquet, column t: timestamps of the type INT96 are read as microseconds" in done.err
+    assert "column n" not in done.err

@@ -521,3 +521,29 @@ def test_scripts_after_a_dump_have_the_keywords_of_duckdb(program: Program, tmp_
     (tmp_path / "own.sql").write_text(script)
     done = program("-q", "--format", "csv", "-f", "dump.sql", "-f", "own.sql")
     assert (done.code, done.out) == (0, "n\n1\n"), done.err
+
+
+def test_intervals_as_postgresql_writes_them(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "i.csv").write_text("i\n-3 days +04:05:06\n-1 years +2 mons 04:05:06\n1 day\n")
+    made = ("-q", "--format", "csv", "-c", "create table v (i interval, j int)", "-c")
+    done = program(*made, "\\copy v (i) from i.csv", "-c", "select i from v")
+    assert (done.code, done.out) == (0, "i\n-3 days 04:05:06\n-10 months 04:05:06\n1 day\n"), done
+    script = "create table v (i interval);\ncopy v from stdin;\n-3 days +04:05:06\n\\.\nfrom v;"
+    done = program("-q", "--format", "csv", stdin=script)
+    assert (done.code, done.out) == (0, "i\n-3 days 04:05:06\n"), done
+    (tmp_path / "i.csv").write_text("i\n1 day\nnever\n")
+    done = program(*made, "\\copy v (i) from i.csv")
+    assert (done.code, done.out) == (1, ""), done
+    said = "row 2 of the attachment, column i: cannot convert 'never' to INTERVAL; 0 rows of i.csv are in v"
+    assert said in done.err, done
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_a_null_union_is_null_when_it_is_loaded_again(program: Program, ending: str) -> None:
+    made = "create table u (k int, u union(num int, str varchar)); create table v as from u; "
+    done = program(
+        *("-q", "--format", "csv", "-c", made + "insert into u values (1, 5), (2, null)"),
+        *("-c", f"\\copy u to 'u.{ending}'", "-c", f"\\copy v from 'u.{ending}'"),
+        *("-c", "select u is null as n from v order by k"),
+    )
+    assert (done.code, done.out) == (0, "n\nfalse\ntrue\n"), done

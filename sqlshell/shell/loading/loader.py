@@ -242,7 +242,7 @@ class Loader:
             self._variables.record_outcome(None)
             self._diagnostics.report(f"{_count(progress.rows)} loaded into {request.table}")
             return
-        error.message = f"{error.message}\n{_summary(request, progress)}"
+        error.message = f"{error.message.rstrip('.')};\n{_summary(request, progress)}"
         if progress.unknown:
             said = "nothing was sent again; check the table"
             then = "continue with --resume --unknown skip or send (in \\copy: RESUME, UNKNOWN skip or send)"

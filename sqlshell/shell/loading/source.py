@@ -28,7 +28,7 @@ from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
 from sqlshell.shell.loading.column_types import TargetColumn, interface_type, may_be_dropped
 from sqlshell.shell.loading.digits import keep_digits, unmarked
 from sqlshell.shell.loading.end_of_data import cut_at_end
-from sqlshell.shell.loading.exactness import has_fraction, inexact, overflows, whole_number
+from sqlshell.shell.loading.exactness import DIGITS, has_fraction, inexact, overflows, whole_number
 from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
 from sqlshell.shell.loading.rejects import Reject
 from sqlshell.shell.loading.request import LoadRequest
@@ -277,8 +277,10 @@ class DataFile:
             encoding = _ENCODINGS.get(request.encoding.upper(), request.encoding)
             fixed.append(("encoding", literal(encoding)))
         header = [] if request.header is None else [("header", str(request.header).lower())]
-        found = self._sniffed([*fixed, *header], known)
         null = request.null if request.null is not None else _NULLS[form]
+        # Otherwise a column with this text would be one of texts.
+        nulls = [("nullstr", literal(null))] if null else []
+        found = self._sniffed([*fixed, *header, *nulls], known)
         reader = [*found[2], ("nullstr", literal(null)), *fixed]
         named = dict(reader)
         text = ", ".join(filter(None, [_about(named["delim"]), "header" if found[1] else "no header"]))
@@ -375,12 +377,28 @@ class DataFile:
             self._check_keys([str(row[0]) for row in described])
         columns = [self._column(str(row[0]), str(row[1])) for row in described]
         doubles = [column.name for column in columns if column.type == "DOUBLE"]
-        warnings: list[str] = []
+        warnings = [] if json else self._parquet_warnings()
         if doubles and self._request.create and json and self._keep_digits():
             listed = ", ".join(f"{literal(name)}: 'JSON'" for name in doubles)
             texts = {name: unmarked(f"({always_quoted(name)} ->> '$')", self._mark) for name in doubles}
             columns, warnings = self._exact(columns, self._rows(f", columns = {{{listed}}}"), texts)
         return FileLayout(tuple(columns), True, self._request.format, warnings=tuple(warnings))
+
+    def _parquet_warnings(self) -> list[str]:
+        """What DuckDB's reader of Parquet does not keep."""
+        found = self._connection.execute(
+            f"SELECT name, type, precision FROM parquet_schema({literal(self._path)}) "
+            f"WHERE type = 'INT96' OR (converted_type = 'DECIMAL' AND precision > {DIGITS})"
+        ).fetchall()
+        return [
+            f"{self._request.name}, column {name}: "
+            + (
+                "timestamps of the type INT96 are read as microseconds; write INT64 to keep nanoseconds"
+                if kind_ == "INT96"
+                else f"decimals of {precision} digits are read as DOUBLE; write them as strings to keep all digits"
+            )
+            for name, kind_, precision in found
+        ]
 
     def _check_keys(self, names: Sequence[str]) -> None:
         """Raises UsageError for keys that differ only in case: DuckDB adds a number to the second one, and finds no

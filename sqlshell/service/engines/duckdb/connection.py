@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb import messages
+from sqlshell.service.engines.duckdb.attached_rows import AttachedRows
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
 from sqlshell.service.engines.duckdb.configuration import Setting, check_setting, is_zone, keep_unlocked
 from sqlshell.service.engines.duckdb.contents import columns
@@ -205,13 +206,22 @@ class DuckdbConnection:
                 if options.rights is Rights.READ:
                     # It is refused before anything of the file is read.
                     self._judge.judge(f"{into} SELECT NULL", options, in_transaction=self._open)
-                width = len(self._connection.execute(f"DESCRIBE FROM {source}").fetchall())
+                sources = [(row[0], row[1]) for row in self._connection.execute(f"DESCRIBE FROM {source}").fetchall()]
+                width = len(sources)
                 if self._judges(options):
                     # The rows come from a file that the statement does not name: the right that counts is to insert.
                     values = ", ".join(["NULL"] * width)
                     self._judge.judge(f"{into} SELECT {values}", options, in_transaction=self._open)
                 self._prepare(into, options)
-                found = self._connection.execute(f"{into} FROM {source}").fetchall()
+                table = f"SELECT {listed.strip(' ()') or '*'} FROM {'.'.join(map(always_quoted, names))}"
+                targets = [(row[0], row[1]) for row in self._connection.execute(f"DESCRIBE {table}").fetchall()]
+                rows = AttachedRows(source, sources, targets)
+                try:
+                    found = self._connection.execute(f"{into} {rows.select}").fetchall()
+                except duckdb.ConversionException as error:
+                    if self._open or not (place := rows.wrong(self._connection)):
+                        raise
+                    raise failure(error).with_message(place) from error
             except (duckdb.Error, Failure) as error:
                 told = error if isinstance(error, Failure) else failure(error)
                 # The lines that it quotes are none of the user's statement, and name the file.
