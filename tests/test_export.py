@@ -202,6 +202,16 @@ def test_what_cannot_continue_says_why(exports: Exports) -> None:
     assert not exports.parts.exists()
 
 
+def test_an_export_that_begins_again_ends_the_earlier_one(exports: Exports) -> None:
+    exports.run(breaks_at=2)
+    # Its statement fails before there is a result.
+    assert exports.run(query="select * from no_such_table").code == 1
+    assert "there is no interrupted export to o.csv" in exports.run("--resume").err
+    exports.run(breaks_at=2)
+    assert exports.run(query="select 1").code == 0
+    assert "there is no interrupted export to o.csv" in exports.run("--resume").err
+
+
 def test_exports_that_need_no_partitions(program: Program, tmp_path: Path) -> None:
     done = program("export", "--query", "select 1 as a, 'x;y' as b;", "-o", "a.jsonl")
     assert (done.code, done.err) == (0, "1 row written to a.jsonl\n")

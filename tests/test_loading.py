@@ -406,10 +406,11 @@ def test_many_statements_in_order_and_what_is_unknown_is_not_sent_again(
     # A part of them is told as unknown, and is there or not; who goes on has to say it.
     done = where.load("big.csv", "--resume", code=2)
     assert "--unknown skip" in done.err
-    first = done.err.split("rows ")[1].split(" to ")[0].replace(",", "")
+    first, then = done.err.split("rows ")[1].split(" of ")[0].replace(",", "").split(" to ")
     arrived = where.run(f"select count(*) as n from t where a = {int(first) - 1}").out.split()[1] == "1"
     done = where.load("big.csv", "--resume", "--unknown", "skip" if arrived else "send")
-    assert "30,000 rows loaded into t" in done.err
+    here = int(first) - 1 + (int(then) - int(first) + 1 if arrived else 0)
+    assert f"{30_000 - here:,} rows loaded into t, after {here:,} of the earlier load" in done.err
     assert where.run("select count(*) as n, count(distinct a) as d from t").out == "n,d\n30000,30000\n"
     assert "there is no unfinished load" in where.load("big.csv", "--resume", code=2).err
 
@@ -502,7 +503,8 @@ def test_a_load_goes_on_behind_the_last_confirmed_statement(
         file.write("1,x\n")
     assert "the file has changed" in where.load("big.csv", "--resume", code=2).err
     big(tmp_path)
-    assert "30,000 rows loaded" in where.load("big.csv", "--resume").err
+    done = where.load("big.csv", "--resume")
+    assert f"{30_000 - there:,} rows loaded into t, after {there:,} of the earlier load" in done.err
     assert where.run("select count(*) as n, count(distinct a) as d from t").out == "n,d\n30000,30000\n"
 
 
@@ -548,8 +550,65 @@ def test_ctrl_c_says_how_many_rows_are_in_the_table(
         there = int(client.rows("select count(*) from t")[0][0] or 0)
     assert 0 < there < 60_000
     assert f"{there:,} rows of big.csv are in t" in err.decode()
-    assert "60,000 rows loaded" in where.load("big.csv", "--resume").err
+    assert f"{60_000 - there:,} rows loaded into t, after {there:,} of" in where.load("big.csv", "--resume").err
     assert where.run("select count(*) as n, count(distinct a) as d from t").out == "n,d\n60000,60000\n"
+
+
+def test_ctrl_c_between_two_attachments_says_how_many_rows_are_in_the_table(program: Program, tmp_path: Path) -> None:
+    with duckdb.connect() as database:
+        rows = "select i as a, sha256(i::varchar) as b from range(100_000) t(i)"
+        database.execute(f"copy ({rows}) to '{tmp_path / 'big.csv'}' (header)")
+    program("w.duckdb", "-c", "create table t (a int, b varchar)")
+    environment = {"SQLSHELL_UPLOAD_LIMIT": "1", "XDG_STATE_HOME": str(tmp_path / "state")}
+    running = start(tmp_path, "import", "big.csv", "w.duckdb", "--table", "t", env=environment, stderr=PIPE)
+    loads = tmp_path / "state/sqlshell/loads"
+    while not any('"done":[[0' in file.read_text() for file in loads.glob("*.json")):
+        assert running.poll() is None
+        time.sleep(0.001)
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(None, 60)
+    assert running.wait() == 130
+    there = int(program("w.duckdb", "--format", "csv", "-t", "-c", "select count(*) from t").out)
+    assert 0 < there < 100_000
+    assert f"{there:,} rows of big.csv are in t" in err.decode() and "continue with --resume" in err.decode()
+    program("import", "big.csv", "w.duckdb", "--table", "t", "--resume", env=environment)
+    done = program("w.duckdb", "--format", "csv", "-t", "-c", "select count(*), count(distinct a) from t")
+    assert done.out == "100000,100000\n"
+
+
+def test_a_load_that_begins_again_ends_the_earlier_one(
+    plain: Plain, service: Served, program: Program, tmp_path: Path
+) -> None:
+    where = Where(program, plain.url, service.token)
+    big(tmp_path)
+    where.run("create or replace table t (a int check (a <> 25000), b varchar)")
+    where.load("big.csv", code=1)
+    there = int(where.run("select count(*) as n from t").out.split()[1])
+    where.run("create table other as from t", "drop table t")
+    # It ends before it has sent a row.
+    done = where.load("big.csv", code=1)
+    assert f"an earlier load of big.csv left {there:,} rows in t; this load starts from the beginning" in done.err
+    where.run("create or replace table t (a int, b varchar)")
+    done = where.load("big.csv", "--resume", code=2)
+    assert "the last one started from the beginning, and sent no row" in done.err
+    assert "of the load before it, add --unknown skip" in done.err
+    assert where.run("select count(*) as n from t").out == "n\n0\n"
+    # Its user knows that the rows are there.
+    where.run("insert into t from other", "drop table other")
+    done = where.load("big.csv", "--resume", "--unknown", "skip")
+    assert f"{30_000 - there:,} rows loaded into t, after {there:,} of the earlier load" in done.err
+    assert where.run("select count(*) as n, count(distinct a) as d from t").out == "n,d\n30000,30000\n"
+
+
+def test_a_load_of_no_rows_ends_the_earlier_one(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    program("w.duckdb", "-c", "create table t (a int check (a > 1))")
+    assert program("import", "a.csv", "w.duckdb", "--table", "t").code == 1
+    (tmp_path / "a.csv").write_text("")
+    assert program("import", "a.csv", "w.duckdb", "--table", "t").code == 0
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    done = program("import", "a.csv", "w.duckdb", "--table", "t", "--resume")
+    assert (done.code, "there is no unfinished load" in done.err) == (2, True), done.err
 
 
 def test_rows_are_not_loaded_into_a_database_that_is_lost(program: Program, tmp_path: Path) -> None:

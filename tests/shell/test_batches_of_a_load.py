@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -35,13 +33,15 @@ def test_each_row_that_is_left_is_sent_once(tmp_path: Path, done: list[Range], l
     path.write_bytes(bytes(100))
     sent: list[Range] = []
 
+    async def batch(rows: Range) -> Path:
+        return path
+
     async def submit(sql: str, attachment: Attachment) -> None:
         """Nothing goes wrong."""
 
     async def run() -> list[Range]:
-        source: Any = SimpleNamespace(batch=lambda staged, start, stop: path)
         request = LoadRequest("t", (), Own("a.csv"), "a.csv", "csv")
-        sender = AttachmentSender(request, ColumnMatch(()), source, submit, lambda: True, limit)
+        sender = AttachmentSender(request, ColumnMatch(()), batch, submit, lambda: True, limit)
         return [batch.rows async for batch in sender.send(ConvertedRows(path, 100), done, sent.append)]
 
     confirmed = asyncio.run(run())

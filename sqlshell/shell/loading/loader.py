@@ -6,6 +6,8 @@ import asyncio
 import os
 import shutil
 from collections.abc import Coroutine, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import duckdb
@@ -77,17 +79,21 @@ class Loader:
     async def run(self, request: LoadRequest) -> None:
         """Load a file into a table that check() allows. Raises ShellError; its message says how many rows are in the
         table, where there are some."""
+        keeper = self._keeper(request)
+        if not (request.resume or request.dry_run):
+            self._supersede(request, keeper)
         folder = scratch().folder("load")
         source = await asyncio.to_thread(DataFile, request, folder)
         try:
-            await self._load(request, source)
+            with self._interruption.holding():
+                await self._load(request, source, keeper)
         except duckdb.InterruptException:
             raise Interrupted(f"interrupted; no row of {request.name} was sent") from None
         finally:
             source.close()
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
-    async def _load(self, request: LoadRequest, source: DataFile) -> None:
+    async def _load(self, request: LoadRequest, source: DataFile, keeper: ProgressFile) -> None:
         looked, columns = await self.interruptible(self._look(request, source))
         # A service with a time zone of its own has told it with the columns.
         source.use_timezone(self._session.context.timezone)
@@ -103,6 +109,7 @@ class Loader:
         if request.dry_run:
             return
         if not found.pairs:
+            keeper.forget()
             self._session.rows = 0
             self._variables.record_outcome(None)
             self._diagnostics.report(f"{_count(0)} loaded into {request.table}")
@@ -116,7 +123,7 @@ class Loader:
             # It is about the file: no statement was sent.
             error.in_command = True
             raise
-        keeper, progress = await self._progress(request, found)
+        progress = await self._progress(request, found, keeper)
         # A load that is resumed has its table: it is created before the first rows are recorded.
         if request.create and not request.resume:
             listed = ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
@@ -156,20 +163,37 @@ class Loader:
         kept = f", written to {request.rejects}" if request.rejects else ""
         self._diagnostics.warn(f"{count} of {request.name} skipped{kept}:\n{told}{more}")
 
-    async def _progress(self, request: LoadRequest, found: ColumnMatch) -> tuple[ProgressFile, Progress]:
-        """The progress to continue from. Raises UsageError if none matches."""
+    def _keeper(self, request: LoadRequest) -> ProgressFile:
         connection = self._session.connection
         folder = state_folder(os.environ) if request.kept and connection.storage_name else None
-        keeper = ProgressFile(folder, connection.storage_name, request.table, request.path)
-        before = await asyncio.to_thread(keeper.read)
-        if folder is None:
+        return ProgressFile(folder, connection.storage_name, request.table, request.path)
+
+    def _supersede(self, request: LoadRequest, keeper: ProgressFile) -> None:
+        """Mark the progress of an earlier load before anything can stop this one: a later --resume would leave out rows
+        that may have been deleted since. Raises UsageError if it cannot be saved."""
+        before = keeper.read()
+        if before is None:
+            return
+        before.superseded = True
+        keeper.write(before)
+        if before.done or before.unknown:
+            unknown = ", ".join(_rows(*each) for each in before.unknown)
+            arrived = f", and it is unknown whether {unknown} arrived" if unknown else ""
+            self._diagnostics.warn(
+                f"an earlier load of {request.name} left {before.rows:,} rows in {request.table}{arrived}; "
+                f"this load starts from the beginning; to continue the earlier one, use {RESUME}"
+            )
+
+    async def _progress(self, request: LoadRequest, found: ColumnMatch, keeper: ProgressFile) -> Progress:
+        """The progress to continue from. Raises UsageError if none matches."""
+        if not keeper.stores:
             if request.resume:
                 raise UsageError(
                     f"cannot resume the load of {request.name}: the progress of loads from stdin, from a command, or "
                     "into a database in memory is not stored",
                     OMIT,
                 )
-            return keeper, Progress(Fingerprint(0, "", "", (), ""))
+            return Progress(Fingerprint(0, "", "", (), ""))
         print_ = await self.interruptible(
             asyncio.to_thread(
                 fingerprint,
@@ -180,22 +204,28 @@ class Loader:
             )
         )
         if not request.resume:
-            if before is not None and (before.done or before.unknown):
-                unknown = ", ".join(_rows(*each) for each in before.unknown)
-                arrived = f", and it is unknown whether {unknown} arrived" if unknown else ""
-                self._diagnostics.warn(
-                    f"an earlier load of {request.name} left {before.rows:,} rows in {request.table}{arrived}; "
-                    f"this load starts from the beginning; to continue the earlier one, use {RESUME}"
-                )
-            return keeper, Progress(print_)
-        if before is None:
+            return Progress(print_)
+        before = keeper.read()
+        if before is None or (before.superseded and not (before.done or before.unknown)):
             raise UsageError(f"there is no unfinished load of {request.name} into {request.table}", OMIT)
         if before.fingerprint != print_:
             what = "the file" if before.fingerprint.sha256 != print_.sha256 else "the table or an option"
-            said = f"cannot resume the load of {request.name}: {what} has changed since the earlier load"
-            raise UsageError(said, OMIT)
+            raise UsageError(
+                f"cannot resume the load of {request.name}: {what} has changed since the earlier load", OMIT
+            )
+        if before.superseded:
+            for each in before.done:
+                before.unknown = with_range(before.unknown, each)
+            before.done = []
         if before.unknown and not request.unknown:
             rows = ", ".join(_rows(*each) for each in before.unknown)
+            if before.superseded:
+                raise UsageError(
+                    f"cannot resume the load of {request.name} into {request.table}: the last one started from the "
+                    "beginning, and sent no row",
+                    f"{OMIT}; if the table still contains {rows} of the load before it, add --unknown skip "
+                    "(in \\copy: UNKNOWN skip)",
+                )
             raise UsageError(
                 f"{rows} of {request.name}: it is unknown whether they are in {request.table}",
                 "check the table: if it contains all of these rows, use --unknown skip (in \\copy: UNKNOWN skip); "
@@ -204,9 +234,9 @@ class Loader:
         if request.unknown == "skip":
             for each in before.unknown:
                 before.done = with_range(before.done, each)
-        before.unknown = []
+        before.unknown, before.superseded = [], False
         self._diagnostics.note(f"resuming after {before.rows:,} rows")
-        return keeper, before
+        return before
 
     async def _send(
         self,
@@ -217,12 +247,17 @@ class Loader:
         keeper: ProgressFile,
         progress: Progress,
     ) -> None:
-        service = self._session.connection.service
+        service, earlier = self._session.connection.service, progress.rows
         sender: Sender
         if EXTENSION in service.transport.extensions:
             state = self._session.state
             sender = AttachmentSender(
-                request, found, source, self._submit, lambda: bool(state.last_statement_id), self._attachments.limit
+                request,
+                found,
+                partial(self._batch, source, staged),
+                self._submit,
+                lambda: bool(state.last_statement_id),
+                self._attachments.limit,
             )
             work = self._each(sender, staged, keeper, progress)
         else:
@@ -236,11 +271,12 @@ class Loader:
         for batch in await sender.settled():
             _note(batch, progress)
         keeper.write(progress)
-        self._session.rows = progress.rows
+        self._session.rows = progress.rows - earlier
         if error is None:
             keeper.forget()
             self._variables.record_outcome(None)
-            self._diagnostics.report(f"{_count(progress.rows)} loaded into {request.table}")
+            after = f", after {earlier:,} of the earlier load" if earlier else ""
+            self._diagnostics.report(f"{_count(progress.rows - earlier)} loaded into {request.table}{after}")
             return
         error.message = f"{error.message.rstrip('.')};\n{_summary(request, progress)}"
         if progress.unknown:
@@ -272,6 +308,11 @@ class Loader:
             if isinstance(sender, InsertSender):
                 self._interruption.show_progress(progress.rows / staged.rows, f"{progress.rows:,} rows")
         return error
+
+    async def _batch(self, source: DataFile, staged: ConvertedRows, rows: Range) -> Path:
+        """A file with some of the rows. Raises Interrupted."""
+        work = blocking(source, lambda: source.batch(staged, *rows))
+        return await self._interruption.interruptible(work, "copy")
 
     async def _submit(self, sql: str, attachment: Attachment) -> None:
         await self._submitter.send(submission_of(_lexed(sql), [attachment]))

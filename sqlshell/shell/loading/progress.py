@@ -30,11 +30,13 @@ class Fingerprint(Struct, frozen=True):
 
 class Progress(Struct):
     """`done` are the rows that the service confirmed, `unknown` those that were sent, or are about to be, and may be in
-    the table."""
+    the table. `superseded` says that a later load has begun again, and has sent no row yet: its user may have deleted
+    these."""
 
     fingerprint: Fingerprint
     done: list[Range] = field(default_factory=list)
     unknown: list[Range] = field(default_factory=list)
+    superseded: bool = False
 
     @property
     def rows(self) -> int:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
@@ -79,15 +80,15 @@ class AttachmentSender:
         self,
         request: LoadRequest,
         matched: ColumnMatch,
-        source: DataFile,
+        batch: Callable[[Range], Awaitable[Path]],
         submit: Callable[[str, Attachment], Awaitable[None]],
         arrived: Callable[[], bool],
         limit: int = 0,
     ) -> None:
-        """`arrived` says whether the service had the last statement. `limit` is the most bytes that one attachment may
-        have, 0 for any number."""
+        """`batch` gives a Parquet file with some rows. `arrived` says whether the service had the last statement.
+        `limit` is the most bytes that one attachment may have, 0 for any number."""
         self._sql = f"COPY {request.table} ({matched.listed}) FROM '@{ROWS_ATTACHMENT}' (FORMAT parquet)"
-        self._source = source
+        self._batch = batch
         self._submit = submit
         self._arrived = arrived
         self._size = min(ATTACHED, limit or ATTACHED)
@@ -99,7 +100,7 @@ class AttachmentSender:
         count = max(1, -(-size // self._size))
         step = max(1, -(-staged.rows // count))
         for rows in self._batches(staged, done, step):
-            path = await blocking(self._source, lambda: self._source.batch(staged, *rows))  # noqa: B023
+            path = await self._batch(rows)
             begin(rows)
             try:
                 await self._submit(self._sql, Attachment(path, ROWS_ATTACHMENT, path.stat().st_size))

@@ -90,6 +90,11 @@ class PartitionStore:
         except OSError as error:
             raise self._failed(error) from error
 
+    def supersede(self) -> None:
+        """Remove what an earlier export has kept: a later --resume must not find its result."""
+        if (self._folder / MANIFEST).exists():
+            self.discard()
+
     def body(self, number: int) -> bytes:
         """A partition that is kept."""
         kept = self.kept[number]

@@ -40,6 +40,8 @@ class Exporter:
         found = self._store.read() if resume else None
         if resume:
             self._check(found, text)
+        else:
+            self._store.supersede()
         try:
             if found is not None:
 

@@ -24,11 +24,12 @@ class Interruption:
         self._progress = progress
         self._command: asyncio.Task[Any] | None = None
         self._pending = False
+        self._holding = False
 
     @property
     def busy(self) -> bool:
         """Whether there is something to interrupt."""
-        return self._foreground.busy or self._command is not None
+        return self._foreground.busy or self._command is not None or (self._holding and not self._pending)
 
     @property
     def abandoned_at(self) -> float:
@@ -42,7 +43,7 @@ class Interruption:
         if self._foreground.busy:
             return self._foreground.interrupt()
         self.postpone()
-        return False
+        return self._holding
 
     @property
     def pending(self) -> bool:
@@ -65,6 +66,9 @@ class Interruption:
 
     async def interruptible(self, work: Coroutine[Any, Any, Given], name: str) -> Given:
         """Wait for the work of a command. Raises Interrupted if Ctrl-C stopped it."""
+        if self._holding and self.take_pending():
+            work.close()
+            raise Interrupted(f"\\{name} was interrupted")
         self._command = task = asyncio.ensure_future(work)
         self._session.command_running = True
         try:
@@ -80,6 +84,16 @@ class Interruption:
             if self._session.running is not None:
                 self._session.running = None
                 self._progress.hide()
+
+    @contextlib.contextmanager
+    def holding(self) -> Iterator[None]:
+        """Inside the block, a Ctrl-C between two waits stops the next wait of the command. It does not end the program,
+        so that the command can say what it has done."""
+        self._holding = True
+        try:
+            yield
+        finally:
+            self._holding = False
 
     def show_progress(self, share: float | None, message: str, hint: str = "^C stops") -> None:
         """Show the progress of the command, and what Ctrl-C does."""
