@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import subprocess
 import sys
 from decimal import Decimal
@@ -164,3 +165,40 @@ def test_what_duckdb_does_not_keep_of_parquet_is_a_warning(program: Program, tmp
     assert "warning: p.parquet, column d: decimals of 40 digits are read as DOUBLE" in done.err
     assert "warning: p.parquet, column t: timestamps of the type INT96 are read as microseconds" in done.err
     assert "column n" not in done.err
+
+
+def test_what_is_no_data_file_and_no_database_says_what_to_do(program: Program, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "f.csv")
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    for target in (("f.csv",), ("a.csv", "f.csv")):
+        done = program(*target, "-c", "from f")
+        assert (done.code, "error: f.csv is a pipe, not a file" in done.err, "sqlshell - " in done.err) == (
+            2,
+            True,
+            True,
+        )
+    done = program("/dev/stdin", "-c", "from stdin", stdin="a\n1\n")
+    assert (done.code, "/dev/stdin is a pipe" in done.err) == (2, True), done
+    (tmp_path / "a.csv.bak").write_text("a\n1\n" * 20)
+    done = program("a.csv.bak", "-c", "select 1")
+    assert (done.code, "sqlshell - < FILE" in done.err) == (2, True), done
+    (tmp_path / "a.xlsx").write_bytes(b"PK\x03\x04\n1,2\n" * 20)
+    done = program("a.xlsx", "-c", "select 1")
+    assert (done.code, "save it as csv" in done.err) == (2, True), done
+    done = program("import", "a.xlsx", "w.duckdb", "--table", "t", "--create")
+    assert (done.code, "a.xlsx is a spreadsheet" in done.err) == (2, True), done
+    (tmp_path / "u.csv").write_bytes("a,b\n1,2\n".encode("utf-16"))
+    done = program("u.csv", "-c", "from u")
+    assert (done.code, "iconv -f UTF-16" in done.err, "latin1" in done.err) == (2, True, False), done
+    (tmp_path / "m.csv").write_bytes(b"a,b\r\n1,2\n3,4\r\n" * 5)
+    assert "LINE 1" not in program("m.csv", "-c", "from m").err
+
+
+def test_an_empty_file_name_and_a_table_of_two_words_are_refused(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    done = program("import", "", "w.duckdb", "--table", "t")
+    assert (done.code, done.err.splitlines()[0]) == (2, "error: import requires the name of a file")
+    done = program("import", "a.csv", "w.duckdb", "--table", "a b", "--create")
+    assert (done.code, "error: --table 'a b' is not the name of a table" in done.err) == (2, True), done
+    assert not (tmp_path / "w.duckdb").exists()
+    assert program("import", "a.csv", "w.duckdb", "--table", '"a b"', "--create").code == 0

@@ -17,6 +17,8 @@ STDIN: Final = "stdin"
 """The view of the data on stdin."""
 
 _ENDINGS: Final = "|".join(map(re.escape, (*DATA_ENDINGS, *DATABASE_ENDINGS)))
+_HEADER: Final = 16
+"""Bytes that tell a DuckDB database from other files."""
 _NAME: Final = re.compile(r"[\w.-]{1,24}")
 _PATH: Final = re.compile(rf"(?!/?/)[^:\s]*/[^:\s]*|(?:~?/|\.{{1,2}}/)[^:@\n]*|[^:\n]*(?:{_ENDINGS})")
 _URL: Final = re.compile(r"https?://[\w.-]{1,99}(?::\d{1,5})?(?:/[\w.-]{1,24}){0,4}/?")
@@ -45,6 +47,31 @@ def views_of(texts: Sequence[str]) -> dict[str, Path]:
 
 
 _WHICH: Final = f"data files end in {', '.join(DATA_ENDINGS)}, or in one of these and {' or '.join(COMPRESSED_ENDINGS)}"
+
+
+def check_not_a_pipe(path: Path) -> None:
+    """Raises UsageError for a pipe or device: a query may read a file more than once, and the service opens it by
+    name."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UsageError(
+            f"{shown_target(str(path))} is a pipe, not a file",
+            "pass its data on stdin, sqlshell - -c 'from stdin' < PIPE, or copy them to a file",
+        )
+
+
+def check_is_database(path: Path) -> None:
+    """Raises UsageError for a file that DuckDB cannot open as a database."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEADER)
+    except OSError:
+        # The error of DuckDB says why.
+        return
+    if head and head[8:12] != b"DUCK" and not head.startswith(b"SQLite"):
+        raise UsageError(
+            f"{shown_target(str(path))} is not a DuckDB database",
+            "save it as csv" if head.startswith(b"PK\x03\x04") else f"{_WHICH}; rename it, or use: sqlshell - < FILE",
+        )
 
 
 def looks_like_url(text: str) -> bool:
@@ -76,6 +103,7 @@ def without_compression(path: Path) -> str:
 def _data_files(text: str) -> Sequence[Path]:
     path = Path(text).expanduser()
     if not path.is_dir():
+        check_not_a_pipe(path)
         if not without_compression(path).endswith(DATA_ENDINGS):
             raise UsageError(
                 f"{shown_target(text)!r} is not a data file",

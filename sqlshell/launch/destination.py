@@ -18,6 +18,8 @@ from sqlshell.launch.data_files import (
     DATA_ENDINGS,
     DATABASE_ENDINGS,
     STDIN,
+    check_is_database,
+    check_not_a_pipe,
     looks_like_url,
     shown_target,
     views_of,
@@ -270,6 +272,8 @@ def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalSer
     if path.is_dir() or (path.exists() and bare.endswith(DATA_ENDINGS)):
         return LocalService(views=views_of([text]))
     if path.exists():
+        check_not_a_pipe(path)
+        check_is_database(path)
         return LocalService(database=path)
     if bare.endswith(DATABASE_ENDINGS):
         if not path.parent.is_dir():

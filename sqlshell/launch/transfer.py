@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from sqlshell.errors import UsageError
 from sqlshell.shell.loading.request import format_of
@@ -13,6 +15,8 @@ from sqlshell.sql.identifiers import RESERVED, always_quoted
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
 
+_QUOTE: Final = "quote a name with spaces: --table '\"no such\"'"
+
 
 def import_command(
     path: str, table: str, with_: str | None, flags: Mapping[str, bool], texts: Mapping[str, str | None]
@@ -21,6 +25,11 @@ def import_command(
 
     Raises UsageError if the file does not exist, or a text does not fit into the command.
     """
+    if not path:
+        raise UsageError("import requires the name of a file", "the first argument is empty")
+    words = [token.kind in {"word", "name"} for token in lexed(table).tokens]
+    if any(map(operator.and_, words, words[1:])):
+        raise UsageError(f"--table {table!r} is not the name of a table", _QUOTE)
     if path != "-" and not path.startswith("~") and not Path(path).exists():
         # Before TARGET is opened, which may create it.
         raise UsageError(f"no such file: {path}")
@@ -59,9 +68,7 @@ def _check_name(table: str) -> None:
         or any(each.kind not in {"word", "name"} for each in names)
         or any(each.text != "." for each in dots)
     ):
-        raise UsageError(
-            f"--table {table!r} is not the name of a table", "quote a name with spaces: '\"no such\"'; or use --query"
-        )
+        raise UsageError(f"--table {table!r} is not the name of a table", f"{_QUOTE}; or use --query")
 
 
 def _with_quotes(table: str) -> str:

@@ -28,7 +28,7 @@ def test_what_begins_like_a_formula(text: str) -> None:
 
 
 def test_blanks_before_a_formula_are_none() -> None:
-    assert written("csv", [Column("a")], [["\t=1"], ["\r=1"]]) == "a\n'\t=1\n\"'\r=1\"\n"
+    assert written("csv", [Column("a")], [["\t=1"], ["\r=1"], ["\n=1"]]) == 'a\n\'\t=1\n"\'\r=1"\n"\'\n=1"\n'
 
 
 @pytest.mark.parametrize("text", ["-1", "+1", "-1.5", "-.5", "-1.", "-1e9", "+1.5E-10", "a=1", "1-1", " =1", "'=1"])

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, Column
 
-_FORMULA = frozenset("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
+_FORMULA = frozenset("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _NUMBER = re.compile(r"[-+]?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?+\d++)?+")
 
 

@@ -96,7 +96,7 @@ class Copier:
     async def _run(self, request: LoadRequest) -> None:
         # It can be read only once, and may never end.
         if await asyncio.to_thread(_is_pipe, request.path):
-            raise UsageError(f"{request.name} is a pipe, not a file", "load stdin: import - (in \\copy: FROM PSTDIN)")
+            raise UsageError(f"{request.path} is a pipe, not a file", "load stdin: import - (in \\copy: FROM PSTDIN)")
         if request.format == "auto":
             request = replace(request, format=await asyncio.to_thread(format_of_data, Path(request.path)))
         await self._loader.run(request)

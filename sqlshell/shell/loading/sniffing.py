@@ -11,6 +11,7 @@ from sqlshell.errors import UsageError
 
 HEAD: Final = 4096
 _GZIP: Final = b"\x1f\x8b"
+_ZIP: Final = b"PK\x03\x04"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 
 
@@ -26,6 +27,10 @@ def format_of_data(path: Path) -> str:
     if head.startswith(_GZIP):
         with contextlib.suppress(zlib.error):
             head = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head)
+    if head.startswith(_ZIP):
+        raise UsageError(
+            f"{path.name} is a spreadsheet or a zip archive, not a data file", "save it as csv, or unpack it"
+        )
     if head.startswith(b"PAR1"):
         return "parquet"
     return "json" if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in {b"[", b"{"} else "csv"

@@ -65,6 +65,11 @@ def reader(name: str, path: Path, *, lines: bool = False, whole: bool = False) -
         )
     if COMPRESSED.get(packed) == "zstd" and ends_too_early(path):
         raise Failure(sqlstate.UNSUPPORTED, ENDS_TOO_EARLY)
+    if kind != ".parquet" and _is_utf16(path):
+        raise Failure(
+            sqlstate.UNSUPPORTED,
+            f"the file is UTF-16, not UTF-8; {CONVERT.replace('latin1', 'UTF-16')}",
+        )
     text = str(path)
     if _PATTERN.search(text):
         if "\\" in text:
@@ -85,6 +90,17 @@ def reader(name: str, path: Path, *, lines: bool = False, whole: bool = False) -
     if kind == ".json" and is_marked_array(path):
         options += ", format = 'array'"
     return f"{READERS[kind]}({literal(text)}, {options})"
+
+
+def _is_utf16(path: Path) -> bool:
+    # A pipe can be read once only.
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(2) in {b"\xff\xfe", b"\xfe\xff"}
+    except OSError:
+        return False
 
 
 def explained(message: str, *, store: bool = False) -> str:

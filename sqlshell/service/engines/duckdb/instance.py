@@ -94,7 +94,8 @@ class DuckdbEngine(ResultFiles):
                 message = explained(str(error))
                 if message == str(error):
                     message = f"cannot read {path}: {message.partition(chr(10))[0]}"
-                raise UsageError(message) from None
+                # The statement is none of the user's.
+                raise UsageError(message.partition("\n\nLINE ")[0]) from None
 
     @property
     def version(self) -> str:
