@@ -23,6 +23,8 @@ class SqlshellCompiler(compiler.SQLCompiler):
     update_from_clause = PGCompiler.update_from_clause
     delete_extra_from_clause = PGCompiler.delete_extra_from_clause
     get_select_precolumns = PGCompiler.get_select_precolumns
+    visit_getitem_binary = PGCompiler.visit_getitem_binary
+    visit_slice = PGCompiler.visit_slice
 
     def visit_sequence(self, sequence: Any, **kw: Any) -> str:
         return f"nextval('{self.preparer.format_sequence(sequence)}')"
@@ -49,6 +51,12 @@ class SqlshellCompiler(compiler.SQLCompiler):
     def visit_is_distinct_from_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         return f"{self.process(binary.left, **kw)} IS DISTINCT FROM {self.process(binary.right, **kw)}"
 
+    def visit_json_getitem_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        return self._json_item(binary, **kw)
+
+    def visit_json_path_getitem_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        return self._json_item(binary, **kw)
+
     def visit_empty_set_expr(self, element_types: Any, **kw: Any) -> str:
         kinds = element_types or [sqltypes.Integer()]
         nulls = (f"CAST(NULL AS {self.dialect.type_compiler_instance.process(kind)})" for kind in kinds)
@@ -65,6 +73,14 @@ class SqlshellCompiler(compiler.SQLCompiler):
     def for_update_clause(self, select: Any, **kw: Any) -> str:
         # DuckDB does not lock rows.
         return ""
+
+    def _json_item(self, binary: Any, **kw: Any) -> str:
+        given = f"{self.process(binary.left, **kw)}, {self.process(binary.right, **kw)}"
+        if binary.type._type_affinity is sqltypes.JSON:
+            return f"json_extract({given})"
+        kind = self.dialect.type_compiler_instance.process(binary.type)
+        # The string of a JSON null is NULL, and that of a JSON string has no quotes.
+        return f"CAST(json_extract_string({given}) AS {kind})"
 
     def _like(self, binary: Any, operator: str, **kw: Any) -> str:
         escape = binary.modifiers.get("escape")

@@ -8,6 +8,8 @@ from typing import Any
 
 from sqlalchemy import types as sqltypes
 
+from sqlshell.sql.identifiers import literal
+
 
 class Uuids(sqltypes.Uuid[Any]):
     """Accepts strings too, which a service without the type UUID returns."""
@@ -28,6 +30,37 @@ class Json(sqltypes.JSON):
 
     def result_processor(self, dialect: Any, coltype: Any) -> Any:
         return None if coltype in {"JSON", "JSONB"} else super().result_processor(dialect, coltype)
+
+
+class _Path:
+    """Binds a path in a JSON document as DuckDB's text for it."""
+
+    def bind_processor(self, dialect: Any) -> Any:
+        return _json_path
+
+    def literal_processor(self, dialect: Any) -> Any:
+        return lambda value: literal(_json_path(value))
+
+
+class JsonIndex(_Path, sqltypes.JSON.JSONIndexType):
+    pass
+
+
+class JsonPath(_Path, sqltypes.JSON.JSONPathType):
+    pass
+
+
+def _json_path(value: Any) -> str:
+    """`$."a"[0]`; the JSON pointer `/a/0` if a key is empty or `*`, which a path cannot name."""
+    parts = (value,) if isinstance(value, int | str) else tuple(value)
+    if {"", "*"} & {part for part in parts if isinstance(part, str)}:
+        return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{_quoted(part)}" for part in parts)
+
+
+def _quoted(key: str) -> str:
+    escaped = key.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 class Decimals(sqltypes.Numeric[Any]):

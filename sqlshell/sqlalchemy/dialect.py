@@ -10,7 +10,10 @@ from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.engine.default import DefaultExecutionContext
 from sqlalchemy.engine.interfaces import DBAPIConnection, Dialect, IsolationLevel
 from sqlalchemy.engine.url import URL
+from sqlalchemy.exc import NotSupportedError
+from sqlalchemy.sql.compiler import InsertmanyvaluesSentinelOpts
 
+from sqlshell import dbapi
 from sqlshell.dbapi.values.literals import Literals
 from sqlshell.sqlalchemy.compilers import (
     SqlshellCompiler,
@@ -19,7 +22,7 @@ from sqlshell.sqlalchemy.compilers import (
     SqlshellTypeCompiler,
 )
 from sqlshell.sqlalchemy.connecting import AUTOCOMMIT, Connecting, engine_of
-from sqlshell.sqlalchemy.decoded import Decimals, Floats, Json, Uuids
+from sqlshell.sqlalchemy.decoded import Decimals, Floats, Json, JsonIndex, JsonPath, Uuids
 from sqlshell.sqlalchemy.reflection import Reflection
 
 SNAPSHOT: Final = "REPEATABLE READ"
@@ -54,6 +57,8 @@ class SqlshellDialect(Connecting, Reflection):
     colspecs = {  # noqa: RUF012
         sqltypes.Uuid: Uuids,
         sqltypes.JSON: Json,
+        sqltypes.JSON.JSONIndexType: JsonIndex,
+        sqltypes.JSON.JSONPathType: JsonPath,
         sqltypes.Interval: _Interval,
         INTERVAL: _Interval,
         sqltypes.Numeric: Decimals,
@@ -83,6 +88,12 @@ class SqlshellDialect(Connecting, Reflection):
     delete_returning = True
     insert_executemany_returning = True
     use_insertmanyvalues = True
+    # DuckDB numbers the rows of VALUES from a sequence in their order, so that sorting by the numbers restores it.
+    insertmanyvalues_implicit_sentinel = (
+        InsertmanyvaluesSentinelOpts.AUTOINCREMENT
+        | InsertmanyvaluesSentinelOpts.IDENTITY
+        | InsertmanyvaluesSentinelOpts.SEQUENCE
+    )
     default_sequence_base = 1
     cte_follows_insert = False
     tuple_in_values = False
@@ -111,6 +122,14 @@ class SqlshellDialect(Connecting, Reflection):
 
     def get_default_isolation_level(self, dbapi_conn: Any) -> IsolationLevel:
         return SNAPSHOT
+
+    def do_savepoint(self, connection: Connection, name: str) -> None:
+        if not self.service_engine:
+            cause = dbapi.NotSupportedError(
+                "DuckDB has no savepoints", hint="use no begin_nested(); commit in smaller transactions"
+            )
+            raise NotSupportedError(f"SAVEPOINT {name}", None, cause) from cause
+        super().do_savepoint(connection, name)  # type: ignore[no-untyped-call]
 
     def _get_default_schema_name(self, connection: Any) -> str:
         return str(connection.exec_driver_sql("select current_schema()").scalar())

@@ -195,6 +195,84 @@ def test_an_orm_session_inserts_updates_and_deletes() -> None:
     engine.dispose()
 
 
+@pytest.mark.parametrize("numbered", [(), (sa.Identity(start=5),), (sa.Sequence("numbers"),)])
+def test_many_rows_are_inserted_together_and_their_keys_are_in_order(numbered: tuple[Any, ...]) -> None:
+    engine = sa.create_engine("sqlshell://")
+    table = sa.Table(
+        "many", sa.MetaData(), sa.Column("id", sa.Integer, *numbered, primary_key=True), sa.Column("name", sa.String)
+    )
+    sent: list[str] = []
+    sa.event.listen(engine, "before_cursor_execute", lambda *given: sent.append(given[2]))
+    with engine.begin() as connection:
+        table.metadata.create_all(connection)
+        sent.clear()
+        names = [f"name {number}" for number in range(2500, 0, -1)]
+        insert = table.insert().returning(table.c.id, sort_by_parameter_order=True)
+        keys = connection.execute(insert, [{"name": name} for name in names]).scalars().all()
+        # One statement for each page of 1,000 rows.
+        assert len(sent) == 3
+        found = {row.id: row.name for row in connection.execute(sa.select(table))}
+        assert [found[key] for key in keys] == names
+    engine.dispose()
+
+
+class Document(Base):
+    __tablename__ = "documents"
+    id: orm.Mapped[int] = orm.mapped_column(primary_key=True)
+    body: orm.Mapped[Any] = orm.mapped_column(sa.JSON)
+    numbers: orm.Mapped[Any] = orm.mapped_column(sa.ARRAY(sa.Integer))
+    grid: orm.Mapped[Any] = orm.mapped_column(sa.ARRAY(sa.Integer, dimensions=2))
+
+
+def test_items_of_json_and_of_arrays() -> None:
+    engine = sa.create_engine("sqlshell://")
+    Base.metadata.create_all(engine)
+    keys = ["a'b", 'a"b', "a\\b", "a.b[0]", "*", "", "/~", "?", ":x", "0"]
+    body = {"a": [7, "seven", None, True, 1.5, {"b": [1, 2]}], **{key: f"of {key}" for key in keys}}
+    with orm.Session(engine) as session:
+        session.add(Document(body=body, numbers=[10, 20, 30], grid=[[1, 2], [3, 4]]))
+        session.flush()
+        items = Document.body["a"]
+        assert session.execute(
+            sa.select(
+                items[0].as_integer(),
+                items[1].as_string(),
+                items[2].as_string(),
+                items[3].as_boolean(),
+                items[4].as_float(),
+                items[4].as_numeric(5, 2),
+                items[5].as_string(),
+                items[5]["b"][1],
+                items[-1]["b"],
+                Document.body[("a", 5, "b", 1)].as_integer(),
+                Document.body["none"],
+            )
+        ).one() == (7, "seven", None, True, 1.5, Decimal("1.50"), '{"b":[1,2]}', 2, [1, 2], 2, None)
+        for key in keys:
+            chosen = sa.select(Document.body[key].as_string(), Document.body[(key,)])
+            assert session.execute(chosen).one() == (f"of {key}", f"of {key}")
+            literal = chosen.compile(engine, compile_kwargs={"literal_binds": True})
+            assert session.execute(sa.text(str(literal).replace(":", "\\:"))).one()[0] == f"of {key}"
+        chosen = sa.select(Document.numbers[1], Document.numbers[2:3], Document.grid[2][1])
+        assert session.execute(chosen.where(Document.numbers[3] == 30)).one() == (10, [20, 30], 3)
+    engine.dispose()
+
+
+def test_a_savepoint_is_refused_and_the_transaction_stays_open() -> None:
+    engine = sa.create_engine("sqlshell://")
+    Base.metadata.create_all(engine)
+    refused = pytest.raises(sa.exc.NotSupportedError, match="DuckDB has no savepoints")
+    with engine.begin() as connection:
+        connection.execute(sa.insert(Note).values(body="kept"))
+        with refused:
+            connection.begin_nested()
+    with orm.Session(engine) as session:
+        with refused, session.begin_nested():
+            session.add(Note(body="not kept"))
+        assert session.scalars(sa.select(Note.body)).all() == ["kept"]
+    engine.dispose()
+
+
 def test_threads_share_a_pool(served: Served) -> None:
     host = served.url.removeprefix("http://")
     engine = sa.create_engine(f"sqlshell+http://:{served.token}@{host}/v2", pool_size=3, max_overflow=0)

@@ -10,7 +10,7 @@ UNORDERED = "the test expects an order of rows without asking for it, which Duck
 
 OPEN = """
     autocommit isolation_level schemas views temp_table_names temporary_views comment_reflection ctes
-    update_returning delete_returning window_functions array_type regexp_match regexp_replace unicode_ddl
+    update_returning delete_returning window_functions array_type json_type regexp_match regexp_replace unicode_ddl
     datetime_timezone timestamp_microseconds datetime_historic date_historic
     precision_numerics_many_significant_digits precision_numerics_retains_significant_digits infinity_floats
     bound_limit_offset sql_expression_limit_offset tuple_in empty_inserts duplicate_key_raises_integrity_error
@@ -34,7 +34,6 @@ CLOSED = {
     "on_update_cascade": "DuckDB has no actions of foreign keys",
     "self_referential_foreign_keys": "DuckDB refuses to delete rows that such a key refers to",
     "ctes_on_dml": "DuckDB has WITH behind INSERT only",
-    "json_type": "paths of JSON have other operators in DuckDB",
     "time_timezone": "the interface has no TIME with a zone",
     "precision_numerics_enotation_small": "a DECIMAL has 38 digits",
     "precision_numerics_enotation_large": "a DECIMAL has 38 digits",
