@@ -133,6 +133,10 @@ class ProtocolError(ServiceError):
     pass
 
 
+class TooLarge(ServiceError):
+    """A response exceeds a limit of the client."""
+
+
 class Bug(ShellError):
     exit = Exit.SERVICE
 

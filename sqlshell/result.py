@@ -280,6 +280,8 @@ class Result(Struct):
     """The result as a file, if the service has it."""
     label: str = ""
     """Action and target, if the legacy interface reports them."""
+    created: tuple[str | None, ...] = ()
+    """What the statement created: type, name, command, summary and path, if that was the result's row."""
     secret: str = ""
     """A secret that the service shows once: printed to the person, but never stored or logged."""
 

@@ -31,6 +31,8 @@ class AsyncConnection(ConnectionState):
     while it waits for a statement, the service cancels the statement.
     """
 
+    __slots__ = ()
+
     async def engine(self) -> str:
         """The name of the engine that the service announces, such as "postgresql"; "" for DuckDB and other services."""
         with translated():
@@ -114,9 +116,9 @@ class AsyncCursor(CursorState):
         return found[0] if found else None
 
     async def fetchmany(self, size: int | None = None) -> list[Row]:
-        """The next `size` rows (by default `arraysize`), or fewer at the end. Raises as fetchone()."""
+        """The next `size` rows (by default the value of arraysize), or fewer at the end. Raises as fetchone()."""
         with translated():
-            return await self._fetch_many(self.arraysize if size is None else size)
+            return await self._fetch_many(self._wanted(size))
 
     async def fetchall(self) -> list[Row]:
         """All remaining rows. Raises as fetchone()."""

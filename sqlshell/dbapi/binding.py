@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from sqlshell.dbapi.exceptions import ProgrammingError
+from sqlshell.dbapi.exceptions import DataError, ProgrammingError
 from sqlshell.dbapi.values.literals import Literals
 from sqlshell.sql.analysis.lexed import lexed
 from sqlshell.sql.analysis.tokens import Token
@@ -33,21 +33,29 @@ _NAMED: Final = re.compile(r":(\w+)")
 
 
 class Template(Struct, frozen=True):
-    """A statement in pieces: literals stand between them. `names` is empty for `?`."""
+    """A statement in pieces: literals stand between them. `names` is empty for `?`.
+
+    `other` is the first placeholder of the other kind, if the statement has none of its own kind.
+    """
 
     pieces: tuple[str, ...]
     names: tuple[str, ...] = ()
+    other: str = ""
 
     def bound(self, parameters: Parameters, literals: Literals) -> str:
         """The statement with values in place of its placeholders. Raises ProgrammingError, DataError."""
         made = [self.pieces[0]]
         for text, piece in zip(self._texts(parameters, literals), self.pieces[1:], strict=True):
+            if not text.isascii():
+                _check_characters(text)
             made += (text, piece)
         return "".join(made)
 
     def _texts(self, parameters: Parameters, literals: Literals) -> list[str]:
         count = len(self.pieces) - 1
         if isinstance(parameters, Mapping):
+            if self.other:
+                raise ProgrammingError("the placeholder ? needs a sequence, not a mapping", hint="write :name")
             try:
                 return [literals.of(parameters[name]) for name in self.names]
             except KeyError as error:
@@ -58,6 +66,8 @@ class Template(Struct, frozen=True):
             )
         if len(parameters) != count:
             given = len(parameters)
+            if not count and self.other:
+                raise ProgrammingError(f"the placeholder {self.other} needs a mapping, not a sequence", hint="write ?")
             raise ProgrammingError(
                 f"the statement has {count} placeholder{'' if count == 1 else 's'}, but {given}"
                 f" value{' was' if given == 1 else 's were'} given",
@@ -80,10 +90,11 @@ def template_of(sql: str, *, named: bool) -> Template:
     """The statement split at its placeholders. Raises ProgrammingError if engines disagree on where they are."""
     readings = _readings(sql)
     doubled: list[int] = []
-    if named:
-        spans = [(start, end) for start, end in references(sql) if _NAMED.fullmatch(sql, start, end)]
-    else:
-        spans, doubled = _marks(readings[0])
+    by_name = [(start, end) for start, end in references(sql) if _NAMED.fullmatch(sql, start, end)]
+    marks, pairs = _marks(readings[0])
+    spans, others = (by_name, marks) if named else (marks, by_name)
+    if not named:
+        doubled = pairs
     ends = {token.end for token in readings[0] if token.kind == "string"}
     pieces, done = [], 0
     for start, end in spans:
@@ -98,7 +109,18 @@ def template_of(sql: str, *, named: bool) -> Template:
         done = end
     names = tuple(sql[start + 1 : end] for start, end in spans) if named else ()
     pieces.append(_between(sql, done, len(sql), doubled))
-    return Template((pieces[0], *(piece if piece[:1] in _SAFE else f" {piece}" for piece in pieces[1:])), names)
+    other = sql[slice(*others[0])] if others and not spans else ""
+    return Template((pieces[0], *(piece if piece[:1] in _SAFE else f" {piece}" for piece in pieces[1:])), names, other)
+
+
+def _check_characters(text: str) -> None:
+    """Raises DataError for half of a surrogate pair, which no encoding has."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"a parameter contains the surrogate {ascii(text[error.start])[1:-1]}, which is no character"
+        ) from None
 
 
 def _marks(given: Sequence[Token]) -> tuple[list[tuple[int, int]], list[int]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from sqlshell.context import SessionContext
 from sqlshell.dbapi import exceptions
 from sqlshell.dbapi.context_parts import ContextParts
 from sqlshell.dbapi.exceptions import translated
-from sqlshell.dbapi.session import Session
+from sqlshell.dbapi.session import Session, checked_autocommit
+from sqlshell.output.text.cells import printable
 
 
 class ConnectionState(ContextParts):
@@ -23,8 +26,19 @@ class ConnectionState(ContextParts):
     ProgrammingError = exceptions.ProgrammingError
     NotSupportedError = exceptions.NotSupportedError
 
+    # A misspelled attribute is an error, instead of a value that nothing reads.
+    __slots__ = ("__weakref__", "_session")
+
     def __init__(self, session: Session) -> None:
         self._session = session
+
+    def __repr__(self) -> str:
+        session = self._session
+        state = "closed" if session.closed else "in a transaction" if session.in_transaction else "open"
+        return f"<{type(self).__module__}.{type(self).__qualname__} {printable(session.address)!r}, {state}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a connection cannot be copied or pickled: connect again")
 
     @property
     def closed(self) -> bool:
@@ -42,6 +56,7 @@ class ConnectionState(ContextParts):
 
     @autocommit.setter
     def autocommit(self, value: bool) -> None:
+        checked_autocommit(value)
         self._session.autocommit = value
 
     @property

@@ -41,6 +41,8 @@ class ContextPart:
 class ContextParts:
     """The attributes that connections of both kinds have."""
 
+    __slots__ = ()
+
     organization = ContextPart()
     role = ContextPart()
     database = ContextPart()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -47,6 +48,17 @@ class Description(NamedTuple):
     null_ok: bool | None
 
 
+class Created(NamedTuple):
+    """What a CREATE … AS SELECT or INSERT INTO … SELECT has created, as the service describes it: `name` is the name of
+    the relation or the ID of the query, `path` a JSON array."""
+
+    type: str | None
+    name: str | None
+    command: str | None
+    summary: str | None
+    path: str | None
+
+
 class Group(Struct, frozen=True):
     """Statements that are sent together, or one with a file; `rows` is how many rows they insert, None if unknown."""
 
@@ -59,11 +71,12 @@ class CursorState:
     """The attributes of a cursor. The coroutines do the work of the methods that wait."""
 
     def __init__(self, session: Session) -> None:
-        self.arraysize = 1
+        self._arraysize = 1
         self.description: list[Description] | None = None
         self.rowcount = -1
         self.sqlstate = ""
         self.statusmessage = ""
+        self.created: Created | None = None
         self.closed = False
         self._session = session
         self._running = Running()
@@ -81,9 +94,25 @@ class CursorState:
         return self._running.statement_id
 
     @property
+    def arraysize(self) -> int:
+        """The number of rows that fetchmany() returns by default. Setting it raises ProgrammingError below 1."""
+        return self._arraysize
+
+    @arraysize.setter
+    def arraysize(self, value: int) -> None:
+        self._arraysize = _count("arraysize", value, least=1)
+
+    def _wanted(self, size: int | None) -> int:
+        """The number of rows for fetchmany(). Raises ProgrammingError for a size that is no number of rows."""
+        return self._arraysize if size is None else _count("size", size, least=0)
+
+    @property
     def rownumber(self) -> int | None:
         """The index of the next row in the result, starting at 0; None without a result."""
         return None if self.description is None else self._rows_fetched
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a cursor cannot be copied or pickled: create another one")
 
     def setinputsizes(self, sizes: Sequence[object]) -> None:
         """Does nothing, because each value determines its type."""
@@ -108,9 +137,16 @@ class CursorState:
 
     def _groups(self, sql: str, rows: Iterable[Parameters], literals: Literals) -> Iterator[Group]:
         """The statements of executemany(). Raises what iterating `rows` and Template.bound() raise."""
-        each = iter(rows)
-        first = next(each, None)
-        if first is None:
+        try:
+            each = iter(rows)
+        except TypeError:
+            raise ProgrammingError(
+                f"the rows must be an iterable of sequences or mappings, not {type(rows).__name__}"
+            ) from None
+        try:
+            first = next(each)
+        except StopIteration:
+            self.rowcount = 0
             return
         named = isinstance(first, Mapping)
         each = itertools.chain([first], each)
@@ -219,7 +255,7 @@ class CursorState:
         while self._result is not None:
             await self._close_result()
             self._result = self._results.pop(0) if self._results else None
-        self.description, self.rowcount = None, -1
+        self.description, self.rowcount, self.created = None, -1, None
         self._running.statement_id = self.sqlstate = self.statusmessage = ""
 
     async def _close_result(self) -> None:
@@ -279,10 +315,12 @@ class CursorState:
             if result.whole is not None:
                 result.whole.choose_values()
             self._decoder = RowDecoder(result.columns)
+            self.created = None
             self.description = [_description_of(column) for column in result.columns]
             self.rowcount = -1 if result.row_count is None or result.endless is not None else result.row_count
         else:
             self.description = None
+            self.created = Created(*result.created) if result.created else None
             self.rowcount = -1 if result.changed_rows is None else result.changed_rows
 
     def _adopt_outcome(self, result: Result) -> None:
@@ -324,6 +362,17 @@ class _Remaining:
 
     async def aclose(self) -> None:
         await self._batches.aclose()
+
+
+def _count(name: str, value: object, *, least: int) -> int:
+    """Raises ProgrammingError for what is no integer, or less than `least`."""
+    try:
+        found = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ProgrammingError(f"{name} must be an int, not {type(value).__name__}") from None
+    if found < least:
+        raise ProgrammingError(f"{name} must be at least {least}, not {found}")
+    return found
 
 
 def _description_of(column: Column) -> Description:

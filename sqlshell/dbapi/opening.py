@@ -17,7 +17,7 @@ from sqlshell.client.statements.client import StreamLimits
 from sqlshell.config.settings import CONNECTION, CONTEXT, SETTINGS
 from sqlshell.config.values import config_folder, read_config, resolve
 from sqlshell.dbapi.exceptions import Warning
-from sqlshell.dbapi.session import Session
+from sqlshell.dbapi.session import Session, checked_autocommit
 from sqlshell.errors import UsageError
 from sqlshell.interface.models import ENGINE_TYPES
 from sqlshell.launch.clients import Messages, endpoint_of, policy_of, service_at
@@ -54,6 +54,7 @@ async def open_session(
 
     Raises UsageError for a target or option that is wrong, and the errors of the service.
     """
+    checked_autocommit(autocommit)
     path = os.fspath(target) if isinstance(target, str | os.PathLike) else target
     if not isinstance(path, str):
         raise UsageError(
@@ -93,6 +94,7 @@ async def open_session(
         embedded=embedded,
         upload_limit=destination.settings["upload_limit"] << 20,
         autocommit=autocommit,
+        address=destination.address,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from msgspec.structs import replace
 
 from sqlshell.client.http.upload import Attachment
+from sqlshell.client.results.creation_rows import creates_object, is_creation_result, tag_of
 from sqlshell.client.service import Service
 from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.context import SessionContext
@@ -44,9 +45,27 @@ class Running:
         self.canceled = False
 
 
+def checked_autocommit(value: object) -> bool:
+    """Raises ProgrammingError for what is no bool."""
+    if not isinstance(value, bool):
+        raise ProgrammingError(f"autocommit must be True or False, not {value!r}")
+    return value
+
+
+def _is_empty(sql: Lexed) -> bool:
+    """Whether a text has nothing but comments and semicolons."""
+    read = 0
+    while len(found := sql.first(read + 1)) > read:
+        if found[read].text != ";":
+            return False
+        read += 1
+    return True
+
+
 class Session:
     """Runs statements one after another. All coroutines run on one event loop.
 
+    `address` is the service's URL without secrets, or the files of an embedded one.
     `own_session` is the ID of the session that ends with this connection, "" if the caller joined an existing one.
     `release` stops an embedded service and waits for it.
     """
@@ -62,7 +81,9 @@ class Session:
         embedded: bool = False,
         upload_limit: int = 0,
         autocommit: bool = False,
+        address: str = "",
     ) -> None:
+        self.address = address
         self.context = context
         self.release = release
         self.upload_limit = upload_limit
@@ -111,6 +132,10 @@ class Session:
     def change(self, name: str, value: str) -> None:
         """Change a part of the context for the following statements. Raises UsageError for an unknown time zone."""
         self.check()
+        if not isinstance(value, str):
+            raise ProgrammingError(
+                f"{name} must be a str, not {type(value).__name__}", hint='"" leaves it to the service'
+            )
         if name == "timezone":
             checked_timezone(value)
         self.context = replace(self.context, **dict.fromkeys(_DEPENDENT_PARTS.get(name, ()), ""), **{name: value})
@@ -125,7 +150,7 @@ class Session:
         async with self._turn:
             self.check()
             sql = lexed(text)
-            if not sql.first(1):
+            if _is_empty(sql):
                 raise ProgrammingError("the statement is empty")
             await self._policy.check(sql, None)
             await self._begin(sql)
@@ -239,7 +264,10 @@ class Session:
         async with self._observer(submission.sql, running) as observer:
             try:
                 async for result in self._client.run(submission, self.context, observer):
+                    number = len(found)
                     found.append(result)
+                    if is_creation_result(result) and creates_object(submission.sql, number):
+                        found[number] = await tag_of(result)
             except BaseException:
                 for result in found:
                     await result.batches.aclose()

@@ -29,8 +29,22 @@ def connect(target: str | os.PathLike[str] = "", *, autocommit: bool = False, **
     """Connect to the service that `target` names: a URL, a profile, a database or data file, or ":memory:".
 
     Without a target, the rules of the shell apply: SQLSHELL_URL, SQLSHELL_PROFILE, the profile `default`, otherwise a
-    database in memory. `options` are settings of a profile (`token`, `profile`, `database`, `wait`, `read_only`, …).
-    Unless `autocommit` is set, the first statement begins a transaction, which lasts until commit() or rollback().
+    database in memory. Unless `autocommit` is set, the first statement begins a transaction, which lasts until commit()
+    or rollback(). `options` are settings of a profile; times are in seconds:
+
+    - profile: the profile of config.toml whose settings are used.
+    - token, token_file, token_command, token_keyring: the bearer token, or where it is.
+    - organization, role, database, schema, store, compute_pool, timezone: the context of the first statement.
+    - session_id: the session to join instead of a new one.
+    - wait: the time that one statement may take (no limit).
+    - connect_timeout, read_timeout: the time to connect (10), and to wait for data within one request (120).
+    - timeout, retries: when a request that fails is not retried anymore (300), and how many times it is retried (5).
+      Neither limits a statement; use `wait`.
+    - ca_file, client_cert, client_key, insecure: certificates, and whether the service's is not verified.
+    - api: "v2", "legacy" or "auto".
+    - private_data_plane: whether a public service may serve results from private addresses.
+    - answer_limit, upload_limit, download_limit: the maximum size of a response (64) and of files (1024), in MiB.
+    - read_only, confirm, yes: which statements are refused.
 
     Raises ProgrammingError for an invalid target or option, and OperationalError if the service cannot be reached or
     rejects the token.
@@ -51,6 +65,8 @@ class Connection(ConnectionState):
     As a context manager it commits at the end, or rolls back after an exception, and closes itself. A process that was
     forked cannot use the connections of its parent.
     """
+
+    __slots__ = ("_finalizer", "_loop")
 
     def __init__(self, session: Session, loop: LoopThread) -> None:
         super().__init__(session)
@@ -157,8 +173,8 @@ class Cursor(CursorState):
         return self._take(1)[0]
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """The next `size` rows (by default `arraysize`), or fewer at the end. Raises as fetchone()."""
-        wanted = self.arraysize if size is None else size
+        """The next `size` rows (by default the value of arraysize), or fewer at the end. Raises as fetchone()."""
+        wanted = self._wanted(size)
         self._check()
         if 0 < wanted <= len(self._rows) - self._next_row:
             return self._take(wanted)

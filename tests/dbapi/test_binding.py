@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import zoneinfo
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -53,6 +55,8 @@ def test_without_parameters_nothing_is_a_placeholder(embedded: Connection) -> No
         ("select 1", [1], "has 0 placeholders, but 1 value was"),
         ("select ?", "a", "a sequence or a mapping, not str"),
         ("select ?", 5, "a sequence or a mapping, not int"),
+        ("select ?", {"a": 1}, r"the placeholder \? needs a sequence, not a mapping"),
+        ("select :a", [1], "the placeholder :a needs a mapping, not a sequence"),
         ("select 'a\\'?', ?", [1], "engines disagree on where"),
         ("select /* /* */ ? /* */ */ ?", [1], "engines disagree on where"),
         ("select E'a'\n?", ["b"], "directly follows a string"),
@@ -132,13 +136,18 @@ def test_the_caller_s_rows_may_fail(embedded: Connection) -> None:
     with pytest.raises(LookupError):
         embedded.cursor().executemany("select ?", rows())
     cursor = embedded.cursor().executemany("select ?", [])
-    assert cursor.rowcount == -1
+    assert cursor.rowcount == 0
+    for given, message in ((None, "the rows must be an iterable"), ([None], "a sequence or a mapping, not NoneType")):
+        with pytest.raises(ProgrammingError, match=message):
+            embedded.cursor().executemany("select ?", given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("value", "literal"),
     [
         (np.True_, "TRUE"),
+        (np.float32(1.5), "1.5e0"),
+        (np.float16(0.5), "0.5e0"),
         (pd.NaT, "NULL"),
         (pd.NA, "NULL"),
         (np.datetime64("NaT", "s"), "NULL"),
@@ -165,5 +174,22 @@ def test_scalars_without_an_exact_literal_are_refused() -> None:
     ):
         with pytest.raises(DataError, match="Python's datetime types cannot represent"):
             bound("select ?", [value], LITERALS)
-    with pytest.raises(ProgrammingError, match=r"cannot use a value of type numpy\.complex128 as a parameter"):
-        bound("select ?", [np.complex128(1j)], LITERALS)
+    # A double would not have all their digits.
+    for value in (np.complex128(1j), np.longdouble(1), Fraction(1, 3)):
+        with pytest.raises(ProgrammingError, match=r"cannot use a value of type (numpy|fractions)\.\w+ as a parameter"):
+            bound("select ?", [value], LITERALS)
+
+
+@pytest.mark.parametrize("text", ["\ud800", "é\udc00"])
+def test_half_of_a_surrogate_pair_is_refused(text: str) -> None:
+    for value in (text, [text], {"a": text}):
+        with pytest.raises(DataError, match=r"^a parameter contains the surrogate .ud[8c]00, which is no character$"):
+            bound("select ?", [value], LITERALS)
+
+
+def test_a_time_with_a_zone(embedded: Connection) -> None:
+    for minutes in (0, 150, -210):
+        value = datetime.time(1, 2, 3, 4, datetime.timezone(datetime.timedelta(minutes=minutes)))
+        assert embedded.execute("select ?", [value]).fetchone() == (value,)
+    with pytest.raises(DataError, match="the UTC offset in this time zone depends on the date"):
+        bound("select ?", [datetime.time(1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin"))], LITERALS)

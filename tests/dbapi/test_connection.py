@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
+import pydoc
 import subprocess
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -27,8 +31,20 @@ def test_the_module_is_that_of_the_pep() -> None:
     assert issubclass(dbapi.Warning, Warning) and issubclass(dbapi.Error, Exception)
     assert Connection.Error is dbapi.Error
     assert all(hasattr(dbapi, name) for name in dbapi.__all__)
+    assert sqlshell.__all__ == dbapi.__all__
+    assert all(getattr(sqlshell, name) is getattr(dbapi, name) for name in dbapi.__all__)
+    assert set(dbapi.__all__) < set(dir(sqlshell))
+    assert "connect(" in pydoc.plain(pydoc.render_doc(sqlshell))
+
+
+def test_the_module_has_types() -> None:
+    assert (Path(sqlshell.__file__).parent / "py.typed").is_file()
+    # mypy reports a comment of these that it does not need.
     with pytest.raises(AttributeError):
-        _ = sqlshell.nothing
+        _ = sqlshell.nothing  # type: ignore[attr-defined]
+    with sqlshell.connect(":memory:") as connection:
+        number: int = connection.schema  # type: ignore[assignment]
+    assert not number
 
 
 def test_a_transaction_begins_by_itself(tmp_path: Path) -> None:
@@ -190,6 +206,42 @@ def test_what_is_closed_says_so(served: Served) -> None:
             fetch()
     with pytest.raises(dbapi.InterfaceError), connection:
         raise AssertionError("not reached")
+
+
+def test_an_attribute_is_checked_when_it_is_set(embedded: Connection) -> None:
+    for name, value in (("schema", 5), ("timezone", None), ("autocommit", 5)):
+        with pytest.raises(dbapi.ProgrammingError, match=f"^{name} must be "):
+            setattr(embedded, name, value)
+    with pytest.raises(dbapi.ProgrammingError, match=r"^autocommit must be True or False, not 1$"):
+        connect(":memory:", autocommit=1)  # type: ignore[arg-type]
+    with pytest.raises(AttributeError, match="schemaa"):
+        embedded.schemaa = "public"  # type: ignore[attr-defined]
+
+
+def test_what_a_connection_shows_of_itself(served: Served) -> None:
+    host = served.url.removeprefix("http://")
+    with connect(f"http://:{served.token}@{host}/v2", autocommit=True) as connection:
+        assert repr(connection) == f"<sqlshell.dbapi.sync.Connection '{served.url}', open>"
+        connection.execute("begin")
+        assert repr(connection).endswith(", in a transaction>")
+    assert repr(connection).endswith(", closed>")
+
+
+@pytest.mark.parametrize("use", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_connection_cannot_be_copied(embedded: Connection, use: Callable[[object], object]) -> None:
+    with pytest.raises(TypeError, match="a connection cannot be copied or pickled: connect again"):
+        use(embedded)
+    with pytest.raises(TypeError, match="a cursor cannot be copied or pickled: create another one"):
+        use(embedded.cursor())
+
+
+def test_a_response_above_the_limit_names_it(served: Served) -> None:
+    with (
+        connect(served.url, token=served.token, autocommit=True, answer_limit=1) as connection,
+        pytest.raises(dbapi.OperationalError, match="larger than 1 MiB, the answer_limit") as caught,
+    ):
+        connection.execute("select repeat('x', 2000000)").fetchall()
+    assert caught.value.hint.startswith("to raise the limit, set answer_limit (in MiB) ")
 
 
 def test_closing_ends_the_session(served: Served) -> None:

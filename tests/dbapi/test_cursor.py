@@ -59,6 +59,38 @@ def test_what_is_told_of_a_result(remote: Connection) -> None:
     assert (cursor.fetchall(), cursor.rowcount) == ([], 0)
 
 
+def test_a_statement_that_creates_has_no_rows(embedded: Connection, remote: Connection) -> None:
+    for connection in (embedded, remote):
+        cursor = connection.cursor()
+        cursor.execute("create or replace table made as select 1 as i; select 2; insert into made select 5")
+        assert (cursor.description, cursor.rowcount, cursor.statusmessage) == (None, -1, "CREATE TABLE")
+        assert cursor.created is not None
+        assert cursor.created[:3] == ("table", "made", "CREATE")
+        with pytest.raises(ProgrammingError, match="there are no rows"):
+            cursor.fetchall()
+        assert cursor.nextset()
+        assert cursor.fetchall() == [(2,)]
+        assert cursor.nextset()
+        assert (cursor.description, cursor.rowcount, cursor.statusmessage) == (None, 1, "INSERT 1")
+        assert cursor.created is not None
+        assert cursor.created[:3] == ("query", cursor.statement_id, "INSERT")
+        cursor.execute("insert into made select 6 returning i")
+        assert cursor.fetchall() == [(6,)]
+        cursor.execute("select '' as type, '' as name, '' as command, '' as summary, '' as path")
+        assert cursor.fetchall() == [("",) * 5]
+
+
+def test_a_number_of_rows_is_checked(embedded: Connection) -> None:
+    cursor = embedded.execute("select 1 from range(3)")
+    for size, message in (("2", "size must be an int, not str"), (-1, "size must be at least 0, not -1")):
+        with pytest.raises(ProgrammingError, match=message):
+            cursor.fetchmany(size)  # type: ignore[arg-type]
+    for size, message in (("x", "arraysize must be an int, not str"), (0, "arraysize must be at least 1, not 0")):
+        with pytest.raises(ProgrammingError, match=message):
+            cursor.arraysize = size  # type: ignore[assignment]
+    assert (cursor.arraysize, len(cursor.fetchmany()), len(cursor.fetchall())) == (1, 1, 2)
+
+
 def test_several_results(remote: Connection) -> None:
     cursor = remote.cursor()
     cursor.execute("select 1 as a; create temp table t (i int); select 2, 3 from range(2000)")
@@ -129,7 +161,7 @@ def test_a_cursor_of_a_failed_statement_has_no_rows(embedded: Connection) -> Non
         cursor.execute("select 1")
 
 
-@pytest.mark.parametrize("sql", ["", "-- x"])
+@pytest.mark.parametrize("sql", ["", "-- x", ";", " ; -- x\n;"])
 def test_an_empty_statement_is_refused(embedded: Connection, sql: str) -> None:
     with pytest.raises(ProgrammingError, match=r"^the statement is empty$"):
         embedded.execute(sql)

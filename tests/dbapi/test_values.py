@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -226,7 +227,7 @@ def test_values_of_other_types_than_these_are_refused() -> None:
         Literals().of(object())
     with pytest.raises(DataError, match="at most 38 digits"):
         Literals().of(Decimal("1." + "1" * 38))
-    for value in (Decimal("nan"), datetime.time(1, tzinfo=UTC), datetime.datetime(1, 1, 1, tzinfo=HOUR), 10**5000):
+    for value in (Decimal("nan"), datetime.datetime(1, 1, 1, tzinfo=HOUR), 10**5000):
         with pytest.raises(DataError):
             Literals().of(value)
     nested: list[Any] = []
@@ -238,7 +239,6 @@ def test_values_of_other_types_than_these_are_refused() -> None:
 
 def test_subclasses_and_other_numbers_are_values_too(embedded: Connection) -> None:
     import enum
-    import fractions
 
     class Name(str):
         pass
@@ -246,7 +246,7 @@ def test_subclasses_and_other_numbers_are_values_too(embedded: Connection) -> No
     class Color(enum.IntEnum):
         RED = 1
 
-    values = [Name("it's"), Color.RED, fractions.Fraction(1, 4), bytearray(b"a"), memoryview(b"b"), uuid.UUID(int=1)]
+    values = [Name("it's"), Color.RED, np.float32(0.25), bytearray(b"a"), memoryview(b"b"), uuid.UUID(int=1)]
     found = embedded.execute("select ?, ?, ?, ?, ?, ?", values).fetchall()
     assert found == [("it's", 1, 0.25, b"a", b"b", str(uuid.UUID(int=1)))]
 

@@ -73,6 +73,12 @@ def test_the_first_prompt_imports_nothing_heavy() -> None:
     assert not {"httpx", "duckdb", "prompt_toolkit", "pygments", "asyncio", "ssl"} & modules
 
 
+def test_the_package_imports_almost_nothing() -> None:
+    modules = imported("sqlshell")
+    assert {name for name in modules if name.startswith("sqlshell")} == {"sqlshell", "sqlshell.version"}
+    assert not {"asyncio", "inspect", "msgspec", "re"} & modules
+
+
 def imported(module: str) -> set[str]:
     program = f"import sys, {module}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from sqlshell.errors import ConnectionBroken, ProtocolError
+from sqlshell.errors import ConnectionBroken, ProtocolError, TooLarge
 
 STEP: Final = 1 << 20
 
@@ -55,7 +55,7 @@ class BodyReader:
                 raise ProtocolError(f"{name} sent a response with the unsupported Content-Encoding {other[:40]!r}")
 
     def take(self, piece: bytes) -> None:
-        """Add a piece. Raises ProtocolError if the body is too large or is not valid gzip."""
+        """Add a piece. Raises TooLarge, and ProtocolError if it is not valid gzip."""
         if self._inflater is None:
             self._add(piece)
             return
@@ -69,15 +69,15 @@ class BodyReader:
             raise ProtocolError(f"{self._name} sent data after the end of a gzip body")
 
     def end(self) -> bytearray:
-        """The whole body. Raises ConnectionBroken if the gzip data is incomplete, ProtocolError if it has too many
+        """The whole body. Raises ConnectionBroken if the gzip data is incomplete, TooLarge if it has too many
         values.
         """
         if self._inflater is not None and not self._inflater.eof:
             raise ConnectionBroken(f"{self._name} closed the connection in the middle of the response")
         most = max(UNCOUNTED_BYTES, self._limit // BYTES_PER_VALUE)
         if len(self._whole) > UNCOUNTED_BYTES and (found := count_values(self._whole)) > most:
-            raise ProtocolError(
-                f"the response from {self._name} contains {found:,} values; the limit is {most:,}", REMEDY
+            raise TooLarge(
+                f"the response from {self._name} contains {found:,} values; answer_limit allows {most:,}", REMEDY
             )
         return self._whole
 
@@ -88,11 +88,11 @@ class BodyReader:
                 raise ProtocolError(
                     f"{self._name} responded with {self._failed} and an error message larger than {size}"
                 )
-            raise ProtocolError(f"{self._name} sent a response larger than {size}", REMEDY)
+            raise TooLarge(f"{self._name} sent a response larger than {size}, the answer_limit", REMEDY)
         self._whole += text
 
 
-REMEDY: Final = "to raise the limit, set answer_limit in the profile or SQLSHELL_ANSWER_LIMIT (in MiB)"
+REMEDY: Final = "to raise the limit, set answer_limit (in MiB) in the profile, in SQLSHELL_ANSWER_LIMIT or in connect()"
 
 
 def count_values(body: bytes | bytearray) -> int:

@@ -33,15 +33,6 @@ class PostgresqlLiterals(Literals):
     def decimal(self, value: Decimal) -> str:
         return f"CAST('{'NaN' if value.is_nan() else value}' AS numeric)"
 
-    def time(self, value: datetime.time) -> str:
-        if value.tzinfo is None:
-            return f"TIME '{value.isoformat()}'"
-        if value.utcoffset() is None:
-            raise DataError(
-                "the UTC offset in this time zone depends on the date", hint="pass a time with a fixed offset"
-            )
-        return f"TIMETZ '{value.isoformat()}'"
-
     def instant(self, value: str) -> str:
         return f"TIMESTAMPTZ '{value}'"
 
@@ -68,6 +59,11 @@ class SparkLiterals(Literals):
     def string(self, value: str) -> str:
         escaped = value.replace("\\", "\\\\").replace("'", "\\u0027")
         return f"'{escaped}'"
+
+    def time(self, value: datetime.time) -> str:
+        if value.tzinfo is not None:
+            raise DataError("Spark has no type for a time with a time zone", hint="pass a time without tzinfo")
+        return super().time(value)
 
     def timestamp(self, value: str) -> str:
         return f"TIMESTAMP_NTZ '{value}'"

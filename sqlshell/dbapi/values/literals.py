@@ -90,9 +90,13 @@ class Literals:
         return f"DATE '{value.isoformat()}'"
 
     def time(self, value: datetime.time) -> str:
-        if value.tzinfo is not None:
-            raise DataError("the interface has no type for a time with a time zone", hint="pass a time without tzinfo")
-        return f"TIME '{value.isoformat()}'"
+        if value.tzinfo is None:
+            return f"TIME '{value.isoformat()}'"
+        if value.utcoffset() is None:
+            raise DataError(
+                "the UTC offset in this time zone depends on the date", hint="pass a time with a fixed offset"
+            )
+        return f"TIMETZ '{value.isoformat()}'"
 
     def timestamp(self, value: str) -> str:
         """Of a datetime without a zone, as text."""
@@ -201,6 +205,8 @@ _OF_TYPE: Final[dict[type, _Make]] = {
 _OF_LIBRARY: Final[dict[tuple[str, str], _Make]] = {
     ("numpy", "bool"): _boolean,
     ("numpy", "bool_"): _boolean,
+    ("numpy", "float16"): _OF_TYPE[float],
+    ("numpy", "float32"): _OF_TYPE[float],
     ("numpy", "datetime64"): _of_numpy_time,
     ("numpy", "timedelta64"): _of_numpy_time,
     ("pandas", "Timestamp"): _of_pandas_time(_datetime),
@@ -211,5 +217,4 @@ _OF_LIBRARY: Final[dict[tuple[str, str], _Make]] = {
 _OF_BASE: Final[tuple[tuple[type, _Make], ...]] = (
     *((kind, make) for kind, make in _OF_TYPE.items() if kind not in {type(None), bool, memoryview}),
     (numbers.Integral, _OF_TYPE[int]),
-    (numbers.Real, _OF_TYPE[float]),
 )

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 
 from msgspec.structs import replace
 
+from sqlshell.client.results.creation_rows import creates_object, is_creation_result, tag_of
 from sqlshell.client.statements.client import Client, Observer, StatementBatch, Timing, terminate_query
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
@@ -35,7 +36,6 @@ from sqlshell.result import Endless, Result
 from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.records.journal import Journal
-from sqlshell.shell.results.artifacts import creates_object, is_creation_result, tag_of
 from sqlshell.shell.results.humanize import byte_size, duration, pluralize
 from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.fetch_command import fetch_command

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sqlshell.client.results.creation_rows import creates_object, is_creation_result, tag_of
 from sqlshell.result import Result
-from sqlshell.shell.results.artifacts import creates_object, is_creation_result, tag_of
 from sqlshell.shell.results.rows import table_of
 from tests.conftest import Program, Served
 

@@ -57,4 +57,4 @@ async def tag_of(result: Result) -> Result:
         await result.batches.aclose()
     kind, name, command, summary, _ = row or ("", "", "", "", "")
     message = result.message or summary or " ".join(filter(None, [(command or "").upper(), (kind or "").upper(), name]))
-    return replace(result, columns=[], message=message, row_counts=[])
+    return replace(result, columns=[], message=message, row_counts=[], created=tuple(row or ()))
