@@ -21,6 +21,7 @@ from sqlshell.config.values import Settings
 from sqlshell.errors import UsageError
 from sqlshell.launch.credentials import run_token_command
 from sqlshell.launch.destination import Destination, RemoteService
+from sqlshell.runtime.paths import use_database, use_source
 from sqlshell.sql.analysis.policy import Policy, check_patterns
 
 EMBEDDED_TARGET = Target("http", "sqlshell.localhost", 80, known_as="the embedded service")
@@ -78,7 +79,27 @@ def endpoint_of(destination: Destination, token: str = "", *, read_only: bool = 
         embedded = start_on_server(service.server.engine, service.server.url, password, read_only=read_only)
     else:
         embedded = start_embedded(service.database, views=service.views, read_only=read_only)
-    return Endpoint(EMBEDDED_TARGET, embedded.token, embedded.dial, embedded.wait, embedded.close)
+    unprotect = protected(destination)
+
+    def release() -> None:
+        embedded.close()
+        unprotect()
+
+    return Endpoint(EMBEDDED_TARGET, embedded.token, embedded.dial, embedded.wait, release)
+
+
+def protected(destination: Destination) -> Callable[[], None]:
+    """Let no output destroy the files of an embedded service, until the function that is returned is called."""
+    service, uses = destination.service, list[Callable[[], None]]()
+    if not isinstance(service, RemoteService):
+        uses += [use_source(path) for path in (service.views or {}).values()]
+        uses += [use_database(service.database)] if service.database is not None else []
+
+    def unprotect() -> None:
+        for end in uses:
+            end()
+
+    return unprotect
 
 
 class Messages(Struct, frozen=True):

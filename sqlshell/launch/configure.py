@@ -14,6 +14,7 @@ from sqlshell.errors import UsageError
 from sqlshell.launch.credentials import without_secrets
 from sqlshell.mask import MASK
 from sqlshell.origin import Own
+from sqlshell.runtime.paths import expanded
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.interactive.editor import edit_file
 
@@ -115,7 +116,7 @@ def _check(config: Config, path: Path, streams: Streams) -> int:
             wrong.append(line_of(error))
             continue
         for key in ("token_file", "ca_file", "client_cert", "client_key"):
-            if settings[key] and not Path(settings[key]).expanduser().is_file():
+            if settings[key] and not expanded(settings[key]).is_file():
                 wrong.append(f"{path}: [profiles.{name}] {key}: no such file: {settings[key]}")
         held = bool(settings["token"])
         if settings["url"]:

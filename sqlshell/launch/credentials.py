@@ -11,7 +11,6 @@ import os
 import shlex
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -21,6 +20,7 @@ from sqlshell.config.settings import PREFIX
 from sqlshell.config.values import Config
 from sqlshell.errors import UsageError
 from sqlshell.mask import MASK
+from sqlshell.runtime.paths import expanded
 
 Warn = Callable[[str], None]
 
@@ -144,7 +144,7 @@ def _read_token(configured: ConfiguredToken, warn: Warn) -> tuple[str, str]:
 
 def read_token(path: str, warn: Callable[[str], None]) -> str:
     """The token in a file, which has one line. Raises UsageError."""
-    file = Path(path).expanduser()
+    file = expanded(path)
     try:
         text = file.read_text(encoding="utf-8").strip()
         mode = file.stat().st_mode

@@ -9,6 +9,7 @@ from typing import Final
 
 from sqlshell.errors import UsageError
 from sqlshell.mask import MASK
+from sqlshell.runtime.paths import expanded
 
 DATA_ENDINGS: Final = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 COMPRESSED_ENDINGS: Final = (".gz", ".zst")
@@ -101,7 +102,7 @@ def without_compression(path: Path) -> str:
 
 
 def _data_files(text: str) -> Sequence[Path]:
-    path = Path(text).expanduser()
+    path = expanded(text)
     if not path.is_dir():
         check_not_a_pipe(path)
         if not without_compression(path).endswith(DATA_ENDINGS):

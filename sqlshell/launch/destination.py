@@ -26,6 +26,7 @@ from sqlshell.launch.data_files import (
     without_compression,
 )
 from sqlshell.launch.engine_urls import EngineUrl, engine_at
+from sqlshell.runtime.paths import expanded
 from sqlshell.spelling import did_you_mean
 
 _LIBPQ = re.compile(r"(?:\A|\s)(?:host|hostaddr|port|dbname|user|password|service)\s*=")
@@ -267,7 +268,7 @@ def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalSer
     """The local service for a file that a TARGET names, or a url (`profiles` is None). Raises UsageError."""
     if text == MEMORY:
         return LocalService()
-    path = Path(text).expanduser()
+    path = expanded(text)
     bare = without_compression(path)
     if path.is_dir() or (path.exists() and bare.endswith(DATA_ENDINGS)):
         return LocalService(views=views_of([text]))

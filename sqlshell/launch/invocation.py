@@ -17,7 +17,7 @@ from sqlshell.config.values import Config, Settings, resolve, state_folder
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit, UsageError
 from sqlshell.launch.assembly import SharedParts
-from sqlshell.launch.clients import Endpoint
+from sqlshell.launch.clients import Endpoint, protected
 from sqlshell.launch.credentials import permission_problems, tokens_of
 from sqlshell.launch.data_files import STDIN, views_of
 from sqlshell.launch.destination import Destination, LocalService, RemoteService, context_of, find_destination
@@ -150,7 +150,12 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
         linked=_file_links(invocation, settings),
     )
     forward_logs(lambda text: diagnostics.detail(text, 2))
-    modes = modes_of(settings, diagnostics, _lasting(destination), scripts=bool(scripts))
+    # These files are opened before the database.
+    unprotect = protected(destination)
+    try:
+        modes = modes_of(settings, diagnostics, _lasting(destination), scripts=bool(scripts))
+    finally:
+        unprotect()
     secret_filter = SecretFilter(settings["secret_names"])
     for value in tokens_of(invocation.environ, invocation.config):
         secret_filter.add(value)

@@ -133,7 +133,7 @@ def test_owner_and_mode_are_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -
         ("missing/x", "No such file or directory", "create the directory first"),
         ("text/x", "Not a directory", "its directory is a file; use another path"),
         ("x\0y", "embedded null", ""),
-        ("~no-such-user/x", "", ""),
+        ("~no-such-user/x", "No such file or directory", "create the directory first"),
     ],
 )
 def test_what_cannot_be_opened_is_known_before(tmp_path: Path, path: str, message: str, hint: str) -> None:

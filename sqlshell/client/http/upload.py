@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.origin import Own
+from sqlshell.runtime.paths import expanded
 
 PIECE = 1 << 18
 
@@ -35,7 +36,7 @@ class Attachment(Struct):
 
 def attachment(text: Own, limit: int = 0) -> Attachment:
     """Check a file before anything is sent. `limit` is its maximum size in bytes, 0 for no limit. Raises UsageError."""
-    path = Path(text).expanduser()
+    path = expanded(text)
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):

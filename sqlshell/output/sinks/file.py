@@ -13,6 +13,7 @@ from sqlshell.errors import OutputError, reason
 from sqlshell.origin import Own
 from sqlshell.output.sinks.command import OutputClosed
 from sqlshell.runtime.descriptors import descriptor
+from sqlshell.runtime.paths import check_output, expanded
 from sqlshell.runtime.scratch import scratch
 
 LONGEST_STEM = 60
@@ -38,7 +39,7 @@ class FileSink:
         self._used = False
         self._used_at_mark = False
         try:
-            self._place = Path(path).expanduser()
+            self._place = expanded(path)
             self._file = self._open()
         except (OSError, RuntimeError, ValueError) as error:
             self._remove()
@@ -105,6 +106,7 @@ class FileSink:
         if given is not None:
             return given
         there = _found(self.name, self._place)
+        check_output(self._place, self.name, replaced=True)
         if there is not None and not stat.S_ISREG(there.st_mode):
             return self._place.open("wb", buffering=0)
         self._place = Path(os.path.realpath(self._place))
@@ -145,10 +147,11 @@ def uncompressed(path: str) -> str:
 def check(path: Own) -> None:
     """Raise the OutputError that a FileSink would raise, as far as it is known before a file is created."""
     try:
-        place = Path(path).expanduser()
+        place = expanded(path)
         if descriptor(str(place)) is not None:
             return
         there = _found(path, place)
+        check_output(place, path, replaced=True)
         if there is None or stat.S_ISREG(there.st_mode):
             folder = Path(os.path.realpath(place)).parent
             if not stat.S_ISDIR(folder.stat().st_mode):

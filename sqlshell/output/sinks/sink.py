@@ -8,13 +8,13 @@ import os
 import select
 from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
 from typing import BinaryIO, Protocol, runtime_checkable
 
 from sqlshell.errors import OutputError
 from sqlshell.origin import Own
 from sqlshell.output.sinks.command import CommandProcess, OutputClosed
 from sqlshell.output.sinks.file import FileSink, open_fd, write_error
+from sqlshell.runtime.paths import check_output, expanded
 
 __all__ = ["CommandSink", "FileSink", "OutputClosed", "PagedSink", "Sink", "StreamSink", "WaitingSink", "command_in"]
 
@@ -157,7 +157,8 @@ class AppendSink(StreamSink):
 
     def __init__(self, path: Own) -> None:
         try:
-            place = Path(path).expanduser()
+            place = expanded(path)
+            check_output(place, path)
             file = open_fd(place) or open(place, "ab", buffering=0, opener=_private)  # noqa: SIM115
         except (OSError, RuntimeError, ValueError) as error:
             raise write_error(path, error) from error

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from sqlshell.client.resources import TYPES
 from sqlshell.errors import ShellError
 from sqlshell.output.writers.formats import FORMATS
+from sqlshell.runtime.paths import expanded
 from sqlshell.shell.commands.command import OPTIONS, quoted_word
 from sqlshell.shell.records.saved_queries import SavedQueries
 from sqlshell.shell.scripts.variables import VERBOSITIES
@@ -295,7 +295,7 @@ def paths(typed: str, *, folders: bool = False) -> list[Suggestion]:
 def files(typed: str) -> list[tuple[str, bool]]:
     """Paths that begin with `typed`, sorted, and whether each is a folder."""
     folder, _, begun = typed.rpartition("/")
-    base = Path(f"{folder}/" if folder or typed.startswith("/") else ".").expanduser()
+    base = expanded(f"{folder}/" if folder or typed.startswith("/") else ".")
     found = []
     try:
         with os.scandir(base) as entries:

@@ -6,12 +6,12 @@ import os
 import shlex
 import shutil
 import subprocess
-from pathlib import Path
 from typing import TextIO
 
 from sqlshell.errors import UsageError, reason
 from sqlshell.origin import Own
 from sqlshell.output.sinks.command import lent_terminal
+from sqlshell.runtime.paths import expanded
 from sqlshell.runtime.scratch import scratch
 
 
@@ -20,7 +20,7 @@ def edit_file(path: Own, stdin: TextIO) -> None:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
         with lent_terminal(stdin):
-            done = subprocess.run([*shlex.split(editor), str(Path(path).expanduser())], check=False)
+            done = subprocess.run([*shlex.split(editor), str(expanded(path))], check=False)
     except (OSError, ValueError) as error:
         raise UsageError(
             f"cannot start the editor {editor!r}: {reason(error)}", "set VISUAL or EDITOR to an editor"
@@ -33,7 +33,7 @@ def edit_text(text: str, path: Own, stdin: TextIO) -> Own:
     """Edit a text, or a file, and return what was saved; other users cannot read it. Raises UsageError."""
     folder = scratch().folder("editor")
     try:
-        place = Path(path).expanduser() if path else folder / "statement.sql"
+        place = expanded(path) if path else folder / "statement.sql"
         if not path:
             place.write_text(f"{text.rstrip()}\n" if text else "", encoding="utf-8")
         edit_file(Own(str(place)), stdin)

@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlshell.client.http.upload import attachment
 from sqlshell.origin import Own, service_text
+from sqlshell.runtime.paths import expanded
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.loading.request import CHOSEN, COMPRESSIONS, format_of
@@ -63,7 +64,7 @@ class WrittenLoader:
 
     def fits(self, place: Own) -> bool:
         """Whether a file is one, and may be an attachment."""
-        path = Path(place).expanduser()
+        path = expanded(place)
         return path.is_file() and path.stat().st_size <= min(self._limit, LARGEST)
 
     async def load(self, copy: CopyStatement, path: Own) -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import EMPTY, Own
+from sqlshell.runtime.paths import expanded
 from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.loading.as_written import WrittenLoader
 from sqlshell.shell.loading.loader import Loader
@@ -103,7 +104,7 @@ class Copier:
 
 
 def _is_pipe(path: Own) -> bool:
-    return Path(path).expanduser().is_fifo()
+    return expanded(path).is_fifo()
 
 
 def _has_data(path: Path) -> bool:

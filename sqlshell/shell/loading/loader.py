@@ -16,6 +16,7 @@ from sqlshell.client.http.upload import Attachment
 from sqlshell.config.values import state_folder
 from sqlshell.errors import Interrupted, ShellError, StatementError, UsageError
 from sqlshell.origin import service_text
+from sqlshell.runtime.paths import check_output, expanded
 from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.loading.column_types import TargetColumn
@@ -79,6 +80,12 @@ class Loader:
     async def run(self, request: LoadRequest) -> None:
         """Load a file into a table that check() allows. Raises ShellError; its message says how many rows are in the
         table, where there are some."""
+        # Before anything is read: a file that was written would be lost.
+        if request.rejects:
+            place = expanded(request.rejects)
+            if place.exists() and place.samefile(expanded(request.path)):
+                raise UsageError(f"cannot write rejected rows to {request.rejects}: it is the file to load")
+            check_output(place, request.rejects)
         keeper = self._keeper(request)
         if not (request.resume or request.dry_run):
             self._supersede(request, keeper)

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
+from sqlshell.runtime.paths import expanded
 
 Range = tuple[int, int]
 """Rows from the first on, up to the second."""
@@ -47,7 +48,7 @@ class ProgressFile:
     """Keeps the progress of the load of one file into one table; with no `folder` nothing is kept."""
 
     def __init__(self, folder: Path | None, target: str, table: str, path: Own) -> None:
-        whole = str(Path(path).expanduser().resolve())
+        whole = str(expanded(path).resolve())
         name = hashlib.sha256("\0".join((target, table, whole)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
         self._path = folder / "loads" / f"{name}.json" if folder is not None else None
 
@@ -89,7 +90,7 @@ class ProgressFile:
 def fingerprint(path: Own, table: str, columns: tuple[tuple[str, str], ...], options: str) -> Fingerprint:
     """Reads the whole file. Raises UsageError."""
     try:
-        with Path(path).expanduser().open("rb") as file:
+        with expanded(path).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             return Fingerprint(os.fstat(file.fileno()).st_size, digest, table, columns, options)
     except OSError as error:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
-from pathlib import Path
 
 from msgspec import Struct
 
-from sqlshell.errors import OutputError
 from sqlshell.origin import Own
+from sqlshell.output.sinks.file import FileSink
 from sqlshell.shell.loading.request import LoadRequest
 
 
@@ -35,10 +35,17 @@ def reject_message(request: LoadRequest, item: Reject) -> str:
 
 def write_rejects(path: Own, name: str, rejects: Sequence[Reject]) -> None:
     """Write bad rows to a CSV file. Raises OutputError."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("file", "line", "column", "error", "row"))
+    sink = FileSink(path)
     try:
-        with Path(path).expanduser().open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(("file", "line", "column", "error", "row"))
-            writer.writerows((name, item.line, item.column, item.error, item.row) for item in rejects)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
+        for item in rejects:
+            writer.writerow((name, item.line, item.column, item.error, item.row))
+            sink.write(text.getvalue().encode("utf-8", "replace"))
+            text.seek(0)
+            text.truncate()
+        sink.close()
+    except BaseException:
+        sink.abort()
+        raise

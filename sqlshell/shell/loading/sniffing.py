@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from sqlshell.errors import UsageError
+from sqlshell.runtime.paths import expanded
 
 HEAD: Final = 4096
 _GZIP: Final = b"\x1f\x8b"
@@ -38,7 +39,7 @@ def format_of_data(path: Path) -> str:
 
 def _head(path: Path) -> bytes:
     try:
-        with path.expanduser().open("rb") as file:
+        with expanded(path).open("rb") as file:
             return file.read(HEAD)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None

@@ -24,6 +24,7 @@ from sqlshell.interface.types import Kind, kind
 from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.isolated_duckdb import hide_progress
 from sqlshell.runtime.json_arrays import is_marked_array
+from sqlshell.runtime.paths import expanded
 from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
 from sqlshell.shell.loading.column_types import TargetColumn, interface_type, may_be_dropped
 from sqlshell.shell.loading.digits import keep_digits, unmarked
@@ -101,7 +102,7 @@ class DataFile:
     def __init__(self, request: LoadRequest, folder: Path) -> None:
         self._request = request
         self._folder = folder
-        self._path = str(Path(request.path).expanduser())
+        self._path = str(expanded(request.path))
         self._text = request.format in _NULLS
         self._mark = ""
         self._form = ""

@@ -18,6 +18,7 @@ import msgspec
 
 from sqlshell.errors import CannotResume, OutputError, UsageError, Where, reason
 from sqlshell.origin import Own
+from sqlshell.runtime.paths import check_output, expanded
 from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.scripts.position import source_name
 
@@ -83,7 +84,8 @@ class Checkpoint:
         self._number = self._decided = 0
         self._former: dict[int, Step] = {}
         try:
-            place = Path(path).expanduser()
+            place = expanded(path)
+            check_output(place, path)
             existed = place.exists()
             self._file = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except (OSError, RuntimeError, ValueError) as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from io import FileIO
-from pathlib import Path
 
 import msgspec
 
@@ -17,6 +16,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import OutputError, ShellError, UsageError, reason
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own
+from sqlshell.runtime.paths import check_output, expanded
 from sqlshell.shell.records.digest import digest
 from sqlshell.shell.scripts.position import source_name
 from sqlshell.shell.session import Running
@@ -50,7 +50,8 @@ class Statistics:
         self.incomplete = False
         """Whether a line could not be written."""
         try:
-            place = Path(path).expanduser()
+            place = expanded(path)
+            check_output(place, path)
             self._file = FileIO(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab")
         except (OSError, RuntimeError, ValueError) as error:
             raise OutputError(f"cannot write {path}: {reason(error)}") from None

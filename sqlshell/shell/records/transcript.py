@@ -11,7 +11,6 @@ import hashlib
 import os
 from datetime import UTC, datetime, timedelta
 from io import FileIO
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,6 +22,7 @@ from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own
 from sqlshell.output.writer import Summary
 from sqlshell.result import Batch, BatchWrapper, Result
+from sqlshell.runtime.paths import check_output, expanded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,8 @@ class Transcript:
         self._redact = redact
         self._results: list[RecordedResult] = []
         try:
-            place = Path(path).expanduser()
+            place = expanded(path)
+            check_output(place, path)
             # Statements and their errors are as private as a history.
             self._file = FileIO(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
         except (OSError, RuntimeError, ValueError) as error:
@@ -134,7 +135,7 @@ class DigestedBatches(BatchWrapper):
 def read(path: Own) -> Iterator[tuple[int, Record]]:
     """The records of a transcript with their line numbers. Raises UsageError for a file that is not a transcript."""
     try:
-        with Path(path).expanduser().open("rb") as file:
+        with expanded(path).open("rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.strip():
                     continue

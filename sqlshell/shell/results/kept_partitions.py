@@ -22,6 +22,7 @@ from sqlshell.client.results.partitions import PartitionReader
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import Own
 from sqlshell.result import Batch, Partitions, Result
+from sqlshell.runtime.paths import expanded
 from sqlshell.shell.results.kept_file import START_AGAIN, KeptBytes, KeptFile
 
 MANIFEST: Final = "manifest.jsonl"
@@ -50,7 +51,7 @@ class PartitionStore:
     """The folder beside `file`. Methods raise OutputError if it cannot be read or written."""
 
     def __init__(self, file: Own) -> None:
-        self._folder = Path(f"{Path(file).expanduser()}.parts")
+        self._folder = Path(f"{expanded(file)}.parts")
         self.kept: list[KeptPartition] = []
         self.kept_file: KeptBytes | None = None
 

@@ -10,6 +10,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
 from sqlshell.runtime.descriptors import descriptor
+from sqlshell.runtime.paths import expanded
 from sqlshell.sql.analysis.files import NamedFile, named_files, names_file, read_files
 from sqlshell.sql.analysis.lexed import Lexed, Sql, lexed
 
@@ -105,7 +106,7 @@ def download_path(name: Own, output: Own) -> Path:
 
     Raises UsageError for an invalid file name: a name from the service never selects a directory.
     """
-    path = Path(output).expanduser() if output else Path()
+    path = expanded(output) if output else Path()
     if output and not path.is_dir() and not output.endswith(("/", "\\")):
         return path
     file_name = name.replace("\\", "/").rpartition("/")[2]

@@ -15,6 +15,7 @@ from typing import BinaryIO, TextIO
 
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import Own
+from sqlshell.runtime.paths import check_output, expanded
 from sqlshell.shell.results.humanize import not_run
 from sqlshell.sql.script.scanner import CopyLines, Item, Scanner, Statement
 
@@ -31,7 +32,7 @@ def read_script(path: Own, stdin: TextIO) -> Iterator[Own]:
             with open(stdin.fileno(), "rb", buffering=0, closefd=False) as file:
                 yield from decode(file, "stdin")
             return
-        with Path(path).expanduser().open("rb") as file:
+        with expanded(path).open("rb") as file:
             yield from decode(file, path)
     except FileNotFoundError:
         raise UsageError(f"no such script: {path}") from None
@@ -97,14 +98,16 @@ async def next_chunk(chunks: Iterator[Own]) -> Own | None:
 
 def beside_script(script: str, path: Own) -> Own:
     """A path in a script, relative to the directory of the script."""
-    given = Path(path).expanduser()
+    given = expanded(path)
     return path if given.is_absolute() or script == "-" else Own(str(Path(script).parent / given))
 
 
 def write_text(path: Own, text: str) -> None:
     """Write a file. Raises OutputError."""
     try:
-        Path(path).expanduser().write_text(text, encoding="utf-8")
+        place = expanded(path)
+        check_output(place, path)
+        place.write_text(text, encoding="utf-8")
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise OutputError(f"cannot write {path}: {reason or error}") from None
@@ -113,7 +116,7 @@ def write_text(path: Own, text: str) -> None:
 def change_working_folder(folder: Own) -> None:
     """Change the working directory. Raises UsageError."""
     try:
-        os.chdir(Path(folder).expanduser())
+        os.chdir(expanded(folder))
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"cannot change to {folder}: {reason}") from None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from sqlshell.runtime.paths import expanded
 from sqlshell.sql.script.scanner import Statement
 from sqlshell.sql.script.splitting import split
 
@@ -39,7 +40,7 @@ class ScriptPlace(Struct):
         size = 0
         with contextlib.suppress(OSError):
             if name != "stdin":
-                size = Path(name).expanduser().stat().st_size
+                size = expanded(name).stat().st_size
         return cls(Path(name).name, size)
 
     def arrived(self, chunk: str) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TextIO
 
 from sqlshell.output.text.cells import printable
+from sqlshell.runtime.paths import expanded
 
 _TERMINALS_WITH_PROGRESS = frozenset({"WezTerm", "ghostty"})
 _TERMINALS_WITH_LINKS = frozenset(
@@ -57,7 +57,7 @@ def progress_report(state: str) -> str:
 
 def with_file_link(text: str, file: str) -> str:
     """A text that is safe to print, in which the name of a file is a link to it (OSC 8)."""
-    name, address = printable(file), Path(file).expanduser().absolute().as_uri()
+    name, address = printable(file), expanded(file).absolute().as_uri()
     return text.replace(name, f"\x1b]8;;{address}\x1b\\{name}\x1b]8;;\x1b\\", 1)
 
 
