@@ -202,3 +202,36 @@ def test_an_empty_file_name_and_a_table_of_two_words_are_refused(program: Progra
     assert (done.code, "error: --table 'a b' is not the name of a table" in done.err) == (2, True), done
     assert not (tmp_path / "w.duckdb").exists()
     assert program("import", "a.csv", "w.duckdb", "--table", '"a b"', "--create").code == 0
+
+
+def test_a_damaged_parquet_file_is_not_called_a_wrong_value(program: Program, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": list(range(5000))}), tmp_path / "d.parquet", compression="brotli")
+    data = bytearray((tmp_path / "d.parquet").read_bytes())
+    data[200:2200] = bytes(byte ^ 0x5A for byte in data[200:2200])
+    (tmp_path / "d.parquet").write_bytes(data)
+    done = program("import", "d.parquet", "w.duckdb", "--table", "t", "--create")
+    assert (done.code, "cannot read d.parquet: " in done.err, "cannot be converted" in done.err) == (2, True, False), (
+        done
+    )
+
+
+def test_a_full_disk_of_temporary_files_is_not_blamed_on_the_file(tmp_path: Path) -> None:
+    mounted = ("unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=1m tmpfs small && exec "$@"', "sh")
+    (tmp_path / "small").mkdir()
+    try:
+        subprocess.run([*mounted, "true"], cwd=tmp_path, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("a file system of limited size cannot be mounted here")
+    (tmp_path / "y.csv").write_text("a\n" + "".join(f"{os.urandom(20).hex()}\n" for _ in range(100_000)))
+    done = subprocess.run(
+        [*mounted, sys.executable, "-m", "sqlshell", "import", "y.csv", "w.duckdb", "--table", "t", "--create"],
+        cwd=tmp_path,
+        env=clean_environment(tmp_path) | {"TMPDIR": str(tmp_path / "small")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 2, done
+    assert done.stderr.startswith("error: cannot load y.csv: the disk of the temporary files is full\n"), done
+    assert "TMPDIR" in done.stderr

@@ -19,7 +19,7 @@ from typing import Any, Final
 import duckdb
 from msgspec import Struct
 
-from sqlshell.errors import StatementError, UsageError
+from sqlshell.errors import UsageError
 from sqlshell.interface.types import Kind, kind
 from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.isolated_duckdb import hide_progress
@@ -79,6 +79,7 @@ _NOT_UTF8: Final = re.compile(r"not utf-8 encoded|invalid UTF-8", re.I)
 _LINE_NUMBER: Final = re.compile(r"CSV Error on Line: (\d+)")
 ENCODE: Final = "name the encoding of the file, such as --with ENCODING=latin1 (in \\copy: ENCODING latin1)"
 CONVERT: Final = "convert it: iconv -f latin1 -t UTF-8 FILE > NEW_FILE"
+_FULL: Final = re.compile(r"No space left on device|Disk quota exceeded")
 _INVALID: Final = "state machine reached an invalid state"
 _ESCAPES: Final = {"b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 
@@ -233,6 +234,11 @@ class DataFile:
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
+            if isinstance(error, duckdb.IOException) and _FULL.search(str(error)):
+                raise UsageError(
+                    f"cannot load {self._request.name}: the disk of the temporary files is full",
+                    "set TMPDIR to a directory on a disk with more space",
+                ) from None
             said = str(error).partition("\n\nLINE ")[0].partition("\nPossible ")[0]
             said = said.partition("\nTry ")[0].strip().replace(self._path, self._request.path)
             if _UNDETECTED in said or _INVALID in said:
@@ -669,9 +675,9 @@ class DataFile:
         chosen = _numbered_columns(values)
         try:
             return ConvertedRows(path, self._copy(f"SELECT {chosen} FROM {self._rows(read)}", path))
-        except (duckdb.ConversionException, duckdb.InvalidInputException):
+        except (duckdb.ConversionException, duckdb.InvalidInputException) as error:
             # It says which value is wrong, and not where.
-            pass
+            failed = error
         wrong = [f"TRY(({value}) IS NULL) IS NULL" for value in values]
         numbered = f"(SELECT *, row_number() OVER () AS __row FROM {self._rows(read)})"
         which = "CASE " + " ".join(f"WHEN {test} THEN {number}" for number, test in enumerate(wrong)) + " END"
@@ -691,7 +697,8 @@ class DataFile:
             for row in bad
         )
         if not rejects:
-            raise StatementError(f"{self._request.name}: a value cannot be converted to the type of its column")
+            # The file is damaged.
+            raise failed
         if len(rejects) > most:
             return ConvertedRows(path, 0, rejects, len(rejects))
         good = f"SELECT {chosen} FROM {self._rows(read)} WHERE NOT coalesce({' OR '.join(wrong)}, false)"
