@@ -235,3 +235,9 @@ def test_a_full_disk_of_temporary_files_is_not_blamed_on_the_file(tmp_path: Path
     assert done.returncode == 2, done
     assert done.stderr.startswith("error: cannot load y.csv: the disk of the temporary files is full\n"), done
     assert "TMPDIR" in done.stderr
+
+
+def test_the_separator_line_of_excel_is_no_header(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("sep=;\na;b\n1;2\n")
+    done = program("import", "s.csv", "w.duckdb", "--table", "t", "--create")
+    assert (done.code, "s.csv: the first line, sep=;, is Excel's" in done.err) == (2, True), done

@@ -68,6 +68,8 @@ FETCHED: Final = 256
 _NULLS: Final = {"csv": "", "text": "\\N"}
 _ENCODINGS: Final = {"UTF8": "utf-8", "UTF-8": "utf-8", "LATIN1": "latin-1", "ISO-8859-1": "latin-1", "UTF16": "utf-16"}
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
+_SEPARATOR: Final = re.compile(rb"(?:\xef\xbb\xbf)?(sep=[!-~])\r?\n", re.I)
+_SEPARATOR_LINE: Final = 16
 _SHORT: Final = frozenset({Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
 """Types that no number is rounded for on its way."""
 _FRACTIONAL: Final = ("DOUBLE", "FLOAT", "DECIMAL", "VARCHAR")
@@ -182,7 +184,13 @@ class DataFile:
         if packed and not self._path.lower().endswith(packed) and request.format != "parquet":
             raise UsageError(f"{request.name} is compressed", f"rename it to {request.name}{packed}")
         with Path(self._path).open("rb") as file:
-            head = file.read(len(_UTF16[0]))
+            line = file.readline(_SEPARATOR_LINE)
+        head = line[: len(_UTF16[0])]
+        if request.format == "csv" and request.header is None and (found := _SEPARATOR.fullmatch(line)):
+            raise UsageError(
+                f"{request.name}: the first line, {found[1].decode()}, is Excel's separator and not a header",
+                "remove the line: tail -n +2 FILE > NEW_FILE",
+            )
         if self._path.lower().endswith(".zst") and ends_too_early(Path(self._path)):
             raise UsageError(f"cannot read {request.name}: {ENDS_TOO_EARLY}")
         # DuckDB reads only the order of bytes of the first mark.
