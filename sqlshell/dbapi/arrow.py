@@ -100,6 +100,7 @@ async def arrow_of(result: Result) -> ArrowResult:
             rows = folder / "rows.csv"
             await write_csv_file(result, Own(str(rows)), DISK_BYTES, PADDING)
             root, query = await asyncio.to_thread(_loaded, rows, result.columns, names, types)
+        await asyncio.to_thread(_check_finite, root, query, result.columns, names)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -113,6 +114,23 @@ def arrow_type(text: str) -> str:
         # DuckDB would give a decimal of 38 digits whatever the digits of a HUGEINT.
         return "DECIMAL(38,0)"
     return _NANOSECONDS[name] if name in _NANOSECONDS and sizes and sizes[0] > 6 else duckdb_type(text)
+
+
+def _check_finite(root: duckdb.DuckDBPyConnection, query: str, columns: Sequence[Column], names: Sequence[str]) -> None:
+    """Raises DataError for an infinite date or timestamp: Arrow would have a day in the year 294247 instead."""
+    dates = {Kind.DATE, Kind.TIMESTAMP}
+    chosen = [(name, column) for name, column in zip(names, columns, strict=True) if column.kind in dates]
+    if not chosen:
+        return
+    found = root.execute(
+        f"SELECT {', '.join(f'bool_or(isinf({always_quoted(name)}))' for name, _ in chosen)} FROM ({query})"
+    ).fetchall()[0]
+    for (_, column), infinite in zip(chosen, found, strict=True):
+        if infinite:
+            root.close()
+            raise DataError(
+                f"column {column.name!r}: Arrow cannot represent 'infinity'", hint="cast the column to VARCHAR"
+            )
 
 
 def _from_file(

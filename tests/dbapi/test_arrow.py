@@ -161,3 +161,15 @@ def test_data_frames(embedded: Connection, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(NotSupportedError, match="requires pandas or polars"):
         embedded.execute("select 1").fetch_df()
+
+
+@pytest.mark.parametrize("rows", [1, 60_000])
+@pytest.mark.parametrize("kind", ["date", "timestamp", "timestamptz"])
+def test_an_infinite_date_is_refused(embedded: Connection, kind: str, rows: int) -> None:
+    sql = f"select i, if(i = 0, '-infinity', '2024-01-01')::{kind} as \"a day\" from range({rows}) t(i)"
+    for fetch in ("fetch_df", "fetch_arrow"):
+        with pytest.raises(DataError, match=r"^column 'a day': Arrow cannot represent 'infinity'") as caught:
+            getattr(embedded.execute(sql), fetch)()
+        assert caught.value.hint == "cast the column to VARCHAR"
+    frame = embedded.execute(sql.replace("'-infinity'", "null")).fetch_df()
+    assert len(frame) == rows
