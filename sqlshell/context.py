@@ -15,7 +15,8 @@ class SessionContext(Struct, frozen=True):
     """The context that a statement runs in; "" means "not set".
 
     `organization` is a name or a UUID. The context in a response replaces the first six parts, and `timezone` (IANA
-    name) if the service reports it; a service cannot change `session_id`.
+    name) if the service reports it; a service cannot change `session_id`. `transaction` is what the service reported of
+    the session's transaction ("open", "failed" or ""): it gets it back, and so notices that it has lost the session.
     """
 
     organization: str = ""
@@ -26,6 +27,11 @@ class SessionContext(Struct, frozen=True):
     compute_pool: str = ""
     timezone: str = ""
     session_id: str = ""
+    transaction: str = ""
+
+    def in_session(self, session_id: str) -> SessionContext:
+        """This context in another session, which has no transaction."""
+        return replace(self, session_id=session_id, transaction="")
 
     def adopt(self, echo: ContextEcho | None) -> SessionContext:
         """The context after a response; parts that are missing or null in it do not change."""
@@ -40,6 +46,7 @@ class SessionContext(Struct, frozen=True):
             store=_kept(echo.store_name, self.store),
             compute_pool=_kept(echo.compute_pool_name, self.compute_pool),
             timezone=_zone(echo.timezone, self.timezone),
+            transaction=echo.transaction or "",
         )
 
     def request(self, statement: str, row_limit: int | None = None) -> StatementRequest:
@@ -53,7 +60,10 @@ class SessionContext(Struct, frozen=True):
             store=self.store or None,
             compute_pool=self.compute_pool or None,
             parameters=Parameters(
-                timezone=self.timezone or None, session_id=self.session_id or None, row_limit=row_limit
+                timezone=self.timezone or None,
+                session_id=self.session_id or None,
+                transaction=self.transaction or None,
+                row_limit=row_limit,
             ),
         )
 
@@ -66,7 +76,8 @@ class SessionContext(Struct, frozen=True):
     def parts(self) -> Iterator[tuple[str, str]]:
         """The eight parts as (name, value), in display order."""
         for name in self.__struct_fields__:
-            yield name, getattr(self, name)
+            if name != "transaction":
+                yield name, getattr(self, name)
 
 
 def _kept(echoed: str | None, had: str) -> str:

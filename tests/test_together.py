@@ -182,6 +182,23 @@ def test_a_pipe_that_trickles_is_answered_at_once(service: Served, tmp_path: Pat
     assert process.returncode == 0
 
 
+def test_a_transaction_that_is_lost_with_its_session_is_not_committed_in_part(
+    program: Program, service: Served, tmp_path: Path
+) -> None:
+    argv = ["--format", "csv", "--on-error", "continue", "--session-id", "lost with its transaction"]
+    process = start(tmp_path, *argv, env=to(service), stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("create table parted (a int); begin; insert into parted values (1);\n\\echo ready\n")
+    process.stdin.flush()
+    assert "ready\n" in iter(process.stdout.readline, "")
+    assert program("-c", "terminate session 'lost with its transaction'", env=to(service)).code == 0
+    message = process.communicate("insert into parted values (2); insert into parted values (3); commit;", 60)[1]
+    assert "error[40000]: the transaction was lost with its session" in message
+    assert "error[25P02]" in message
+    assert rows(program, service, "select count(*) as a from parted") == ["0"]
+
+
 def test_all_are_in_the_journal(program: Program, service: Served) -> None:
     script = "".join(f"select {number} as journalled;\n" for number in range(20))
     program(stdin=script, env=to(service))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable
+import warnings
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +15,7 @@ from sqlshell.dbapi.connection_state import ConnectionState
 from sqlshell.dbapi.cursors import Attachments, CursorState
 from sqlshell.dbapi.exceptions import translated
 from sqlshell.dbapi.opening import open_session, reporting
+from sqlshell.dbapi.session import Session
 from sqlshell.dbapi.values.typed_rows import Row
 
 if TYPE_CHECKING:
@@ -31,7 +35,11 @@ class AsyncConnection(ConnectionState):
     while it waits for a statement, the service cancels the statement.
     """
 
-    __slots__ = ()
+    __slots__ = ("_finalizer",)
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._finalizer = weakref.finalize(self, _abandon, session)
 
     async def engine(self) -> str:
         """The name of the engine that the service announces, such as "postgresql"; "" for DuckDB and other services."""
@@ -67,8 +75,14 @@ class AsyncConnection(ConnectionState):
 
     async def close(self) -> None:
         """Roll back the open transaction and end the session. Does nothing if the connection is closed."""
+        self._finalizer.detach()
         with translated():
             await self._session.aclose()
+
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        finalizer = getattr(self, "_finalizer", None)
+        if finalizer is not None and finalizer.alive and not self._session.inherited:
+            warn("a connection was not closed", ResourceWarning, source=self, stacklevel=2)
 
     async def __aenter__(self) -> AsyncConnection:
         self._session.check()
@@ -85,18 +99,20 @@ class AsyncConnection(ConnectionState):
 
 
 class AsyncCursor(CursorState):
-    """Executes statements and fetches their rows, which are streamed. Only one task can use it at a time."""
+    """Executes statements and fetches their rows, which are streamed. Tasks that share it wait for each other."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         super().__init__(connection._session)
         self.connection = connection
+        self._fetching = asyncio.Lock()
 
     async def execute(
         self, sql: str, parameters: Parameters | None = None, *, attachments: Attachments | None = None
     ) -> AsyncCursor:
         """Execute one statement or several, as Cursor.execute() does, and return this cursor."""
         with translated():
-            await self._execute(sql, parameters, attachments)
+            async with self._fetching:
+                await self._execute(sql, parameters, attachments)
         return self
 
     async def executemany(self, sql: str, rows: Iterable[Parameters]) -> AsyncCursor:
@@ -112,23 +128,27 @@ class AsyncCursor(CursorState):
     async def fetchone(self) -> Row | None:
         """The next row, or None after the last one. Raises ProgrammingError if there is no result, and DataError."""
         with translated():
-            found = await self._fetch_many(1)
+            async with self._fetching:
+                found = await self._fetch_many(1)
         return found[0] if found else None
 
     async def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next `size` rows (by default the value of arraysize), or fewer at the end. Raises as fetchone()."""
         with translated():
-            return await self._fetch_many(self._wanted(size))
+            async with self._fetching:
+                return await self._fetch_many(self._wanted(size))
 
     async def fetchall(self) -> list[Row]:
         """All remaining rows. Raises as fetchone()."""
         with translated():
-            return await self._fetch_all()
+            async with self._fetching:
+                return await self._fetch_all()
 
     async def fetch_arrow(self) -> ArrowResult:
         """The remaining rows as an object with the Arrow PyCapsule interface. Raises as fetchone()."""
         with translated():
-            return await self._fetch_arrow()
+            async with self._fetching:
+                return await self._fetch_arrow()
 
     async def fetch_df(self, library: str = "") -> Any:
         """The remaining rows as a DataFrame of `library`, "pandas" or "polars"; without it, of the first one installed.
@@ -142,7 +162,8 @@ class AsyncCursor(CursorState):
     async def nextset(self) -> bool | None:
         """Go to the result of the next statement. Returns None if there is none."""
         with translated():
-            return await self._next_set() or None
+            async with self._fetching:
+                return await self._next_set() or None
 
     async def cancel(self) -> None:
         """Cancel the running statement, from another task."""
@@ -170,3 +191,9 @@ class AsyncCursor(CursorState):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _abandon(session: Session) -> None:
+    """Release what a connection holds that was not closed; called at the end of the process as well."""
+    if not session.inherited:
+        session.abandon()

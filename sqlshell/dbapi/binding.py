@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -78,11 +79,20 @@ class Template(Struct, frozen=True):
 
 def bound(sql: str, parameters: Parameters | None, literals: Literals) -> str:
     """The statement with its parameters; unchanged if there are none (None). Raises ProgrammingError, DataError."""
-    if not isinstance(sql, str):
-        raise ProgrammingError(f"a statement must be a str, not {type(sql).__name__}")
+    sql = statement_text(sql)
     if parameters is None:
         return sql
     return template_of(sql, named=isinstance(parameters, Mapping)).bound(parameters, literals)
+
+
+def statement_text(sql: object) -> str:
+    """The text of a statement as a plain str: a subclass may change what slicing and joining do.
+
+    Raises ProgrammingError if it is no str.
+    """
+    if not issubclass(type(sql), str):
+        raise ProgrammingError(f"a statement must be a str, not {type(sql).__name__}")
+    return str.__str__(sql)
 
 
 @functools.lru_cache(maxsize=128)
@@ -95,14 +105,9 @@ def template_of(sql: str, *, named: bool) -> Template:
     spans, others = (by_name, marks) if named else (marks, by_name)
     if not named:
         doubled = pairs
-    ends = {token.end for token in readings[0] if token.kind == "string"}
+    _check_neighbors(readings[0], spans)
     pieces, done = [], 0
     for start, end in spans:
-        if len(sql[:start].rstrip()) in ends:
-            raise ProgrammingError(
-                "a placeholder directly follows a string: the two would be read as one",
-                hint="put an operator or a comma between them",
-            )
         # A literal never touches a word: behind an `e` its quote would begin a string with escapes.
         before = "" if sql[start - 1 : start] in _SAFE else " "
         pieces.append(f"{_between(sql, done, start, doubled)}{before}")
@@ -121,6 +126,27 @@ def _check_characters(text: str) -> None:
         raise DataError(
             f"a parameter contains the surrogate {ascii(text[error.start])[1:-1]}, which is no character"
         ) from None
+
+
+def _check_neighbors(given: Sequence[Token], spans: Sequence[tuple[int, int]]) -> None:
+    """Raises ProgrammingError for a placeholder next to a string or another placeholder, also across lines and
+    comments: engines read strings on consecutive lines as one, whose first part decides what a backslash means.
+    """
+    begins = [token.start for token in given]
+    placeholders = {start for start, _ in spans}
+    for start, end in spans:
+        before, after = bisect_left(begins, start) - 1, bisect_left(begins, end)
+        found = ""
+        if before >= 0 and given[before].kind == "string":
+            found = "a placeholder directly follows a string"
+        elif after < len(given) and given[after].kind == "string":
+            found = "a string directly follows a placeholder"
+        elif after < len(given) and given[after].start in placeholders:
+            found = "a placeholder directly follows another"
+        if found:
+            raise ProgrammingError(
+                f"{found}: the two would be read as one", hint="put an operator or a comma between them"
+            )
 
 
 def _marks(given: Sequence[Token]) -> tuple[list[tuple[int, int]], list[int]]:

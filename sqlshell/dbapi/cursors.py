@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.client.http.upload import Attachment, attachment, checked_name
-from sqlshell.dbapi.binding import Parameters, RowInsert, bound, row_insert, template_of
+from sqlshell.dbapi.binding import Parameters, RowInsert, bound, row_insert, statement_text, template_of
 from sqlshell.dbapi.bulk import copy_statement, file_chunks, write_parquet
 from sqlshell.dbapi.exceptions import InterfaceError, ProgrammingError
 from sqlshell.dbapi.session import Running, Session
@@ -29,8 +29,10 @@ from sqlshell.runtime.scratch import scratch
 if TYPE_CHECKING:
     from sqlshell.dbapi.arrow import ArrowResult
 
-Attachments = Mapping[str, str | os.PathLike[str] | bytes]
+Attachments = Mapping[str, str | os.PathLike[str] | bytes | bytearray | memoryview]
 """Files for a statement, by the names that the SQL uses: paths, or their contents as bytes."""
+
+_ATTACHMENTS = "pass a dict of names and paths, or contents as bytes"
 
 STATEMENTS_PER_REQUEST = 500
 """The number of statements of executemany() that are sent together."""
@@ -137,6 +139,7 @@ class CursorState:
 
     def _groups(self, sql: str, rows: Iterable[Parameters], literals: Literals) -> Iterator[Group]:
         """The statements of executemany(). Raises what iterating `rows` and Template.bound() raise."""
+        sql = statement_text(sql)
         try:
             each = iter(rows)
         except TypeError:
@@ -198,10 +201,12 @@ class CursorState:
 
     async def _read_batch(self) -> bool:
         """Read the next rows; False at the end. Raises ProgrammingError if there is no result."""
-        async for batch in self._rows_result().batches:
-            self._rows, self._next_row, self._batch = self._decoder.rows(batch), 0, batch
-            if self._rows:
-                return True
+        self._session.check_loop()
+        with self._session.closing_told():
+            async for batch in self._rows_result().batches:
+                self._rows, self._next_row, self._batch = self._decoder.rows(batch), 0, batch
+                if self._rows:
+                    return True
         self._rows, self._next_row, self._batch = [], 0, None
         return False
 
@@ -330,14 +335,22 @@ class CursorState:
     def _files(self, attachments: Attachments, folder: list[Path]) -> list[Attachment]:
         """The files of a statement. Contents given as bytes are written to a new folder, appended to `folder`."""
         found: list[Attachment] = []
+        if not isinstance(attachments, Mapping):
+            raise ProgrammingError(
+                f"attachments must be a mapping, not {type(attachments).__name__}", hint=_ATTACHMENTS
+            )
         for name, given in attachments.items():
-            if isinstance(given, bytes):
+            if not isinstance(name, str):
+                raise ProgrammingError(f"the name of an attachment must be a str, not {type(name).__name__}")
+            if isinstance(given, bytes | bytearray | memoryview):
                 if not folder:
                     folder.append(scratch().folder("attachments"))
                 path = folder[0] / str(len(found))
                 path.write_bytes(given)
-            else:
+            elif isinstance(given, str | os.PathLike):
                 path = Path(given)
+            else:
+                raise ProgrammingError(f"cannot attach a value of type {type(given).__name__}", hint=_ATTACHMENTS)
             file = attachment(Own(str(path)), self._session.upload_limit)
             found.append(replace(file, name=checked_name(name)))
         return found

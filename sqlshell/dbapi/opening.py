@@ -23,6 +23,7 @@ from sqlshell.interface.models import ENGINE_TYPES
 from sqlshell.launch.clients import Messages, endpoint_of, policy_of, service_at
 from sqlshell.launch.credentials import permission_problems
 from sqlshell.launch.destination import MEMORY, Destination, LocalService, context_of, find_destination, own_session
+from sqlshell.runtime.undoing import in_thread_or_undone
 from sqlshell.spelling import did_you_mean
 
 OPTIONS: Final = frozenset(
@@ -68,7 +69,9 @@ async def open_session(
     policy = policy_of(destination)
     if policy.read_only_by in _FLAGS:
         policy = replace(policy, read_only_by=_FLAGS[policy.read_only_by])
-    endpoint = await asyncio.to_thread(endpoint_of, destination, read_only=policy.read_only)
+    endpoint = await in_thread_or_undone(
+        lambda: endpoint_of(destination, read_only=policy.read_only), lambda opened: opened.release()
+    )
     try:
         await asyncio.to_thread(endpoint.ready)
         messages = Messages(Trace(_log.debug, _detail), _log.info, _log.info, warn)

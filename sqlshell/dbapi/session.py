@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -98,6 +100,9 @@ class Session:
         self._cause = ""
         self._turn = asyncio.Lock()
         self._running: Running | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._process = os.getpid()
 
     @property
     def autocommit(self) -> bool:
@@ -115,6 +120,11 @@ class Session:
         return bool(self._transaction.state)
 
     @property
+    def inherited(self) -> bool:
+        """Whether this process was forked from the one that opened the session."""
+        return os.getpid() != self._process
+
+    @property
     def loads_files(self) -> bool:
         """Whether rows can be sent as a file: the service announced it, and neither read_only nor confirm is set."""
         allowed = not self._policy.read_only and not self._policy.confirm
@@ -123,6 +133,7 @@ class Session:
 
     async def engine(self) -> str:
         """The name of the engine that the service announces, "" for DuckDB and other services. Raises ShellError."""
+        self.check_loop()
         return await self._service.engine()
 
     async def literals(self) -> Literals:
@@ -145,10 +156,27 @@ class Session:
         if self.closed:
             raise InterfaceError("the connection is closed")
 
+    def check_loop(self) -> None:
+        """Raises InterfaceError if the connection is closed, or the running event loop is not that of its sockets."""
+        self.check()
+        if asyncio.get_running_loop() is not self._loop:
+            raise InterfaceError(
+                "the connection belongs to another event loop", hint="connect again in the one that is running"
+            )
+
+    @contextlib.contextmanager
+    def closing_told(self) -> Iterator[None]:
+        """An error of what runs while the connection is closed becomes InterfaceError."""
+        try:
+            yield
+        except Exception as error:
+            if self.closed:
+                raise InterfaceError("the connection is closed") from error
+            raise
+
     async def execute(self, text: str, files: Sequence[Attachment], running: Running) -> list[Result]:
         """The results of a text with one or more statements. Raises StatementError for the first one that fails."""
-        async with self._turn:
-            self.check()
+        async with self._in_turn():
             sql = lexed(text)
             if _is_empty(sql):
                 raise ProgrammingError("the statement is empty")
@@ -162,8 +190,7 @@ class Session:
 
         They are sent together if the service supports batches.
         """
-        async with self._turn:
-            self.check()
+        async with self._in_turn():
             for sql in statements:
                 await self._policy.check(sql, None)
             await self._begin(lexed(statements[0]))
@@ -186,23 +213,25 @@ class Session:
 
     async def commit(self) -> None:
         """Raises InternalError if the transaction had failed; the service has then rolled it back."""
-        async with self._turn:
-            self.check()
+        async with self._in_turn():
             failed = self._transaction.state == FAILED
             if self._transaction.state:
-                await self._end("COMMIT")
+                failed = sqlstate.WARNING in await self._end("COMMIT") or failed
             if failed:
                 cause = f": {self._cause}" if self._cause else ""
                 raise InternalError(f"the transaction failed, and was rolled back{cause}", sqlstate="25P02")
 
     async def rollback(self) -> None:
-        async with self._turn:
-            self.check()
+        async with self._in_turn():
             if self._transaction.state:
                 await self._end("ROLLBACK")
 
     async def cancel(self) -> None:
         """Cancel the running statement, if any. Raises ShellError."""
+        self.check_loop()
+        await self._cancel_running()
+
+    async def _cancel_running(self) -> None:
         running = self._running
         if running is None or running.canceled:
             return
@@ -221,20 +250,62 @@ class Session:
         self.closed = True
         await self._service.aclose()
 
+    def abandon(self) -> None:
+        """Release what the session holds, without a request to the service. For any thread; raises nothing."""
+        self.closed = True
+        with contextlib.suppress(RuntimeError):
+            # If the loop is closed, so are its sockets.
+            self._loop.call_soon_threadsafe(lambda: self._ending.add(self._loop.create_task(self._service.aclose())))
+        if self._loop.is_running():
+            threading.Thread(target=self.release, daemon=True).start()
+        else:
+            self.release()
+
     async def aclose(self) -> None:
         """Roll back, end the session and close the network connections. Does nothing if the session is closed."""
         if self.closed:
             return
         self.closed = True
+        if asyncio.get_running_loop() is not self._loop:
+            # Its loop has ended, and the sockets with it.
+            await self._release()
+            return
         try:
+            await self._end_running()
             with contextlib.suppress(ShellError):
                 if self._transaction.state:
                     await self._end("ROLLBACK")
                 if self._own_session:
                     await self._client.end_sessions([self._own_session])
         finally:
-            await self._service.aclose()
+            try:
+                await asyncio.shield(self._service.aclose())
+            finally:
+                await self._release()
+
+    async def _release(self) -> None:
+        try:
             await asyncio.to_thread(self.release)
+        except RuntimeError:
+            # The interpreter is shutting down, and starts no more threads.
+            self.release()
+
+    async def _end_running(self) -> None:
+        """Cancel what other tasks run, and wait for its end. Raises nothing."""
+        with contextlib.suppress(ShellError, TimeoutError):
+            async with asyncio.timeout(ENDING_SECONDS):
+                await self._cancel_running()
+                async with self._turn:
+                    pass
+
+    @contextlib.asynccontextmanager
+    async def _in_turn(self) -> AsyncIterator[None]:
+        """Run a statement when the earlier ones have ended. Raises InterfaceError if the connection is closed."""
+        self.check_loop()
+        with self.closing_told():
+            async with self._turn:
+                self.check()
+                yield
 
     async def _begin(self, sql: Lexed) -> None:
         """Begin a transaction, unless one is open or the statement itself begins or ends one."""
@@ -255,9 +326,12 @@ class Session:
                 ) from None
             raise
 
-    async def _end(self, sql: str) -> None:
-        for result in await self._run(Submission(sql), Running()):
+    async def _end(self, sql: str) -> set[str]:
+        """Run a statement without rows; returns the sqlStates of its results."""
+        results = await self._run(Submission(sql), Running())
+        for result in results:
             await result.batches.aclose()
+        return {result.sql_state for result in results}
 
     async def _run(self, submission: Submission, running: Running) -> list[Result]:
         found: list[Result] = []

@@ -7,6 +7,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import CancelledError
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -133,16 +134,22 @@ class Connection(ConnectionState):
         if self._loop.inherited:
             raise InterfaceError("the connection belongs to the parent process", hint="connect again after the fork")
         with translated():
-            return self._loop.run(work(*given))
+            try:
+                return self._loop.run(work(*given))
+            except CancelledError:
+                # Another thread closed the connection.
+                self._session.check()
+                raise
 
 
 class Cursor(CursorState):
-    """Executes statements and fetches their rows, which are streamed. Only one thread can use it at a time."""
+    """Executes statements and fetches their rows, which are streamed. Threads that share it wait for each other."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection._session)
         self.connection = connection
         self._run = connection._run
+        self._fetching = threading.Lock()
 
     def execute(
         self, sql: str, parameters: Parameters | None = None, *, attachments: Attachments | None = None
@@ -152,7 +159,8 @@ class Cursor(CursorState):
         `parameters` is a sequence for `?` or a mapping for `:name`. `attachments` are files that the service gets with
         the statement. Raises the exceptions of PEP 249.
         """
-        self._run(self._execute, sql, parameters, attachments)
+        with self._fetching:
+            self._run(self._execute, sql, parameters, attachments)
         return self
 
     def executemany(self, sql: str, rows: Iterable[Parameters]) -> Cursor:
@@ -168,25 +176,29 @@ class Cursor(CursorState):
     def fetchone(self) -> Row | None:
         """The next row, or None after the last one. Raises ProgrammingError if there is no result, and DataError."""
         self._check()
-        if self._next_row >= len(self._rows) and not self._run(self._read_batch):
-            return None
-        return self._take(1)[0]
+        with self._fetching:
+            if self._next_row >= len(self._rows) and not self._run(self._read_batch):
+                return None
+            return self._take(1)[0]
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next `size` rows (by default the value of arraysize), or fewer at the end. Raises as fetchone()."""
         wanted = self._wanted(size)
         self._check()
-        if 0 < wanted <= len(self._rows) - self._next_row:
-            return self._take(wanted)
-        return self._run(self._fetch_many, wanted)
+        with self._fetching:
+            if 0 < wanted <= len(self._rows) - self._next_row:
+                return self._take(wanted)
+            return self._run(self._fetch_many, wanted)
 
     def fetchall(self) -> list[Row]:
         """All remaining rows. Raises as fetchone()."""
-        return self._run(self._fetch_all)
+        with self._fetching:
+            return self._run(self._fetch_all)
 
     def fetch_arrow(self) -> ArrowResult:
         """The remaining rows as an object with the Arrow PyCapsule interface. Raises as fetchone()."""
-        return self._run(self._fetch_arrow)
+        with self._fetching:
+            return self._run(self._fetch_arrow)
 
     def fetch_df(self, library: str = "") -> Any:
         """The remaining rows as a DataFrame of `library`, "pandas" or "polars"; without it, of the first one installed.
@@ -199,7 +211,8 @@ class Cursor(CursorState):
 
     def nextset(self) -> bool | None:
         """Go to the result of the next statement. Returns None if there is none."""
-        return self._run(self._next_set) or None
+        with self._fetching:
+            return self._run(self._next_set) or None
 
     def cancel(self) -> None:
         """Cancel the running statement, from another thread."""

@@ -39,10 +39,15 @@ class Model(msgspec.Struct, omit_defaults=True, rename="camel"):
 
 
 class Parameters(Model):
-    """`parameters` of a request. `row_limit` is an extension of the embedded service."""
+    """`parameters` of a request. `row_limit` is an extension of the embedded service.
+
+    `transaction` is one of the local service: the transaction of its session that the client knows of, as in
+    ContextEcho. A service that had to begin the session anew runs nothing until a ROLLBACK.
+    """
 
     timezone: str | None = None
     session_id: str | None = msgspec.field(default=None, name="sessionID")
+    transaction: str | None = None
     row_limit: int | None = None
 
 

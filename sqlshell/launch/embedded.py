@@ -18,7 +18,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sqlshell.runtime.event_loops import allow_slow_imports, end_threads
+from sqlshell.runtime.event_loops import end_threads, thread_loop
 from sqlshell.runtime.lean_uvicorn import Config, HttpToolsProtocol, ServerState
 from sqlshell.service.bounds import EMBEDDED_BOUNDS
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
@@ -48,8 +48,7 @@ class EmbeddedService:
         self._opening: Future[Statements] = Future()
         self._state = ServerState()
         self._closing = False
-        self._loop = asyncio.new_event_loop()
-        allow_slow_imports(self._loop)
+        self._loop = thread_loop()
         self._thread = threading.Thread(target=self._run, name="service", daemon=True)
         self._thread.start()
 

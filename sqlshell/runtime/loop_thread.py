@@ -8,7 +8,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from sqlshell.runtime.event_loops import allow_slow_imports, end_threads
+from sqlshell.runtime.event_loops import end_threads, thread_loop
 
 Given = TypeVar("Given")
 
@@ -18,8 +18,7 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self._process = os.getpid()
-        self._loop = asyncio.new_event_loop()
-        allow_slow_imports(self._loop)
+        self._loop = thread_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 

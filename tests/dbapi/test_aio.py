@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
+import subprocess
+import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,7 @@ import pytest
 import sqlshell
 from sqlshell import dbapi
 from sqlshell.dbapi import AsyncConnection, AsyncCursor, Connection, Cursor, aconnect
-from tests.conftest import Served
+from tests.conftest import Served, clean_environment
 
 
 def test_the_twins_have_the_same_names() -> None:
@@ -131,3 +135,105 @@ def test_a_statement_is_ended(served: Served, by: str) -> None:
             assert await (await connection.execute("select 1")).fetchall() == [(1,)]
 
     asyncio.run(work())
+
+
+LONG = "select count(*) from range(10000000) a, range(1000000) b where hash(a.range) = hash(b.range + 1) + a.range"
+
+
+def test_closing_while_tasks_wait_for_statements() -> None:
+    async def work() -> None:
+        connection = await aconnect(":memory:")
+        tasks = [asyncio.create_task(connection.execute(sql)) for sql in (LONG, "select 1")]
+        for _ in range(10000):
+            running = connection._session._running
+            if running is not None and running.statement_id:
+                break
+            await asyncio.sleep(0.01)
+        await connection.close()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [(type(each), str(each)) for each in found] == [(dbapi.InterfaceError, "the connection is closed")] * 2
+
+    asyncio.run(work())
+
+
+def test_a_connection_belongs_to_its_event_loop() -> None:
+    async def opened() -> tuple[AsyncConnection, AsyncCursor]:
+        connection = await aconnect(":memory:")
+        return connection, await connection.execute("select 1")
+
+    async def used(connection: AsyncConnection, cursor: AsyncCursor) -> None:
+        for use in (connection.execute("select 1"), connection.commit(), connection.cancel(), cursor.fetchall()):
+            with pytest.raises(dbapi.InterfaceError, match="another event loop"):
+                await use
+        await connection.close()
+        assert connection.closed
+
+    asyncio.run(used(*asyncio.run(opened())))
+    with warnings.catch_warnings():
+        # The sockets of a loop that has ended cannot be closed.
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+def test_tasks_share_a_cursor(served: Served) -> None:
+    async def read(cursor: AsyncCursor) -> list[int]:
+        found: list[int] = []
+        while rows := await cursor.fetchmany(97):
+            found += [row[0] for row in rows]
+        return found
+
+    async def work() -> None:
+        async with await aconnect(served.url, token=served.token) as connection:
+            cursor = await connection.execute("select range from range(50000)")
+            parts = await asyncio.gather(*(read(cursor) for _ in range(4)))
+            assert sorted(number for part in parts for number in part) == list(range(50000))
+
+    asyncio.run(work())
+
+
+LEFT = """
+import asyncio, gc, os, warnings, sqlshell
+
+async def settled(count):
+    for _ in range(3000):
+        gc.collect()
+        if len(os.listdir("/dev/fd")) <= count:
+            return True
+        await asyncio.sleep(0.01)
+    return False
+
+async def main():
+    async with await sqlshell.aconnect(":memory:") as connection:
+        await connection.execute("select 1")
+    gc.collect()
+    count = len(os.listdir("/dev/fd"))
+    for seconds in (0.001, 0.01, 0.02, 0.05, 0.1):
+        try:
+            async with asyncio.timeout(seconds):
+                connection = await sqlshell.aconnect(":memory:")
+        except TimeoutError:
+            continue
+        await connection.close()
+    assert await settled(count), "canceled"
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            connection = await sqlshell.aconnect(":memory:")
+            await connection.execute("select 1")
+            del connection
+            gc.collect()
+        assert [str(each.message) for each in said] == ["a connection was not closed"] * 3, said
+        # They refer to the connections.
+        said.clear()
+    assert await settled(count), "abandoned"
+
+asyncio.run(main())
+"""
+
+
+def test_a_connection_that_is_canceled_or_left_open_holds_no_descriptors(tmp_path: Path) -> None:
+    env = clean_environment(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT], capture_output=True, text=True, timeout=300, check=False, env=env
+    )
+    assert done.returncode == 0, done.stderr

@@ -22,7 +22,7 @@ SAME = [
     ("select '?', \"?\", `?`, E'\\\\?', ?", "select '?', \"?\", `?`, E'\\\\?', 1"),
     ("select $$ ? $$, $t$ ? $$ $t$ -- ?\n, ?", "select $$ ? $$, $t$ ? $$ $t$ -- ?\n, 1"),
     ("select /* ? */ ?, /* '?' */ ?", "select /* ? */ 1, /* '?' */ 1"),
-    ("select a?b, e?, ? ?", "select a 1 b, e 1, 1 1"),
+    ("select a?b, e?, ?", "select a 1 b, e 1, 1"),
     ("select j ?? ?, j ??| ?, j @?? ?, j ???", "select j ? 1, j ?| 1, j @? 1, j ? 1"),
     ("select ?::int, [?], {'a':?}, x=?", "select 1::int, [1], {'a':1}, x=1"),
     ("? ", "1 "),
@@ -59,7 +59,12 @@ def test_without_parameters_nothing_is_a_placeholder(embedded: Connection) -> No
         ("select :a", [1], "the placeholder :a needs a mapping, not a sequence"),
         ("select 'a\\'?', ?", [1], "engines disagree on where"),
         ("select /* /* */ ? /* */ */ ?", [1], "engines disagree on where"),
-        ("select E'a'\n?", ["b"], "directly follows a string"),
+        ("select E'a'\n?", ["b"], "placeholder directly follows a string"),
+        ("select e'a' -- c\n?, ?", ["b", "c"], "placeholder directly follows a string"),
+        ("select 'a' /* c */ :b", {"b": "b"}, "placeholder directly follows a string"),
+        ("select ?\n'b'", ["a"], "string directly follows a placeholder"),
+        ("select ? -- c\n?", ["a", "b"], "placeholder directly follows another"),
+        ("select :a\n:b", {"a": "a", "b": "b"}, "placeholder directly follows another"),
     ],
 )
 def test_what_is_refused(sql: str, parameters: Any, message: str) -> None:
@@ -72,6 +77,21 @@ def test_the_placeholders_of_other_drivers_are_answered_with_ours(sql: str) -> N
     with pytest.raises(ProgrammingError) as caught:
         bound(sql, [1], LITERALS)
     assert caught.value.hint == "write ? for each value, or :name and pass a mapping"
+
+
+def test_methods_of_a_statement_that_is_a_subclass_of_str_are_not_called(embedded: Connection) -> None:
+    class Escaping(str):
+        def __getitem__(self, key: Any) -> str:
+            return "&#39;"
+
+        def __add__(self, other: str) -> str:
+            return "&#39;"
+
+    assert embedded.execute(Escaping("select ?, 2"), [1]).fetchall() == [(1, 2)]
+    cursor = embedded.cursor()
+    cursor.execute("create or replace table written (a int)")
+    cursor.executemany(Escaping("insert into written values (?)"), [(1,), (2,)])
+    assert cursor.execute("from written order by 1").fetchall() == [(1,), (2,)]
 
 
 def inserts(sql: str, rows: list[tuple[Any, ...]]) -> list[str]:

@@ -9,6 +9,7 @@ import pydoc
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -253,6 +254,94 @@ def test_closing_ends_the_session(served: Served) -> None:
             assert name in {row[0] for row in listed}
         listed = watching.execute("list sessions").fetchall()
         assert name not in {row[0] for row in listed}
+
+
+@pytest.mark.parametrize("commits_first", [False, True])
+def test_a_transaction_that_is_lost_with_its_session_is_not_committed_in_part(
+    served: Served, commits_first: bool
+) -> None:
+    with connect(served.url, token=served.token, autocommit=True) as other:
+        other.execute("create or replace table halved as select 1 as i")
+        with connect(served.url, token=served.token) as connection:
+            connection.execute("insert into halved values (2)")
+            other.execute(f"terminate session '{connection.context.session_id}'")
+            if commits_first:
+                with pytest.raises(dbapi.OperationalError) as lost:
+                    connection.commit()
+            else:
+                with pytest.raises(dbapi.OperationalError) as lost:
+                    connection.execute("insert into halved values (3)")
+            assert lost.value.sqlstate == "40000"
+            assert connection.in_transaction
+            with pytest.raises(dbapi.InternalError) as ignored:
+                connection.execute("insert into halved values (4)")
+            assert ignored.value.sqlstate == "25P02"
+            with pytest.raises(dbapi.InternalError, match="the transaction failed"):
+                connection.commit()
+            connection.execute("insert into halved values (5)")
+            connection.commit()
+        assert other.execute("from halved order by i").fetchall() == [(1,), (5,)]
+        other.execute("drop table halved")
+
+
+LONG = "select count(*) from range(10000000) a, range(1000000) b where hash(a.range) = hash(b.range + 1) + a.range"
+
+
+def _is_running(connection: Connection) -> bool:
+    running = connection._session._running
+    return running is not None and bool(running.statement_id)
+
+
+def test_closing_while_another_thread_waits_for_a_statement() -> None:
+    connection = connect(":memory:", autocommit=True)
+
+    def close() -> None:
+        while not _is_running(connection):
+            time.sleep(0.01)
+        connection.close()
+
+    closing = threading.Thread(target=close)
+    closing.start()
+    with pytest.raises(dbapi.InterfaceError, match="the connection is closed"):
+        connection.execute(LONG)
+    closing.join()
+    assert connection.closed
+
+
+FORKED = """
+import os, sys, sqlshell
+connection = sqlshell.connect(sys.argv[1], autocommit=True, **({"token": sys.argv[2]} if sys.argv[2] else {}))
+cursor = connection.execute("select range from range(200000)")
+assert cursor.fetchmany(5)
+process = os.fork()
+if not process:
+    sys.exit(0)
+os.waitpid(process, 0)
+assert len(cursor.fetchall()) == 199995
+print(connection.execute("select 3").fetchall())
+"""
+
+
+@pytest.mark.parametrize("target", ["embedded", "http"])
+def test_a_forked_process_that_exits_has_no_effect_on_its_parent(served: Served, tmp_path: Path, target: str) -> None:
+    given = [":memory:", ""] if target == "embedded" else [served.url, served.token]
+    command = [sys.executable, "-W", "ignore", "-c", FORKED, *given]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, env=clean_environment(tmp_path)
+    )
+    assert (done.returncode, done.stdout) == (0, "[(3,)]\n"), done.stderr
+
+
+def test_threads_share_a_cursor(served: Served) -> None:
+    with connect(served.url, token=served.token) as connection:
+        cursor = connection.execute("select range from range(50000)")
+
+        def read(_: int) -> list[int]:
+            return [row[0] for rows in iter(lambda: cursor.fetchmany(97), []) for row in rows]
+
+        with ThreadPoolExecutor(4) as threads:
+            found = [number for part in threads.map(read, range(4)) for number in part]
+        assert sorted(found) == list(range(50000))
 
 
 def test_a_connection_that_is_not_closed_is_reported() -> None:

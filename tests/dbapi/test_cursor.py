@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,7 +119,8 @@ def test_files_go_with_a_statement(remote: Connection, tmp_path: Path) -> None:
     (tmp_path / "any.jar").write_bytes(b"PK\x05\x06" + bytes(18))
     cursor = remote.cursor()
     jar = tmp_path / "any.jar"
-    contents: tuple[Path | str | bytes, ...] = (jar, str(jar), jar.read_bytes())
+    content = jar.read_bytes()
+    contents: tuple[Any, ...] = (jar, str(jar), content, bytearray(content), memoryview(content))
     for number, content in enumerate(contents):
         sql = f"create function_source dbapi_{number} with ('file' = 'named.jar')"
         cursor.execute(sql, attachments={"named.jar": content})
@@ -129,6 +131,10 @@ def test_files_go_with_a_statement(remote: Connection, tmp_path: Path) -> None:
     ):
         with pytest.raises(ProgrammingError, match=said):
             cursor.execute("select 1", attachments={name: file})
+    given: tuple[Any, ...] = ({"a.jar": 5}, {5: jar}, [jar])
+    for wrong in given:
+        with pytest.raises(ProgrammingError, match="attach"):
+            cursor.execute("select 1", attachments=wrong)
     # Text of a statement names no file of this machine.
     with pytest.raises(DatabaseApiError):
         cursor.execute(f"create function_source dbapi with ('file' = '@{tmp_path / 'any.jar'}')")

@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sqlshell.dbapi import Connection, DataError, ProgrammingError
+from sqlshell.dbapi.values.engine_literals import literals_for
 from sqlshell.dbapi.values.literals import Literals
 from sqlshell.dbapi.values.typed_rows import RowDecoder
 from sqlshell.result import Batch, Column
@@ -260,3 +261,58 @@ def test_intervals_are_exact(embedded: Connection) -> None:
         micros = (value.days, value.seconds * 1_000_000 + value.microseconds)
         sql = "select datepart('day', ?), epoch_us(? - to_days(datepart('day', ?)::int))"
         assert embedded.execute(sql, [value] * 3).fetchall() == [micros]
+
+
+def _misleading(kind: type) -> Any:
+    """A subclass whose methods return text that would end a literal."""
+    names = set(vars(kind)) | {"__str__", "__repr__", "__format__", "__iter__", "__bytes__"}
+    kept = {
+        "__new__",
+        "__init__",
+        "__hash__",
+        "__eq__",
+        "__getattribute__",
+        "__buffer__",
+        "__doc__",
+        "__slots__",
+        "__release_buffer__",
+    }
+    kept |= {"__setattr__", "__weakref__", "__module__", "__dict__", "__dictoffset__"} | _FIELDS.get(kind, set())
+    return type(f"Of{kind.__name__}", (kind,), dict.fromkeys(names - kept, lambda *_, **__: "' or '"))
+
+
+_FIELDS: dict[type, set[str]] = {uuid.UUID: {"int", "is_safe"}}
+
+
+@pytest.mark.parametrize("engine", ["", "postgresql", "spark"])
+@pytest.mark.parametrize(
+    ("value", "arguments"),
+    [
+        ("it's \\ \n", ("it's \\ \n",)),
+        (b"a'b", (b"a'b",)),
+        (bytearray(b"a'b"), (b"a'b",)),
+        (-5, (-5,)),
+        (-1.5, (-1.5,)),
+        (Decimal("-1.50"), ("-1.50",)),
+        (datetime.datetime(2024, 1, 2, 3, 4, 5, 6), (2024, 1, 2, 3, 4, 5, 6)),
+        (datetime.datetime(2024, 1, 2, 3, 4, 5, 6, HALF), (2024, 1, 2, 3, 4, 5, 6, HALF)),
+        (datetime.date(2024, 1, 2), (2024, 1, 2)),
+        (datetime.time(1, 2, 3, 4), (1, 2, 3, 4)),
+        (datetime.timedelta(-1, 3, 4), (-1, 3, 4)),
+        (ID, (str(ID),)),
+    ],
+)
+def test_methods_of_a_subclass_are_not_called(engine: str, value: Any, arguments: tuple[Any, ...]) -> None:
+    literals = literals_for(engine)
+    given = _misleading(type(value))(*arguments)
+    assert literals.of(given) == literals.of(value)
+    assert literals.of([given]) == literals.of([value])
+    if isinstance(value, str):
+        assert literals.of({given: given}) == literals.of({value: value})
+
+
+def test_a_signaling_nan_is_a_nan_of_postgresql() -> None:
+    literals = literals_for("postgresql")
+    assert literals.of(Decimal("sNaN")) == "CAST('NaN' AS numeric)"
+    with pytest.raises(DataError, match="JSON cannot represent sNaN"):
+        literals.of({"a": Decimal("sNaN")})

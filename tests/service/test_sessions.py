@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,60 @@ def test_a_session_has_no_name_that_looks_like_another(client: Client, name: str
     refused = client.http.post("/v2/statements", json=asked)
     assert refused.status_code == 400
     assert "request.parameters.sessionID" in refused.json()["message"]
+
+
+def _fields(client: Client, transaction: str) -> dict[str, Any]:
+    return {"parameters": {"sessionID": client.session, "transaction": transaction}}
+
+
+@pytest.mark.needs("transactions")
+@pytest.mark.parametrize("state", ["open", "failed"])
+def test_nothing_of_a_transaction_that_was_lost_with_its_session_is_committed(kept: Served, state: str) -> None:
+    with Client(kept) as client, Client(kept) as other:
+        client.rows("create table if not exists parted (i int)")
+        client.rows("begin")
+        client.rows("insert into parted values (1)")
+        other.rows(f"terminate session '{client.session}'")
+        lost = client.run("insert into parted values (2)", **_fields(client, state))
+        assert (lost["sqlState"], lost["metadata"]["context"]["transaction"]) == ("40000", "failed")
+        assert client.state("insert into parted values (3)", **_fields(client, "failed")) == "25P02"
+        client.run("commit", **_fields(client, "failed"))
+        assert client.rows("select count(*) from parted") == [["0"]]
+        client.rows("drop table parted")
+
+
+@pytest.mark.needs("transactions")
+def test_a_commit_of_a_lost_transaction_fails_and_a_rollback_ends_it(kept: Served) -> None:
+    with Client(kept) as client:
+        assert client.state("commit", **_fields(client, "open")) == "40000"
+        done = client.run("rollback", **_fields(client, "failed"))
+        assert (done["sqlState"], done["metadata"]["context"].get("transaction")) == ("00000", None)
+        assert client.rows("select 1") == [["1"]]
+    with Client(kept) as client:
+        assert client.state("rollback", **_fields(client, "open")) == "00000"
+        # The session exists now: what a client thought before does not matter.
+        assert client.state("select 1", **_fields(client, "open")) == "00000"
+
+
+@pytest.mark.needs("transactions", "batches")
+def test_a_batch_of_a_lost_transaction_runs_nothing(kept: Served) -> None:
+    with Client(kept) as client:
+        client.rows("create table if not exists batched (i int)")
+    with Client(kept) as client:
+        statements = [f"insert into batched values ({number})" for number in range(3)]
+        asked = {"statements": statements, "onError": "continue"} | _fields(client, "open")
+        answer = client.wait(client.http.post("/v2/statements", json=asked).json())
+        assert [item["sqlState"] for item in answer["statements"]] == ["40000", "25P02", "25P02"]
+        client.rows("rollback")
+        assert client.rows("select count(*) from batched") == [["0"]]
+        client.rows("drop table batched")
+
+
+def test_a_transaction_is_open_or_failed(client: Client) -> None:
+    asked = {"statement": "select 1"} | _fields(client, "begun")
+    refused = client.http.post("/v2/statements", json=asked)
+    assert refused.status_code == 400
+    assert "request.parameters.transaction" in refused.json()["message"]
 
 
 @pytest.mark.needs("transactions")

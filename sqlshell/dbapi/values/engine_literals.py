@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from sqlshell.dbapi.exceptions import DataError, ProgrammingError
-from sqlshell.dbapi.values.literals import DEEPEST, Literals, not_finite
+from sqlshell.dbapi.values.literals import DEEPEST, Literals, not_finite, plain_value
 from sqlshell.sql.identifiers import literal
 
 
@@ -96,15 +96,23 @@ _BY_ENGINE: Final[Mapping[str, Literals]] = {"postgresql": PostgresqlLiterals(),
 def _json(value: Mapping[Any, Any], depth: int) -> str:
     _check_json(value, depth)
     try:
-        return msgspec.json.Encoder(decimal_format="number").encode(value).decode()
+        return msgspec.json.Encoder(decimal_format="number", enc_hook=_plain).encode(value).decode()
     except (TypeError, ValueError, OverflowError) as error:
         raise ProgrammingError(f"cannot write a dict as JSON: {error}") from None
+
+
+def _plain(value: object) -> object:
+    """What the encoder takes for a value that it does not know. Raises NotImplementedError."""
+    if (plain := plain_value(value)) is value:
+        raise NotImplementedError
+    return plain
 
 
 def _check_json(value: object, depth: int) -> None:
     if depth >= DEEPEST:
         raise DataError(f"a parameter is nested more than {DEEPEST} levels deep")
-    if isinstance(value, float | Decimal) and not math.isfinite(value):
+    finite = value.is_finite() if isinstance(value, Decimal) else not isinstance(value, float) or math.isfinite(value)
+    if not finite:
         raise DataError(f"JSON cannot represent {value}")
     items = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     for item in items:

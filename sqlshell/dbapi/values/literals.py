@@ -35,9 +35,8 @@ class Literals:
         make = _OF_TYPE.get(type(value)) or _of_library(type(value))
         if make is not None:
             return make(self, value)
-        for kind, make in _OF_BASE:
-            if isinstance(value, kind):
-                return make(self, value)
+        if (plain := plain_value(value)) is not value:
+            return _OF_TYPE[type(plain)](self, plain)
         if depth >= DEEPEST:
             raise DataError(f"a parameter is nested more than {DEEPEST} levels deep")
         if isinstance(value, list | tuple):
@@ -119,10 +118,18 @@ class Literals:
     def mapping(self, value: Mapping[Any, Any], depth: int) -> str:
         """A struct where the keys can be names of fields, a map where they cannot; a struct is cast to a map as
         needed."""
-        names = {str(key).lower() for key in value}
-        named = bool(value) and "" not in names and len(names) == len(value)
-        items = ", ".join(f"{self.of(key, depth + 1)}: {self.of(item, depth + 1)}" for key, item in value.items())
-        return f"{{{items}}}" if named and all(isinstance(key, str) for key in value) else f"MAP {{{items}}}"
+        given = list(value.items())
+        names = {str.__str__(key).lower() for key, _ in given if issubclass(type(key), str)}
+        named = bool(given) and "" not in names and len(names) == len(given)
+        items = ", ".join(f"{self.of(key, depth + 1)}: {self.of(item, depth + 1)}" for key, item in given)
+        return f"{{{items}}}" if named else f"MAP {{{items}}}"
+
+
+def plain_value(value: object) -> object:
+    """A value of a subclass as one of the type itself, such as str; a value of any other type as it is."""
+    if type(value) in _OF_TYPE:
+        return value
+    return next((plain(value) for kind, plain in _OF_BASE if issubclass(type(value), kind)), value)
 
 
 def not_finite(value: float) -> str:
@@ -176,6 +183,15 @@ def _datetime(literals: Literals, value: datetime.datetime) -> str:
         raise DataError(f"{value} is outside of the years 1 to 9999 in UTC") from None
 
 
+def _plain_datetime(value: datetime.datetime) -> datetime.datetime:
+    return datetime.datetime.combine(datetime.datetime.date(value), datetime.datetime.timetz(value))
+
+
+def _all_of(kind: Any) -> _Plain:
+    """How all bytes of a subclass are copied to `kind` itself."""
+    return lambda value: kind.__getitem__(value, slice(None))
+
+
 def _boolean(literals: Literals, value: Any) -> str:
     return "TRUE" if value else "FALSE"
 
@@ -214,7 +230,22 @@ _OF_LIBRARY: Final[dict[tuple[str, str], _Make]] = {
     ("pandas", "NaTType"): _null,
     ("pandas", "NAType"): _null,
 }
-_OF_BASE: Final[tuple[tuple[type, _Make], ...]] = (
-    *((kind, make) for kind, make in _OF_TYPE.items() if kind not in {type(None), bool, memoryview}),
-    (numbers.Integral, _OF_TYPE[int]),
+_Plain = Callable[[Any], object]
+
+_OF_BASE: Final[tuple[tuple[type, _Plain], ...]] = (
+    (int, int.__index__),
+    (float, float.__float__),
+    (Decimal, Decimal),
+    (str, str.__str__),
+    (bytes, _all_of(bytes)),
+    (bytearray, _all_of(bytearray)),
+    (datetime.datetime, _plain_datetime),
+    (datetime.date, lambda value: datetime.date.fromordinal(datetime.date.toordinal(value))),
+    (datetime.time, lambda value: datetime.datetime.timetz(datetime.datetime.combine(datetime.date.max, value))),
+    (datetime.timedelta, datetime.timedelta.__pos__),
+    (uuid.UUID, lambda value: uuid.UUID(int=uuid.UUID.__dict__["int"].__get__(value))),
+    (numbers.Integral, int),
 )
+"""How a value of a subclass becomes one of the type itself. No method of the subclass is called, because it may do
+something else: markupsafe.Markup escapes the text that is joined to it, also the quotes of a literal.
+"""

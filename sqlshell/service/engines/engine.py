@@ -257,6 +257,12 @@ class Connection(Protocol):
     def resolve(self, names: Sequence[str]) -> Relation:
         """The full name of a relation, completed with the current database and schema."""
 
+    def lose_transaction(self) -> None:
+        """Enter the state of a failed transaction: only COMMIT and ROLLBACK are accepted, and nothing is committed.
+
+        Engines without transactions do nothing. Raises Failure.
+        """
+
     def interrupt(self, number: int | None = None) -> None:
         """Interrupt the running statement, if any. `number` is that of one in several(), or 0. A statement that has not
         started will not start."""

@@ -187,6 +187,10 @@ def _check_request(request: StatementRequest, limits: Limits) -> None:
         check_timezone(request.parameters.timezone, "request.parameters.timezone")
         if request.parameters.row_limit is not None and request.parameters.row_limit < 0:
             raise BadRequest("request.parameters.rowLimit must not be negative")
+        if request.parameters.transaction not in {None, "open", "failed"}:
+            raise BadRequest(
+                f"request.parameters.transaction: expected open or failed, not {request.parameters.transaction[:40]!r}"
+            )
 
 
 def _check_batch(request: StatementRequest, limits: Limits) -> None:

@@ -127,12 +127,14 @@ def _stream() -> Json:
 def _schemas(options: Options) -> Json:
     name = {**NULLABLE, "maxLength": options.bounds.name}
     session = {**name, "pattern": name_pattern()}
+    parameters = {
+        "timezone": {"type": ["string", "null"], "enum": [*_zones(), None]},
+        "sessionID": session,
+        "transaction": {"type": ["string", "null"], "enum": ["open", "failed", None]},
+    }
     place = {
         **dict.fromkeys(("organization", "role", "database", "schema", "store", "computePool"), name),
-        "parameters": {
-            **_object({"timezone": {"type": ["string", "null"], "enum": [*_zones(), None]}, "sessionID": session}, []),
-            "type": ["object", "null"],
-        },
+        "parameters": {**_object(parameters, []), "type": ["object", "null"]},
     }
     request = {
         "statement": {**TEXT, "minLength": 1, "maxLength": options.statement_limit, "pattern": r"\S"},

@@ -45,6 +45,8 @@ class Session(Struct, eq=False):
     lost: bool = False
     """Whether it replaces a session that another process of the service has lost, which its sender does not know yet.
     """
+    lost_transaction: bool = False
+    """Whether it replaces a session with a transaction, and the sender was not told yet that it is lost."""
     changes_schemas: bool = False
     """Whether its transaction may have created or dropped a schema."""
     schema_dropped: bool = False

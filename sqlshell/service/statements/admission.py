@@ -164,6 +164,8 @@ class Admission:
             except BaseException:
                 self._sessions.uncount(caller.token_id)
                 raise
+            # A session that was lost with another process says so itself.
+            made.lost_transaction = bool(name and request.parameters and request.parameters.transaction)
             found = self._sessions.keep(name, made) if name else made
         return found, not name
 

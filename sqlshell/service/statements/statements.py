@@ -52,6 +52,7 @@ from sqlshell.service.statements.redaction import MAY_HOLD_SECRETS
 from sqlshell.service.statements.splitting import split
 from sqlshell.service.statements.undelivered_secrets import Secret
 from sqlshell.service.storage.storage import StorageError
+from sqlshell.sql.analysis.tokens import tokens
 from sqlshell.sql.script.items import BackslashCommand, Statement
 from sqlshell.sql.script.lexical_rules import BLANKS
 
@@ -71,6 +72,11 @@ REASON = 1000
 SESSION_LOST = (
     "the session was lost when its service process stopped: its transaction, role, settings and temporary tables are "
     "gone, and the statement was not run; run it again to continue without them"
+)
+
+TRANSACTION_LOST = (
+    "the transaction was lost with its session: none of its changes were committed, and the statement was not run; run "
+    "ROLLBACK"
 )
 
 NOT_RUN = "not run: an earlier statement of the same submission failed"
@@ -328,7 +334,8 @@ class Statements:
                         continue
                     pool = None
                     batches = session.organization.engine.capabilities.batches
-                    waits = record.unfinished and not record.ending and batches
+                    anew = session.lost or session.lost_transaction
+                    waits = record.unfinished and not record.ending and batches and not anew
                     if waits and await self.thread.is_for_engine(record.reading, record.owner):
                         pool = await session.organization.pool(session.compute_pool)
                     if pool is not None and not pool.size.timeout:
@@ -431,6 +438,10 @@ class Statements:
             # Its sender may believe that a transaction is open.
             session.lost = False
             raise Failure(sqlstate.SESSION_LOST, SESSION_LOST)
+        if session.lost_transaction:
+            session.lost_transaction = False
+            if next((token.word for token in tokens(record.sql)), "") not in {"ROLLBACK", "ABORT"}:
+                raise Failure("40000", TRANSACTION_LOST)
         if isinstance(asked, Restart):
             await self._restart(session, record, asked)
             return
@@ -524,6 +535,9 @@ class Statements:
         session.context_failures = {}
         if session.differs_from(request):
             await session.organization.workers.run_other(session.adopt, request, self.organizations)
+        if session.lost_transaction and not session.connection.in_transaction:
+            # Until the client ends it, none of its statements may be committed alone.
+            await session.organization.workers.run_other(session.connection.lose_transaction)
 
     def _work(
         self,

@@ -42,10 +42,11 @@ class SessionActions:
             setattr(options, name, value)
 
     def set_context(self, effect: SetContext) -> None:
-        state = self._components.session.state
-        if effect.context.session_id != state.context.session_id:
+        state, context = self._components.session.state, effect.context
+        if context.session_id != state.context.session_id:
             state.transaction = Transaction()
-        state.context = effect.context
+            context = context.in_session(context.session_id)
+        state.context = context
         state.sources |= effect.sources
 
     def attach(self, path: Own) -> None:

@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from sqlshell.client.statements.client import Client
 from sqlshell.client.statements.polling import new_session_id
@@ -184,7 +183,7 @@ class CatalogLoader:
 
     async def _load_contents(self) -> None:
         # In a separate session, so that no statement of the user waits for these.
-        context = replace(self._context(), session_id=new_session_id())
+        context = self._context().in_session(new_session_id())
         with contextlib.suppress(TimeoutError, ShellError):
             async with asyncio.timeout(LOADING_SECONDS), self._temporary_session(context.session_id):
                 if self._request_echo and not self._echo_received.is_set():

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from sqlshell.client.statements.client import Client, Observer, Timing
 from sqlshell.client.statements.polling import new_session_id
@@ -91,7 +90,7 @@ class Background:
         self, submission: LexedSubmission, context: SessionContext, ended: Callable[[Job], None] | None = None
     ) -> Job:
         """Submit a statement without waiting for it. `ended` is called when it has ended, or is left running."""
-        context = replace(context, session_id=new_session_id())
+        context = context.in_session(new_session_id())
         job = Job(len(self.jobs) + 1, submission.sql, context.session_id)
         job.task = start_in_background(self._follow(job, submission, context))
         if ended is not None:

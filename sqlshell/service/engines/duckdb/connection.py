@@ -373,7 +373,6 @@ class DuckdbConnection:
         self._connection.close()
 
     def lose_transaction(self) -> None:
-        """Enter the state of a failed transaction: only COMMIT and ROLLBACK are accepted, and nothing is committed."""
         self._cancellation.execute("BEGIN")
         self.transaction = "failed"
         self._cancellation.fail_transaction()

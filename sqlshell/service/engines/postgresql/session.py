@@ -103,6 +103,10 @@ class PostgresqlSession(ServerSession):
         listed = f" ({', '.join(map(always_quoted, columns))})" if columns else ""
         return self._loop.call(self._guarded(self._load(relation, listed, copy_data(path), options)))
 
+    def lose_transaction(self) -> None:
+        self._lost_transaction = True
+        self._look_at_transaction()
+
     def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
         self._loop.call(self._run_all(statements, options, sink))
 

@@ -325,6 +325,13 @@ class RemoteConnection:
             return found
         return names[-3] if len(names) > 2 else self.database, names[-2] if len(names) > 1 else self.schema, names[-1]
 
+    def lose_transaction(self) -> None:
+        process = self._bound()
+        try:
+            self._called(process, "lose_transaction", None)
+        except ProcessEnded as end:
+            raise self._lost(process, end) from None
+
     def interrupt(self, number: int | None = None) -> None:
         if self._process is not None:
             self._process.order(Interrupt(self._number, self._first + (number or 0)))

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from sqlshell.runtime.event_loops import thread_loop
+
 T = TypeVar("T")
 
 
@@ -18,7 +20,7 @@ class EngineLoop:
     """
 
     def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = thread_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 

@@ -55,6 +55,9 @@ class SparkSession(ServerSession):
         running = self._running
         return running.progress if running is not None else None
 
+    def lose_transaction(self) -> None:
+        """Do nothing: there are no transactions."""
+
     def columns(self, relation: Relation, options: Options) -> list[ColumnInfo]:
         found = super().columns(relation, options)
         check_columns(len(found), options)
