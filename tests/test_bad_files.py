@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -121,3 +122,29 @@ def test_the_doctor_of_a_target_that_is_none(program: Program, tmp_path: Path) -
         assert done.code == 3
         assert "ok  packages" in done.out
         assert message in next(line for line in done.out.splitlines() if line.startswith("!!  target")), done.out
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_a_quote_that_is_not_closed_is_not_skipped(program: Program, tmp_path: Path, ending: str) -> None:
+    rows = "".join(f"{number},y\n" for number in range(3, 5000))
+    text = f'a,b\n1,x\n2,"abc\n{rows}'.encode()
+    (tmp_path / f"u.csv{ending}").write_bytes(gzip.compress(text) if ending else text)
+    argv = (
+        "import",
+        f"u.csv{ending}",
+        "w.duckdb",
+        "--table",
+        "t",
+        "--create",
+        "--max-errors",
+        "5",
+        "--rejects",
+        "r.csv",
+    )
+    done = program(*argv)
+    assert (done.code, f"u.csv{ending}, line 3: unterminated quoted field" in done.err) == (1, True), done
+    # The quote of another row is closed.
+    text = f'a,b\n1,x\n2,"abc"z\n{rows}'.encode()
+    (tmp_path / f"u.csv{ending}").write_bytes(gzip.compress(text) if ending else text)
+    done = program(*argv)
+    assert (done.code, "4,998 rows loaded" in done.err) == (0, True), done

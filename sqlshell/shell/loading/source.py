@@ -19,7 +19,7 @@ from typing import Any, Final
 import duckdb
 from msgspec import Struct
 
-from sqlshell.errors import UsageError
+from sqlshell.errors import StatementError, UsageError
 from sqlshell.interface.types import Kind, kind
 from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.isolated_duckdb import hide_progress
@@ -42,6 +42,7 @@ from sqlshell.shell.loading.text_checks import (
     abbreviated,
     as_texts,
     lines_at,
+    quote_is_open,
     records,
 )
 from sqlshell.sql.duckdb_json_errors import json_error
@@ -61,6 +62,9 @@ LONGEST_SAID: Final = 200
 
 REJECTS: Final = 1000
 """Bad rows that are remembered at least, to tell the first of them."""
+
+LONGEST_REJECT: Final = 10_000
+"""Characters of a bad row that DuckDB keeps."""
 
 FETCHED: Final = 256
 """Rows that are read at once where they become SQL."""
@@ -524,7 +528,7 @@ class DataFile:
         chosen, read = _numbered_columns(values), everything - loose
         try:
             count = self._copy(f"SELECT {chosen} FROM {rows(read, 'rejects')}", path)
-            rejects = self._rejects("rejects", names)
+            rejects = self._rejects("rejects", names, dict(looked.reader))
         except (duckdb.ConversionException, duckdb.InvalidInputException):
             if not loose:
                 raise
@@ -539,7 +543,7 @@ class DataFile:
             if not wrong:
                 raise
             count = self._copy(f"SELECT {chosen} FROM {rows(read, 'rejects_of_reader')} WHERE {which} IS NULL", path)
-            rejects = self._rejects("rejects_of_reader", names)
+            rejects = self._rejects("rejects_of_reader", names, dict(looked.reader))
             found = [(pairs[number], *told) for number, told in wrong]
             more = self._with_wrong_values(rejects, looked, found)
             rejects = tuple(sorted([*rejects, *more], key=lambda item: item.line))
@@ -623,27 +627,42 @@ class DataFile:
                 file.writelines(f"{row[0] or ''}\n" for row in rows)
         return str(path)
 
-    def _rejects(self, table: str, names: Mapping[str, str]) -> tuple[Reject, ...]:
-        """The bad rows, each once, with the lines that they begin in; `names` are those that columns go by."""
+    def _rejects(self, table: str, names: Mapping[str, str], reader: Mapping[str, str]) -> tuple[Reject, ...]:
+        """The bad rows, each once, with the lines that they begin in; `names` are those that columns go by.
+
+        Raises StatementError if the last one begins with a quote that is not closed: it is the rest of the file.
+        """
         found = self._connection.execute(
             "SELECT line_byte_position, min(line), arg_min(column_name, column_idx), "
             "arg_min(error_message, column_idx), any_value(csv_line), bool_or(error_type = 'INVALID ENCODING'), "
-            "bool_or(error_type = 'CAST') "
+            "bool_or(error_type = 'CAST'), bool_or(error_type = 'UNQUOTED VALUE') "
             f"FROM {table} "
             "GROUP BY line_byte_position ORDER BY line_byte_position"
         ).fetchall()
         lines = lines_at(self._path, [int(row[0]) for row in found])
+        if found and found[-1][7]:
+            self._check_quote(int(found[-1][0]), lines[-1] or int(found[-1][1]), reader)
         return tuple(
             Reject(
                 line or int(row[1]),
                 names.get(row[2], row[2] or ""),
                 _said(row[3]),
-                row[4] or "",
+                _whole(row[4] or ""),
                 bool(row[5]),
                 bool(row[6]) and '""' in (row[4] or ""),
             )
             for line, row in zip(lines, found, strict=True)
         )
+
+    def _check_quote(self, position: int, line: int, reader: Mapping[str, str]) -> None:
+        with contextlib.suppress(OSError, EOFError, ValueError):
+            if quote_is_open(self._unpacked_text(), position, reader):
+                raise StatementError(
+                    f"{self._request.name}, line {line:,}: unterminated quoted field: its quote is not closed before "
+                    "the end of the file",
+                    "nothing was sent; close the quote, or read quotes as text: --with \"QUOTE ''\" "
+                    "(in \\copy: QUOTE '')",
+                )
 
     def _stage_rows(
         self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], path: Path, most: int
@@ -781,6 +800,11 @@ def _unescaped(value: str) -> str:
     part = f"regexp_replace({part}, '\\\\([^0-9x])', '\\1', 'g')"
     whole = f"array_to_string(list_transform(string_split({value}, '\\\\'), lambda p: {part}), '\\')"
     return f"CASE WHEN contains({value}, '\\') THEN {whole} ELSE {value} END"
+
+
+def _whole(row: str) -> str:
+    """A bad row, with a mark where DuckDB has cut it."""
+    return row if len(row) < LONGEST_REJECT else f"{row}… (cut)"
 
 
 def _said(message: str) -> str:

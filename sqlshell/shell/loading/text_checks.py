@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import gzip
+import io
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ ISO_DATE: Final = "%Y-%m-%d"
 _DATE: Final = re.compile(r"%([dmy])(\W)%([dmy])\2%([dmyY])(.*)", re.DOTALL)
 _SIGNS: Final = ("'.'", "'e-'", "'E-'")
 """Signs of a number that is not whole, as SQL."""
+_OPEN: Final = "unexpected end of data"
 _SPECIAL: Final = "('infinity', '-infinity', 'epoch')"
 
 
@@ -257,6 +259,39 @@ def records(path: str, reader: Mapping[str, str]) -> Iterator[Record]:
                 read.clear()
     finally:
         csv.field_size_limit(limit)
+
+
+def quote_is_open(path: str, position: int, reader: Mapping[str, str]) -> bool:
+    """Whether the record at a position in bytes has a quote that is not closed before the end of the file, or within
+    the bytes that a line may have. Raises OSError, EOFError and ValueError."""
+    delimiter, quote, escape, encoding = (
+        reader.get(name, "''")[1:-1].replace("''", "'") for name in ("delim", "quote", "escape", "encoding")
+    )
+    if not quote:
+        return False
+    opened = gzip.open if path.lower().endswith(".gz") else open
+    with opened(path, "rb") as file:
+        file.seek(position)
+        text = file.read(LONGEST_LINE).decode(encoding or "utf-8", "replace")
+    doubled = escape in {"", quote}
+    limit = csv.field_size_limit(LONGEST_LINE)
+    try:
+        next(
+            csv.reader(
+                io.StringIO(text, newline=""),
+                delimiter=delimiter,
+                quotechar=quote,
+                doublequote=doubled,
+                escapechar=None if doubled else escape,
+                strict=True,
+            ),
+            None,
+        )
+    except csv.Error as error:
+        return str(error) == _OPEN
+    finally:
+        csv.field_size_limit(limit)
+    return False
 
 
 def lines_at(path: str, positions: Sequence[int]) -> list[int]:
