@@ -273,7 +273,7 @@ def test_a_trace_id_is_told(status: int) -> None:
         (404, {}, {}, UnknownStatement, "partition 3: "),
         (200, {}, {"sqlState": "42601", "message": "dropped"}, StatementError, "dropped"),
         (200, {}, {"sqlState": "57014"}, StatementError, "timed out"),
-        (200, {"content-location": "x?partitionID=2"}, {"data": [["1"]]}, ProtocolError, "received 2"),
+        (200, {"content-location": "x?partitionID=2"}, {"data": [["1"]]}, ProtocolError, "received partition 2"),
         (200, {}, {"statementID": OTHER, "data": [["1"]]}, ProtocolError, OTHER),
         (200, {}, {"data": []}, ProtocolError, "has 0 rows; expected 1"),
         (200, {}, {"data": [["1"], ["2"]]}, ProtocolError, "has 2 rows; expected 1"),

@@ -73,7 +73,8 @@ def test_bare_json_and_parts_with_file_names(client: httpx.Client) -> None:
         "/v2/statements",
         files=[("request", (None, b'{"statement":"select 3"}')), ("attachments", ("a.jar", b"\r\n--x"))],
     )
-    assert [answer.json()["data"] for answer in (bare, named, attached)] == [[["1"]], [["2"]], [["3"]]]
+    answers = [done(client, answer.json()) for answer in (bare, named, attached)]
+    assert [answer["data"] for answer in answers] == [[["1"]], [["2"]], [["3"]]]
 
 
 @pytest.mark.parametrize(

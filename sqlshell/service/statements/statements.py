@@ -52,7 +52,7 @@ from sqlshell.service.statements.redaction import MAY_HOLD_SECRETS
 from sqlshell.service.statements.splitting import split
 from sqlshell.service.statements.undelivered_secrets import Secret
 from sqlshell.service.storage.storage import StorageError
-from sqlshell.sql.analysis.tokens import tokens
+from sqlshell.sql.analysis.kinds import verb
 from sqlshell.sql.script.items import BackslashCommand, Statement
 from sqlshell.sql.script.lexical_rules import BLANKS
 
@@ -440,7 +440,7 @@ class Statements:
             raise Failure(sqlstate.SESSION_LOST, SESSION_LOST)
         if session.lost_transaction:
             session.lost_transaction = False
-            if next((token.word for token in tokens(record.sql)), "") not in {"ROLLBACK", "ABORT"}:
+            if verb(record.sql) not in {"ROLLBACK", "ABORT"}:
                 raise Failure("40000", TRANSACTION_LOST)
         if isinstance(asked, Restart):
             await self._restart(session, record, asked)

@@ -251,7 +251,7 @@ def test_the_sql_that_creates_relations_is_in_an_order_that_can_be_run() -> None
     assert sent[1:] == [f'DESCRIBE ENGINE RELATION SQL "public"."{name}"' for name in "tvq"]
     assert run("\\schema t")[2] == ["DESCRIBE ENGINE RELATION SQL t"]
     nothing = Server({"DESCRIBE ENGINE RELATION SQL": (["phase", "age", "sql"], [])})
-    assert "i has no statement of its own: it is created with its table" in run("\\schema i", nothing)[1]
+    assert "i is created by the statement of its table" in run("\\schema i", nothing)[1]
     missing = Server({"LIST ENGINE RELATIONS": RELATIONS})
     assert "no relation matches nope" in run("\\schema nope", missing)[1]
 
