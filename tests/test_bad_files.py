@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -148,3 +149,25 @@ def test_a_quote_that_is_not_closed_is_not_skipped(program: Program, tmp_path: P
     (tmp_path / f"u.csv{ending}").write_bytes(gzip.compress(text) if ending else text)
     done = program(*argv)
     assert (done.code, "4,998 rows loaded" in done.err) == (0, True), done
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda data: data[:-8] + bytes(4) + data[-4:], "the gzip data is damaged"),
+        (lambda data: data[:-6], "the gzip data is incomplete"),
+        (lambda data: data + bytes(512), "other bytes follow the gzip data"),
+        (lambda data: data + b"garbage", "other bytes follow the gzip data"),
+        (lambda data: data + gzip.compress(b"3\n" * 99_999) + gzip.compress(b""), ""),
+    ],
+    ids=["checksum", "cut", "padded", "garbage", "members"],
+)
+def test_damaged_gzip_data_is_not_loaded(
+    program: Program, tmp_path: Path, change: Callable[[bytes], bytes], error: str
+) -> None:
+    data = change(gzip.compress(b"id\n" + b"1\n" * 20_000))
+    (tmp_path / "b.csv.gz").write_bytes(data)
+    done = program("import", "b.csv.gz", "w.duckdb", "--table", "t", "--create")
+    assert (done.code, error in done.err) == (2 if error else 0, True), done
+    piped = program("-", "-c", "select count(*) from stdin", stdin=data)
+    assert (piped.code, error in piped.err) == (2 if error else 0, True), piped

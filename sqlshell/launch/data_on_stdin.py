@@ -8,6 +8,7 @@ from typing import Final, TextIO
 
 from sqlshell.errors import UsageError
 from sqlshell.launch.data_files import STDIN
+from sqlshell.runtime.gzip_members import damage
 from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.loading.sniffing import compression_of, format_of_data
 
@@ -28,6 +29,8 @@ def copied_stdin(stdin: TextIO, chosen: str) -> Path:
         raise UsageError(f"cannot copy the data on stdin: {getattr(error, 'strerror', None) or error}") from None
     if not part.stat().st_size:
         raise UsageError("stdin has no data", "TARGET - reads data from stdin: cat a.csv | sqlshell - -c 'from stdin'")
+    if wrong := damage(part):
+        raise UsageError(f"cannot read stdin: {wrong}")
     return part.rename(part.with_name(f"{STDIN}.{chosen or format_of_data(part)}{compression_of(part)}"))
 
 

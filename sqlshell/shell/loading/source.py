@@ -22,6 +22,7 @@ from msgspec import Struct
 from sqlshell.errors import StatementError, UsageError
 from sqlshell.interface.types import Kind, kind
 from sqlshell.runtime.empty_files import is_empty
+from sqlshell.runtime.gzip_members import damage
 from sqlshell.runtime.isolated_duckdb import hide_progress
 from sqlshell.runtime.json_arrays import is_marked_array
 from sqlshell.runtime.paths import expanded
@@ -197,6 +198,8 @@ class DataFile:
             )
         if self._path.lower().endswith(".zst") and ends_too_early(Path(self._path)):
             raise UsageError(f"cannot read {request.name}: {ENDS_TOO_EARLY}")
+        if self._path.lower().endswith(".gz") and (wrong := damage(Path(self._path))):
+            raise UsageError(f"cannot read {request.name}: {wrong}")
         # DuckDB reads only the order of bytes of the first mark.
         if head in _UTF16 and request.format != "parquet" and not (request.encoding and head == _UTF16[0]):
             convert = "convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE"
