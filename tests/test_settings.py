@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from sqlshell.config.settings import BY_KEY, OF_ONE_RUN, SETTINGS
@@ -193,7 +194,7 @@ def test_files(tmp_path: Path) -> None:
     data = tmp_path / "a b.csv.gz"
     data.write_text("x")
     database = tmp_path / "odd"
-    database.write_text("x")
+    duckdb.connect(str(database)).close()
     new = tmp_path / "new.duckdb"
     assert where(tmp_path, str(data), {})[0] == LocalService(views={"a b": data})
     assert where(tmp_path, str(database), {})[0] == LocalService(database=database)

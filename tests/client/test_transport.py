@@ -37,6 +37,7 @@ from sqlshell.errors import (
     NotAuthenticated,
     ProtocolError,
     ServiceError,
+    TooLarge,
     Unreachable,
     UsageError,
 )
@@ -370,7 +371,7 @@ def test_a_packed_answer() -> None:
 def test_a_small_body_that_holds_a_giant_one() -> None:
     packed = gzip.compress(b"\0" * (1 << 28))
     body = BodyReader("gzip", 1 << 22, "http://x")
-    with pytest.raises(ProtocolError, match="larger than 4 MiB"):
+    with pytest.raises(TooLarge, match="larger than 4 MiB"):
         body.take(packed)
     assert len(body._whole) < 1 << 23
 
@@ -790,7 +791,7 @@ def test_a_connection_whose_response_was_not_read_to_its_end_is_closed() -> None
         async with transport.stream("/", {}) as response:
             await anext(response.aiter_raw())
         assert transport._pool._pool.connections == []
-        with pytest.raises(ProtocolError, match="larger than"):
+        with pytest.raises(TooLarge, match="larger than"):
             await transport.request("GET", "/")
         assert transport._pool._pool.connections == []
 

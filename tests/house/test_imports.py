@@ -76,7 +76,7 @@ def test_the_first_prompt_imports_nothing_heavy() -> None:
 def test_the_package_imports_almost_nothing() -> None:
     modules = imported("sqlshell")
     assert {name for name in modules if name.startswith("sqlshell")} == {"sqlshell", "sqlshell.version"}
-    assert not {"asyncio", "inspect", "msgspec", "re"} & modules
+    assert not {"asyncio", "inspect", "msgspec"} & modules
 
 
 def imported(module: str) -> set[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from sqlshell.errors import UsageError
+from sqlshell.errors import StatementError, UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.loading import digits
 from sqlshell.shell.loading.column_types import TargetColumn
@@ -48,9 +48,9 @@ def test_quotes_that_appear_late_are_quotes(tmp_path: Path) -> None:
     assert [row[1] for row in rows[30_000:]] == ["abc", "", 'a "b"', "a,b\nc"]
 
 
-def test_an_unterminated_quote_is_a_bad_row(tmp_path: Path) -> None:
-    staged = Loaded(tmp_path, "a.csv", 'id,v\n1,a\n2,"b\n3,c', id="INTEGER", v="VARCHAR").staged
-    assert [(item.line, item.error) for item in staged.rejects] == [(3, "Value with unterminated quote found.")]
+def test_an_unterminated_quote_is_not_a_bad_row(tmp_path: Path) -> None:
+    with pytest.raises(StatementError, match=r"a\.csv, line 3: unterminated quoted field"):
+        Loaded(tmp_path, "a.csv", 'id,v\n1,a\n2,"b\n3,c', id="INTEGER", v="VARCHAR")
 
 
 @pytest.mark.parametrize(

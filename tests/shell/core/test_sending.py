@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -224,8 +223,10 @@ def test_an_attachment_whose_load_is_interrupted(
         raise error
 
     async def work() -> list[SentBatch]:
-        source: Any = SimpleNamespace(batch=lambda staged, start, stop: path)
-        sender = AttachmentSender(REQUEST, MATCH, source, submit, lambda: True, 20)
+        async def batch(rows: Range) -> Path:
+            return path
+
+        sender = AttachmentSender(REQUEST, MATCH, batch, submit, lambda: True, 20)
         found = [batch async for batch in sender.send(ConvertedRows(path, 10), [], lambda rows: None)]
         assert await sender.settled() == []
         return found
