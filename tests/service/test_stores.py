@@ -280,8 +280,12 @@ UNREADABLE = {
         "latin.csv, line 3: the file is not valid UTF-8; convert it with: iconv -f latin1 -t utf-8 FILE > NEW_FILE",
     ),
     "zero.csv": (
-        b"\xff\xfe\x00",
+        b"\xff\x00",
         "zero.csv, line 1: the file is not valid UTF-8; convert it with: iconv -f latin1 -t utf-8 FILE > NEW_FILE",
+    ),
+    "wide16.csv": (
+        "a,b\n1,2\n".encode("utf-16"),
+        "the file is UTF-16, not UTF-8; convert it with: iconv -f UTF-16 -t utf-8 FILE > NEW_FILE",
     ),
     "wide.csv": (
         b"a,b\n" + b"1,2\n" * 30_000 + b"1,2,3\n",
