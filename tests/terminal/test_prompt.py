@@ -31,6 +31,8 @@ def type_until(terminal: Terminal, text: str, seen: str) -> None:
         if seen in terminal.screen_after(0.5 + number / 4):
             return
         terminal.type("\x03")
+        # Between two prompts the terminal itself shows what is typed.
+        terminal.prompt()
     raise AssertionError(f"{seen} is not seen after {text}:\n{terminal.screen()}")
 
 
