@@ -102,9 +102,9 @@ def _json(value: Mapping[Any, Any], depth: int) -> str:
 
 
 def _plain(value: object) -> object:
-    """What the encoder takes for a value that it does not know. Raises NotImplementedError."""
+    """What the encoder takes for a value that it does not know. Raises TypeError."""
     if (plain := plain_value(value)) is value:
-        raise NotImplementedError
+        raise TypeError(f"JSON has no {type(value).__name__}")
     return plain
 
 
