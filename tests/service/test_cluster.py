@@ -26,6 +26,7 @@ from tests.service.client import Client
 from tests.service.cluster import LEASE, Processes, killed_under_load, needs_cluster, on_postgresql, processes
 from tests.service.postgresql import database, needs_postgresql
 from tests.service.slow_database import SlowDatabase
+from tests.service.waiting import until
 
 pytestmark = [needs_postgresql, needs_cluster, pytest.mark.slow]
 
@@ -114,8 +115,7 @@ def test_a_new_token_is_shown_once_by_any_process(cluster: Processes) -> None:
         first.submit("select pg_sleep(1)")
         made = first.submit("create api_token t with ('roles' = 'owner')")
         assert made["sqlState"] == "03000"
-        while other.described(f"describe query '{made['statementID']}'")["state"] != "completed":
-            time.sleep(0.1)
+        until(lambda: other.described(f"describe query '{made['statementID']}'")["state"] == "completed")
         shown = [second.http.get(f"/v2/statements/{made['statementID']}").json() for _ in range(2)]
         assert [len(item.get("data", ())) for item in shown] == [1, 0]
         with Client(cluster.served[1], token=shown[0]["data"][0][1]) as holder:
@@ -196,8 +196,7 @@ def test_the_sessions_of_a_token_that_another_process_dropped_end(cluster: Proce
         with Client(cluster.served[1], token=given, session="theirs") as other:
             other.rows("select 1")
         first.rows("drop api_token o")
-        while "theirs" in [row[0] for row in first.rows("list sessions")]:
-            time.sleep(0.2)
+        until(lambda: "theirs" not in [row[0] for row in first.rows("list sessions")])
 
 
 def test_the_limit_of_sessions_holds_in_all_processes_together(tmp_path: Path, postgresql_server: str) -> None:
@@ -217,9 +216,7 @@ def test_the_limit_of_sessions_holds_in_all_processes_together(tmp_path: Path, p
             answer = refused.http.post("/v2/statements", json=asked)
             assert (answer.status_code, "this token has 3" in answer.text) == (400, True)
             admitted[2].rows("terminate session 's0'")
-            while (answer := refused.http.post("/v2/statements", json=asked)).status_code == 400:
-                time.sleep(0.1)
-            assert answer.status_code in {200, 202}
+            until(lambda: refused.http.post("/v2/statements", json=asked).status_code in {200, 202})
 
 
 def test_the_data_plane_gives_rows_at_every_process(tmp_path: Path, postgresql_server: str) -> None:
@@ -233,8 +230,7 @@ def test_the_data_plane_gives_rows_at_every_process(tmp_path: Path, postgresql_s
             first.rows_of_nothing("create temporary table t as select i from generate_series(1, 5) i")
             # The process of the session responds, with the URL that the client used.
             made = second.submit("select i from t")
-            while made["sqlState"] == "03000":
-                made = second.http.get(f"/v2/statements/{made['statementID']}").json()
+            made = second.wait(made)
             given = made["metadata"]["dataplaneRequest"]
             assert given["uri"] == f"{cluster.served[1].url}/v2/statements/{made['statementID']}"
             slow = first.submit("select pg_sleep(1), repeat('x', 100000) from generate_series(1, 3)")
@@ -327,8 +323,8 @@ def test_the_statements_of_a_killed_process_are_ended_by_others(cluster: Process
         slow = first.submit("insert into t select 2 from pg_sleep(60)")
         cluster.kill(cluster.served[0])
         assert second.wait(done)["sqlState"] == "00000"
-        until = time.monotonic() + 3 * LEASE
-        while slow["sqlState"] == "03000" and time.monotonic() < until:
+        deadline = time.monotonic() + 3 * LEASE
+        while slow["sqlState"] == "03000" and time.monotonic() < deadline:
             time.sleep(0.2)
             slow = second.http.get(f"/v2/statements/{slow['statementID']}").json()
         assert slow["sqlState"] == "XX000"
@@ -368,8 +364,8 @@ def test_a_peer_url_that_leads_elsewhere_is_logged_at_the_start(cluster: Process
         ):
             made = cluster.start("--peer-url", url)
             line = f"--peer-url {url} does not lead to this process: {said}"
-            while line not in cluster.logs[made.url].read_text():
-                time.sleep(0.1)
+            log = cluster.logs[made.url]
+            until(lambda: line in log.read_text())  # noqa: B023
         # No token was sent to a service that is none of the processes.
         session = str(uuid.uuid4())
         with Client(cluster.served[4], session=session) as there, Client(first, session=session) as client:
@@ -390,8 +386,7 @@ def test_another_token_of_the_operator_is_logged(cluster: Processes, tmp_path: P
     with Client(third) as client:
         assert client.http.get("/v2/version").status_code == 401
     line = f"the token in --token-file is not that of the processes at {third.url}, which refuse it with 401"
-    while line not in cluster.logs[first.url].read_text():
-        time.sleep(0.1)
+    until(lambda: line in cluster.logs[first.url].read_text())
     time.sleep(7)
     assert cluster.logs[first.url].read_text().count(line) == 1
     assert first.token not in cluster.logs[third.url].read_text()
@@ -408,8 +403,8 @@ def test_a_process_that_was_suspended_too_long_does_not_contradict_the_others(cl
     with Client(cluster.served[0]) as first, Client(cluster.served[1]) as second:
         slow = first.submit("select pg_sleep(3)")
         cluster.served[0].process.send_signal(signal.SIGSTOP)
-        until = time.monotonic() + 3 * LEASE
-        while time.monotonic() < until:
+        deadline = time.monotonic() + 3 * LEASE
+        while time.monotonic() < deadline:
             time.sleep(0.2)
             found = second.http.get(f"/v2/statements/{slow['statementID']}").json()
             if found["sqlState"] != "03000":
@@ -656,9 +651,9 @@ def test_health_is_told_while_the_database_of_the_records_does_not_respond(
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
         assert [client.http.get("/v2/version", timeout=5).status_code for _ in range(20)] == [200] * 20
         slow.go_on()
-        until = time.monotonic() + 3 * LEASE
+        deadline = time.monotonic() + 3 * LEASE
         while client.http.post("/v2/statements", json={"statement": "select 1"}).status_code == 503:
-            assert time.monotonic() < until
+            assert time.monotonic() < deadline
             time.sleep(0.2)
         assert client.rows("select 1") == [["1"]]
 

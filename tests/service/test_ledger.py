@@ -37,7 +37,7 @@ def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path, storage: Stora
     ledger = ledger_of(tmp_path, storage)
     running = [made(tmp_path) for _ in range(3)]
     ended = [made(tmp_path, sql=f"select {number}") for number in range(3 * RECENT)]
-    ledger.begin([*running, *ended])
+    asyncio.run(ledger.admit([*running, *ended]))
     assert (ledger.loads(["t"])["t"].number, ledger.loads(["a"])["a"].number) == (len(ended) + 3, len(ended) + 3)
     for record in ended:
         ledger.finish((record, sqlstate.DONE, ""))
@@ -48,7 +48,7 @@ def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path, storage: Stora
     assert (found is ended[0], found.sql, found.state) == (False, "select 0", sqlstate.DONE)
     assert ledger.find(ended[-1].statement_id) is ended[-1]
     large = [made(tmp_path, sql="x" * (RECENT_SIZE // 4)) for _ in range(6)]
-    ledger.begin(large)
+    asyncio.run(ledger.admit(large))
     ledger.finish(*((record, sqlstate.DONE, "") for record in large))
     assert ledger.find(large[0].statement_id) is not large[0]
     assert ledger.find(large[-1].statement_id) is large[-1]
@@ -57,10 +57,10 @@ def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path, storage: Stora
 def test_the_quota_of_one_organization_takes_nothing_of_another(tmp_path: Path, storage: Storage) -> None:
     ledger = ledger_of(tmp_path, storage)
     other = made(tmp_path, "other")
-    ledger.begin([other])
+    asyncio.run(ledger.admit([other]))
     ledger.finish((other, sqlstate.DONE, ""))
     many = [made(tmp_path, "many", "x" * 1000) for _ in range(700)]
-    ledger.begin(many)
+    asyncio.run(ledger.admit(many))
     ledger.finish(*((record, sqlstate.DONE, "") for record in many))
     turns = 1
     while ledger.sweep(1000.0, 5100, 100):
@@ -77,7 +77,7 @@ def test_the_quota_of_one_organization_takes_nothing_of_another(tmp_path: Path, 
 def test_no_more_is_removed_than_exceeds_the_limits(tmp_path: Path, storage: Storage) -> None:
     ledger = ledger_of(tmp_path, storage)
     records = [made(tmp_path) for _ in range(10)]
-    ledger.begin(records)
+    asyncio.run(ledger.admit(records))
     for record in records:
         ledger.finish((record, "22000", "failed"))
 
@@ -103,7 +103,7 @@ def test_all_that_is_stored_of_a_record_counts_against_the_quota(tmp_path: Path,
     messages = [made(tmp_path) for _ in range(10)]
     for record in columns:
         record.outcome = Outcome([ColumnInfo("\0" * 3_000, "INTEGER", True)])
-    ledger.begin([*columns, *texts, *messages])
+    asyncio.run(ledger.admit([*columns, *texts, *messages]))
     ledger.finish(*((record, sqlstate.DONE, "") for record in (*columns, *texts)))
     ledger.finish(*((record, "22000", "ä" * 9_000) for record in messages))
 
@@ -124,11 +124,11 @@ def test_all_that_is_stored_of_a_record_counts_against_the_quota(tmp_path: Path,
 def test_statements_go_on_while_the_disk_is_full(tmp_path: Path, storage: Storage) -> None:
     ledger = ledger_of(tmp_path, storage)
     before, running = made(tmp_path), made(tmp_path)
-    ledger.begin([before, running])
+    asyncio.run(ledger.admit([before, running]))
     pages = storage.read("PRAGMA page_count")[0][0]
     storage.read(f"PRAGMA max_page_count = {pages}")
     full = [made(tmp_path, sql="x" * 50_000) for _ in range(5)]
-    ledger.begin(full)
+    asyncio.run(ledger.admit(full))
     for record in (before, *full):
         ledger.finish((record, sqlstate.DONE, "done"))
         found = ledger.find(record.statement_id)
@@ -148,7 +148,7 @@ def test_what_waits_for_space_on_the_disk_is_bounded(tmp_path: Path, storage: St
     storage.read(f"PRAGMA max_page_count = {pages}")
     large = [made(tmp_path, sql="x" * (LATE_SIZE // 4)) for _ in range(9)]
     for record in large:
-        ledger.begin([record])
+        asyncio.run(ledger.admit([record]))
         ledger.finish((record, sqlstate.DONE, ""))
     storage.read("PRAGMA max_page_count = 100000")
     ledger.finish((made(tmp_path), sqlstate.DONE, ""))
@@ -160,7 +160,7 @@ def test_an_answer_is_there_when_a_record_has_ended(tmp_path: Path, storage: Sto
     async def run() -> bool:
         ledger = ledger_of(tmp_path, storage)
         record = made(tmp_path)
-        ledger.begin([record])
+        await ledger.admit([record])
         asyncio.get_running_loop().call_soon(ledger.finish, (record, "22000", "x" * 100_000))
         await wait_for_response(record, 10)
         return record.done.is_set() and len(record.message) < MESSAGE + 100
@@ -172,7 +172,7 @@ def test_what_has_not_ended_is_always_among_the_latest(tmp_path: Path, storage: 
     ledger = ledger_of(tmp_path, storage)
     waiting, ended = [made(tmp_path) for _ in range(5)], [made(tmp_path) for _ in range(10)]
     for record in (*waiting, *ended):
-        ledger.begin([record])
+        asyncio.run(ledger.admit([record]))
     ledger.finish(*((record, sqlstate.DONE, "") for record in ended))
     latest = {record.statement_id for record in ledger.latest("a", 7)}
     assert latest >= {record.statement_id for record in waiting}
@@ -186,7 +186,7 @@ def test_a_list_is_read_in_pages(tmp_path: Path, storage: Storage) -> None:
     for number, record in enumerate(records):
         # More than a page of them have the same instant.
         record.created = float(number if number < PAGE else max(number, 2 * PAGE + PAGE // 2))
-    ledger.begin(records)
+    asyncio.run(ledger.admit(records))
     ledger.finish(*((record, sqlstate.DONE, "") for record in records))
     order = sorted((record.created for record in records), reverse=True)
     for number in (1, PAGE, 2 * PAGE + 1, len(records), 5 * PAGE):

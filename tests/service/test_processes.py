@@ -27,6 +27,7 @@ from sqlshell.service.engines.process.process import Opening
 from sqlshell.service.engines.process.remote import RemoteConnection, RemoteEngine
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
+from tests.service.waiting import until
 
 LONG = "select count(*) from range(100000000000) t(i) where hash(i) = 1"
 
@@ -84,13 +85,6 @@ def result_of(connection: RemoteConnection, sql: str) -> Outcome | Failure:
         return connection.run(sql, Options(), Discard())
     except Failure as failure:
         return failure
-
-
-def until(is_so: Callable[[], object]) -> None:
-    end = time.monotonic() + 30
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def begun(connection: RemoteConnection, sql: str) -> tuple[threading.Thread, list[Exception]]:

@@ -23,7 +23,8 @@ from tests.conftest import Served, serve, stop
 from tests.forked import SOURCE
 from tests.service.client import Answer, Client
 from tests.service.test_batches import post
-from tests.service.test_processes import LONG, until
+from tests.service.test_processes import LONG
+from tests.service.waiting import until
 
 
 @pytest.fixture(scope="module")

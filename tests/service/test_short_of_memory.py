@@ -13,7 +13,8 @@ import pytest
 from sqlshell.service.engines.engine import Options
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard
-from tests.service.test_processes import Host, failing, result_of, rows, until
+from tests.service.test_processes import Host, failing, result_of, rows
+from tests.service.waiting import until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is bounded on Linux alone")
 

@@ -293,20 +293,17 @@ class Ledger:
         for organization, number, size in counted:
             self._kept_of(organization).add(int(number), int(size))
 
-    def begin(self, records: Sequence[Record]) -> None:
+    async def admit(self, records: Sequence[Record]) -> None:
         """Add records. With durable storage they are written before they run, otherwise when they have finished.
 
-        If the disk is full they run nevertheless, and are written once there is space.
+        If the disk is full they run nevertheless, and are written once there is space. Records that several processes
+        share must be written: then it raises Unavailable.
         """
         self._register(records)
         self._fresh.update((record.statement_id, record) for record in records)
         if self._storage.durable:
             with contextlib.suppress(Unavailable):
                 self._write_fresh()
-
-    async def admit(self, records: Sequence[Record]) -> None:
-        """begin(), while the event loop goes on. Raises Unavailable if the records must be written but cannot be."""
-        self.begin(records)
 
     def finish(self, *endings: tuple[Record, str, str]) -> None:
         """Finish records with a sqlState and message. All are written in one transaction before their states change."""

@@ -61,9 +61,6 @@ class SharedLedger(Ledger):
             self._unregister(records)
             raise
 
-    def begin(self, records: Sequence[Record]) -> None:
-        raise NotImplementedError("admit() does it without holding up the event loop")
-
     def drop(self, records: Sequence[Record]) -> None:
         self._unregister(records)
         rows = [(record.statement_id,) for record in records]

@@ -18,15 +18,11 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard
 from tests.service import spark
 from tests.service.spark import Session, needs_sail, needs_spark, statements
+from tests.service.waiting import until
 
 pytestmark = needs_spark
 
 LONG = "select count(*) from range(300000000000) where sin(id * 1.0) * cos(id) > 2"
-
-
-def until(reached: Any) -> None:
-    while not reached():
-        time.sleep(0.01)
 
 
 def begun(session: Session) -> bool:
