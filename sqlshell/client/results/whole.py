@@ -183,7 +183,7 @@ class WholeReader:
         if self._next >= len(reader.stretches):
             raise StopAsyncIteration
         start, count = reader.stretches[self._next]
-        self._read_ahead(reader, 1 if self._by_column else READERS)
+        self._read_ahead(reader, 1 if self._by_column else READERS + 1)
         coming = self._pending[0]
         try:
             found = await asyncio.shield(coming)
@@ -194,7 +194,7 @@ class WholeReader:
         self._pending.popleft()
         self._next += 1
         # Making Python objects ahead would only compete with the reader for the GIL.
-        self._read_ahead(reader, 0 if self._by_column else READERS)
+        self._read_ahead(reader, 0 if self._by_column else READERS + 1)
         return FileBatch(len(self._file.columns), count, of, found, lambda: self._rows(reader, start, count))
 
     def _read_ahead(self, reader: FileReader, most: int) -> None:

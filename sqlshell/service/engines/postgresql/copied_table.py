@@ -35,8 +35,8 @@ def table_of(blocks: Sequence[bytes], columns: Sequence[ColumnInfo]) -> pa.Table
     except pa.ArrowInvalid:
         # A database whose encoding is SQL_ASCII may contain anything.
         table = _parsed(text.decode("utf-8", "replace").encode(), columns)
-    # NULL is \N, and a backslash in a value is doubled.
-    escapes = text.count(b"\\") != text.count(b"\\N")
+    # NULL is \N; every escape sequence adds a backslash.
+    escapes = text.count(b"\\") != sum(column.null_count for column in table.columns)
     fixed, sizes = 2 + 3 * len(columns), []
     for number, column in enumerate(table.columns):
         if not pa.types.is_string(column.type):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
-from sqlshell.service.engines.duckdb.results.filed import DICTIONARY_BYTES
+from sqlshell.service.engines.duckdb.results.filed import WIDTH
 
 
 class ResultFile:
@@ -40,7 +40,8 @@ class ResultFile:
                 compression="snappy",
                 version="2.6",
                 data_page_version="2.0",
-                dictionary_pagesize_limit=DICTIONARY_BYTES,
+                # Dictionaries of strings take time to build, and readers then have to measure the strings.
+                use_dictionary=[WIDTH],
                 write_statistics=False,
                 store_schema=False,
             )
