@@ -20,6 +20,7 @@ from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, StatementError, UnknownStatement
 from sqlshell.origin import Own
+from tests.client.observed import Observed
 from tests.client.test_statements import ID, OTHER, RUNNING, Scripted, done, scripted
 
 Found = TypeVar("Found")
@@ -37,21 +38,8 @@ def using(state: Scripted, work: Callable[[StatementsClient], Awaitable[Found]],
     return asyncio.run(whole())
 
 
-class Told:
-    """All that an observer was told, in order."""
-
-    def __init__(self) -> None:
-        self.all: list[Any] = []
-        self.observer = Observer(
-            statement_id=self.all.append,
-            progress=lambda share, text: self.all.append((share, text)),
-            context=lambda echo: self.all.append(echo and echo.database_name),
-            timing=self.all.append,
-        )
-
-
 def run(*answers: tuple[int, Any], **headers: str) -> list[Any]:
-    told = Told()
+    told = Observed()
 
     async def work(client: StatementsClient) -> None:
         async for result in client.run(Submission("select 1"), SessionContext(), told.observer):
@@ -94,7 +82,7 @@ def test_each_of_several_statements_is_named() -> None:
 
 
 def test_a_statement_that_is_fetched_is_named_before_it_is_found() -> None:
-    told = Told()
+    told = Observed()
 
     async def work(client: StatementsClient) -> None:
         await anext(client.fetch(ID, SessionContext(), told.observer))

@@ -21,6 +21,7 @@ from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, StatementError
 from sqlshell.result import Rows
+from tests.client.observed import Observed
 from tests.client.test_statements import ID, Scripted, scripted
 
 Response = dict[str, Any]
@@ -345,18 +346,6 @@ def test_a_batch_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
         ("POST", "g"),
     ]
     assert told == [[]] * 7
-
-
-class Observed:
-    """All that an observer was told."""
-
-    def __init__(self) -> None:
-        self.all: list[Any] = []
-        self.observer = Observer(
-            statement_id=self.all.append,
-            progress=lambda share, text: self.all.append((share, text)),
-            context=lambda echo: self.all.append(echo and echo.database_name),
-        )
 
 
 def test_what_is_told_of_the_statements_of_a_batch() -> None:
