@@ -64,6 +64,7 @@ def read(
     network: NetworkOptions | None = None,
     refuse: int = 0,
     dies: bool = False,
+    query: str | None = QUERY,
 ) -> Seen:
     seen = Seen()
 
@@ -95,7 +96,7 @@ def read(
 
     with plane(*acts, tls=tls, refuse=refuse) as there:
         there.dies = dies
-        request = {"requestType": "streaming", "uri": there.url, "token": "plane-token", "queryID": QUERY}
+        request = {"requestType": "streaming", "uri": there.url, "token": "plane-token", "queryID": query}
         answer = done(data=None, metadata={"columns": None, "partitionInfo": None, "dataplaneRequest": request})
         answers: list[tuple[int, Any]] = [(200, answer)]
         if history is not None:
@@ -196,7 +197,8 @@ def test_stopped_by_its_reader() -> None:
     assert (seen.rows, seen.error, seen.ended) == (numbers(1, 5), None, "stopped")
 
 
-def test_an_error_with_its_cause_from_the_history() -> None:
+@pytest.mark.parametrize(("query", "asked"), [(QUERY, QUERY), (None, ID)])
+def test_an_error_with_its_cause_from_the_history(query: str | None, asked: str) -> None:
     error = {"type": "error", "message": "the query failed", "sqlCode": "XX000", "headers": {}}
     history = {
         "sqlState": "00000",
@@ -205,11 +207,11 @@ def test_an_error_with_its_cause_from_the_history() -> None:
         "metadata": {"columns": [{"name": "state"}, {"name": "messages"}]},
         "data": [["errored", "division by zero at row 7"]],
     }
-    seen = read(sends(METADATA, *rows(1, 3), error), history=history)
+    seen = read(sends(METADATA, *rows(1, 3), error), history=history, query=query)
     assert seen.rows == numbers(1, 3)
     assert isinstance(seen.error, StatementError)
     assert "division by zero" in seen.error.hint
-    assert f"DESCRIBE QUERY HISTORY {QUERY}".encode() in seen.asked[-1]
+    assert f"DESCRIBE QUERY HISTORY {asked}".encode() in seen.asked[-1]
 
 
 @pytest.mark.parametrize(
