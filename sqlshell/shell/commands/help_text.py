@@ -108,7 +108,8 @@ def _entry(item: CommandInfo, width: int, widest: int) -> list[str]:
 
 def _filled(blocks: Sequence[Sequence[str]], columns: int) -> list[list[str]]:
     """The blocks in order in this many columns, of which the tallest is as short as possible."""
-    for height in range(max(map(len, blocks)), sum(map(len, blocks)) + len(blocks) + 1):
+    height = max(map(len, blocks))
+    while True:
         filled: list[list[str]] = [[]]
         for block in blocks:
             if filled[-1] and len(filled[-1]) + 1 + len(block) > height:
@@ -116,4 +117,4 @@ def _filled(blocks: Sequence[Sequence[str]], columns: int) -> list[list[str]]:
             filled[-1] += ["", *block] if filled[-1] else block
         if len(filled) <= columns:
             return filled
-    return [[line for block in blocks for line in ("", *block)][1:]]
+        height += 1
