@@ -1,1 +1,1 @@
-"""From the command line to a running shell, `serve`, `doctor` or `config`."""
+"""From the command line to a running shell, `serve`, `doctor` or `config`: options, targets, tokens and passwords."""

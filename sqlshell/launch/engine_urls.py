@@ -8,8 +8,9 @@ from urllib.parse import quote, unquote, urlsplit
 
 from msgspec import Struct
 
-SCHEMES: Final = {"postgresql": "postgresql", "postgres": "postgresql", "sc": "spark"}
-"""Engines by the scheme of their URLs."""
+from sqlshell.service.engines.servers import SERVERS
+
+_BY_SCHEME: Final = {scheme: name for name, server in SERVERS.items() for scheme in server.schemes}
 
 _PORT: Final = re.compile(r":(\d*)\Z")
 
@@ -84,5 +85,5 @@ class EngineUrl(Struct, frozen=True):
 def engine_at(text: str) -> EngineUrl | None:
     """The engine that a TARGET names by the scheme of its URL, None for other targets."""
     scheme, separator, _ = text.strip().partition("://")
-    engine = SCHEMES.get(scheme.lower(), "") if separator else ""
+    engine = _BY_SCHEME.get(scheme.lower(), "") if separator else ""
     return EngineUrl(engine, text.strip()) if engine else None

@@ -14,6 +14,7 @@ import click
 
 from sqlshell.launch.click_commands import Command
 from sqlshell.service.bounds import Bounds, limit_option
+from sqlshell.service.engines.servers import SERVERS, open_server
 
 if TYPE_CHECKING:
     from sqlshell.diagnostics import Diagnostics
@@ -24,7 +25,7 @@ OptionSpec = tuple[str, Any, Any, str]
 LONGEST_SIZE: Final = 12
 """The maximum length of a value of --memory."""
 
-ENGINES: Final = ("duckdb", "postgresql", "spark")
+ENGINES: Final = ("duckdb", *SERVERS)
 
 _SIZE = re.compile(r"0*+[1-9][0-9]*(?:\.[0-9]+)?\s*(?:[kmgt]i?b?|%)|0*+\.[0-9]*[1-9][0-9]*\s*[kmgt]i?b?", re.I)
 
@@ -410,8 +411,6 @@ def _run(given: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics, 
     address = Address(given["host"], given["port"], uds, names, peer_url)
     if given["engine"] == ENGINES[0]:
         return run_service(address, data, token, options, ready)
-    from sqlshell.service.engines.servers import open_server
-
     engine = open_server(given["engine"], given["engine_url"])
     try:
         return run_service(address, data, token, options, ready, engine, peers)

@@ -1,1 +1,1 @@
-"""The output formats."""
+"""The output formats, a module for each; CSV and TSV share `delimited.py`."""

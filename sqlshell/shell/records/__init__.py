@@ -1,1 +1,1 @@
-"""Records: journal, result history, transcripts, saved queries."""
+"""Records: journal, result history, transcripts, saved queries, statistics of runs, checkpoints of `--resume`."""
