@@ -255,15 +255,14 @@ class Catalog:
                 raise missing("role", role)
         if name.lower() in {OPERATOR, ANONYMOUS}:
             raise Failure(sqlstate.DUPLICATE, f"the name {name!r} is reserved")
-        if name and self._storage.read(
-            "SELECT 1 FROM tokens WHERE organization = ? AND name = ?", (organization, name)
-        ):
-            raise Failure(sqlstate.DUPLICATE, f"API token {name!r} already exists")
         text, made = secrets.token_urlsafe(32), str(uuid.uuid4())
-        self._storage.write(
-            "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?)",
-            (digest(text), made, name or made[:8], organization, ",".join(roles), time.time()),
-        )
+        try:
+            self._storage.write(
+                "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?)",
+                (digest(text), made, name or made[:8], organization, ",".join(roles), time.time()),
+            )
+        except Duplicate:
+            raise Failure(sqlstate.DUPLICATE, f"API token {name!r} already exists") from None
         return text
 
     def tokens(self, organization: str) -> list[tuple[str, str]]:

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -20,15 +22,19 @@ from tests.service.postgresql import needs_postgresql
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=needs_postgresql)])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
-    made: Storage
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Storage]:
+    """Opens the records of one service."""
     if request.param == "sqlite":
-        made = SqliteStorage(tmp_path / "service.sqlite")
-    else:
-        from sqlshell.service.storage.postgresql import PostgresqlStorage
+        return lambda: SqliteStorage(tmp_path / "service.sqlite")
+    from sqlshell.service.storage.postgresql import PostgresqlStorage
 
-        made = PostgresqlStorage(request.getfixturevalue("postgresql_database"))
-    with contextlib.closing(made):
+    url = request.getfixturevalue("postgresql_database")
+    return lambda: PostgresqlStorage(url)
+
+
+@pytest.fixture
+def storage(opened: Callable[[], Storage]) -> Iterator[Storage]:
+    with contextlib.closing(opened()) as made:
         yield made
 
 
@@ -43,6 +49,43 @@ def test_objects_are_added_once_changed_and_dropped(storage: Storage) -> None:
     assert catalog.get(organization, "store", "s").detail == {"uri": "c"}
     catalog.drop(organization, "store", "s")
     assert catalog.find(organization, "store", "s") is None
+
+
+def test_one_of_several_tokens_of_a_name_is_created(storage: Storage) -> None:
+    catalog = Catalog(storage)
+    organization = catalog.organizations()[0][0]
+    tried = threading.Barrier(6, timeout=60)
+
+    def create(_: int) -> str:
+        tried.wait()
+        try:
+            return catalog.new_token(organization, ["reader"], "t")
+        except Failure as failure:
+            assert failure.sql_state == sqlstate.DUPLICATE
+            return ""
+
+    with ThreadPoolExecutor(6) as threads:
+        for _ in range(20):
+            assert len(list(filter(None, threads.map(create, range(6))))) == 1
+            assert catalog.tokens(organization) == [("t", "reader")]
+            assert catalog.drop_token(organization, "t")
+    catalog.new_token(organization, ["reader"], "t")
+    catalog.new_token("another", ["reader"], "t")
+
+
+def test_tokens_of_one_name_from_an_earlier_version_get_different_names(opened: Callable[[], Storage]) -> None:
+    with contextlib.closing(opened()) as storage:
+        storage.write("DROP INDEX tokens_by_name")
+        for number, (name, organization) in enumerate([("t", "o"), ("t", "o"), ("t", "o"), ("u", "o"), ("t", "p")]):
+            # The last ones are the oldest.
+            values = (f"digest{number}", f"{number}23456789", name, organization, "reader", 9.0 - number)
+            storage.write("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?)", values)
+    with contextlib.closing(opened()) as storage:
+        catalog = Catalog(storage)
+        assert [name for name, _ in catalog.tokens("o")] == ["t", "t-02345678", "t-12345678", "u"]
+        assert [name for name, _ in catalog.tokens("p")] == ["t"]
+        with pytest.raises(Failure):
+            catalog.new_token("o", ["reader"], "t")
 
 
 def test_a_note_is_replaced_only_if_it_is_made_again(storage: Storage) -> None:

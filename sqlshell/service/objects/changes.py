@@ -165,14 +165,15 @@ class Changes:
 def _update_pool(name: str, options: Mapping[str, str], session: Session) -> None:
     organization = session.organization
     catalog = organization.catalog
-    found = catalog.find(organization.id, "compute_pool", name)
-    if found is None and name != DEFAULT:
-        raise missing("compute_pool", name)
-    if found is None:
-        catalog.add(organization.id, "compute_pool", name, pool_detail(read_size(options)))
-        return
-    changed = pool_detail(read_size(options, size_of(found.detail)))
-    catalog.change(organization.id, "compute_pool", name, changed | {"running": found.detail["running"]})
+    with organization.changing:
+        found = catalog.find(organization.id, "compute_pool", name)
+        if found is None and name != DEFAULT:
+            raise missing("compute_pool", name)
+        if found is None:
+            catalog.add(organization.id, "compute_pool", name, pool_detail(read_size(options)))
+            return
+        changed = pool_detail(read_size(options, size_of(found.detail)))
+        catalog.change(organization.id, "compute_pool", name, changed | {"running": found.detail["running"]})
 
 
 def _check_alone(session: Session, verb: str) -> None:

@@ -13,6 +13,10 @@ CREATE TABLE IF NOT EXISTS tokens (
   digest TEXT PRIMARY KEY, id TEXT NOT NULL, name TEXT NOT NULL, organization TEXT NOT NULL, roles TEXT NOT NULL,
   created {real} NOT NULL);
 CREATE INDEX IF NOT EXISTS tokens_by_id ON tokens (id);
+UPDATE tokens SET name = name || '-' || substr(id, 1, 8) WHERE EXISTS (SELECT 1 FROM tokens older
+  WHERE older.organization = tokens.organization AND older.name = tokens.name
+  AND (older.created, older.digest) < (tokens.created, tokens.digest));
+CREATE UNIQUE INDEX IF NOT EXISTS tokens_by_name ON tokens (organization, name);
 CREATE TABLE IF NOT EXISTS objects (
   organization TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, detail TEXT NOT NULL, created {real} NOT NULL,
   updated {real} NOT NULL DEFAULT 0, PRIMARY KEY (organization, kind, name));
@@ -26,7 +30,10 @@ CREATE INDEX IF NOT EXISTS statements_of_organization_by_end ON statements (orga
   WHERE finished > 0;
 CREATE INDEX IF NOT EXISTS statements_by_end ON statements (finished) WHERE finished > 0;
 """
-"""The tables, for a dialect's types of floating-point numbers and of bytes."""
+"""The tables, for a dialect's types of floating-point numbers and of bytes.
+
+Earlier versions could create two tokens of one name: all but the oldest get the first part of their ID as a suffix.
+"""
 
 
 class StorageError(Exception):
