@@ -104,50 +104,51 @@ class AsyncCursor(CursorState):
     def __init__(self, connection: AsyncConnection) -> None:
         super().__init__(connection._session)
         self.connection = connection
-        self._fetching = asyncio.Lock()
+        self._using = asyncio.Lock()
 
     async def execute(
         self, sql: str, parameters: Parameters | None = None, *, attachments: Attachments | None = None
     ) -> AsyncCursor:
         """Execute one statement or several, as Cursor.execute() does, and return this cursor."""
         with translated():
-            async with self._fetching:
+            async with self._using:
                 await self._execute(sql, parameters, attachments)
         return self
 
     async def executemany(self, sql: str, rows: Iterable[Parameters]) -> AsyncCursor:
         """Execute a statement once for each row of parameters, as Cursor.executemany() does."""
-        with translated():
-            await self._discard_results()
-            literals = await self._session.literals()
-        for group in self._groups(sql, rows, literals):
+        async with self._using:
             with translated():
-                await self._run_group(group)
+                await self._discard_results()
+                literals = await self._session.literals()
+            for group in self._groups(sql, rows, literals):
+                with translated():
+                    await self._run_group(group)
         return self
 
     async def fetchone(self) -> Row | None:
         """The next row, or None after the last one. Raises ProgrammingError if there is no result, and DataError."""
         with translated():
-            async with self._fetching:
+            async with self._using:
                 found = await self._fetch_many(1)
         return found[0] if found else None
 
     async def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next `size` rows (by default the value of arraysize), or fewer at the end. Raises as fetchone()."""
         with translated():
-            async with self._fetching:
+            async with self._using:
                 return await self._fetch_many(self._wanted(size))
 
     async def fetchall(self) -> list[Row]:
         """All remaining rows. Raises as fetchone()."""
         with translated():
-            async with self._fetching:
+            async with self._using:
                 return await self._fetch_all()
 
     async def fetch_arrow(self) -> ArrowResult:
         """The remaining rows as an object with the Arrow PyCapsule interface. Raises as fetchone()."""
         with translated():
-            async with self._fetching:
+            async with self._using:
                 return await self._fetch_arrow()
 
     async def fetch_df(self, library: str = "") -> Any:
@@ -162,7 +163,7 @@ class AsyncCursor(CursorState):
     async def nextset(self) -> bool | None:
         """Go to the result of the next statement. Returns None if there is none."""
         with translated():
-            async with self._fetching:
+            async with self._using:
                 return await self._next_set() or None
 
     async def cancel(self) -> None:

@@ -149,7 +149,8 @@ class Cursor(CursorState):
         super().__init__(connection._session)
         self.connection = connection
         self._run = connection._run
-        self._fetching = threading.Lock()
+        # The rows of executemany() may come from code that uses this cursor: its error is better than a deadlock.
+        self._using = threading.RLock()
 
     def execute(
         self, sql: str, parameters: Parameters | None = None, *, attachments: Attachments | None = None
@@ -159,7 +160,7 @@ class Cursor(CursorState):
         `parameters` is a sequence for `?` or a mapping for `:name`. `attachments` are files that the service gets with
         the statement. Raises the exceptions of PEP 249.
         """
-        with self._fetching:
+        with self._using:
             self._run(self._execute, sql, parameters, attachments)
         return self
 
@@ -168,15 +169,16 @@ class Cursor(CursorState):
 
         INSERT … VALUES (…) is sent with many rows per statement. Raises the exceptions of PEP 249.
         """
-        self._run(self._discard_results)
-        for group in self._groups(sql, rows, self._run(self._session.literals)):
-            self._run(self._run_group, group)
+        with self._using:
+            self._run(self._discard_results)
+            for group in self._groups(sql, rows, self._run(self._session.literals)):
+                self._run(self._run_group, group)
         return self
 
     def fetchone(self) -> Row | None:
         """The next row, or None after the last one. Raises ProgrammingError if there is no result, and DataError."""
         self._check()
-        with self._fetching:
+        with self._using:
             if self._next_row >= len(self._rows) and not self._run(self._read_batch):
                 return None
             return self._take(1)[0]
@@ -185,19 +187,19 @@ class Cursor(CursorState):
         """The next `size` rows (by default the value of arraysize), or fewer at the end. Raises as fetchone()."""
         wanted = self._wanted(size)
         self._check()
-        with self._fetching:
+        with self._using:
             if 0 < wanted <= len(self._rows) - self._next_row:
                 return self._take(wanted)
             return self._run(self._fetch_many, wanted)
 
     def fetchall(self) -> list[Row]:
         """All remaining rows. Raises as fetchone()."""
-        with self._fetching:
+        with self._using:
             return self._run(self._fetch_all)
 
     def fetch_arrow(self) -> ArrowResult:
         """The remaining rows as an object with the Arrow PyCapsule interface. Raises as fetchone()."""
-        with self._fetching:
+        with self._using:
             return self._run(self._fetch_arrow)
 
     def fetch_df(self, library: str = "") -> Any:
@@ -211,7 +213,7 @@ class Cursor(CursorState):
 
     def nextset(self) -> bool | None:
         """Go to the result of the next statement. Returns None if there is none."""
-        with self._fetching:
+        with self._using:
             return self._run(self._next_set) or None
 
     def cancel(self) -> None:

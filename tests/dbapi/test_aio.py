@@ -191,6 +191,26 @@ def test_tasks_share_a_cursor(served: Served) -> None:
     asyncio.run(work())
 
 
+def test_tasks_that_share_a_cursor_wait_for_each_others_statements(served: Served) -> None:
+    async def work() -> None:
+        async with await aconnect(served.url, token=served.token) as connection:
+            cursor = connection.cursor()
+            rows = [(number,) for number in range(4)]
+            await cursor.execute("create temp table many (i integer)")
+            parts = [
+                cursor.executemany("insert into many values (?)", rows),
+                cursor.execute("select 1"),
+                cursor.fetchall(),
+                cursor.executemany("update many set i = ?", rows),
+                cursor.execute("select 2 where (select count(*) from many) = 4"),
+                cursor.fetchall(),
+            ]
+            _, _, one, _, _, two = await asyncio.gather(*parts)
+            assert (one, two) == ([(1,)], [(2,)])
+
+    asyncio.run(work())
+
+
 LEFT = """
 import asyncio, gc, os, warnings, sqlshell
 

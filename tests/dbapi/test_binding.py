@@ -107,6 +107,9 @@ def test_rows_of_an_insert_go_together() -> None:
     ]
     # An engine would make a DOUBLE of the decimal.
     assert len(inserts("insert into t values (?)", [(Decimal("0.1"),), (0.5,), (0.6,), (None,), (0.7,)])) == 2
+    # The first value of a column decides on its type, even if NULLs precede it.
+    assert len(inserts("insert into t values (?)", [(None,), (Decimal("0.1"),), (None,), (0.5,), (0.6,)])) == 2
+    assert len(inserts("insert into t values (?, ?)", [(1, None), (None, 0.5), (2, Decimal("0.1"))])) == 2
     assert len(inserts("insert into t values (?)", [(1,)] * (BATCH_ROWS + 1))) == 2
     assert len(inserts("insert into t values (?)", [("x" * 200_000,)] * 3)) == 3
 

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,6 +20,7 @@ import pytest
 import sqlshell
 from sqlshell import dbapi
 from sqlshell.dbapi import Connection, connect
+from sqlshell.dbapi.binding import BATCH_ROWS
 from sqlshell.dbapi.exceptions import error_of
 from sqlshell.errors import ProtocolError, ShellError, StatementError, UsageError, Where
 from sqlshell.interface.sqlstate import CLASSES
@@ -342,6 +343,49 @@ def test_threads_share_a_cursor(served: Served) -> None:
         with ThreadPoolExecutor(4) as threads:
             found = [number for part in threads.map(read, range(4)) for number in part]
         assert sorted(found) == list(range(50000))
+
+
+SLOW = "select count(*) from range(10000) a(i), range(10000) b(j) where i + j > 100"
+
+
+def test_threads_that_share_a_cursor_wait_for_each_others_statements(remote: Connection) -> None:
+    cursor = remote.cursor()
+    with ThreadPoolExecutor(1) as threads:
+        execution = threads.submit(cursor.execute, SLOW)
+        while not cursor.statement_id and not execution.done():
+            time.sleep(0.001)
+        assert cursor.fetchall() == [(99_994_849,)]
+        assert execution.result() is cursor
+
+
+def test_threads_that_share_a_cursor_wait_for_the_end_of_executemany(remote: Connection) -> None:
+    remote.execute("create temp table many (i integer)")
+    cursor = remote.cursor()
+    ended: list[str] = []
+
+    def rows() -> Iterator[tuple[int]]:
+        yield from ((number,) for number in range(BATCH_ROWS + 1))
+        thread.start()
+        # An execute() that does not wait ends meanwhile.
+        thread.join(0.3)
+        ended.append("rows")
+
+    def execute() -> None:
+        cursor.execute("select 42")
+        ended.append("execute")
+
+    thread = threading.Thread(target=execute)
+    cursor.executemany("insert into many values (?)", rows())
+    thread.join()
+    assert ended == ["rows", "execute"]
+    assert cursor.fetchall() == [(42,)]
+    assert remote.execute("select count(*) from many").fetchall() == [(BATCH_ROWS + 1,)]
+
+
+def test_rows_of_executemany_that_come_from_its_own_cursor_are_refused(embedded: Connection) -> None:
+    cursor = embedded.execute("select range from range(10)")
+    with pytest.raises(dbapi.ProgrammingError, match="no result"):
+        cursor.executemany("select ?", cursor)
 
 
 def test_a_connection_that_is_not_closed_is_reported() -> None:
