@@ -103,7 +103,11 @@ def test_statements_are_bounded_in_rows_and_bytes() -> None:
     ("text", "expected"),
     [
         *[(text, text) for text in ("1", "-1", "+1", "1.5", "1.", ".5", "-.5", "1e9", "1.5E-10", "1e+9")],
-        *[(text, f"'{text}'") for text in ("", "Infinity", "1e", ".", "1.5.2", "0x1F", "1_000", "1)", "--1", "1;")],
+        *[
+            (text, f"'{text}'")
+            for text in ("", "Infinity", "1e", ".", "1.5.2", "0x1F", "1_000", "1)", "--1", "1;", "1\n2")
+        ],
+        ("\N{ARABIC-INDIC DIGIT ONE}", "'\N{ARABIC-INDIC DIGIT ONE}'"),
     ],
 )
 @pytest.mark.parametrize("kind", ["INTEGER", "DECIMAL(5,1)", "DOUBLE"])

@@ -19,7 +19,22 @@ def written(name: str, columns: list[Column], rows: Rows, *, safe: bool = True) 
 
 @pytest.mark.parametrize(
     "text",
-    ["=1+1", "+A1", "-A1", "@SUM(A1)", "\uff1d1", "\uff0bA1", "\uff0dA1", "\uff20A1", "=", "-", "-1x", "+1+1", "-.e1"],
+    [
+        "=1+1",
+        "+A1",
+        "-A1",
+        "@SUM(A1)",
+        "\uff1d1",
+        "\uff0bA1",
+        "\uff0dA1",
+        "\uff20A1",
+        "=",
+        "-",
+        "-1x",
+        "+1+1",
+        "-.e1",
+        "-\N{ARABIC-INDIC DIGIT ONE}",
+    ],
 )
 def test_what_begins_like_a_formula(text: str) -> None:
     for name in ("csv", "tsv"):

@@ -22,7 +22,7 @@ STATEMENT_ROWS = 500
 STATEMENT_SIZE = 1 << 20
 """A statement ends after this many rows or characters."""
 
-_NUMBER = re.compile(r"[-+]?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?+\d++)?+")
+_NUMBER = re.compile(r"[-+]?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?+\d++)?+", re.ASCII)
 _NEGATIVE_ZERO = re.compile(r"-0++(?:\.0*+)?+")
 _PART = r'(?:[^\W\d][\w$]*+|"(?:[^"]|"")++")'
 _TABLE = re.compile(rf"{_PART}(?:\.{_PART})*+")

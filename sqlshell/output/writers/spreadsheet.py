@@ -11,7 +11,7 @@ from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, Column
 
 _FORMULA = frozenset("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
-_NUMBER = re.compile(r"[-+]?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?+\d++)?+")
+_NUMBER = re.compile(r"[-+]?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?+\d++)?+", re.ASCII)
 
 
 class SpreadsheetWriter:

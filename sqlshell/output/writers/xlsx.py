@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 import shutil
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -27,7 +28,10 @@ PRECISE = 15
 
 CHUNK = 1 << 20
 
-_NUMBER = re.compile(r"[-+]?+0*+(\d*+)(?:\.(\d*+))?+")
+SMALLEST, LARGEST = sys.float_info.min, 9.99999999999999e307
+"""The limits of a number of Excel other than 0, without its sign."""
+
+_NUMBER = re.compile(r"[-+]?+(?=\.?[0-9])0*+([0-9]*+)(?:\.([0-9]*+))?+(?:[eE][-+]?+[0-9]++)?+")
 _EARLIEST = datetime.datetime(1900, 3, 1)
 """Excel counts a 29 February 1900, so that the days before this one are not those of the calendar."""
 
@@ -126,8 +130,8 @@ def _cell_of(sheet: Any, kind: Kind, form: Any) -> Cell:
             text(row, number, value)
 
     def figure(row: int, number: int, value: str) -> None:
-        if _precise(value):
-            sheet.write_number(row, number, float(value))
+        if (found := _number(value)) is not None:
+            sheet.write_number(row, number, found)
         else:
             text(row, number, value)
 
@@ -150,9 +154,14 @@ def _discard(sheet: Any, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _precise(text: str) -> bool:
+def _number(text: str) -> float | None:
+    """A number that Excel holds with all its digits; None for any other."""
     found = _NUMBER.fullmatch(text)
-    return found is not None and len((found[1] + (found[2] or "")).strip("0")) <= PRECISE and len(text) < 300
+    if found is None:
+        return None
+    digits = (found[1] + (found[2] or "")).strip("0")
+    number = float(text)
+    return number if not digits or (len(digits) <= PRECISE and SMALLEST <= abs(number) <= LARGEST) else None
 
 
 def _moment(text: str) -> datetime.datetime | None:
