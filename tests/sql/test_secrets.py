@@ -20,8 +20,8 @@ from sqlshell.shell.records.saved_queries import SavedQueries
 from sqlshell.shell.records.transcript import Transcript
 from sqlshell.sql.analysis.secrets import (
     NAMES,
+    NOT_RECORDED,
     STEMS,
-    UNTOLD,
     may_hold_secrets,
     redacted,
     redacted_options,
@@ -219,7 +219,7 @@ def test_a_message_is_shown_without_the_values_of_its_statement(told: str, shown
 
 def test_a_message_of_a_statement_with_many_values_is_not_shown() -> None:
     assert without_values("near x", [f"value-{number}" for number in range(50)]) == "near x"
-    assert without_values("near x", [f"value-{number}" for number in range(51)]) == UNTOLD
+    assert without_values("near x", [f"value-{number}" for number in range(51)]) == NOT_RECORDED
     assert without_values("near " + "v" * 150 + "w", ["v" * 200]) == "near ***w"
 
 

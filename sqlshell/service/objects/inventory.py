@@ -336,8 +336,8 @@ def _noted(organization: Organization) -> Callable[..., dict[str, object]]:
     made = {name: _owned(organization, item) for name, item in places.items()}
     oldest = _owned(organization, None)
 
-    def told(*name: str) -> dict[str, object]:
+    def owner_and_times(*name: str) -> dict[str, object]:
         item = known.get(name)
         return dict(made.get(name[0], oldest)) if item is None else _owned(organization, item)
 
-    return told
+    return owner_and_times

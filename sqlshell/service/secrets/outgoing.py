@@ -137,7 +137,7 @@ async def _looked_up(target: Target) -> list[Any]:
     loop = asyncio.get_running_loop()
     looked: asyncio.Future[list[Any]] = loop.create_future()
 
-    def told(found: list[Any] | None, error: Exception | None) -> None:
+    def deliver(found: list[Any] | None, error: Exception | None) -> None:
         if looked.done():
             return
         if error is not None:
@@ -154,7 +154,7 @@ async def _looked_up(target: Target) -> list[Any]:
             failed = error
         with contextlib.suppress(RuntimeError):
             # The loop may have been closed.
-            loop.call_soon_threadsafe(told, found, failed)
+            loop.call_soon_threadsafe(deliver, found, failed)
 
     threading.Thread(target=look, daemon=True, name="looking up").start()
     return await looked

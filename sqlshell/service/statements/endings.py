@@ -191,7 +191,7 @@ class Endings:
 
     def finish_all(self, endings: Sequence[tuple[Record, str, str]]) -> None:
         """Finish running records, each with a sqlState and a message."""
-        self._ledger.finish(*((record, state, _told(record, message)) for record, state, message in endings))
+        self._ledger.finish(*((record, state, _without_secrets(record, message)) for record, state, message in endings))
         if any(record.spool.size > SWEEP_SIZE for record, _, _ in endings):
             with contextlib.suppress(StorageError):
                 self.sweep()
@@ -212,13 +212,13 @@ class Endings:
                     )
 
 
-def _told(record: Record, message: str) -> str:
+def _without_secrets(record: Record, message: str) -> str:
     """A message without the secrets of its statement."""
     if record.redacted is None or not message:
         return message
-    from sqlshell.sql.analysis.secrets import UNTOLD, without_values
+    from sqlshell.sql.analysis.secrets import NOT_RECORDED, without_values
 
     if record.redacted.cut:
-        return UNTOLD
+        return NOT_RECORDED
 
     return without_values(message[:SECRETLESS], record.redacted.values)

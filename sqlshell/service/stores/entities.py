@@ -78,7 +78,7 @@ class Entities:
                 # Recorded before its file is created, because a record without a file has no effect.
                 _record(organization, store, place.made | {name})
             try:
-                with _told(store, name):
+                with _translating_errors(store, name):
                     try:
                         with beneath.open_file(place.root, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
                             return
@@ -102,7 +102,7 @@ class Entities:
             if name not in place.entities():
                 raise missing("entity", f"{store}.{name}")
             # If the file was replaced meanwhile: unlink() removes no folder, and of a link only the link itself.
-            with _told(store, name), beneath.folder_of(place.root, name) as (inside, file):
+            with _translating_errors(store, name), beneath.folder_of(place.root, name) as (inside, file):
                 os.unlink(file, dir_fd=inside)
             if name in place.made:
                 _record(organization, store, place.made - {name})
@@ -127,7 +127,7 @@ class Entities:
             if sum(found.st_size for found in known.values()) + len(line) > self._most:
                 said = f"the files of store {store!r} would exceed {self._most} bytes"
                 raise Failure(sqlstate.LIMIT, f"{said} (limit set by sqlshell serve --quota)")
-            with _told(store, name), beneath.open_file(place.root, name, os.O_RDWR | os.O_APPEND) as file:
+            with _translating_errors(store, name), beneath.open_file(place.root, name, os.O_RDWR | os.O_APPEND) as file:
                 _append(file, f"{store}.{name}", line)
 
     @contextlib.contextmanager
@@ -220,7 +220,7 @@ def _duplicate(store: str, name: str) -> Failure:
 
 
 @contextlib.contextmanager
-def _told(store: str, name: str) -> Iterator[None]:
+def _translating_errors(store: str, name: str) -> Iterator[None]:
     """Turn OSError into Failure."""
     try:
         yield

@@ -58,7 +58,7 @@ ROW_GROUP_BYTES: Final = 8 << 20
 PIECE: Final = 1 << 20
 """Bytes that are searched at once for different ends of lines."""
 
-LONGEST_SAID: Final = 200
+LONGEST_MESSAGE: Final = 200
 """Characters of a line of an error."""
 
 REJECTS: Final = 1000
@@ -148,7 +148,7 @@ class DataFile:
             self._cut()
         if is_empty(Path(self._path)):
             return self._empty()
-        with self._told():
+        with self._translating_errors():
             return self._look_at_text(known) if self._text else self._look_at_rows()
 
     def _empty(self) -> FileLayout:
@@ -208,13 +208,13 @@ class DataFile:
 
     def ambiguous(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]]) -> list[str]:
         """Warnings about ambiguous dates: columns in which 03/04/2026 is April as well as March."""
-        with self._told():
+        with self._translating_errors():
             return TextChecks(self._connection, self._path, self._request.name, looked, pairs).ambiguous()
 
     def stage(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], most: int) -> ConvertedRows:
         """Convert all rows; up to `most` bad rows are skipped. The values are those of `pairs`, in their order."""
         path = self._folder / "rows.parquet"
-        with self._told():
+        with self._translating_errors():
             if self._text:
                 return self._stage_text(looked, pairs, path, most)
             return self._stage_rows(looked, pairs, path, most)
@@ -224,7 +224,7 @@ class DataFile:
         if (start, stop) == (0, staged.rows):
             return staged.path
         path = self._folder / "batch.parquet"
-        with self._told():
+        with self._translating_errors():
             self._connection.execute(
                 f"COPY (SELECT * EXCLUDE file_row_number FROM {_numbered(staged.path)} "
                 f"WHERE file_row_number >= {start} AND file_row_number < {stop}) TO {literal(str(path))} ({_PARQUET})"
@@ -234,7 +234,7 @@ class DataFile:
     def literals(self, staged: ConvertedRows, targets: Sequence[TargetColumn], start: int) -> Iterator[str]:
         """The rows from one on, each as the list of its values in parentheses, in SQL."""
         values = " || ', ' || ".join(target.literal(f"c{number}") for number, target in enumerate(targets))
-        with self._told():
+        with self._translating_errors():
             cursor = self._connection.execute(
                 f"SELECT '(' || {values} || ')' FROM {_numbered(staged.path)} WHERE file_row_number >= {start}"
             )
@@ -243,7 +243,7 @@ class DataFile:
                     yield str(row[0])
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translating_errors(self) -> Iterator[None]:
         try:
             yield
         except duckdb.InterruptException:
@@ -649,7 +649,7 @@ class DataFile:
             Reject(
                 line or int(row[1]),
                 names.get(row[2], row[2] or ""),
-                _said(row[3]),
+                _reason(row[3]),
                 _whole(row[4] or ""),
                 bool(row[5]),
                 bool(row[6]) and '""' in (row[4] or ""),
@@ -810,11 +810,11 @@ def _whole(row: str) -> str:
     return row if len(row) < LONGEST_REJECT else f"{row}… (cut)"
 
 
-def _said(message: str) -> str:
+def _reason(message: str) -> str:
     """DuckDB's reason without the column, which the message names itself."""
     return _short(message.partition('". ')[2] or message)
 
 
 def _short(line: str) -> str:
     """A line without the middle of a long value."""
-    return line if len(line) <= LONGEST_SAID else f"{line[: LONGEST_SAID // 2]}…{line[-LONGEST_SAID // 4 :]}"
+    return line if len(line) <= LONGEST_MESSAGE else f"{line[: LONGEST_MESSAGE // 2]}…{line[-LONGEST_MESSAGE // 4 :]}"

@@ -262,7 +262,7 @@ def without_values(text: str, values: Sequence[str]) -> str:
     """
     text = text.partition("\nLINE ")[0]
     if len(values) > _MOST_VALUES:
-        return UNTOLD
+        return NOT_RECORDED
     for value in values:
         if len(value) < _SHORTEST:
             text = re.sub(rf"""(["'`]){re.escape(value)}\1""", _QUOTED, text)
@@ -287,7 +287,7 @@ def _without_beginnings(text: str, value: str, least: int) -> str:
     return "".join([*made, text[done:]])
 
 
-UNTOLD: Final = "the statement failed; its error message is not recorded because it may contain secrets"
+NOT_RECORDED: Final = "the statement failed; its error message is not recorded because it may contain secrets"
 _SHORTEST: Final = 4
 _CUT_OFF: Final = 100
 """Minimum number of characters of a truncated value that are recognized."""

@@ -86,7 +86,7 @@ class Server:
                 make_conninfo(**{**self._given, **place}), autocommit=True
             )
         except (psycopg.Error, OSError, UnicodeError) as error:
-            said = _said(str(error))
+            said = _reason(str(error))
             password = str(self._given.get("password") or "")
             pgconn = getattr(error, "pgconn", None)
             if pgconn is not None and pgconn.needs_password:
@@ -107,7 +107,7 @@ def _is_parameter(url: str, name: str) -> bool:
     return "@" not in options and any(item.partition("=")[0] == name for item in options.split("&"))
 
 
-def _said(text: str) -> str:
+def _reason(text: str) -> str:
     """libpq's message in an error of psycopg about a connection, each cause once."""
     first, _, each = text.partition(_EACH)
     lines = _PREFIX.sub("", each or first).replace("\n\t", ". ").splitlines()
@@ -187,7 +187,7 @@ class Link:
         await self.wire.run(sql, took, *values)
         return found
 
-    def said(self) -> list[str]:
+    def take_notices(self) -> list[str]:
         """The notices and notifications since the last call."""
         while (sent := self.pgconn.notifies()) is not None:
             channel, payload = sent.relname.decode("utf-8", "replace"), sent.extra.decode("utf-8", "replace")

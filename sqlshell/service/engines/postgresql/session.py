@@ -138,7 +138,7 @@ class PostgresqlSession(ServerSession):
             if self._link is not None and self._link.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
                 # It is not the server's: the rows cannot be kept.
                 await self._stop()
-            notices = self._link.said() if self._link is not None else []
+            notices = self._link.take_notices() if self._link is not None else []
             if self._canceled and is_canceled(failure):
                 raise Failure(sqlstate.CANCELED, "the statement was canceled") from None
             if notices:
@@ -192,15 +192,15 @@ class PostgresqlSession(ServerSession):
         if self._server.read_only and not link.is_read_only and self.transaction != "failed":
             # RESET ALL does this, and so can a function that a SELECT calls.
             await link.ask(READ_ONLY)
-        told = link.said()
+        notices = link.take_notices()
         if link.encoding != "UTF8" and self.transaction != "failed":
             await link.ask("SET client_encoding = 'UTF8'")
-            told.append("WARNING: client_encoding remains UTF8, because the service always sends UTF-8")
-        if told and outcome.sql_state == sqlstate.DONE:
+            notices.append("WARNING: client_encoding remains UTF8, because the service always sends UTF-8")
+        if notices and outcome.sql_state == sqlstate.DONE:
             if outcome.message[-1:].isdecimal():
                 # The number of changed rows is for programs too.
-                told.append(outcome.message)
-            return replace(outcome, message="\n".join(told), sql_state=sqlstate.NOTICES)
+                notices.append(outcome.message)
+            return replace(outcome, message="\n".join(notices), sql_state=sqlstate.NOTICES)
         return outcome
 
     async def _run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:

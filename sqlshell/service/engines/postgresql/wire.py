@@ -136,7 +136,7 @@ class Wire:
             await self._end_copy(None)
             result = await self._result()
         if result is None:
-            raise ConnectionLost(self._said())
+            raise ConnectionLost(self._error_message())
         await self._rest()
         if result.status in _FAILED:
             raise error_of(result, sql)
@@ -174,7 +174,7 @@ class Wire:
         if failed is not None:
             raise error_of(failed, sql, start)
         if last is None:
-            raise ConnectionLost(self._said())
+            raise ConnectionLost(self._error_message())
         return last
 
     async def _rest(self) -> None:
@@ -229,7 +229,7 @@ class Wire:
                 await self._readable()
         result = self._call(self._pgconn.get_result)
         if self._pgconn.status != pq.ConnStatus.OK:
-            raise ConnectionLost(result.get_error_message() if result is not None else self._said())
+            raise ConnectionLost(result.get_error_message() if result is not None else self._error_message())
         return result
 
     async def _flush(self) -> None:
@@ -248,7 +248,7 @@ class Wire:
                 raise ConnectionLost(str(error)) from None
             raise
 
-    def _said(self) -> str:
+    def _error_message(self) -> str:
         return str(self._pgconn.get_error_message()) if not self._aborted else ""
 
     async def _readable(self) -> None:

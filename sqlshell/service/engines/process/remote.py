@@ -300,7 +300,7 @@ class RemoteConnection:
         except ProcessEnded as end:
             raise self._lost(process, end) from None
         except Failure as error:
-            raise self._told(error) from error
+            raise self._failure_with_warning(error) from error
         return self._with_warning(outcome)
 
     def use(self, database: str, schema: str) -> None:
@@ -394,7 +394,7 @@ class RemoteConnection:
         try:
             _check(answer, process)
         except (Failure, OSError) as error:
-            return self._told(error)
+            return self._failure_with_warning(error)
         outcome = answer.outcome
         if outcome is None:
             raise msgspec.ValidationError("an answer without an outcome")
@@ -410,7 +410,7 @@ class RemoteConnection:
             return replace(outcome, message=said, sql_state=sqlstate.WARNING)
         return outcome
 
-    def _told(self, error: Failure | OSError) -> Failure | OSError:
+    def _failure_with_warning(self, error: Failure | OSError) -> Failure | OSError:
         """A failure, with the warning about the session."""
         told, self._anew = self._anew, ""
         if not told or isinstance(error, OSError):

@@ -89,7 +89,7 @@ def restrict(read: Sequence[Path | int], write: Sequence[Path], bounds: Bounds, 
     given: list[str] = []
     missing: list[str] = []
 
-    def told(there: bool, what: str) -> None:
+    def note(there: bool, what: str) -> None:
         (given if there else missing).append(what)
 
     version = landlock.version()
@@ -113,14 +113,14 @@ def restrict(read: Sequence[Path | int], write: Sequence[Path], bounds: Bounds, 
         with contextlib.suppress(OSError):
             _held.extend(landlock.confine(allowed, version))
             confined = True
-    told(confined, f"{FILES} (Landlock {version})" if confined else FILES)
+    note(confined, f"{FILES} (Landlock {version})" if confined else FILES)
     filtered = safe and syscalls.forbid()
-    told(filtered or (confined and landlock.network(version)), NETWORK)
-    told(filtered or confined, PROGRAMS)
-    told(confined and landlock.signals(version), SIGNALS)
-    told(_bound_memory(bounds.memory), MEMORY)
+    note(filtered or (confined and landlock.network(version)), NETWORK)
+    note(filtered or confined, PROGRAMS)
+    note(confined and landlock.signals(version), SIGNALS)
+    note(_bound_memory(bounds.memory), MEMORY)
     if parent:
-        told(ends, ENDS)
+        note(ends, ENDS)
     return Protections(tuple(given), tuple(missing))
 
 

@@ -55,7 +55,7 @@ def canceled() -> Failure:
 
 
 async def _explanation(error: grpc.aio.AioRpcError, kept: KeptSession, sql: str, running: Operation | None) -> Failure:
-    found = failures.told(error)
+    found = failures.details_of(error)
     if found.error_id and (messages.cut_off(found.message) or not found.sql_state):
         found = await _whole(found, kept)
     made = failures.failure(error, found, sql, kept.client.address.endpoint)
@@ -71,7 +71,7 @@ async def _explanation(error: grpc.aio.AioRpcError, kept: KeptSession, sql: str,
     return made
 
 
-async def _whole(found: failures.Told, kept: KeptSession) -> failures.Told:
+async def _whole(found: failures.ErrorDetails, kept: KeptSession) -> failures.ErrorDetails:
     """The server's full report of an error, if it keeps one."""
     with suppress(grpc.RpcError):
         asked = proto.FetchErrorDetailsRequest(error_id=found.error_id)

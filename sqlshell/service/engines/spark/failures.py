@@ -74,7 +74,7 @@ CODES: Final = {
 """sqlStates of gRPC's own errors."""
 
 
-class Told(Struct, frozen=True):
+class ErrorDetails(Struct, frozen=True):
     """The server's report of an error: its message, its sqlState and condition, "" if it sends none, its classes
     without packages, the outermost first, and the ID by which it can be asked for more."""
 
@@ -85,7 +85,7 @@ class Told(Struct, frozen=True):
     error_id: str = ""
 
 
-def told(error: grpc.aio.AioRpcError) -> Told:
+def details_of(error: grpc.aio.AioRpcError) -> ErrorDetails:
     """The details of a gRPC error."""
     status = status_pb2.Status()
     for key, value in error.trailing_metadata() or ():
@@ -96,17 +96,17 @@ def told(error: grpc.aio.AioRpcError) -> Told:
         info = error_details_pb2.ErrorInfo()
         if detail.Unpack(info):
             known = info.metadata
-            return Told(
+            return ErrorDetails(
                 message,
                 known.get("sqlState", ""),
                 known.get("errorClass", ""),
                 tuple(name.rpartition(".")[2] for name in [*_classes(known.get("classes", "")), info.reason]),
                 known.get("errorId", ""),
             )
-    return Told(message)
+    return ErrorDetails(message)
 
 
-def failure(error: grpc.aio.AioRpcError, found: Told, sql: str, server: str) -> Failure:
+def failure(error: grpc.aio.AioRpcError, found: ErrorDetails, sql: str, server: str) -> Failure:
     """The Failure for an error. `sql` is the statement, in which it may name a place, and `server` its address."""
     code = error.code()
     if messages.is_gone(found.message):

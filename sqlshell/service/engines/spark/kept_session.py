@@ -125,7 +125,7 @@ class KeptSession:
         try:
             await self._rows(plan)
         except grpc.aio.AioRpcError as error:
-            found = failures.failure(error, failures.told(error), "", self.client.address.endpoint)
+            found = failures.failure(error, failures.details_of(error), "", self.client.address.endpoint)
             if found.sql_state.startswith(("42", "22")):
                 raise Failure(state, otherwise) from error
             raise

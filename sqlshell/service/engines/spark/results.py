@@ -117,7 +117,7 @@ class Receiver:
             await self._in_thread(self._file.close)
             look = partial(self._rendering.partitions, self._file.path, self._file.rows, self._kinds, self._options)
             filed = await self._in_thread(look)
-            return self._said(Outcome(self._columns, instants(self._kinds), filed=filed))
+            return self._with_row_limit(Outcome(self._columns, instants(self._kinds), filed=filed))
         if not self._text and (said := self._answer()) is not None:
             return Outcome(message=said)
         self._note_kinds()
@@ -127,7 +127,7 @@ class Receiver:
             else:
                 await self._pass_on()
         await self._wait()
-        return self._said(Outcome(self._columns, instants(self._kinds)))
+        return self._with_row_limit(Outcome(self._columns, instants(self._kinds)))
 
     def _answer(self) -> str | None:
         """The server's response to a statement that returns no rows; None for a result."""
@@ -155,7 +155,7 @@ class Receiver:
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def _said(self, outcome: Outcome) -> Outcome:
+    def _with_row_limit(self, outcome: Outcome) -> Outcome:
         if not self._more:
             return outcome
         said = f"stopped after {self._options.row_limit:,} rows"

@@ -138,7 +138,7 @@ def without_place(message: str) -> str:
     return message[: found.start()].rstrip() + message[found.end() :] if found else message
 
 
-def told_of(message: str, typed: str, before: str, part: str, behind: str) -> str:
+def message_for_typed(message: str, typed: str, before: str, part: str, behind: str) -> str:
     """Convert a message about the statement `before + part + behind`, or about `part` alone, to one about the typed
     statement, which ends with the part, or contains it at its first occurrence.
     """
@@ -156,7 +156,7 @@ def placed(typed: str, before: str, part: str, behind: str = "") -> Iterator[Non
     try:
         yield
     except Failure as error:
-        raise error.with_message(told_of(error.message, typed, before, part, behind)) from error.__cause__
+        raise error.with_message(message_for_typed(error.message, typed, before, part, behind)) from error.__cause__
 
 
 class TranslatedStatement:
