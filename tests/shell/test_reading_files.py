@@ -71,7 +71,7 @@ def test_what_a_file_is_taken_for(tmp_path: Path, name: str, delimiter: str | No
         assert source.look([]).about == about
 
 
-DATES = ["2020-01-01", "infinity", "-infinity", "0044-03-15 (BC)", "10000-01-01"]
+DATES = ["2020-01-01", "1900-01-01", "infinity", "-infinity", "0044-03-15 (BC)", "10000-01-01"]
 
 
 def test_dates_are_read_as_duckdb_reads_texts(tmp_path: Path) -> None:
@@ -92,6 +92,12 @@ def test_infinity_among_dates_of_another_format_is_refused(tmp_path: Path) -> No
     assert Loaded(tmp_path, "a.csv", data, d="DATE").rows == [("2020-12-31",), ("1900-01-01",)]
     with pytest.raises(UsageError, match=r"a\.csv, column d: contains infinity or epoch"):
         Loaded(tmp_path, "a.csv", data + "infinity\n", d="DATE")
+
+
+def test_infinity_is_a_text_among_texts_beside_dates_of_another_format(tmp_path: Path) -> None:
+    data = "d,v\n31/12/2020,1900-01-01\n30/12/2020,infinity\n"
+    rows = Loaded(tmp_path, "a.csv", data, d="DATE", v="VARCHAR").rows
+    assert rows == [("2020-12-31", "1900-01-01"), ("2020-12-30", "infinity")]
 
 
 def test_a_long_line_is_read(tmp_path: Path) -> None:

@@ -457,6 +457,23 @@ def test_exit_and_help_alone_on_a_line(terminal: Terminal) -> None:
     assert terminal.end() == 0
 
 
+def test_help_in_a_statement_that_cannot_be_edited_is_explained(terminal: Terminal) -> None:
+    for line in ("\\pset multiline off", "\\if true", "select 42 \\echo said"):
+        terminal.enter(line)
+    terminal.wait("said\n       ->")
+    terminal.enter("help")
+    terminal.wait("Use \\? for help, or Ctrl-C to clear the input.")
+
+
+def test_ctrl_c_behind_an_empty_line_ends_conditions_and_nothing_later(terminal: Terminal) -> None:
+    terminal.enter("\\if false")
+    terminal.prompt()
+    terminal.type("\r\x03")
+    terminal.prompt()
+    terminal.enter("select 41 + 1 as n;")
+    terminal.wait("42 │")
+
+
 def test_escape_closes_the_menu_and_a_search_says_that_it_finds_nothing(terminal: Terminal) -> None:
     terminal.enter("select 'needle' as haystack;")
     terminal.prompt()

@@ -150,12 +150,12 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
         if interrupt_typed_ahead(prompt.input, streams.stdin):
             interruption.postpone()
         word, pending, state = bare_word(text), shell.buffer.scanner.pending, shell.buffer.scanner.state
-        if word and not pending and word == "help":
-            shell.diagnostics.say(HELP)
-            continue
         if word and not pending:
+            if word == "help":
+                shell.diagnostics.say(HELP)
+                continue
             text = "\\q"
-        elif word and (said := hint(text, state)):
+        elif said := hint(text, state):
             shell.diagnostics.say(said)
         scanner = shell.buffer.scanner
         send = send and not (complete(text, scanner) or takes_rows(text, scanner))

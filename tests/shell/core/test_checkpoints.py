@@ -347,6 +347,13 @@ def test_statements_in_parallel_are_steps(run: Run) -> None:
     assert run.sent == ["insert 2"]
 
 
+def test_a_lost_statement_of_several_in_parallel_is_asked_about(run: Run) -> None:
+    script = "\\parallel 2\ninsert 1;\ninsert 2;\n\\end\n"
+    run(script, {"insert 1": LOST})
+    assert run(script, resume=True) == Exit.DONE, run.err
+    assert run.sent == []
+
+
 def test_background_statements_are_refused(run: Run) -> None:
     assert run("insert 1;&\n") == Exit.USAGE
     assert "background statements cannot be used with --checkpoint" in run.err

@@ -87,6 +87,13 @@ def test_results_are_shown_in_order_whenever_they_arrive() -> None:
     assert client.active == 0
 
 
+def test_each_statement_is_in_the_journal_when_the_service_has_it() -> None:
+    core = run(Gated(answers(3), {"select 0": "select 2"}), f"\\parallel 3\n{numbered(3)}\\end\n")
+    begun = [core.events.index(f"began id{number}") for number in (1, 2, 3)]
+    assert max(begun) < core.events.index("rows shown")
+    assert [core.events.count(f"ended id{number} 00000 1") for number in (1, 2, 3)] == [1, 1, 1]
+
+
 def test_few_results_wait_in_memory_and_the_others_at_the_service() -> None:
     client = Gated(answers(20), {"select 0": "select 19"})
     core = run(client, f"\\parallel 2\n{numbered(20)}\\end\n")

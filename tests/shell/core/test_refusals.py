@@ -56,6 +56,7 @@ NO_ROWS = "no statement has returned rows yet\nhelp: run a statement first: sele
             "\\pset notify: invalid value 'x'\nhelp: expected a duration (seconds, 0 = never), such as 30s or 5m",
         ),
         ("\\pset theme nope", "unknown theme 'nope'\nhelp: themes: default"),
+        ("\\pset table_style simpel", "unknown table style 'simpel'\nhelp: did you mean simple?"),
         (
             "\\prompt a",
             "\\prompt requires a terminal\nhelp: set the value with --set NAME=VALUE instead",
