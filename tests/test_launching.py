@@ -469,7 +469,7 @@ def test_more_options_at_the_start(config: Config) -> None:
         ({"checkpoint": "c"}, "t", False, "--checkpoint requires a script"),
         ({"checkpoint": "c", "session_id": "x"}, "t", True, "--checkpoint cannot be used with --session-id"),
         ({"checkpoint": "c", "unknown": "skip"}, "t", True, "--unknown requires --resume"),
-        ({"checkpoint": "c"}, "", True, "--checkpoint requires a TARGET: a database in memory is does not survive the run"),
+        ({"checkpoint": "c"}, "", True, "--checkpoint requires a TARGET: a database in memory is lost with the run"),
     ],
 )  # fmt: skip
 def test_modes_that_do_not_go_together(

@@ -56,7 +56,7 @@ def _checkpoint(settings: Settings, target: str, rehearsal: str, *, scripts: boo
         raise UsageError("--unknown requires --resume")
     if not target:
         raise UsageError(
-            "--checkpoint requires a TARGET: a database in memory is does not survive the run",
+            "--checkpoint requires a TARGET: a database in memory is lost with the run",
             "name a database file, a URL or a profile",
         )
     from sqlshell.shell.records.checkpoint import Checkpoint
