@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from sqlshell.shell.commands import BUILTIN, GROUPS, Command
@@ -17,6 +19,23 @@ def _takes_any(item: Command) -> bool:
 def _conditions_last(item: Command) -> int:
     """What is behind a condition that cannot be read does not run."""
     return ["if", "elif"].index(item.name) + 1 if item.name in {"if", "elif"} else 0
+
+
+WORDS = re.compile(r"[A-Z]+|--[a-z]+|[a-z]+(\|[a-z]+)*|[icm]=[A-Z]+|FROM\|TO|\(NAME=VALUE\.\.\.\)|\.\.\.")
+PLACEHOLDERS = (
+    "COLUMN COMMAND CONDITION COUNT DIRECTORY FILE FORMAT FROM HOST ID KEY KIND LETTERS NAME PART PATTERN PORT PREFIX "
+    "REGEX ROW ROWS SECONDS SQL STATEMENT TABLE TARGET TEXT TIMES TO TYPE USER VALUE VARIABLE WORD"
+)
+"""What an argument is called in all commands that take one."""
+
+
+def test_a_usage_is_written_as_all_others() -> None:
+    for item in BUILTIN:
+        for part in re.sub(r"\[(\S+)\]", r"\1", item.usage).split():
+            word = part if part.startswith(("(", ".")) else part.removesuffix("...")
+            assert WORDS.fullmatch(word), f"\\{item.name} {item.usage}"
+    called = {name for item in BUILTIN for name in re.findall("[A-Z]+", item.usage)}
+    assert called == set(PLACEHOLDERS.split())
 
 
 def test_too_many_arguments(program: Program) -> None:

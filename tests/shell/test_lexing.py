@@ -43,12 +43,18 @@ def message(text: str) -> list[str]:
         ("::x", [":5"]),
         ("`printf 'a b'` c", ["a b", "c"]),
         ("`printf %s :'quote'`", ["it's"]),
+        ("`printf %s:%s :nope :'x'`", [":nope:5"]),
         ("{database}.{schema}>", ["{database}.{schema}>"]),
         ("é 日本", ["é", "日本"]),
     ],
 )
 def test_words(text: str, expected: list[str]) -> None:
     assert message(text) == expected
+
+
+def test_a_command_that_cannot_be_started() -> None:
+    with pytest.raises(UsageError, match=r"cannot run the command 'a.x00b': embedded null byte"):
+        output_of(Own("a\0b"))
 
 
 @pytest.mark.parametrize("text", ["'a", '"a', "`a", "a 'b"])

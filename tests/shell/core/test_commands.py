@@ -38,6 +38,7 @@ def run(script: str, client: ScriptedClient | None = None) -> Core:
         ("\\x\n\\x", "Expanded display is on.\nExpanded display is off.\n"),
         ("\\pset expanded\n\\pset expanded", "Option expanded is on.\nOption expanded is off.\n"),
         ("\\pset tuples_only\n\\pset t", "Option tuples_only is on.\nOption tuples_only is off.\n"),
+        ("\\pset expanded yes\n\\pset expanded No", "Option expanded is on.\nOption expanded is off.\n"),
         ("\\pset footer\n\\pset footer", "Option footer is off.\nOption footer is on.\n"),
         (
             "\\pset border 2",

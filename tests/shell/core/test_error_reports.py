@@ -12,6 +12,7 @@ import pytest
 from sqlshell.diagnostics import Diagnostics, Excerpt
 from sqlshell.errors import ShellError, StatementError, UsageError, Where
 from sqlshell.origin import Own, own_text
+from sqlshell.runtime import bugs
 from sqlshell.shell.running.failures import report
 from sqlshell.sql.analysis.lexed import Lexed
 from sqlshell.sql.analysis.secrets import redactor
@@ -176,6 +177,23 @@ def test_the_last_error_is_shown_again_in_full() -> None:
     core = ran(f"{SELECT};\nselect 1;\n\\errverbose\n", "s.sql", {SELECT: failed(TOLD)})
     assert core.out == f"a\n1\ns.sql:2:3: {FULL}"
     assert ran("\\errverbose\n", "s.sql", {}).out == "there is no previous error\n"
+
+
+@pytest.mark.parametrize("wanted", ["", "1"])
+def test_the_traceback_of_a_bug_is_shown_if_it_is_wanted(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
+    class Wrong(ScriptedClient):
+        async def step(self, what: str) -> None:
+            raise ZeroDivisionError("of a test")
+
+    async def work() -> Core:
+        core = Core(Wrong())
+        await core.shell.run_script([Own("select 1;")], "", stop=False)
+        return core
+
+    monkeypatch.setenv(bugs.TRACEBACK, wanted)
+    core = asyncio.run(work())
+    assert "ZeroDivisionError" in core.err
+    assert core.err.startswith("Traceback") is bool(wanted)
 
 
 def test_an_error_of_a_command_is_shown_again_too() -> None:

@@ -1,8 +1,9 @@
-"""Lists of objects of a service that is not a server of an engine: what is marked, filtered and left out."""
+"""Objects of a service whose engine is no server: what of them is marked, filtered, grouped and left out."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 
 import pytest
@@ -20,9 +21,10 @@ DATABASES: Table = (
 ORGANIZATIONS: Table = (["id", "name"], [["7", "acme"], ["8", "d"]])
 
 
-def run(command: str, tables: Mapping[str, Table]) -> str:
+def run(command: str, tables: Mapping[str, Table], form: str = "csv") -> str:
     async def work() -> str:
         core = Core(Service(tables), context=SessionContext(database="d", organization="7"))
+        core.session.options.format = form
         await core.shell.run_script([Own(f"{command}\n")], "", stop=False)
         assert core.shell.exit == Exit.DONE, core.err
         await core.shell.aclose()
@@ -51,3 +53,15 @@ def test_databases_and_organizations(command: str, shown: str) -> None:
 
 def test_databases_of_a_service_without_organizations() -> None:
     assert run("\\l", {"LIST DATABASES": (["name"], [["d"]])}) == "name,kind,current\nd,database,*\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [(1234567, "1,234,567"), ("12 34", "12 34"), ("١٢٣٤", "١٢٣٤"), ("9" * 39, ",".join(["999"] * 13)), ("9" * 40,) * 2],
+)
+def test_the_number_of_rows_is_grouped_if_it_is_one(given: object, shown: str) -> None:
+    column = {"column_index": 1, "column_name": "a", "data_type": "INTEGER"}
+    made = {"table_name": "t", "sql": "CREATE TABLE t(a INTEGER)", "estimated_size": given}
+    details: Table = (["what", "told"], [["column", json.dumps(column)], ["made", json.dumps(made)]])
+    tables = {"duckdb_columns": details, "LIST RELATIONS": (["name", "type"], [["t", "table"]])}
+    assert f"\nRows: about {shown}\n" in run("\\d+ t", tables, "table")

@@ -10,7 +10,7 @@ import pytest
 from sqlshell.client.statements import concurrent
 from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.context import SessionContext
-from sqlshell.errors import Exit
+from sqlshell.errors import Exit, StatementError, Where
 from sqlshell.origin import Own
 from sqlshell.result import Result
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
@@ -132,6 +132,16 @@ def test_a_failure_starts_no_further_statement() -> None:
     assert f"x.sql:11: \\parallel: 1 statement failed, {9 - len(ran)} statements were not run\n" in core.err
     assert "warning: 1 statement was not run" in core.err
     assert core.shell.exit == Exit.STATEMENT
+
+
+def test_a_failure_shows_its_own_statement() -> None:
+    wrong = StatementError(
+        'syntax error at or near "selec"\n\nLINE 1: selec 1\n        ^^^^^', where=Where("42601", "id1")
+    )
+    core = run(
+        Gated(answers(1) | {"selec 1": Answer(rows=(), error=wrong)}), "\\parallel 2\nselec 1;\nselect 0;\n\\end\n"
+    )
+    assert "\n 1 | selec 1\n   | ^^^^^\n" in core.err
 
 
 def test_failures_do_not_stop_what_is_to_continue() -> None:
