@@ -9,6 +9,7 @@ ShellError                 a message, a hint, an exit code
 ├── ServiceError           3   the service failed
 │   ├── ConnectionFailed   3   connection, TLS or name resolution failed: the service did not receive the request
 │   │   ├── Unreachable    3   the same, and a retry will not help
+│   │   ├── Busy           3   a status such as 503, in response to a request that may be sent again
 │   │   └── ConnectionBroken 3 the connection broke during the request: the service may have received it
 │   │       └── NotHttp    3   the response is not HTTP
 │   ├── NotAuthenticated   3   401 or 403
@@ -24,6 +25,7 @@ ShellError                 a message, a hint, an exit code
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -107,6 +109,15 @@ class ConnectionFailed(ServiceError):
 
 class Unreachable(ConnectionFailed):
     pass
+
+
+class Busy(ConnectionFailed):
+    """`headers` are those of the response; Retry-After is one of them."""
+
+    def __init__(self, message: str, status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers
 
 
 class ConnectionBroken(ConnectionFailed):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import os
@@ -13,17 +12,16 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from sqlshell.client.http.downloads import download as run_download
 from sqlshell.client.http.lean_httpx import httpx
-from sqlshell.client.http.retries import Retries
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.statements.protocol import read_lookup
-from sqlshell.errors import ConnectionBroken, OutputError, ProtocolError, ServiceError, ShellError, UsageError
+from sqlshell.errors import OutputError, ProtocolError, ServiceError, ShellError, UsageError
 
 TYPES = ("function_source", "descriptor_source")
 ERROR_BYTES = 1 << 20
 
 _SHA256 = re.compile(r'^(?:W/)?"?(?:sha256[:=-])?([0-9a-f]{64})"?$', re.I)
-_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
 
 Progress = Callable[[float | None, str], None]
 
@@ -54,23 +52,11 @@ async def download(transport: Transport, path: str, place: Path, *, force: bool,
     the same version.
     """
     part = _Part(place, force=force)
-    tries = Retries(transport.network, idempotent=True, known=True)
-    resumed = part.size
-    while True:
-        try:
-            await _attempt(transport, path, part, progress)
-            break
-        except ShellError as error:
-            wait = tries.after_error(error)
-            if wait is None:
-                raise
-            transport.say(
-                f"{error.message}: resuming in {wait:.1f} s (attempt {tries.attempts} of {transport.network.retries})"
-            )
-            await asyncio.sleep(wait)
+    received = _Receiver(transport, part, progress)
+    await run_download(transport, path, "application/octet-stream", received, transport.say)
     digest = part.sha256()
     told = _SHA256.match(part.etag) if part.etag else None
-    checksum = part.checksum or (told[1] if told else "")
+    checksum = received.checksum or (told[1] if told else "")
     if checksum and checksum.lower() != digest:
         part.drop()
         raise ProtocolError(
@@ -79,7 +65,7 @@ async def download(transport: Transport, path: str, place: Path, *, force: bool,
         )
     size = part.size
     part.finish(force=force)
-    return Download(place, size, digest, bool(checksum), min(resumed, size))
+    return Download(place, size, digest, bool(checksum), received.resumed)
 
 
 class _Part:
@@ -96,7 +82,6 @@ class _Part:
         self._path = place.with_name(f".{place.name}.part")
         self._tag = place.with_name(f".{place.name}.part.etag")
         self.etag = ""
-        self.checksum = ""
         if self._path.is_symlink() or self._tag.is_symlink():
             raise OutputError(f"{self._path} is a symbolic link; refusing to write through it")
         with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -155,63 +140,65 @@ class _Part:
             raise OutputError(f"cannot write {self._place}: {error.strerror or error}") from error
 
 
-async def _attempt(transport: Transport, path: str, part: _Part, progress: Progress) -> None:
-    had = part.size if _strong(part.etag) else 0
-    headers = {"Accept": "application/octet-stream", "Accept-Encoding": "identity"}
-    if had:
-        headers |= {"Range": f"bytes={had}-", "If-Range": part.etag}
-    async with transport.stream(path, headers) as response:
-        status = response.status_code
-        if status == 416 and had:
-            whole = _CONTENT_RANGE.sub("", response.headers.get("content-range", "")).rpartition("/")[2]
-            if whole == str(had):
-                return
-            part.drop()
-            raise ConnectionBroken(f"{transport.target.name} changed the resource during the download")
-        if status not in {200, 206}:
-            raise await _refused(transport, response.status_code, response)
-        if response.headers.get("content-encoding", "identity") not in {"", "identity"}:
-            raise ProtocolError(f"{transport.target.name} sent the resource with an unsupported Content-Encoding")
-        if status == 206:
-            _check_range(response.headers, had, transport.target.name)
-        else:
-            part.begin(response.headers.get("etag", ""))
-            had = 0
-        part.checksum = _checksum(response.headers)
-        length = response.headers.get("content-length", "")[:20]
-        whole_size = had + int(length) if length.isdecimal() else None
-        done = had
-        limit = transport.network.download_limit
-        if whole_size is not None:
-            _check_size(whole_size, limit, part, transport.target.name)
-        async for piece in response.aiter_raw():
-            done += len(piece)
-            _check_size(done, limit, part, transport.target.name)
-            part.add(piece)
-            share = done / whole_size if whole_size else None
-            progress(share, f"{done:,} of {whole_size:,} bytes" if whole_size else f"{done:,} bytes")
-        if whole_size is not None and done != whole_size:
-            raise ConnectionBroken(
-                f"{transport.target.name} closed the connection after {done:,} of {whole_size:,} bytes"
+class _Receiver:
+    """Writes a resource into its part, up to the download limit, and reports the progress."""
+
+    def __init__(self, transport: Transport, part: _Part, progress: Progress) -> None:
+        self._transport = transport
+        self._part = part
+        self._progress = progress
+        self._done = 0
+        self._whole: int | None = None
+        self.checksum = ""
+        """The SHA-256 that the service sent, in hex; "" if it sent none."""
+        self.resumed = part.size
+        """The bytes of an earlier program that have been kept."""
+
+    @property
+    def tag(self) -> str:
+        return self._part.etag
+
+    @property
+    def size(self) -> int:
+        return self._part.size
+
+    def check(self, headers: Mapping[str, str], kept: int, left: int | None) -> None:
+        self._done, self._whole = kept, None if left is None else kept + left
+        self._check_size(self._whole or 0)
+        self.checksum = _checksum(headers)
+
+    def restart(self, tag: str) -> None:
+        self.resumed = 0
+        self._part.begin(tag)
+
+    def add(self, piece: bytes) -> None:
+        self._done += len(piece)
+        self._check_size(self._done)
+        self._part.add(piece)
+        whole = f" of {self._whole:,}" if self._whole else ""
+        self._progress(self._done / self._whole if self._whole else None, f"{self._done:,}{whole} bytes")
+
+    async def refusal(self, response: httpx.Response) -> ShellError:
+        return await _refused(self._transport, response)
+
+    def _check_size(self, size: int) -> None:
+        """Raises ServiceError if the file is larger than the limit, and removes it. A limit of 0 is none."""
+        limit = self._transport.network.download_limit
+        if limit and size > limit:
+            self._part.drop()
+            raise ServiceError(
+                f"the resource from {self._transport.target.name} is larger than the download limit of"
+                f" {limit >> 20:,} MiB",
+                "the download was discarded; raise the limit with --download-limit MIB (0 = no limit)",
             )
 
 
-def _check_size(size: int, limit: int, part: _Part, base: str) -> None:
-    """Raises ServiceError if the file is larger than the limit, and removes it. A limit of 0 is none."""
-    if limit and size > limit:
-        part.drop()
-        said = f"the resource from {base} is larger than the download limit of {limit >> 20:,} MiB"
-        raise ServiceError(said, "the download was discarded; raise the limit with --download-limit MIB (0 = no limit)")
-
-
-async def _refused(transport: Transport, status: int, response: httpx.Response) -> ShellError:
-    body = b""
+async def _refused(transport: Transport, response: httpx.Response) -> ShellError:
+    body, status = b"", response.status_code
     async for piece in response.aiter_raw():
         body += piece
         if len(body) > ERROR_BYTES:
             break
-    if status in {408, 429, 500, 502, 503, 504}:
-        return ConnectionBroken(f"{transport.target.name} responded with {status}")
     if status == 404:
         return ServiceError(
             f"{transport.target.name} has no such resource",
@@ -220,16 +207,6 @@ async def _refused(transport: Transport, status: int, response: httpx.Response) 
     step = read_lookup(status, response.headers, body, transport.target.name, "")
     error = getattr(step, "error", None)
     return error if isinstance(error, ShellError) else ServiceError(f"{transport.target.name} responded with {status}")
-
-
-def _strong(etag: str) -> bool:
-    return etag.startswith('"')
-
-
-def _check_range(headers: Mapping[str, str], had: int, base: str) -> None:
-    found = _CONTENT_RANGE.fullmatch(headers.get("content-range", ""))
-    if found is None or int(found[1]) != had:
-        raise ProtocolError(f"{base} did not resume the download at byte {had:,}")
 
 
 def _checksum(headers: Mapping[str, str]) -> str:

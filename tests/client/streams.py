@@ -48,8 +48,8 @@ class Plane:
 
 
 @contextmanager
-def plane(*acts: Act, tls: ssl.SSLContext | None = None, refuse: int = 0) -> Iterator[Plane]:
-    """`refuse` is a status that is answered instead of opening any websocket."""
+def plane(*acts: Act, tls: ssl.SSLContext | None = None, refuse: int = 0, retry_after: str = "") -> Iterator[Plane]:
+    """`refuse` is a status that is answered instead of opening any websocket, `retry_after` its Retry-After."""
     state = Plane(list(acts))
     loop = asyncio.new_event_loop()
     ready = threading.Event()
@@ -60,6 +60,8 @@ def plane(*acts: Act, tls: ssl.SSLContext | None = None, refuse: int = 0) -> Ite
                 return None
             response = socket.respond(http.HTTPStatus(refuse), "no")
             response.headers["Location"] = "ws://127.0.0.1:1/elsewhere"
+            if retry_after:
+                response.headers["Retry-After"] = retry_after
             state.headers.append(dict(request.headers))
             return response
 

@@ -25,7 +25,7 @@ from sqlshell.client.service import Service
 from sqlshell.client.statements.polling import StatementsClient
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
-from sqlshell.errors import OutputError, ProtocolError, ServiceError, ShellError, UsageError
+from sqlshell.errors import Busy, OutputError, ProtocolError, ServiceError, ShellError, UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.running.attachments import download_path
 from tests.client.test_statements import ID, Scripted, done, scripted
@@ -70,6 +70,8 @@ def serving(kept: Kept) -> Iterator[str]:
             if kept.status:
                 self.send_response(kept.status)
                 self.send_header("Content-Length", str(len(kept.body)))
+                for name, value in kept.more.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(kept.body)
                 return
@@ -189,7 +191,7 @@ def test_another_copy_begins_again(tmp_path: Path) -> None:
         with pytest.raises(ServiceError):
             get(url, tmp_path / "f", retries=0)
         kept.content, kept.etag = b"other", '"other"'
-        get(url, tmp_path / "f")
+        assert get(url, tmp_path / "f").resumed == 0
     assert (tmp_path / "f").read_bytes() == b"other"
 
 
@@ -214,6 +216,21 @@ def test_a_part_that_was_not_requested_is_not_added(tmp_path: Path, given: str) 
         kept.range = ""
         get(url, tmp_path / "f")
     assert (tmp_path / "f").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("status", [200, 206])
+def test_how_much_of_an_earlier_download_was_kept(tmp_path: Path, status: int) -> None:
+    """A download that began again, and was itself continued, was not resumed."""
+    kept = Kept(cuts=(50_000,))
+    with serving(kept) as url:
+        with pytest.raises(ServiceError):
+            get(url, tmp_path / "f", retries=0)
+        kept.cuts = [20_000]
+        if status == 200:
+            kept.content, kept.etag = bytes(100_000), '"other"'
+        done = get(url, tmp_path / "f")
+    assert len(kept.ranges) == 3
+    assert (done.resumed, done.size) == ((50_000, len(CONTENT)) if status == 206 else (0, 100_000))
 
 
 def complete(kept: Kept, url: str, place: Path) -> None:
@@ -292,11 +309,15 @@ def test_a_part_without_a_tag_is_not_resumed(tmp_path: Path) -> None:
     assert (tmp_path / "f").read_bytes() == CONTENT
 
 
+@pytest.mark.parametrize("later", [False, True])
 @pytest.mark.parametrize("etag", ["", 'W/"weak"'])
-def test_without_a_strong_tag_it_begins_again(tmp_path: Path, etag: str) -> None:
+def test_without_a_strong_tag_it_begins_again(tmp_path: Path, etag: str, later: bool) -> None:
     kept = Kept(etag=etag, cuts=(50_000,))
     with serving(kept) as url:
-        get(url, tmp_path / "f")
+        if later:
+            with pytest.raises(ServiceError):
+                get(url, tmp_path / "f", retries=0)
+        assert get(url, tmp_path / "f").resumed == 0
     assert (tmp_path / "f").read_bytes() == CONTENT
     assert kept.ranges == ["", ""]
 
@@ -407,6 +428,23 @@ def test_refusals(tmp_path: Path, status: int) -> None:
         get(url, tmp_path / "f", retries=1)
     assert list(tmp_path.iterdir()) == []
     assert len(kept.ranges) == (2 if status in {408, 429, 500, 502, 503, 504} else 1)
+
+
+@pytest.mark.parametrize(("status", "tries"), [(500, 2), (503, 4)])
+def test_how_often_a_refused_download_is_requested(tmp_path: Path, status: int, tries: int) -> None:
+    kept = Kept()
+    kept.status = status
+    with serving(kept) as url, pytest.raises(Busy, match=f"responded with {status}"):
+        get(url, tmp_path / "f", retries=3)
+    assert len(kept.ranges) == tries
+
+
+def test_a_download_is_not_requested_again_before_retry_after(tmp_path: Path) -> None:
+    kept = Kept()
+    kept.status, kept.more = 503, {"Retry-After": "3600"}
+    with serving(kept) as url, pytest.raises(Busy):
+        get(url, tmp_path / "f", retries=3)
+    assert len(kept.ranges) == 1
 
 
 def test_a_refusal_says_what_the_service_said(tmp_path: Path) -> None:

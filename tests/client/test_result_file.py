@@ -66,6 +66,14 @@ def of_another_type(handler: Handler) -> None:
     handler.send(CONTENT, 200, {"Content-Type": "text/html"})
 
 
+def not_packed(handler: Handler) -> None:
+    handler.send(CONTENT, 200, FILE | {"Content-Encoding": ""})
+
+
+def later(handler: Handler) -> None:
+    handler.send(b"", 503, {"Retry-After": "3600"})
+
+
 def nothing_there(handler: Handler) -> None:
     handler.send(b"", 416, {"Content-Range": "bytes */0"})
 
@@ -87,6 +95,9 @@ def rest_at_no_number(handler: Handler) -> None:
         ([half, status(503), rest], ["file", f"file bytes={HALF}-", f"file bytes={HALF}-"]),
         # A weak tag does not say that the bytes are the same.
         ([half_with_weak_tag, whole], ["file", "file"]),
+        ([not_packed], ["file"]),
+        # The file is another one than before.
+        ([half, nothing_missing, whole], ["file", f"file bytes={HALF}-", "file"]),
     ],
 )
 def test_a_download_is_whole(tmp_path: Path, answers: list[Answer], asked: list[str]) -> None:
@@ -102,11 +113,11 @@ def test_a_download_is_whole(tmp_path: Path, answers: list[Answer], asked: list[
         [status(404)],
         [status(200)],
         [of_another_type],
-        [packed],
+        [packed, packed],
         [endless],
-        [half, wrong_rest],
-        [half, rest_at_no_number],
-        [half, nothing_missing],
+        [half, wrong_rest, wrong_rest],
+        [half, rest_at_no_number, rest_at_no_number],
+        [later],
         [nothing_there],
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from sqlshell.client.http import retries
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.retries import Retries
-from sqlshell.errors import ConnectionBroken, ConnectionFailed, NotHttp, ProtocolError, ServiceError, Unreachable
+from sqlshell.errors import Busy, ConnectionBroken, ConnectionFailed, NotHttp, ProtocolError, ServiceError, Unreachable
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +34,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
         (NotHttp("not HTTP"), True, False, 0),
         (Unreachable("no such host"), True, True, 0),
         (ServiceError("no"), True, True, 0),
+        (Busy("busy", 503, {}), True, True, 4),
+        (Busy("failed", 500, {}), True, True, 1),
+        (Busy("busy", 503, {"retry-after": "3600"}), True, True, 0),
     ],
 )
 def test_how_often_an_error_is_retried(error: ServiceError, idempotent: bool, known: bool, times: int) -> None:

@@ -16,6 +16,7 @@ from websockets.frames import Frame, Opcode
 from websockets.uri import parse_uri
 
 from sqlshell.client.http import retries
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.results import frames, stream
 from sqlshell.client.results.stream import Stream
 from sqlshell.client.statements.client import StreamLimits
@@ -99,7 +100,7 @@ class Read:
                 open_,
                 lambda: "hello",
                 limits or StreamLimits(),
-                given.get("retries", 0),
+                NetworkOptions(retries=given.get("retries", 0)),
                 explain,
                 self.said.append,
                 Where(statement_id="id"),
@@ -243,6 +244,11 @@ def test_a_stream_that_closes_while_the_token_is_sent(code: int, kind: type[Shel
     read = Read(Connection([COLUMNS], code=code, refuses=ConnectionClosedError(None, None)))
     assert type(read.error) is kind
     assert words in read.error.message
+
+
+def test_a_bug_is_not_reported_as_a_lost_connection() -> None:
+    with pytest.raises(ZeroDivisionError):
+        Read(Connection([COLUMNS], refuses=ZeroDivisionError()))
 
 
 def test_a_stream_that_closes_while_the_token_is_sent_again_is_left() -> None:

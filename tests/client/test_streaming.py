@@ -20,7 +20,7 @@ from sqlshell.client.statements.polling import StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import (
-    ConnectionFailed,
+    Busy,
     Exit,
     NotAuthenticated,
     ProtocolError,
@@ -63,6 +63,7 @@ def read(
     tls: ssl.SSLContext | None = None,
     network: NetworkOptions | None = None,
     refuse: int = 0,
+    retry_after: str = "",
     dies: bool = False,
     query: str | None = QUERY,
 ) -> Seen:
@@ -94,7 +95,7 @@ def read(
         finally:
             await statements.aclose()
 
-    with plane(*acts, tls=tls, refuse=refuse) as there:
+    with plane(*acts, tls=tls, refuse=refuse, retry_after=retry_after) as there:
         there.dies = dies
         request = {"requestType": "streaming", "uri": there.url, "token": "plane-token", "queryID": query}
         answer = done(data=None, metadata={"columns": None, "partitionInfo": None, "dataplaneRequest": request})
@@ -282,7 +283,8 @@ def test_by_tls_with_the_same_authorities(authority: Path) -> None:
         *((status, 1, str(status), NotAuthenticated) for status in (401, 403)),
         *((status, 1, str(status), ServiceError) for status in (400, 404, 501)),
         *((status, 1, "redirects", ServiceError) for status in (300, 307)),
-        *((status, 3, str(status), ConnectionFailed) for status in (408, 429, 500, 502, 503, 504)),
+        (500, 2, "500", Busy),
+        *((status, 3, str(status), Busy) for status in (408, 429, 502, 503, 504)),
     ],
 )
 def test_a_websocket_that_is_not_opened(status: int, tries: int, message: str, kind: type[ShellError]) -> None:
@@ -293,6 +295,13 @@ def test_a_websocket_that_is_not_opened(status: int, tries: int, message: str, k
     assert message in seen.error.message + seen.error.hint
     assert seen.plane is not None
     assert len(seen.plane.headers) == tries
+
+
+def test_a_stream_is_not_asked_for_again_before_retry_after() -> None:
+    seen = read(sends(METADATA), refuse=503, retry_after="3600")
+    assert isinstance(seen.error, Busy)
+    assert seen.plane is not None
+    assert len(seen.plane.headers) == 1
 
 
 def test_a_reader_that_has_enough_does_not_wait_for_a_reconnect(monkeypatch: pytest.MonkeyPatch) -> None:

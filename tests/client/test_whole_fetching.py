@@ -257,7 +257,7 @@ def test_the_partitions_are_used_if_there_is_no_file(file: bytes, answer: Answer
 
 def test_the_partitions_are_used_if_the_file_cannot_be_resumed(file: bytes) -> None:
     sink = Kept()
-    with serving(file, half, wrong_rest) as service:
+    with serving(file, half, wrong_rest, wrong_rest) as service:
         assert export(service, sink) == PART * PARTS
     assert sink.data == EXPECTED
     assert f"partition {PARTS - 1}" in service.asked

@@ -11,13 +11,18 @@ import time
 from collections.abc import Mapping
 
 from sqlshell.client.http.options import NetworkOptions
-from sqlshell.errors import ConnectionBroken, ConnectionFailed, NotHttp, ProtocolError, ShellError, Unreachable
+from sqlshell.errors import Busy, ConnectionBroken, ConnectionFailed, NotHttp, ProtocolError, ShellError, Unreachable
 
 BUSY = frozenset({408, 429, 502, 503, 504})
 FIRST_WAIT = 0.25
 LONGEST_WAIT = 8.0
 FIRST_CONTACT_RETRIES = 2
 """Maximum retries for a service that has never responded: it is more likely down, or elsewhere, than restarting."""
+
+
+def is_retried(status: int) -> bool:
+    """Whether a request is sent again after this status, at least once."""
+    return status == 500 or status in BUSY
 
 
 def backoff(attempt: int) -> float:
@@ -43,6 +48,8 @@ class Retries:
 
     def after_error(self, error: ShellError) -> float | None:
         """Seconds until the next attempt; None for no retry."""
+        if isinstance(error, Busy):
+            return self.after_status(error.status, error.headers)
         if isinstance(error, ProtocolError):
             # An invalid response is retried once, because it may have been damaged in transit.
             if self._was_invalid or not self._idempotent:

@@ -206,7 +206,7 @@ class ResultFactory(Struct):
             open_,
             hello,
             self.limits() if self.limits is not None else StreamLimits(),
-            network.retries,
+            network,
             lambda: explain(query_id or (head.statement_id or "")),
             observer.say,
             Where(statement_id=head.statement_id or ""),

@@ -17,9 +17,10 @@ from sqlshell.client.http.failures import connection_failed
 from sqlshell.client.http.network import CheckAddress, Dial, open_socket
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.proxies import proxy_for, secrets_of
+from sqlshell.client.http.retries import is_retried
 from sqlshell.client.secret_values import Secrets
 from sqlshell.client.target import Target
-from sqlshell.errors import ConnectionFailed, NotAuthenticated, ProtocolError, ServiceError
+from sqlshell.errors import Busy, ConnectionFailed, NotAuthenticated, ProtocolError, ServiceError
 from sqlshell.version import __version__
 
 FRAME_LIMIT = 16 << 20
@@ -31,6 +32,9 @@ LOST_SECONDS = 60
 UNAUTHORIZED_CODES = frozenset({1008, 4401, 4403})
 NORMAL_CODES = frozenset({1000, 1001})
 NO_CLOSE_CODE = 1006
+
+ClosedWhileSending = websockets.ConnectionClosed
+"""What send() raises if the connection closes meanwhile."""
 
 
 class StreamConnection(ClientConnection):
@@ -190,8 +194,8 @@ def _translating_errors(target: Target) -> Iterator[None]:
             raise NotAuthenticated(
                 message, "the token of the data plane may have expired: run the statement again"
             ) from error
-        if status in {408, 429, 500, 502, 503, 504}:
-            raise ConnectionFailed(message) from error
+        if is_retried(status):
+            raise Busy(message, status, error.response.headers) from error
         if 300 <= status < 400:
             raise ServiceError(message, "redirects are not followed, to protect the token") from error
         raise ServiceError(message) from error

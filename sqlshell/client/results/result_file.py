@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from sqlshell.client.http.retries import Retries
+from sqlshell.client.http.downloads import download, is_strong
+from sqlshell.client.http.lean_httpx import httpx
 from sqlshell.client.http.transport import Transport
-from sqlshell.errors import ConnectionBroken, ShellError
+from sqlshell.errors import ShellError
 from sqlshell.interface.models import PARQUET
 from sqlshell.result import Column
 from sqlshell.runtime.download_file import DownloadFile
 
 SLACK_BYTES = 64 << 20
 """A file may be larger than the JSON of its rows by this many bytes."""
-
-_RANGE = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/[0-9]{1,18}")
 
 
 class Unavailable(Exception):
@@ -62,52 +60,45 @@ class ResultFile(Struct):
         self.downloaded = file.place
 
     async def _download(self, file: DownloadFile) -> None:
-        tries = Retries(self.transport().network, idempotent=True, known=True)
-        while True:
-            try:
-                return await self._attempt(file)
-            except ShellError as error:
-                wait = tries.after_error(error)
-                if wait is None:
-                    raise
-                await asyncio.sleep(wait)
-
-    async def _attempt(self, file: DownloadFile) -> None:
         """Download the file, or the rest of it. Raises Unavailable, OSError and what the transport raises."""
-        transport = self.transport()
-        had = file.tell() if file.tag else 0
-        headers = {"Accept": f"{PARQUET}, application/json;q=0.5", "Accept-Encoding": "identity"}
-        if had:
-            headers |= {"Range": f"bytes={had}-", "If-Range": file.tag}
-        async with transport.stream(self.path, headers) as response:
-            if response.status_code in {408, 429, 500, 502, 503, 504}:
-                raise ConnectionBroken(f"{transport.target.name} responded with {response.status_code}")
-            if had and response.status_code == 416 and response.headers.get("content-range", "") == f"bytes */{had}":
-                # Nothing is missing.
-                return
-            if response.status_code not in {200, 206} or response.headers.get("content-type", "") != PARQUET:
-                raise Unavailable
-            begun = _RANGE.fullmatch(response.headers.get("content-range", "")) if response.status_code == 206 else None
-            if response.status_code == 200:
-                had = 0
-                tag = response.headers.get("etag", "")
-                file.restart(tag if tag.startswith('"') else "")
-            elif begun is None or int(begun[1]) != had:
-                raise Unavailable
-            length = response.headers.get("content-length", "")
-            if not length.isdecimal() or response.headers.get("content-encoding", "identity") != "identity":
-                raise Unavailable
-            left = int(length[:18])
-            disk = os.fstatvfs(file.fileno())
-            if had + left > self.size * 2 + SLACK_BYTES or left > disk.f_bavail * disk.f_frsize:
-                raise Unavailable
-            async for piece in response.aiter_raw():
-                left -= len(piece)
-                if left < 0:
-                    raise Unavailable
-                file.write(piece)
-            if left:
-                raise ConnectionBroken(f"{transport.target.name} closed the connection in the middle of a result")
+        accept = f"{PARQUET}, application/json;q=0.5"
+        await download(self.transport(), self.path, accept, _Receiver(file, self.size * 2 + SLACK_BYTES))
+
+
+class _Receiver:
+    """Writes a file of at most `limit` bytes. Methods raise OSError, and Unavailable if it is not that of a result."""
+
+    def __init__(self, file: DownloadFile, limit: int) -> None:
+        self._file = file
+        self._limit = limit
+        self._left = 0
+
+    @property
+    def tag(self) -> str:
+        return self._file.tag
+
+    @property
+    def size(self) -> int:
+        return self._file.tell()
+
+    def check(self, headers: Mapping[str, str], kept: int, left: int | None) -> None:
+        disk = os.fstatvfs(self._file.fileno())
+        room = min(self._limit - kept, disk.f_bavail * disk.f_frsize)
+        if headers.get("content-type", "") != PARQUET or left is None or left > room:
+            raise Unavailable
+        self._left = left
+
+    def restart(self, tag: str) -> None:
+        self._file.restart(tag if is_strong(tag) else "")
+
+    def add(self, piece: bytes) -> None:
+        self._left -= len(piece)
+        if self._left < 0:
+            raise Unavailable
+        self._file.write(piece)
+
+    async def refusal(self, response: httpx.Response) -> Exception:
+        return Unavailable()
 
 
 def _link_or_copy(file: Path, place: Path) -> None:

@@ -18,8 +18,9 @@ from typing import Any
 import msgspec
 
 from sqlshell.client.http.decompress import UNCOUNTED_BYTES, count_values
-from sqlshell.client.http.retries import backoff
-from sqlshell.client.results.frames import NORMAL_CODES, UNAUTHORIZED_CODES, StreamConnection
+from sqlshell.client.http.options import NetworkOptions
+from sqlshell.client.http.retries import Retries
+from sqlshell.client.results.frames import NORMAL_CODES, UNAUTHORIZED_CODES, ClosedWhileSending, StreamConnection
 from sqlshell.client.statements.client import StreamLimits
 from sqlshell.errors import (
     ConnectionBroken,
@@ -28,7 +29,6 @@ from sqlshell.errors import (
     ProtocolError,
     ShellError,
     StatementError,
-    Unreachable,
     Where,
 )
 from sqlshell.result import Batch, Column, Rows
@@ -65,7 +65,7 @@ class Stream:
         open_: Open,
         hello: Callable[[], str],
         limits: StreamLimits,
-        retries: int,
+        network: NetworkOptions,
         explain: Callable[[], Awaitable[str]],
         say: Callable[[str], None],
         where: Where,
@@ -75,7 +75,7 @@ class Stream:
         self._open = open_
         self._hello = hello
         self._limits = limits
-        self._retries = retries
+        self._network = network
         self._explain = explain
         self._say = say
         self._where = where
@@ -125,9 +125,9 @@ class Stream:
             try:
                 self._add_rows(await self._frames())
             except (ConnectionFailed, NotAuthenticated) as error:
-                # The rows that arrived before the error are returned first.
                 await self._handle_break(error)
             except ShellError as error:
+                # The rows that arrived before it are returned first.
                 self._failure = error
 
     async def aclose(self) -> None:
@@ -214,29 +214,26 @@ class Stream:
 
     async def _connect(self) -> None:
         """Connect, authenticate and wait for the columns; retry if the error allows it."""
-        for attempt in range(self._retries + 1):
+        tries = Retries(self._network, idempotent=True, known=True)
+        while True:
             try:
                 self._connection = await self._stack.enter_async_context(await self._open())
                 await self._connection.send(self._hello())
                 await self._receive_columns(self._connection)
                 return
-            except Unreachable:
-                raise
             except ConnectionFailed as error:
                 await self._stack.aclose()
-                if attempt == self._retries:
+                wait = tries.after_error(error)
+                if wait is None:
                     raise
-                wait = backoff(attempt)
-                self._say(f"{error.message}: retrying in {wait:.1f} s (attempt {attempt + 1} of {self._retries})")
+                attempt = f"attempt {tries.attempts} of {self._network.retries}"
+                self._say(f"{error.message}: retrying in {wait:.1f} s ({attempt})")
                 await self._pause(wait)
                 if self._limit_reached():
                     return
             except StatementError as error:
                 raise await self._with_history(error) from None
-            except Exception as error:
-                if isinstance(error, ShellError):
-                    raise
-                # websockets raises this if the connection closes while the first frame is being sent.
+            except ClosedWhileSending as error:
                 await self._stack.aclose()
                 if self._connection is not None:
                     self._raise_for_close(self._connection)
@@ -253,7 +250,6 @@ class Stream:
 
     async def _receive_columns(self, connection: StreamConnection) -> None:
         until = time.monotonic() + COLUMNS_SECONDS
-        self._unread_rows = []
         while time.monotonic() < until:
             frames = await connection.frames(until - time.monotonic())
             if not frames and connection.ended:
@@ -275,21 +271,19 @@ class Stream:
         raise ConnectionBroken("the stream did not send its columns in time", where=self._where)
 
     async def _handle_break(self, error: ShellError) -> None:
-        """Continue after a gap, or store the error, which is raised after the rows that arrived before it."""
+        """Continue after a gap, or store the error. All rows have been returned."""
         await self._stack.aclose()
         if not self._limits.reconnect or isinstance(error, NotAuthenticated) or _is_permanent(self._connection):
             self._failure = error
             if not isinstance(error, NotAuthenticated):
                 error.hint = error.hint or "use --allow-gaps to reconnect; each possible gap is then reported"
             return
-        rows = self._unread_rows
         self._say(f"{error.message}: reconnecting")
         since = self._last_received
         try:
             await self._connect()
         except ShellError as failed:
             self._failure = failed
-        self._unread_rows = rows + self._unread_rows
         if self._failure is None and not self.end_reason:
             self.gaps += 1
             self._say(f"possible gap: rows between {_clock(since)} and {_clock(time.time())} may be missing")
