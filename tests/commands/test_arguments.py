@@ -38,6 +38,11 @@ def test_a_usage_is_written_as_all_others() -> None:
     assert called == set(PLACEHOLDERS.split())
 
 
+def test_values_of_a_service_are_for_arguments_that_there_are() -> None:
+    for item in BUILTIN:
+        assert item.data <= {*re.findall(r"[a-z]+=[A-Z]+|[A-Z]+", item.usage)}, item.name
+
+
 def test_too_many_arguments(program: Program) -> None:
     asked = [item for item in BUILTIN if not _takes_any(item)]
     assert len(asked) > 40

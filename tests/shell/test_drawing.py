@@ -25,6 +25,7 @@ from prompt_toolkit.layout.containers import Window
 from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor, TabsProcessor
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from sqlshell.shell.interactive.editing import input_drawing
 from sqlshell.shell.interactive.editing.continuation import Continuations
 from sqlshell.shell.interactive.editing.history_suggestions import SuggestFromHistory, suggest_at_once
 from sqlshell.shell.interactive.editing.input_drawing import COPY_BODY, RowCopier, draw_lightly
@@ -74,6 +75,16 @@ def drawn(prompt: PromptSession[str], document: Document) -> object:
         (y, x): (cell.char, cell.style) for y, row in screen.data_buffer.items() for x, cell in row.items() if x < 40
     }
     return cells, screen.get_cursor_position(app.layout.current_window), screen.height
+
+
+def test_rows_that_are_kept_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_drawing, "KEPT", 20)
+    prompt, most = session(light=True, wrapped=True), 0
+    copier = getattr(prompt.app.layout.current_window, COPY_BODY)
+    for number in range(10):
+        drawn(prompt, Document("\n".join(f"select {number}, {line};" for line in range(8))))
+        most = max(most, len(copier._rows))
+    assert 20 < most <= 28
 
 
 @settings(max_examples=20, deadline=None)

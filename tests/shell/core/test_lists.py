@@ -63,5 +63,5 @@ def test_the_number_of_rows_is_grouped_if_it_is_one(given: object, shown: str) -
     column = {"column_index": 1, "column_name": "a", "data_type": "INTEGER"}
     made = {"table_name": "t", "sql": "CREATE TABLE t(a INTEGER)", "estimated_size": given}
     details: Table = (["what", "told"], [["column", json.dumps(column)], ["made", json.dumps(made)]])
-    tables = {"duckdb_columns": details, "LIST RELATIONS": (["name", "type"], [["t", "table"]])}
+    tables: dict[str, Table] = {"duckdb_columns": details, "LIST RELATIONS": (["name", "type"], [["t", "table"]])}
     assert f"\nRows: about {shown}\n" in run("\\d+ t", tables, "table")

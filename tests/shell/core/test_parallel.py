@@ -13,7 +13,9 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, StatementError, Where
 from sqlshell.origin import Own
 from sqlshell.result import Result
+from sqlshell.sql.analysis.secrets import redactor
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
+from tests.shell.sessions import connection
 
 
 class Gated(ScriptedClient):
@@ -134,14 +136,20 @@ def test_a_failure_starts_no_further_statement() -> None:
     assert core.shell.exit == Exit.STATEMENT
 
 
-def test_a_failure_shows_its_own_statement() -> None:
-    wrong = StatementError(
-        'syntax error at or near "selec"\n\nLINE 1: selec 1\n        ^^^^^', where=Where("42601", "id1")
-    )
-    core = run(
-        Gated(answers(1) | {"selec 1": Answer(rows=(), error=wrong)}), "\\parallel 2\nselec 1;\nselect 0;\n\\end\n"
-    )
-    assert "\n 1 | selec 1\n   | ^^^^^\n" in core.err
+def test_a_failure_shows_no_secret_of_its_statement() -> None:
+    sql = "create secret s (type s3, secret 'hunter2')"
+    wrong = StatementError(f"syntax error at or near \"'hunter2'\"\n\nLINE 1: {sql}", where=Where("42601", "id1"))
+    client = Gated(answers(1) | {sql: Answer(rows=(), error=wrong)})
+
+    async def work() -> str:
+        core = Core(client)
+        core.session.state.connection = connection(client, journal=core.journal, redact=redactor(()))
+        await core.shell.run_script([Own(f"\\parallel 2\n{sql};\nselect 0;\n\\end\n")], "x.sql")
+        return core.err
+
+    err = asyncio.run(work())
+    assert "x.sql:2: error[42601]: syntax error" in err
+    assert "hunter2" not in err
 
 
 def test_failures_do_not_stop_what_is_to_continue() -> None:

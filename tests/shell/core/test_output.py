@@ -1,0 +1,90 @@
+"""Where results go: what stays of a result that fails, what cannot be shown, and what is told while rows arrive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sqlshell.errors import Exit
+from sqlshell.origin import Own
+from sqlshell.shell.front_end import NoProgress
+from sqlshell.shell.session import Running
+from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
+
+
+class Live(NoProgress):
+    """A terminal that shows progress: what was shown of each wait, and when it was hidden or cleared."""
+
+    live = True
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def show(self, running: Running) -> None:
+        self.events.append("rows" if running.fetching else "wait")
+
+    def hide(self) -> None:
+        self.events.append("hide")
+
+    def clear(self) -> None:
+        self.events.append("clear")
+
+
+def run(script: str, client: ScriptedClient | None = None, before: Callable[[Core], None] = lambda _: None) -> Core:
+    async def work() -> Core:
+        core = Core(client)
+        before(core)
+        await core.shell.run_script([Own(script)], "", stop=False)
+        await core.shell.aclose()
+        return core
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("ending", "live", "shown"),
+    [(";", True, True), ("\\g {}", True, True), ("\\g '| cat > {}'", True, False), ("\\g {}", False, False)],
+)
+def test_rows_are_counted_while_a_file_gets_them(tmp_path: Path, ending: str, live: bool, shown: bool) -> None:
+    progress = Live()
+    progress.live = live
+
+    def watched(core: Core) -> None:
+        core.front_end.progress = progress
+
+    path = tmp_path / "rows.csv"
+    core = run(f"select 1 {ending.format(path)}\n", before=watched)
+    assert (core.shell.exit, core.err) == (Exit.DONE, "")
+    assert (path.read_text() if path.exists() else core.out) == "a\n1\n"
+    assert ("rows" in progress.events) is shown, progress.events
+    assert not shown or "hide" in progress.events[progress.events.index("rows") :]
+
+
+def test_a_file_has_no_part_of_a_result_that_failed(tmp_path: Path) -> None:
+    answers = {
+        "select 1": Answer(rows=(("1",),)),
+        "select 2": Answer(rows=(("2",) * 100_000, ("3",)), error=failure("XX000")),
+    }
+    path = tmp_path / "rows.csv"
+    core = run(f"\\o {path}\nselect 1;\nselect 2;\nselect 1;\n\\o\n", ScriptedClient(answers))
+    assert core.err == "<command>:3: error[XX000]: wrong\n"
+    assert path.read_text() == "a\n1\na\n1\n"
+
+
+@pytest.mark.parametrize(("terminal", "redirected"), [(True, False), (True, True), (False, False)])
+def test_a_terminal_gets_no_binary_format(tmp_path: Path, terminal: bool, redirected: bool) -> None:
+    def at_terminal(core: Core) -> None:
+        core.screen.isatty = lambda: terminal  # type: ignore[method-assign]
+
+    path = tmp_path / "rows"
+    ending = f"\\g {path}" if redirected else ";"
+    core = run(f"\\format arrows\nselect 1 {ending}\n", before=at_terminal)
+    refused = (
+        "error: the arrows format is binary and cannot be shown on a terminal\nhelp: write it to a file: -o FILE\n"
+    )
+    assert (refused in core.err) is (terminal and not redirected)
+    assert bool(core.screen.getvalue()) is not terminal
+    assert path.exists() is redirected
