@@ -78,13 +78,16 @@ def drawn(prompt: PromptSession[str], document: Document) -> object:
 
 
 def test_rows_that_are_kept_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> int:
+        prompt, most = session(light=True, wrapped=True), 0
+        copier = getattr(prompt.app.layout.current_window, COPY_BODY)
+        for number in range(10):
+            drawn(prompt, Document("\n".join(f"select {number}, {line};" for line in range(8))))
+            most = max(most, len(copier._rows))
+        return most
+
     monkeypatch.setattr(input_drawing, "KEPT", 20)
-    prompt, most = session(light=True, wrapped=True), 0
-    copier = getattr(prompt.app.layout.current_window, COPY_BODY)
-    for number in range(10):
-        drawn(prompt, Document("\n".join(f"select {number}, {line};" for line in range(8))))
-        most = max(most, len(copier._rows))
-    assert 20 < most <= 28
+    assert 20 < asyncio.run(work()) <= 28
 
 
 @settings(max_examples=20, deadline=None)
