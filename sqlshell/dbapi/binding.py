@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from sqlshell.dbapi.exceptions import DataError, ProgrammingError
 from sqlshell.dbapi.values.literals import Literals
+from sqlshell.errors import surrogate
 from sqlshell.sql.analysis.lexed import lexed
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.variables import references
@@ -123,9 +124,7 @@ def _check_characters(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise DataError(
-            f"a parameter contains the surrogate {ascii(text[error.start])[1:-1]}, which is no character"
-        ) from None
+        raise DataError(f"a parameter contains {surrogate(error)}") from None
 
 
 def _check_neighbors(given: Sequence[Token], spans: Sequence[tuple[int, int]]) -> None:

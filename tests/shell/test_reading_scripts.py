@@ -95,5 +95,14 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     write_text(Own(str(tmp_path / "a")), "ü\n")
     assert (tmp_path / "a").read_bytes() == "ü\n".encode()
     for path in (str(tmp_path), str(tmp_path / "no" / "a"), "~nobody-of-that-name/a"):
-        with pytest.raises(OutputError, match="cannot write"):
+        with pytest.raises(OutputError, match=r"cannot write|is a directory"):
             write_text(Own(path), "x")
+
+
+def test_a_text_that_is_not_unicode_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "a.sql"
+    path.write_text("precious")
+    with pytest.raises(OutputError, match=r"to .*a\.sql: the text contains a lone surrogate \(.udcff\), which"):
+        write_text(Own(str(path)), "select 1 as \udcff")
+    assert path.read_text() == "precious"
+    assert [each.name for each in tmp_path.iterdir()] == ["a.sql"]

@@ -35,7 +35,10 @@ def edit_text(text: str, path: Own, stdin: TextIO) -> Own:
     try:
         place = expanded(path) if path else folder / "statement.sql"
         if not path:
-            place.write_text(f"{text.rstrip()}\n" if text else "", encoding="utf-8")
+            try:
+                place.write_text(f"{text.rstrip()}\n" if text else "", encoding="utf-8")
+            except (OSError, UnicodeEncodeError) as error:
+                raise UsageError(f"cannot write the text for the editor: {reason(error)}") from None
         edit_file(Own(str(place)), stdin)
         try:
             return Own(place.read_text(encoding="utf-8").rstrip())

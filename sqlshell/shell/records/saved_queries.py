@@ -7,12 +7,13 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from sqlshell.errors import UsageError, reason
 from sqlshell.origin import Own, Text, joined, own_text
+from sqlshell.shell.results.humanize import pluralize
 from sqlshell.spelling import did_you_mean
 from sqlshell.sql.analysis.secrets import redacted
 from sqlshell.sql.analysis.tokens import tokens
@@ -28,32 +29,32 @@ class SavedQueries:
         self._redact = redact
 
     def all(self) -> dict[str, str]:
-        """All queries. Raises UsageError if the file cannot be read."""
-        try:
-            found = tomllib.loads(self._path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise UsageError(f"cannot read {self._path}: {reason(error)}") from None
-        return {name: text for name, text in found.items() if isinstance(text, str)}
+        """All queries, by name. Raises UsageError if the file cannot be read."""
+        found = self._entries(self._read())
+        return {name: text for name, text in sorted(found.items()) if isinstance(text, str)}
 
     def save(self, name: str, text: str) -> None:
-        """Save a query. Raises UsageError for an invalid name, a text with a secret, or an unwritable file."""
+        """Save a query. Raises UsageError for an invalid name, an empty text, a text with a secret, or a file that
+        cannot be changed.
+        """
         if not _NAME.fullmatch(name):
             raise UsageError(
                 f"{name!r} is not a valid query name",
                 "a name consists of letters, digits, _ . and -",
             )
+        if not text.strip():
+            raise UsageError(f"the query {name!r} would be empty; it was not saved", f"\\n- {name} deletes a query")
         if self._redact(text) != text:
             raise UsageError(
                 "the statement may contain a secret, which would be saved in a file",
                 "use variables instead of its values, such as password = :'new_password'",
             )
-        self._write(self.all() | {name: text})
+        self._change(name, text)
 
     def delete(self, name: str) -> None:
-        """Delete a query. Raises UsageError if there is none with this name."""
-        self._write({known: text for known, text in self.all().items() if known != name} if self.text(name) else {})
+        """Delete a query. Raises UsageError if there is none with this name, or the file cannot be changed."""
+        self.text(name)
+        self._change(name, None)
 
     def text(self, name: str) -> Own:
         """The text of a query. Raises UsageError if there is none with this name."""
@@ -62,17 +63,77 @@ class SavedQueries:
             raise UsageError(f"no named query {name!r}", did_you_mean(name, known, "\\n lists the queries"))
         return Own(known[name])
 
-    def _write(self, queries: dict[str, str]) -> None:
-        lines = [f"{json.dumps(name)} = {_quoted(text)}" for name, text in sorted(queries.items())]
+    def _read(self) -> str:
         try:
-            content = "\n".join([*lines, ""]).encode()
+            return self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise self._unreadable(error) from None
+
+    def _entries(self, content: str) -> dict[str, object]:
+        try:
+            return tomllib.loads(content)
+        except tomllib.TOMLDecodeError as error:
+            raise self._unreadable(error) from None
+
+    def _change(self, name: str, text: str | None) -> None:
+        """Write, replace or remove one entry. Everything else in the file is kept, comments too."""
+        content = self._read()
+        wanted = self._entries(content)
+        present = name in wanted
+        wanted.pop(name, None)
+        entry: list[str] = []
+        if text is not None:
+            wanted[name] = text
+            entry = f"{json.dumps(name)} = {_quoted(text)}".split("\n")
+        lines = content.split("\n")
+        spans = _spans(lines, name) if present else _ends(lines)
+        for start, end in spans:
+            changed = "\n".join([*lines[:start], *entry, *lines[end:]])
+            if _has(changed, wanted):
+                return self._write(changed)
+        raise UsageError(
+            f"cannot change {name!r} in {self._path}: it is not written as NAME = 'SQL'", "change it in an editor"
+        )
+
+    def _write(self, content: str) -> None:
+        try:
+            data = content.encode()
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             part = self._path.with_name(f"{self._path.name}.{os.getpid()}")
             os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
-            part.write_bytes(content)
+            part.write_bytes(data)
             part.replace(self._path)
         except (OSError, UnicodeEncodeError) as error:
-            raise UsageError(f"cannot write {self._path}: {reason(error)}") from None
+            raise UsageError(f"cannot write to {self._path}: {reason(error)}") from None
+
+    def _unreadable(self, error: Exception) -> UsageError:
+        return UsageError(f"cannot read {self._path}: {reason(error)}")
+
+
+def _spans(lines: Sequence[str], name: str) -> Iterator[tuple[int, int]]:
+    """The lines that may be the entry of a name. A line inside of a string may look like its first line, and a string
+    may contain what looks like its end: the changed file tells.
+    """
+    key = re.compile(rf"""[ \t]*("{re.escape(name)}"|'{re.escape(name)}'|{re.escape(name)})[ \t]*=""")
+    for start, line in enumerate(lines):
+        if key.match(line):
+            yield from ((start, end) for end in range(start + 1, len(lines) + 1))
+
+
+def _ends(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The places where a new entry may be: at the end, or before the first table."""
+    end = len(lines) - (not lines[-1])
+    for place in (end, *(number for number, line in enumerate(lines) if line.lstrip().startswith("["))):
+        yield place, place
+
+
+def _has(content: str, wanted: Mapping[str, object]) -> bool:
+    try:
+        return tomllib.loads(content) == wanted
+    except tomllib.TOMLDecodeError:
+        return False
 
 
 def with_arguments(text: Own, arguments: Sequence[Text]) -> Text:
@@ -87,13 +148,17 @@ def with_arguments(text: Own, arguments: Sequence[Text]) -> Text:
             continue
         at = int(number.text)
         if not 1 <= at <= len(arguments):
-            raise UsageError(f"the query uses ${at}, but got {len(arguments)} arguments", text)
+            raise UsageError(f"the query uses ${at}, but {_given(arguments)}", text)
         most = max(most, at)
         made += [own_text(Own(text[done : sign.start])), arguments[at - 1]]
         done = number.end
     if most < len(arguments):
-        raise UsageError(f"the query expects {most} arguments, but got {len(arguments)}", text)
+        raise UsageError(f"the query takes {pluralize(most, 'argument')}, but {_given(arguments)}", text)
     return joined([*made, own_text(Own(text[done:]))])
+
+
+def _given(arguments: Sequence[Text]) -> str:
+    return f"{pluralize(len(arguments), 'argument')} {'was' if len(arguments) == 1 else 'were'} given"
 
 
 def _quoted(text: str) -> str:

@@ -13,9 +13,10 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from sqlshell.errors import OutputError, UsageError
+from sqlshell.errors import UsageError
 from sqlshell.origin import Own
-from sqlshell.runtime.paths import check_output, expanded
+from sqlshell.output.sinks.file import FileSink, write_error
+from sqlshell.runtime.paths import expanded
 from sqlshell.shell.results.humanize import not_run
 from sqlshell.sql.script.scanner import CopyLines, Item, Scanner, Statement
 
@@ -103,14 +104,18 @@ def beside_script(script: str, path: Own) -> Own:
 
 
 def write_text(path: Own, text: str) -> None:
-    """Write a file. Raises OutputError."""
+    """Write a file, whole or not at all. Raises OutputError."""
     try:
-        place = expanded(path)
-        check_output(place, path)
-        place.write_text(text, encoding="utf-8")
-    except (OSError, RuntimeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise OutputError(f"cannot write {path}: {reason or error}") from None
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise write_error(path, error) from None
+    sink = FileSink(path)
+    try:
+        sink.write(data)
+    except BaseException:
+        sink.abort()
+        raise
+    sink.close()
 
 
 def change_working_folder(folder: Own) -> None:
