@@ -315,6 +315,50 @@ def test_a_pool_holds_in_all_processes_together(cluster: Processes) -> None:
         assert second.wait(waiting)["sqlState"] == "00000"
 
 
+def test_a_change_of_a_pool_reaches_statements_that_wait_for_it(cluster: Processes) -> None:
+    with contextlib.ExitStack() as stack:
+        first, *others = (stack.enter_context(Client(cluster.served[number])) for number in (0, 0, 1, 1))
+        first.rows("create compute_pool p with ('concurrency' = '1')")
+        slow = first.submit("select pg_sleep(60)", computePool="p")
+        # Some wait in their process, one for a slot of all processes.
+        waiting = [client.submit("select 1", computePool="p") for client in others]
+        with Client(cluster.served[0]) as operator:
+            operator.rows("update compute_pool p with ('concurrency' = '5')")
+        for client, made in zip(others, waiting, strict=True):
+            assert client.wait(made)["sqlState"] == "00000"
+        assert first.http.get(f"/v2/statements/{slow['statementID']}").json()["sqlState"] == "03000"
+        first.run(f"terminate query '{slow['statementID']}'")
+
+
+def test_the_statement_that_has_waited_longest_gets_the_slot_of_a_pool(postgresql_database: str) -> None:
+    from sqlshell.service.cluster.cluster import Cluster
+    from sqlshell.service.storage.postgresql import PostgresqlStorage
+
+    with contextlib.closing(PostgresqlStorage(postgresql_database)) as storage:
+        here, there, dead = (Cluster(storage, f"http://{name}") for name in ("here", "there", "dead"))
+        pool = "organization", "p"
+
+        def attempt(cluster: Cluster, statement: str, concurrency: int = 1) -> bool:
+            return cluster.take_slot(*pool, concurrency, statement)
+
+        assert attempt(here, "running")
+        dead.wait_for_slot(*pool, "of the dead")
+        there.wait_for_slot(*pool, "z")
+        here.wait_for_slot(*pool, "a")
+        storage.write("UPDATE processes SET beat = 0 WHERE id = ?", (dead.id,))
+        assert not any(attempt(here, name) for name in ("z", "a", "new"))
+        here.free_slot("running")
+        assert [attempt(here, "new"), attempt(here, "a"), attempt(there, "z")] == [False, False, True]
+        # Three slots: one is taken, and two wait for the others, of which one is new.
+        assert [attempt(here, "new", 2), attempt(here, "new", 3), attempt(here, "a", 3)] == [False, True, True]
+        there.end_wait("z")
+        here.end_wait("a")
+        for name in ("new", "a"):
+            here.free_slot(name)
+        # One of the slots that no longer count is still taken.
+        assert [attempt(here, "next"), attempt(here, "next", 2)] == [False, True]
+
+
 def test_the_statements_of_a_killed_process_are_ended_by_others(cluster: Processes) -> None:
     first, second = both(cluster)
     with first, second:

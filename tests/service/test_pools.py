@@ -58,6 +58,27 @@ def test_the_place_in_the_queue_is_the_one_in_which_it_is_admitted(owners: str) 
     asyncio.run(run())
 
 
+def test_a_pool_that_grows_admits_those_that_wait_and_one_that_shrinks_admits_no_more() -> None:
+    async def run() -> None:
+        pool = Pool("p", Size(1, 100))
+        places = [pool.admit("a") for _ in range(4)]
+        held = [asyncio.ensure_future(place.__aenter__()) for place in places]
+        await asyncio.sleep(0)
+        assert pool.waiting == 3
+        pool.resize(Size(3, 100))
+        assert pool.waiting == 1
+        pool.resize(Size(1, 100))
+        for waiting in (1, 1, 0):
+            await asyncio.sleep(0)
+            pool._release()
+            assert pool.waiting == waiting
+        pool._release()
+        assert not pool.is_used
+        await asyncio.gather(*held)
+
+    asyncio.run(run())
+
+
 def test_a_full_queue_has_a_share_for_each() -> None:
     async def run() -> None:
         pool = Pool("p", Size(1, 4))

@@ -36,6 +36,9 @@ CREATE TABLE IF NOT EXISTS sessions (
 CREATE TABLE IF NOT EXISTS slots (
   organization TEXT NOT NULL, pool TEXT NOT NULL, number INTEGER NOT NULL, process TEXT NOT NULL,
   statement TEXT NOT NULL, PRIMARY KEY (organization, pool, number));
+CREATE TABLE IF NOT EXISTS slot_waits (
+  organization TEXT NOT NULL, pool TEXT NOT NULL, statement TEXT PRIMARY KEY, process TEXT NOT NULL,
+  since DOUBLE PRECISION NOT NULL);
 CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, value BYTEA NOT NULL);
 CREATE TABLE IF NOT EXISTS endings (statement TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS session_endings (
@@ -46,6 +49,22 @@ CREATE INDEX IF NOT EXISTS statements_running ON statements (process) WHERE stat
 
 _NOW: Final = "extract(epoch FROM clock_timestamp())"
 _ALIVE: Final = f"beat > {_NOW} - {LEASE_SECONDS}"
+
+_OF_POOL: Final = "organization = ? AND pool = ?"
+
+_TAKE_SLOT: Final = f"""
+WITH held AS (SELECT number, statement FROM slots WHERE {_OF_POOL}),
+own AS (SELECT since FROM slot_waits WHERE statement = ?),
+before AS (SELECT count(*) AS number FROM slot_waits JOIN processes ON id = process WHERE {_OF_POOL} AND {_ALIVE}
+  AND (since, statement) < (coalesce((SELECT since FROM own), 'infinity'), ?)
+  AND statement NOT IN (SELECT statement FROM held))
+INSERT INTO slots SELECT ?, ?, free, ?, ? FROM generate_series(1, ?) free
+  WHERE free NOT IN (SELECT number FROM held)
+  AND (SELECT count(*) FROM held) + (SELECT number FROM before) < ?
+  ORDER BY free LIMIT 1 OFFSET (SELECT number FROM before) ON CONFLICT DO NOTHING
+"""
+"""Takes a free slot that is not left for one of the statements that have waited longer. Each of them takes another one
+of the free slots, so that they do not conflict."""
 
 
 class Peer(Struct, frozen=True):
@@ -104,7 +123,7 @@ class Cluster:
     def leave(self) -> None:
         """Give up everything that this process has."""
         self._storage.write(f"UPDATE sessions SET process = '', lost = {_NOW} WHERE process = ?", (self.id,))
-        for table, column in (("slots", "process"), ("processes", "id")):
+        for table, column in (("slots", "process"), ("slot_waits", "process"), ("processes", "id")):
             self._storage.write(f"DELETE FROM {table} WHERE {column} = ?", (self.id,))
 
     def is_member(self, process: str) -> bool:
@@ -225,15 +244,23 @@ class Cluster:
         return {str(row[0]) for row in rows}
 
     def take_slot(self, organization: str, pool: str, concurrency: int, statement: str) -> bool:
-        """Take one of the slots of a pool, if one is free in all processes together."""
-        return bool(
-            self._storage.write(
-                "INSERT INTO slots SELECT ?, ?, number, ?, ? FROM generate_series(1, ?) number WHERE NOT EXISTS ("
-                "SELECT FROM slots WHERE organization = ? AND pool = ? AND slots.number = number.number) LIMIT 1 "
-                "ON CONFLICT DO NOTHING",
-                (organization, pool, self.id, statement, concurrency, organization, pool),
-            )
+        """Take one of the slots of a pool, if in all processes together there is one more than statements that have
+        waited longer.
+        """
+        of_pool = organization, pool
+        values = (*of_pool, statement, *of_pool, statement, *of_pool, self.id, statement, concurrency, concurrency)
+        return bool(self._storage.write(_TAKE_SLOT, values))
+
+    def wait_for_slot(self, organization: str, pool: str, statement: str) -> None:
+        """Note that a statement waits for a slot from now on."""
+        self._storage.write(
+            f"INSERT INTO slot_waits VALUES (?, ?, ?, ?, {_NOW}) ON CONFLICT DO NOTHING",
+            (organization, pool, statement, self.id),
         )
+
+    def end_wait(self, statement: str) -> None:
+        """Note that a statement has a slot, or no longer waits for one."""
+        self._storage.write("DELETE FROM slot_waits WHERE statement = ?", (statement,))
 
     def free_slot(self, statement: str) -> None:
         self._storage.write("DELETE FROM slots WHERE statement = ? AND process = ?", (statement, self.id))
@@ -286,12 +313,19 @@ class Cluster:
 
     def tidy(self) -> None:
         """Remove requests about statements and processes that no longer exist, lost sessions that were not used again,
-        and slots of statements that have finished: the database may have executed a call whose response was lost.
+        and slots and waits of statements that have finished: the database may have executed a call whose response was
+        lost.
         """
         self._storage.write(
             "DELETE FROM slots WHERE process = ? AND NOT EXISTS "
             "(SELECT FROM statements WHERE id = slots.statement AND state = ?)",
             (self.id, sqlstate.RUNNING),
+        )
+        self._storage.write(
+            "DELETE FROM slot_waits WHERE statement IN (SELECT statement FROM slots) OR NOT EXISTS "
+            "(SELECT FROM statements WHERE id = statement AND state = ?) OR NOT EXISTS "
+            "(SELECT FROM processes WHERE id = slot_waits.process)",
+            (sqlstate.RUNNING,),
         )
         self._storage.write(f"DELETE FROM sessions WHERE lost < {_NOW} - {FORGOTTEN_SECONDS}")
         self._storage.write("DELETE FROM endings WHERE NOT EXISTS (SELECT FROM statements WHERE id = statement)")

@@ -114,9 +114,19 @@ class Organization:
             )
         size = size_of(detail.detail) if detail else Size()
         found = self._pools.get(name)
-        if found is None or found.size != size:
+        if found is None:
             found = self._pools[name] = Pool(name, size)
+        elif found.size != size:
+            found.resize(size)
         return found
+
+    async def refresh_pools(self) -> None:
+        """Apply changes of pools to the statements that run and wait in them."""
+        for name, pool in list(self._pools.items()):
+            if pool.is_used:
+                # One that was stopped or dropped admits no more statements, but those that it has.
+                with contextlib.suppress(Failure):
+                    await self.pool(name)
 
     def add_stream(self, relation: Relation, detail: Mapping[str, Any]) -> None:
         self.catalog.add(self.id, "stream", json.dumps(relation), detail)

@@ -46,7 +46,7 @@ class Pool:
     def __init__(self, name: str, size: Size) -> None:
         self.name = name
         self.size = size
-        self._free = size.concurrency
+        self._running = 0
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         """Waiting statements by owner; the first owner is next."""
         self._turns: dict[str, asyncio.Future[None]] = {}
@@ -59,8 +59,8 @@ class Pool:
 
         Each owner has a share of the queue, so that no owner can fill it alone.
         """
-        if self._free:
-            self._free -= 1
+        if self._running < self.size.concurrency:
+            self._running += 1
         else:
             await self._wait(owner, name)
         try:
@@ -109,9 +109,22 @@ class Pool:
         finally:
             self._turns.pop(name, None)
 
+    @property
+    def is_used(self) -> bool:
+        """Whether statements run or wait in it."""
+        return bool(self._running or self._queues)
+
+    def resize(self, size: Size) -> None:
+        """Change the limits; statements that wait are admitted if there is room for them now."""
+        self.size = size
+        self._admit_waiting()
+
     def _release(self) -> None:
-        """Pass the slot to the next waiting statement."""
-        while self._queues:
+        self._running -= 1
+        self._admit_waiting()
+
+    def _admit_waiting(self) -> None:
+        while self._queues and self._running < self.size.concurrency:
             owner, queue = self._queues.popitem(last=False)
             turn = queue.popleft()
             self.waiting -= 1
@@ -119,8 +132,7 @@ class Pool:
                 self._queues[owner] = queue
             if not turn.done():
                 turn.set_result(None)
-                return
-        self._free += 1
+                self._running += 1
 
 
 def read_size(given: Mapping[str, str], before: Size | None = None) -> Size:

@@ -75,16 +75,30 @@ class Membership:
 
     @contextlib.asynccontextmanager
     async def slot(self, session: Session, pool: Pool, record: Record) -> AsyncIterator[None]:
-        """Hold a slot of a pool, whose number counts in all processes together. Raises Failure."""
-        asked = session.organization.id, pool.name, pool.size.concurrency, record.statement_id
+        """Hold a slot of a pool, whose number counts in all processes together. The statement that has waited longest
+        for one is next. Raises Failure.
+        """
+        place = session.organization.id, pool.name
+        waits = False
         try:
-            while not await self._cluster.apart(self._cluster.take_slot, *asked):
+            # The concurrency of the pool may change meanwhile.
+            while not await self._cluster.apart(
+                self._cluster.take_slot, *place, pool.size.concurrency, record.statement_id
+            ):
+                if not waits:
+                    waits = True
+                    await self._cluster.apart(self._cluster.wait_for_slot, *place, record.statement_id)
                 if record.ending:
                     raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
                 await asyncio.sleep(random.uniform(*SLOT_SECONDS))
+            if waits:
+                waits = False
+                await self._cluster.apart(self._cluster.end_wait, record.statement_id)
             yield
         finally:
             with contextlib.suppress(StorageError):
+                if waits:
+                    await self._cluster.apart(self._cluster.end_wait, record.statement_id)
                 await self._cluster.apart(self._cluster.free_slot, record.statement_id)
 
     async def give_up_idle_sessions(self) -> None:
@@ -134,6 +148,9 @@ class Membership:
             self._statements.take_up(await ledger.take_up())
         if self._statements.peer_check is not None:
             self._statements.peer_check.look_around()
+        # Another process may have changed the concurrency of pools for which statements wait here.
+        for organization in self._statements.organizations.opened():
+            await organization.refresh_pools()
         await self._look_at_tokens()
         await self._give_up_sessions()
 

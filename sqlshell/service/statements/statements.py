@@ -29,6 +29,7 @@ from sqlshell.service.dialect import (
     Print,
     Reading,
     Restart,
+    Update,
     is_about_organizations,
 )
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Begun, Outcome, ReattachingEngine
@@ -485,6 +486,8 @@ class Statements:
         self.endings.finish(record, outcome.sql_state, outcome.message, session)
         if isinstance(asked, Drop):
             await self.endings.end_dropped()
+        if isinstance(asked, Update) and asked.kind == "compute_pool":
+            await session.organization.refresh_pools()
         if not session.connection.in_transaction:
             await session.organization.streams.changed()
 
