@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-import secrets
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from sqlshell.client.http.transport import Response, Transport
 from sqlshell.client.http.upload import Upload
@@ -56,7 +55,6 @@ class LegacyClient(Struct):
 
     transport: Transport
     wait_limit: float | None = None
-    _boundary: str = field(default_factory=lambda: f"sqlshell-{secrets.token_hex(16)}")
 
     async def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
@@ -128,12 +126,7 @@ class LegacyClient(Struct):
             raise UsageError(
                 "the statement is not valid Unicode", "check that the script is encoded in UTF-8"
             ) from None
-        if any(self._boundary.encode() in content for _, content in parts):
-            raise UsageError(
-                "the statement contains the multipart boundary of this request",
-                "run the statement again: the next request uses another boundary",
-            )
-        return upload_of(self._boundary, parts, submission.attachments, "attachment", observer)
+        return upload_of(parts, submission.attachments, "attachment", observer)
 
     def _read(self, answer: Response, submission: Submission) -> list[Element]:
         base = self.transport.target.name

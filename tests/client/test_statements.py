@@ -328,11 +328,19 @@ def test_what_cannot_be_sent_is_refused_before_it_is_sent() -> None:
         run(state, sql="select '\ud800'")
     assert state.asked == []
     client = StatementsClient(Transport(parse(state.url), ""), None)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="boundary"):
-        client.body(Submission(f"select '{client._boundary}'"), SessionContext(), Observer())
     files = [Attachment(Path(folder, "a.jar"), "a.jar", 1) for folder in ("x", "y")]
     with pytest.raises(UsageError, match="two attachments have the same file name"):
         client.body(Submission("create function", files), SessionContext(), Observer())
+
+
+def test_a_statement_cannot_contain_the_boundary_of_its_request() -> None:
+    with scripted((200, done(data=[])), (200, done(data=[]))) as state:
+        run(state)
+        first = state.asked[0][3].partition(b"\r\n")[0].decode()
+        assert first.startswith("--sqlshell-")
+        run(state, sql=f"select '{first}'")
+    text = state.asked[1][3]
+    assert text.count(text.partition(b"\r\n")[0]) == 2
 
 
 def test_a_wait_has_an_end() -> None:

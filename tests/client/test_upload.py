@@ -85,7 +85,7 @@ def test_a_body_has_the_size_that_was_said_and_tells_how_much_has_left(tmp_path:
     large = bytes(range(256)) * (PIECE // 128)
     told: list[int] = []
     files = [held(tmp_path / "a.bin", large), held(tmp_path / "empty", b"")]
-    upload = Upload("edge", [("Content-Type: text/plain", b"x")], files, "attachments", sent=told.append)
+    upload = Upload([("Content-Type: text/plain", b"x")], files, "attachments", sent=told.append, boundary="edge")
     before = b'Content-Disposition: form-data; name="attachments"; filename="%s"\r\n'
     kind = b"Content-Type: application/octet-stream\r\n\r\n"
     expected = (
@@ -106,7 +106,7 @@ def test_a_body_has_the_size_that_was_said_and_tells_how_much_has_left(tmp_path:
     ("change", "words"), [(b"abcd", "changed before"), (b"ab", "changed before"), (None, "cannot read")]
 )
 def test_a_file_that_is_no_longer_what_it_was(tmp_path: Path, change: bytes | None, words: str) -> None:
-    upload = Upload("edge", [], [held(tmp_path / "a", b"abc")], "attachments")
+    upload = Upload([], [held(tmp_path / "a", b"abc")], "attachments", boundary="edge")
     if change is None:
         (tmp_path / "a").unlink()
     else:
@@ -116,7 +116,7 @@ def test_a_file_that_is_no_longer_what_it_was(tmp_path: Path, change: bytes | No
 
 
 def test_a_file_that_becomes_shorter_while_it_is_sent(tmp_path: Path) -> None:
-    upload = Upload("edge", [], [held(tmp_path / "a", bytes(3 * PIECE))], "attachments")
+    upload = Upload([], [held(tmp_path / "a", bytes(3 * PIECE))], "attachments", boundary="edge")
     upload.sent = lambda done: os.truncate(tmp_path / "a", PIECE) if done > PIECE else None
     with pytest.raises(ServiceError, match="was truncated"):
         sent(upload)

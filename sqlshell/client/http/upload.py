@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import stat
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.origin import Own
@@ -69,11 +70,12 @@ class Upload(Struct):
     It can be sent more than once. `sent` is called with the number of bytes sent so far.
     """
 
-    boundary: str
     parts: Sequence[tuple[str, bytes]]
     files: Sequence[Attachment]
     field_name: str
     sent: Callable[[int], None] | None = None
+    boundary: str = field(default_factory=lambda: f"sqlshell-{secrets.token_hex(16)}")
+    """Made after the parts, so that none can contain it."""
     head: bytes = b""
     """The encoded parts."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.client.http.retries import backoff
@@ -87,7 +86,6 @@ class StatementsClient(Struct):
     wait_limit: float | None = None
     supports_batches: bool | None = None
     """Whether the service accepts batches: None until it has announced them, False if it refused one."""
-    _boundary: str = field(default_factory=lambda: f"sqlshell-{secrets.token_hex(16)}")
 
     async def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
@@ -308,12 +306,7 @@ class StatementsClient(Struct):
     def body(self, submission: Submission, context: SessionContext, observer: Observer) -> Upload:
         """The body of a submission. Raises UsageError."""
         part = _encoded(context.request(submission.text, submission.row_limit))
-        if self._boundary.encode() in part:
-            raise UsageError(
-                "the statement contains the multipart boundary of this request",
-                "run the statement again: the next request uses another boundary",
-            )
-        return upload_of(self._boundary, [(_REQUEST_PART, part)], submission.attachments, "attachments", observer)
+        return upload_of([(_REQUEST_PART, part)], submission.attachments, "attachments", observer)
 
     async def _wait(self, step: State, context: SessionContext, began: float, observer: Observer) -> Done:
         while True:
@@ -404,9 +397,7 @@ def _encoded(request: StatementRequest) -> bytes:
         raise UsageError("the statement is not valid Unicode", "check that the script is encoded in UTF-8") from None
 
 
-def upload_of(
-    boundary: str, parts: Sequence[tuple[str, bytes]], files: Sequence[Attachment], name: str, observer: Observer
-) -> Upload:
+def upload_of(parts: Sequence[tuple[str, bytes]], files: Sequence[Attachment], name: str, observer: Observer) -> Upload:
     """A multipart body that reports its progress. Raises UsageError if two files have the same name."""
     names = [file.name for file in files]
     for file in names:
@@ -415,7 +406,7 @@ def upload_of(
                 f"two attachments have the same file name: {file!r}",
                 "rename one: attachments are identified by file name without directory",
             )
-    upload = Upload(boundary, parts, files, name)
+    upload = Upload(parts, files, name)
     if files:
         whole = max(upload.size, 1)
         upload.sent = lambda done: observer.progress(done / whole, f"sending {done >> 20:,} of {whole >> 20:,} MiB")

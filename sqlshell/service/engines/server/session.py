@@ -83,6 +83,9 @@ class ServerSession(ABC):
         self._loop.post(self._disconnect())
 
     @abstractmethod
+    def lose_transaction(self) -> None: ...
+
+    @abstractmethod
     async def _execute(self, sql: str, options: Options, sink: Sink, begun: Begun) -> Outcome:
         """ServerConnection.execute(), in the engine's loop."""
 
