@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -26,7 +27,8 @@ IDLE_SECONDS = 1800.0
 
 
 class Session(Struct, eq=False):
-    """One session. Only the statement that holds `turn` may change it."""
+    """One session. Only the statement that holds `turn` may change it, except for `waiting` and `used`, which Sessions
+    changes."""
 
     caller: Caller
     organization: Organization
@@ -37,6 +39,7 @@ class Session(Struct, eq=False):
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     used: float = field(default_factory=time.monotonic)
     waiting: int = 0
+    """The submissions that have not finished: it is not closed before."""
     name: str = ""
     created: float = field(default_factory=time.time)
     ended: bool = False
@@ -255,7 +258,7 @@ class Sessions:
         return found
 
     def count(self, caller: Caller, name: str, times: int = 1) -> None:
-        """Count one more session until closed() or keep(). Raises Refusal if there are too many; a session without a
+        """Count one more session until end() or uncount(). Raises Refusal if there are too many; a session without a
         name may exceed the limit of a token by the factor `times`.
         """
         number, together = self._numbers[caller.token_id], self._numbers.total()
@@ -274,7 +277,7 @@ class Sessions:
         self._numbers[caller.token_id] += 1
 
     def uncount(self, token_id: str) -> None:
-        """Uncount a session of admit()."""
+        """Uncount a session that count() has counted."""
         self._numbers[token_id] -= 1
         if self._numbers[token_id] <= 0:
             del self._numbers[token_id]
@@ -378,6 +381,21 @@ class Sessions:
             self._leaving.add(session)
         else:
             self.end(session)
+
+    @contextlib.contextmanager
+    def admitting(self, session: Session) -> Iterator[None]:
+        """Keep a session open while a submission is admitted. If that fails, the session is released."""
+        self.hold(session)
+        try:
+            yield
+        except BaseException:
+            self.release(session)
+            raise
+        session.waiting -= 1
+
+    def hold(self, session: Session) -> None:
+        """Note that a submission starts in this session; release() follows."""
+        session.waiting += 1
 
     def release(self, session: Session) -> None:
         """Note that a submission has finished in this session."""

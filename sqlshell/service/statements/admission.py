@@ -110,16 +110,11 @@ class Admission:
                 if not len(records) % AT_ONCE:
                     await asyncio.sleep(0)
             self._check_token(caller, session if single_use else None)
-            session.waiting += 1
-            try:
+            with self._sessions.admitting(session):
                 for start in range(0, len(records), AT_ONCE):
                     if start:
                         await asyncio.sleep(0)
                     await admit(records[start : start + AT_ONCE])
-            except BaseException:
-                self._sessions.release(session)
-                raise
-            session.waiting -= 1
         return session, single_use, records
 
     async def without_session(

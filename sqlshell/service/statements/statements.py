@@ -173,7 +173,7 @@ class Statements:
             if control is not None:
                 self._start(self._run_control(session, single_use, request, records[0], control))
             else:
-                session.waiting += 1
+                self._sessions.hold(session)
                 self._start(self._run(session, request, records, attachments))
                 running = True
             return records
@@ -202,7 +202,7 @@ class Statements:
         self.start()
         batch = Batch(records, request.on_error != "continue", text_size=sum(map(len, texts)))
         self.batches.keep(batch)
-        session.waiting += 1
+        self._sessions.hold(session)
         self._start(self._run_batch(session, request, batch))
         return batch
 

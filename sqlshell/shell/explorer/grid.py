@@ -68,9 +68,9 @@ class Grid:
         self.anchor: tuple[int, int] | None = None
         """The start of the selection."""
         self.found: re.Pattern[str] | None = None
+        """The pattern to highlight."""
         self.searched = ""
         """The text to search for; `found` is its pattern."""
-        """The pattern to highlight."""
         self.height = 1
         self._bar, self._ellipsis = in_locale("│"), in_locale("…")
         first = [row for row in map(pages.row, range(min(SAMPLED, pages.total))) if row]

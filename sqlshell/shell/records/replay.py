@@ -48,7 +48,7 @@ class Replayer:
         self._submitter = submitter
 
     async def run(self, path: Own) -> None:
-        """Run each statement and report differences. Raises Differs, UsageError and errors that end a script."""
+        """Run each statement and report differences. Raises OutcomeMismatch, UsageError, and what ends a script."""
         done = differing = skipped = 0
         for number, record in read(path):
             if not done + skipped:
