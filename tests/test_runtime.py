@@ -18,14 +18,27 @@ from sqlshell.runtime import bugs
 from sqlshell.runtime.background_tasks import in_background, start_in_background
 from sqlshell.runtime.bugs import LONGEST, bug_of, trace
 from sqlshell.runtime.descriptors import Descriptor, descriptor, stand_in_for_closed
+from sqlshell.runtime.download_file import DownloadFile
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.loop_thread import LoopThread
 from sqlshell.runtime.streams import Streams, shows_unicode
 from sqlshell.sql.identifiers import quoted
 from sqlshell.version import __version__
+from tests.short_writes import FILE_LIMIT, files_limited
 
 TURNS = 50
 """Of an event loop that a canceled task takes to end: more than what else the loop does takes."""
+
+
+def test_a_download_of_which_only_a_part_fits_fails(tmp_path: Path) -> None:
+    place = tmp_path / "part"
+    with (
+        files_limited(),
+        DownloadFile(place) as file,
+        pytest.raises(OSError, match="File too large"),
+    ):
+        file.write(b"x" * (FILE_LIMIT + 500))
+    assert place.stat().st_size == FILE_LIMIT
 
 
 def raised(error: Exception) -> Exception:

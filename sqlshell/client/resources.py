@@ -137,7 +137,7 @@ class _Part:
         except FileExistsError:
             raise UsageError(f"{self._place} already exists", "use --force to overwrite it") from None
         except OSError as error:
-            raise OutputError(f"cannot write {self._place}: {error.strerror or error}") from error
+            raise OutputError(f"cannot write to {self._place}: {error.strerror or error}") from error
 
 
 class _Receiver:

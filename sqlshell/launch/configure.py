@@ -150,7 +150,7 @@ def _init(path: Path, stdout: TextIO) -> None:
     except OSError as error:
         if path.exists():
             raise UsageError(f"{path} already exists", "open it with sqlshell config edit") from None
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+        raise UsageError(f"cannot write to {path}: {error.strerror or error}") from None
     stdout.write(f"{path}\n")
 
 

@@ -13,6 +13,7 @@ from typing import TextIO, cast
 
 from sqlshell.errors import OutputError, reason
 from sqlshell.origin import Own
+from sqlshell.runtime.write_all import write_all
 
 STOP_SECONDS = 2.0
 """How long a command may take to exit after a request, in seconds."""
@@ -77,11 +78,9 @@ class CommandProcess:
 
     def write(self, data: bytes) -> None:
         """Waits while the command does not read. Raises OutputClosed if it no longer reads."""
-        left = memoryview(data)
         began = time.monotonic()
         try:
-            while left:
-                left = left[self._input.write(left) or 0 :]
+            write_all(self._input.write, data)
         except (BrokenPipeError, ValueError):
             raise OutputClosed from None
         finally:

@@ -15,6 +15,7 @@ from sqlshell.output.sinks.command import OutputClosed
 from sqlshell.runtime.descriptors import descriptor
 from sqlshell.runtime.paths import check_output, expanded
 from sqlshell.runtime.scratch import scratch
+from sqlshell.runtime.write_all import write_all
 
 LONGEST_STEM = 60
 """Characters of a file's name that the name of its temporary file contains: names have at most 255 bytes."""
@@ -53,9 +54,7 @@ class FileSink:
     def write(self, data: bytes) -> None:
         self._used = True
         try:
-            left = memoryview(data)
-            while left:
-                left = left[self._file.write(left) :]
+            write_all(self._file.write, data)
         except BrokenPipeError:
             raise OutputClosed from None
         except OSError as error:

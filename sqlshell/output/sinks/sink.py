@@ -15,6 +15,7 @@ from sqlshell.origin import Own
 from sqlshell.output.sinks.command import CommandProcess, OutputClosed
 from sqlshell.output.sinks.file import FileSink, open_fd, write_error
 from sqlshell.runtime.paths import check_output, expanded
+from sqlshell.runtime.write_all import write_all
 
 __all__ = ["CommandSink", "FileSink", "OutputClosed", "PagedSink", "Sink", "StreamSink", "WaitingSink", "command_in"]
 
@@ -114,10 +115,8 @@ class StreamSink:
     def write(self, data: bytes) -> None:
         if self._before is not None:
             self._before()
-        left = memoryview(data)
         try:
-            while left:
-                left = left[self._patiently(partial(self._stream.write, left)) :]
+            write_all(lambda left: self._patiently(partial(self._stream.write, left)), data)
             if not self._held:
                 self._patiently(self._stream.flush)
         except BrokenPipeError:

@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 from prompt_toolkit.history import History
 
+from sqlshell.runtime.write_all import write_all
 from sqlshell.sql.analysis.secrets import redacted
 
 LONGEST = 10_000
@@ -119,7 +120,7 @@ class FileHistory(History):
             with contextlib.closing(os.fdopen(handle, "wb", buffering=0)) as file:
                 if os.name == "posix":
                     os.fchmod(file.fileno(), 0o600)
-                file.write(entry)
+                write_all(file.write, entry)
         except OSError as error:
             self._fail(path, error)
 

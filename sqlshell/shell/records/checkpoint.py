@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +19,9 @@ import msgspec
 
 from sqlshell.errors import CannotResume, OutputError, UsageError, Where, reason
 from sqlshell.origin import Own
+from sqlshell.output.sinks.file import write_error
 from sqlshell.runtime.paths import check_output, expanded
+from sqlshell.runtime.write_all import write_all
 from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.scripts.position import source_name
 
@@ -89,7 +92,7 @@ class Checkpoint:
             existed = place.exists()
             self._file = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except (OSError, RuntimeError, ValueError) as error:
-            raise OutputError(f"cannot write {path}: {reason(error)}") from None
+            raise write_error(path, error) from None
         try:
             self._lock()
             complete = self._read(target)
@@ -295,12 +298,11 @@ class Checkpoint:
     def _append(self, line: bytes, *, durable: bool) -> None:
         data = line + b"\n"
         try:
-            if os.write(self._file, data) != len(data):
-                raise OSError(None, "no space left")
+            write_all(partial(os.write, self._file), data)
             if durable:
                 os.fsync(self._file)
         except OSError as error:
-            raise OutputError(f"cannot write {self.path}: {reason(error)}") from None
+            raise write_error(self.path, error) from None
 
 
 def _synchronize(folder: Path) -> None:

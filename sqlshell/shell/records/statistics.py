@@ -13,10 +13,12 @@ from io import FileIO
 import msgspec
 
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import OutputError, ShellError, UsageError, reason
+from sqlshell.errors import ShellError, UsageError, reason
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own
+from sqlshell.output.sinks.file import write_error
 from sqlshell.runtime.paths import check_output, expanded
+from sqlshell.runtime.write_all import write_all
 from sqlshell.shell.records.digest import digest
 from sqlshell.shell.scripts.position import source_name
 from sqlshell.shell.session import Running
@@ -54,7 +56,7 @@ class Statistics:
             check_output(place, path)
             self._file = FileIO(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab")
         except (OSError, RuntimeError, ValueError) as error:
-            raise OutputError(f"cannot write {path}: {reason(error)}") from None
+            raise write_error(path, error) from None
 
     def write(
         self, script: str, line: int, redacted: str, running: Running, rows: int | None, error: ShellError | None
@@ -80,19 +82,16 @@ class Statistics:
         )
         data = msgspec.json.encode(timed) + b"\n"
         try:
-            written = self._file.write(data)
+            write_all(self._file.write, data)
         except OSError as failure:
             self._stop(reason(failure))
-        else:
-            if written != len(data):
-                self._stop("no space left")
 
     def close(self) -> None:
         self._file.close()
 
     def _stop(self, why: str) -> None:
         self.incomplete = True
-        self._diagnostics.warn(f"cannot write {self._path}: {why}; no more statistics are written")
+        self._diagnostics.warn(f"cannot write to {self._path}: {why}; no more statistics are written")
 
 
 def _milliseconds(seconds: float | None) -> float | None:

@@ -2,7 +2,7 @@
 
 Each record has `statement`, `context` (the parts that were set when it was sent), `id`, `sqlState`, `results` (the
 rows, the columns and the SHA-256 of each result), `began` (ISO 8601, UTC) and `seconds`. Secrets are removed from a
-statement; `redacted` is then true.
+statement, and what is not valid Unicode is written as an escape; `redacted` is then true.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ import msgspec
 from msgspec.structs import replace
 
 from sqlshell.context import SessionContext
-from sqlshell.errors import OutputError, ShellError, UsageError
+from sqlshell.errors import ShellError, UsageError
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own
+from sqlshell.output.sinks.file import write_error
 from sqlshell.output.writer import Summary
 from sqlshell.result import Batch, BatchWrapper, Result
 from sqlshell.runtime.paths import check_output, expanded
+from sqlshell.runtime.write_all import write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +69,7 @@ class Transcript:
             # Statements and their errors are as private as a history.
             self._file = FileIO(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
         except (OSError, RuntimeError, ValueError) as error:
-            raise OutputError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
+            raise write_error(path, error) from None
 
     def recording(self, show: Consumer) -> Consumer:
         """The same consumer; its results are hashed on the way."""
@@ -82,7 +84,8 @@ class Transcript:
 
     def write(self, sql: Sql, context: SessionContext, session: Session, error: ShellError | None) -> None:
         """Write the record of a statement that was sent in that context. Raises OutputError."""
-        redacted = self._redact(sql)
+        # A statement that is not valid Unicode was refused, which is what is recorded.
+        redacted = self._redact(sql).encode("utf-8", "backslashreplace").decode()
         results, self._results = self._results, []
         if redacted != str(sql):
             # A column may be named after the text of its expression.
@@ -102,11 +105,9 @@ class Transcript:
             redacted != str(sql),
         )
         try:
-            self._file.write(msgspec.json.encode(record) + b"\n")
+            write_all(self._file.write, msgspec.json.encode(record) + b"\n")
         except OSError as failure:
-            raise OutputError(
-                f"cannot write {self.path}: {failure.strerror}", "stop recording with \\transcript"
-            ) from None
+            raise write_error(self.path, failure, "stop recording with \\transcript") from None
 
     def close(self) -> None:
         self._file.close()

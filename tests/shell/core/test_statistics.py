@@ -95,7 +95,7 @@ def test_no_text_of_a_statement_is_written(tmp_path: Path) -> None:
 def test_a_full_disk_ends_the_statistics_and_not_the_script(tmp_path: Path) -> None:
     core = run(Path("/dev/full"), ScriptedClient(), "select 1;\nselect 2;\n", stop=True)
     assert core.out == "a\n1\na\n1\n"
-    assert core.err == "warning: cannot write /dev/full: No space left on device; no more statistics are written\n"
+    assert core.err == "warning: cannot write to /dev/full: No space left on device; no more statistics are written\n"
     assert core.shell.exit == Exit.STATEMENT
 
 

@@ -18,6 +18,7 @@ from sqlshell.sql.analysis.policy import Policy
 from sqlshell.sql.analysis.secrets import redacted
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 from tests.shell.sessions import connection
+from tests.short_writes import FILE_LIMIT, files_limited
 
 
 def run(client: ScriptedClient, script: str, **given: Any) -> Core:
@@ -168,7 +169,7 @@ def test_a_file_that_is_no_transcript(tmp_path: Path) -> None:
     core = run(ScriptedClient(), f"\\replay {path}\n\\replay {tmp_path}/nope\n\\transcript {tmp_path}\n")
     assert f"error: {path}:2: not a transcript record: " in core.err
     assert f"error: cannot read {tmp_path}/nope: No such file or directory\n" in core.err
-    assert f"error: cannot write {tmp_path}: Is a directory\n" in core.err
+    assert f"error: cannot write to {tmp_path}: Is a directory\n" in core.err
 
 
 def test_a_transcript_is_closed_with_the_shell(tmp_path: Path) -> None:
@@ -179,9 +180,29 @@ def test_a_transcript_is_closed_with_the_shell(tmp_path: Path) -> None:
     assert len(lines(path)) == 1
 
 
+def test_a_statement_that_is_not_unicode_fails_with_its_own_error(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    refusal = ShellError("the statement is not valid Unicode: select '\udcff'")
+    core = run(
+        ScriptedClient({"select '\udcff'": Answer(rows=(), error=refusal)}), f"\\transcript {path}\nselect '\udcff';\n"
+    )
+    assert core.err.startswith("error: the statement is not valid Unicode")
+    (line,) = lines(path)
+    assert (line["statement"], line["redacted"], line["message"]) == ("select '\\udcff'", True, "")
+
+
+def test_a_record_of_which_only_a_part_fits_fails_its_statement(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    with files_limited():
+        core = run(ScriptedClient(), f"\\transcript {path}\nselect '{'x' * FILE_LIMIT}';\n\\transcript\n")
+    assert f"error: cannot write to {path}: File too large\n" in core.err
+    assert path.stat().st_size == FILE_LIMIT
+
+
 def test_a_transcript_that_cannot_be_written_fails_its_statement() -> None:
     core = run(ScriptedClient(), "\\transcript /dev/full\nselect 1;\n\\transcript\nselect 2;\n")
     assert (
-        "error: cannot write /dev/full: No space left on device\nhelp: stop recording with \\transcript\n" in core.err
+        "error: cannot write to /dev/full: No space left on device\nhelp: stop recording with \\transcript\n"
+        in core.err
     )
     assert [sql for sql, _ in core.client.ran] == ["select 1", "select 2"]
