@@ -235,6 +235,16 @@ def test_a_file_elsewhere_is_removed_only_while_it_is_that_file(temporary: Path,
     assert list(temporary.glob("sqlshell-*")) == []
 
 
+def test_a_file_elsewhere_that_is_not_hidden_is_no_temporary_file(temporary: Path, tmp_path: Path) -> None:
+    made = Scratch()
+    for name in (".rows", "rows.csv"):
+        (tmp_path / name).write_text("rows")
+        made.add(tmp_path / name)
+    _killed(made)
+    sweep()
+    assert [(tmp_path / name).exists() for name in (".rows", "rows.csv")] == [False, True]
+
+
 def _killed(made: Scratch) -> None:
     """As if its process were gone: nobody holds the lock, and the number is another's."""
     assert made._root is not None

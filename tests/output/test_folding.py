@@ -15,6 +15,8 @@ from sqlshell.output.text.folding import folded
         ("  in it all", ["  in it", "  all"]),
         ("a   b c d e f", ["a   b c d", "    e f"]),
         ("very wide  b c", ["very wide", "b c"]),
+        ("abc  d e f g", ["abc  d e f", "     g"]),
+        ("abcd  e f g", ["abcd  e f", "g"]),
         ("/a/very/long/path x", ["/a/very/long/path", "x"]),
         ("a /a/very/long/path", ["a", "/a/very/long/path"]),
         ("日本 日本 日本", ["日本 日本", "日本"]),

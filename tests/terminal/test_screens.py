@@ -32,7 +32,7 @@ STEPS = (
 def masked(screen: str) -> str:
     text = re.sub(r"\d+ ms", "N ms", screen)
     text = re.sub(r"(rows?), [\d.]+ (?:bytes|kB)", r"\1, N bytes", text)
-    text = re.sub(r"\d+\.\d\.\d", "V", text)
+    text = re.sub(r"\d+\.\d+\.\d+", "V", text)
     text = re.sub(r"session [0-9a-f]{8}", "session S", text)
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}", "ID", text)
     return "\n".join(line.rstrip() for line in text.rstrip().split("\n")) + "\n"
