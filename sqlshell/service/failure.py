@@ -17,3 +17,14 @@ class Failure(Exception):
     def with_message(self, message: str) -> Failure:
         """The same failure with another message."""
         return Failure(self.sql_state, message, self.missing)
+
+
+class ResultLost(Exception):
+    """The rows of a statement could not be stored, as `error` says, but the statement cannot be undone; `certain` is
+    whether it is known that it took effect.
+    """
+
+    def __init__(self, error: BaseException, *, certain: bool) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.certain = certain

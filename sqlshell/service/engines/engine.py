@@ -279,6 +279,11 @@ class Connection(Protocol):
 Begun = Callable[[str], None]
 """Takes the engine's ID of the operation that a statement became, for Engine.reattach()."""
 
+Store = Callable[[Sequence[tuple[int, int]] | None], None]
+"""Stores the rows that the sink of a statement has taken, where they are to be found later. It blocks, and raises
+OSError. Its value is `filed` of the Outcome.
+"""
+
 
 class ServerConnection(Connection, Protocol):
     """A session on an external server: its statements are awaited and occupy no thread.
@@ -287,9 +292,10 @@ class ServerConnection(Connection, Protocol):
     "failed", and the next statement makes the session again, with its database, schema and time zone.
     """
 
-    async def execute(self, sql: str, options: Options, sink: Sink, begun: Begun) -> Outcome:
+    async def execute(self, sql: str, options: Options, sink: Sink, begun: Begun, store: Store) -> Outcome:
         """Run one statement and pass its rows to `sink`, as run() does. Waiting for room in the sink, it reads nothing
-        from the server. Called from the service's event loop. Raises Failure.
+        from the server. If the statement changes data and can be undone, `store` is called before it is committed.
+        Called from the service's event loop. Raises Failure, and the errors of `sink` and `store`.
         """
 
 

@@ -110,7 +110,7 @@ class Spool:
         self.layout = Layout(partition_rows=partition_rows)
         self.body = b""
         self.size = 0
-        self._adopted = False
+        self._complete = False
         self._is_shared = False
         """Whether this spool has stored or found the shared file, which may otherwise be that of another process."""
         self._rows = 0
@@ -150,16 +150,17 @@ class Spool:
     def adopt(self, layout: Layout, body: bytes, size: int) -> None:
         """Take over a result that another process has stored; finish() then has no effect."""
         self.layout, self.body, self.size = layout, body, size
-        self._adopted = True
+        self._complete = True
         if layout.form == "record":
             self._path = None
 
     def finish(self, filed: Sequence[tuple[int, int]] | None = None) -> None:
-        """Finish the result; `filed` are the rows and approximate bytes of each partition of the engine's file.
+        """Finish the result; `filed` are the rows and approximate bytes of each partition of the engine's file. Once it
+        is complete, a further call does nothing.
 
         Raises OSError.
         """
-        if self._adopted:
+        if self._complete:
             return
         self._cut()
         if filed is not None and self._path is not None:
@@ -181,6 +182,7 @@ class Spool:
             with self._path.open("rb") as content:
                 self.layout.digest = hashlib.file_digest(content, "sha256").hexdigest()
             shared.put(self._path)
+        self._complete = True
 
     def restore(self, layout: Layout, body: bytes, size: int) -> Spool:
         """Restore the spool of a stored record."""

@@ -12,7 +12,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.dialect import DialectStatement
 from sqlshell.service.engines.engine import Outcome
-from sqlshell.service.failure import Failure
+from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.objects import inventory
 from sqlshell.service.objects.attachments import Attachment
 from sqlshell.service.organizations.pools import Pool
@@ -192,8 +192,12 @@ def when_stopped(record: Record) -> tuple[str, str]:
     return (sqlstate.INTERNAL, STOPPED) if record.started else (sqlstate.CANCELED, NOT_BEGUN)
 
 
-def state_and_message(error: Exception, record: Record) -> tuple[str, str]:
+def state_and_message(error: BaseException, record: Record) -> tuple[str, str]:
     """The sqlState and message for an error that ended a statement."""
+    if isinstance(error, ResultLost):
+        state, said = state_and_message(error.error, record)
+        effect = "took effect" if error.certain else "may have taken effect"
+        return state, f"the statement {effect}, but its result could not be stored: {said}"
     if isinstance(error, Failure):
         if record.stopped and error.sql_state == sqlstate.CANCELED:
             return when_stopped(record)

@@ -164,7 +164,7 @@ class Execution:
         data = next((file.path for file in files if file.name == COPY_DATA), None)
         options = replace(options, data=data) if data is not None else options
         with self.counted(record) as sink:
-            outcome = await connection.execute(record.sql, options, sink, begun(record))
+            outcome = await connection.execute(record.sql, options, sink, begun(record), record.spool.finish)
         if CHANGES.match(record.sql[:4000]):
             await session.organization.workers.run_other(self._after_change, session, record.sql, before)
         return artifacts.with_created_row(session, record, outcome, record.sql)

@@ -565,16 +565,14 @@ class Statements:
         self, session: Session, request: StatementRequest, record: Record, files: Sequence[Attachment]
     ) -> Outcome:
         """Run the statement on an engine that is an external server. Raises Failure."""
-        filed: Sequence[tuple[int, int]] | None = None
         try:
             outcome = await self._execution.run_on_server(
                 session, record, files, request.parameters, self._begun_on_server
             )
-            filed = outcome.filed
-            return outcome
         finally:
             self.endings.release(record)
-            await _store(session.organization, record, filed)
+        await _store(session.organization, record, outcome.filed)
+        return outcome
 
     def _begun_on_server(self, record: Record) -> Begun:
         """A function, for any thread, that stores the engine's ID of what it runs for a statement."""
@@ -599,7 +597,6 @@ class Statements:
         record.started = True
         place = record.organization or self.organizations.default()
         organization = await asyncio.to_thread(self.organizations.get, place)
-        filed: Sequence[tuple[int, int]] | None = None
         try:
             with self._execution.counted(record) as sink:
                 outcome = await engine.reattach(
@@ -608,10 +605,9 @@ class Statements:
                     sink,
                     partial(self.endings.start_on, record),
                 )
-            filed = outcome.filed
         finally:
             self.endings.release(record)
-            await _store(organization, record, filed)
+        await _store(organization, record, outcome.filed)
         record.outcome = outcome
         self.endings.finish(record, outcome.sql_state, outcome.message)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.server.session import ignore
 from sqlshell.service.failure import Failure
 from tests.service.spark import Session, needs_spark
 
@@ -19,6 +20,7 @@ pytestmark = needs_spark
 BEGINS = """
 import asyncio, sys
 from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.server.session import ignore
 from sqlshell.service.engines.spark.engine import SparkEngine
 from sqlshell.service.results.results import Discard
 
@@ -26,7 +28,7 @@ connection = SparkEngine(sys.argv[1]).connect()
 
 async def begin():
     operations = []
-    running = asyncio.ensure_future(connection._execute(sys.argv[2], Options(), Discard(), operations.append))
+    running = asyncio.ensure_future(connection._execute(sys.argv[2], Options(), Discard(), operations.append, ignore))
     while not (connection._running and connection._running.begun):
         await asyncio.sleep(0.01)
     print(operations[0], flush=True)
@@ -71,7 +73,7 @@ def test_the_sessions_of_operations_are_told(session: Session, tmp_path: Path) -
 
     async def both() -> None:
         for _ in range(2):
-            await session.connection.execute("select 1", Options(), session.spool(), operations.append)
+            await session.connection.execute("select 1", Options(), session.spool(), operations.append, ignore)
 
     asyncio.run(both())
     assert len({operation.partition("/")[0] for operation in operations}) == 1

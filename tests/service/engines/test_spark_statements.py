@@ -14,6 +14,7 @@ import pytest
 from sqlshell.errors import ServiceError
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import CatalogQuery, Listing, Options
+from sqlshell.service.engines.server.session import ignore
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard
 from tests.service import spark
@@ -170,7 +171,7 @@ def test_many_statements_run_without_a_thread_for_each(spark_engine: Any, sessio
     async def together() -> list[Any]:
         runs = []
         for each in sessions:
-            runs.append(asyncio.ensure_future(each.connection.execute(LONG, Options(), each.spool(), lambda op: None)))
+            runs.append(asyncio.ensure_future(each.connection.execute(LONG, Options(), each.spool(), ignore, ignore)))
         await asyncio.to_thread(until, lambda: all(map(begun, sessions)))
         threads = threading.active_count()
         for each in sessions:

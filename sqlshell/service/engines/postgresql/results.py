@@ -43,7 +43,7 @@ async def run_select(
     check_canceled()
     limit = options.row_limit
     # A function with effects is called for every row, as psql does, however few are shown.
-    ends_early = limit is not None and not await _has_effects(link, sql)
+    ends_early = limit is not None and not await calls_with_effects(link, sql)
     kinds = [described.ftype(number) for number in range(described.nfields)]
     before, after = _around(kinds, limit if ends_early else None)
     kept, more, filed = 0, False, None
@@ -141,7 +141,7 @@ def _first(lines: bytes, count: int) -> bytes:
     return b"".join(line + b"\n" for line in lines.split(b"\n", count)[:count])
 
 
-async def _has_effects(link: Link, sql: str) -> bool:
+async def calls_with_effects(link: Link, sql: str) -> bool:
     """Whether a statement calls a volatile function by its name, other than PostgreSQL's own without effects."""
     names = called(sql)
     return bool(names and await link.ask(HAS_EFFECTS, "{" + ",".join(f'"{name}"' for name in names) + "}"))

@@ -5,6 +5,7 @@ connection is lost.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -17,24 +18,35 @@ from psycopg import pq
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.filed import Reader
-from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Begun, Listing, Options, Outcome, Relation, Sink
+from sqlshell.service.engines.engine import (
+    CANCELED_BEFORE_START,
+    Begun,
+    Listing,
+    Options,
+    Outcome,
+    Relation,
+    Sink,
+    Store,
+)
 from sqlshell.service.engines.postgresql import catalog
 from sqlshell.service.engines.postgresql.copied_rows import CopiedRows
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, is_canceled, reason
 from sqlshell.service.engines.postgresql.link import DESCRIBED, READ_ONLY, Link, Server, Values
 from sqlshell.service.engines.postgresql.loading import copy_data
-from sqlshell.service.engines.postgresql.results import run_other, run_select
+from sqlshell.service.engines.postgresql.results import calls_with_effects, run_other, run_select
 from sqlshell.service.engines.postgresql.statement_traits import (
+    called,
     can_be_copied,
     changes_place,
     commits,
     ends_transaction,
     first_word,
     is_transactional,
+    may_change_and_return,
 )
 from sqlshell.service.engines.server.loop import EngineLoop
-from sqlshell.service.engines.server.session import ServerSession
-from sqlshell.service.failure import Failure
+from sqlshell.service.engines.server.session import ServerSession, ignore
+from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.sql.identifiers import always_quoted, literal
 
 ROLLED_BACK: Final = "the transaction had failed and was rolled back; none of its changes were committed"
@@ -49,6 +61,9 @@ UNESCAPED: Final = (
 )
 BLOCK: Final = 256 << 10
 """Bytes of COPY's data that are sent at once."""
+
+_FAIL: Final = 'ROLLBACK TO SAVEPOINT "sqlshell: the result of a statement could not be stored"'
+"""Fails, because there is no such savepoint, and so does the transaction."""
 
 _IGNORED: Final = "current transaction is aborted, commands ignored until end of transaction block"
 
@@ -124,8 +139,8 @@ class PostgresqlSession(ServerSession):
 
         return Listing([(name, "VARCHAR") for name in DESCRIBED], [self._loop.call(self._guarded(work()))])
 
-    async def _execute(self, sql: str, options: Options, sink: Sink, begun: Begun) -> Outcome:
-        return await self._guarded(self._ran(sql, options, sink))
+    async def _execute(self, sql: str, options: Options, sink: Sink, begun: Begun, store: Store) -> Outcome:
+        return await self._guarded(self._ran(sql, options, sink, store))
 
     async def _guarded(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a statement: it can be canceled, and a lost connection becomes a failure."""
@@ -135,9 +150,8 @@ class PostgresqlSession(ServerSession):
         except ConnectionLost as error:
             raise self._lost(reason(error)) from None
         except Failure as failure:
-            if self._link is not None and self._link.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
-                # It is not the server's: the rows cannot be kept.
-                await self._stop()
+            # If it is not the server's, the rows cannot be kept.
+            await self._stop()
             notices = self._link.take_notices() if self._link is not None else []
             if self._canceled and is_canceled(failure):
                 raise Failure(sqlstate.CANCELED, "the statement was canceled") from None
@@ -160,7 +174,7 @@ class PostgresqlSession(ServerSession):
                 self._cancellation = None
             self._look_at_transaction()
 
-    async def _ran(self, sql: str, options: Options, sink: Sink) -> Outcome:
+    async def _ran(self, sql: str, options: Options, sink: Sink, store: Store) -> Outcome:
         _check_text(sql)
         word = first_word(sql)
         if self._lost_transaction:
@@ -174,14 +188,7 @@ class PostgresqlSession(ServerSession):
         self._has_run = True
         before = self.transaction
         self._check_canceled()
-        outcome: Outcome | None = None
-        if word == "copy" and options.data is not None:
-            outcome = await self._copied_in(link, sql, options.data)
-        elif can_be_copied(sql, word):
-            taker = partial(CopiedRows, sink, options, self._threads, self._reader)
-            outcome = await run_select(link, sql, options, taker, self._check_canceled)
-        if outcome is None:
-            outcome = await run_other(link, sql, options, sink)
+        outcome = await self._stored(link, sql, options, sink, store)
         self._look_at_transaction()
         if before == "failed" and commits(word) and not self.transaction:
             outcome = replace(outcome, message=ROLLED_BACK, sql_state=sqlstate.WARNING)
@@ -203,6 +210,66 @@ class PostgresqlSession(ServerSession):
             return replace(outcome, message="\n".join(notices), sql_state=sqlstate.NOTICES)
         return outcome
 
+    async def _stored(self, link: Link, sql: str, options: Options, sink: Sink, store: Store) -> Outcome:
+        """Run a statement and store its rows. If they cannot be stored, it is undone: a statement that changes data and
+        returns rows has a transaction of its own, and an open transaction fails.
+        """
+        word = first_word(sql)
+        wrapped = not self.transaction and may_change_and_return(sql, word)
+        has_effects = not self.transaction and not wrapped and (word == "call" or bool(called(sql)))
+        if wrapped:
+            await link.ask("BEGIN")
+        try:
+            outcome = await self._outcome(link, sql, options, sink)
+            # Small rows of other statements are stored with the record.
+            now = wrapped or self.transaction or (has_effects and outcome.filed is not None)
+            if now and outcome.columns is not None:
+                await asyncio.to_thread(store, outcome.filed)
+                self._check_canceled()
+            if wrapped:
+                await link.ask("COMMIT")
+        except (ConnectionLost, asyncio.CancelledError):
+            raise
+        except BaseException as error:
+            # The server's own errors end the statement, and are never of this general code.
+            is_running = link.pgconn.transaction_status == pq.TransactionStatus.ACTIVE
+            is_ours = is_running or not isinstance(error, Failure) or error.sql_state == sqlstate.LIMIT
+            await self._undo(link, wrapped=wrapped)
+            if has_effects and is_ours and not self._canceled and await self._changes(link, sql):
+                raise ResultLost(error, certain=not is_running) from error
+            raise
+        return outcome
+
+    async def _outcome(self, link: Link, sql: str, options: Options, sink: Sink) -> Outcome:
+        """Run a statement and pass its rows to the sink."""
+        word = first_word(sql)
+        if word == "copy" and options.data is not None:
+            return await self._copied_in(link, sql, options.data)
+        if can_be_copied(sql, word):
+            taker = partial(CopiedRows, sink, options, self._threads, self._reader)
+            outcome = await run_select(link, sql, options, taker, self._check_canceled)
+            if outcome is not None:
+                return outcome
+        return await run_other(link, sql, options, sink)
+
+    @staticmethod
+    async def _changes(link: Link, sql: str) -> bool:
+        """Whether a statement without a transaction of its own may have changed data nevertheless."""
+        return first_word(sql) == "call" or await calls_with_effects(link, sql)
+
+    async def _undo(self, link: Link, *, wrapped: bool) -> None:
+        """Undo a statement that failed; if it was not `wrapped` in a transaction of its own, let an open one fail."""
+        await self._stop()
+        if self._cancellation is not None:
+            # A late request would cancel what follows.
+            await self._cancellation
+        if not wrapped and link.pgconn.transaction_status == pq.TransactionStatus.INTRANS:
+            with contextlib.suppress(Failure):
+                await link.ask(_FAIL)
+        while wrapped and link.pgconn.transaction_status in _TRANSACTIONS:
+            with contextlib.suppress(Failure):
+                await link.ask("ROLLBACK")
+
     async def _run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
         if self.in_transaction:
             raise Failure("25001", "a transaction is already open; COMMIT or ROLLBACK first")
@@ -211,14 +278,14 @@ class PostgresqlSession(ServerSession):
             if is_transactional(word):
                 said = f"{word.upper()} … affects more than the current database"
                 raise Failure(sqlstate.UNSUPPORTED, f"{said}, which is not allowed in an application")
-        await self._execute("BEGIN", options, sink, _ignore)
+        await self._execute("BEGIN", options, sink, ignore, ignore)
         try:
             for sql in statements:
-                await self._execute(sql, options, sink, _ignore)
-            await self._execute("COMMIT", options, sink, _ignore)
+                await self._execute(sql, options, sink, ignore, ignore)
+            await self._execute("COMMIT", options, sink, ignore, ignore)
         finally:
             if self.in_transaction:
-                await self._execute("ROLLBACK", options, sink, _ignore)
+                await self._execute("ROLLBACK", options, sink, ignore, ignore)
 
     async def _load(self, relation: str, listed: str, data: Iterator[bytes], options: Options) -> Outcome:
         link = await self._ready(options)
@@ -375,7 +442,7 @@ class PostgresqlSession(ServerSession):
 
     async def _stop(self) -> None:
         """End a statement whose rows are no longer read."""
-        if self._link is None:
+        if self._link is None or self._link.pgconn.transaction_status != pq.TransactionStatus.ACTIVE:
             return
         await self._link.cancel()
         try:
@@ -406,7 +473,3 @@ async def _in_thread(data: Iterator[bytes]) -> AsyncIterator[bytes]:
     """The items of an iterator that blocks."""
     while (block := await asyncio.to_thread(next, data, None)) is not None:
         yield block
-
-
-def _ignore(operation: str) -> None:
-    return

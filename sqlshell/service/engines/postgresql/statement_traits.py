@@ -14,6 +14,10 @@ _ENDING: Final = re.compile(r";(?:\s|--[^\n]*+(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*+\*/
 _CALL: Final = re.compile(r"([^\W\d]\w*)\"?\s*\(")
 
 _SELECTS: Final = frozenset({"select", "values", "table", "with", "("})
+_CHANGES: Final = frozenset({"insert", "update", "delete", "merge"})
+_CONTAINS: Final = frozenset({"with", "explain", "copy"})
+"""First words of statements that may contain one of these."""
+
 _RUNS: Final = frozenset({"do", "call", "execute"})
 _SETS: Final = frozenset({"set", "reset", "discard"})
 _PLACE: Final = re.compile(r"(?<!\w)(?:search_path|schema|role|authorization|all)(?!\w)", re.I)
@@ -33,6 +37,13 @@ def can_be_copied(sql: str, word: str) -> bool:
     """Whether a statement may be the query of a COPY … TO: it selects, and writes nothing."""
     # A semicolon elsewhere is part of a text, or the server refuses the second statement.
     return word in _SELECTS and not _ENDING.search(sql) and not (word == "with" and _WRITES.search(sql))
+
+
+def may_change_and_return(sql: str, word: str) -> bool:
+    """Whether a statement may change data and return rows, and can run in a transaction: CALL cannot."""
+    if word in _CHANGES:
+        return returns_rows(sql)
+    return word == "execute" or (word in _CONTAINS and _WRITES.search(sql) is not None)
 
 
 def called(sql: str) -> list[str]:

@@ -8,13 +8,17 @@ from pathlib import Path
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.engine import Begun, Ended, Feed, Options, Outcome, Plan, Relation, Runs, Sink
+from sqlshell.service.engines.engine import Begun, Ended, Feed, Options, Outcome, Plan, Relation, Runs, Sink, Store
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.failure import Failure
 
 
 def not_supported(engine: str, what: str) -> Failure:
     return Failure(sqlstate.UNSUPPORTED, f"the engine {engine} does not support {what}")
+
+
+def ignore(told: object) -> None:
+    """Do nothing with what a statement tells."""
 
 
 def completed(names: Sequence[str], database: str, schema: str) -> Relation:
@@ -39,11 +43,11 @@ class ServerSession(ABC):
     def in_transaction(self) -> bool:
         return bool(self.transaction)
 
-    async def execute(self, sql: str, options: Options, sink: Sink, begun: Begun) -> Outcome:
-        return await self._loop.wait(self._execute(sql, options, sink, begun))
+    async def execute(self, sql: str, options: Options, sink: Sink, begun: Begun, store: Store) -> Outcome:
+        return await self._loop.wait(self._execute(sql, options, sink, begun, store))
 
     def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
-        return self._loop.call(self._execute(sql, options, sink, lambda operation: None))
+        return self._loop.call(self._execute(sql, options, sink, ignore, ignore))
 
     def several(self, runs: Runs, options: Options, ended: Ended) -> None:
         raise NotImplementedError("Capabilities.batches is False")
@@ -86,7 +90,7 @@ class ServerSession(ABC):
     def lose_transaction(self) -> None: ...
 
     @abstractmethod
-    async def _execute(self, sql: str, options: Options, sink: Sink, begun: Begun) -> Outcome:
+    async def _execute(self, sql: str, options: Options, sink: Sink, begun: Begun, store: Store) -> Outcome:
         """ServerConnection.execute(), in the engine's loop."""
 
     @abstractmethod

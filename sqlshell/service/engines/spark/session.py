@@ -10,10 +10,11 @@ from typing import Any, Final
 import grpc
 import grpc.aio
 
+from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
 from sqlshell.service.engines.duckdb.statement_traits import first_word
-from sqlshell.service.engines.engine import Begun, Options, Outcome, Relation, Sink
+from sqlshell.service.engines.engine import Begun, Options, Outcome, Relation, Sink, Store
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.server.session import ServerSession
 from sqlshell.service.engines.spark import plans
@@ -24,10 +25,15 @@ from sqlshell.service.engines.spark.operation import Operation
 from sqlshell.service.engines.spark.rendering import Rendering
 from sqlshell.service.engines.spark.results import Receiver
 from sqlshell.service.engines.spark.types import columns_of
-from sqlshell.service.failure import Failure
+from sqlshell.service.failure import Failure, ResultLost
 
 CHANGES_CONTEXT: Final = frozenset({"use", "set", "reset"})
 """First words of statements that may change the catalog, the namespace or the time zone."""
+
+READS: Final = frozenset(
+    {"select", "with", "values", "table", "from", "show", "describe", "desc", "explain", "list", ""}
+)
+"""First words of statements that return rows and change nothing."""
 
 NO_RELATION: Final = frozenset({"42P01", "42704"})
 
@@ -78,7 +84,7 @@ class SparkSession(ServerSession):
             self._running = None
             await self._disconnect()
 
-    async def _execute(self, sql: str, options: Options, sink: Sink, begun: Begun) -> Outcome:
+    async def _execute(self, sql: str, options: Options, sink: Sink, begun: Begun, store: Store) -> Outcome:
         running = self._running = self.kept.operation()
         try:
             async with explained(self.kept, sql, running):
@@ -88,7 +94,13 @@ class SparkSession(ServerSession):
                 begun(f"{self.kept.id.id}/{running.id}")
                 # One row more than is wanted tells that there are more.
                 plan = plans.statement(sql, plans.MOST if options.row_limit is None else options.row_limit + 1)
-                outcome = await self._received(running, running.run(plan), sql, options, sink)
+                try:
+                    outcome = await self._received(running, running.run(plan), sql, options, sink)
+                except (OSError, Failure) as error:
+                    is_ours = isinstance(error, OSError) or error.sql_state == sqlstate.LIMIT
+                    if is_ours and first_word(sql) not in READS:
+                        raise ResultLost(error, certain=True) from error
+                    raise
         finally:
             self._running = None
             self._follow()
