@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Response as HttpResponse
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.factory import ResultFactory
@@ -52,12 +53,21 @@ def batch(*statements: Response, state: str = "00000") -> tuple[int, Response]:
 
 
 async def taken(
-    state: Scripted, sqls: Sequence[str], *, stop: bool = True, reads: bool = False, observer: Observer | None = None
+    state: Scripted,
+    sqls: Sequence[str],
+    *,
+    stop: bool = True,
+    reads: bool = False,
+    observer: Observer | None = None,
+    go_on: bool = False,
 ) -> tuple[list[Rows | str], list[UnreadOutcome], bool | None]:
-    """Rows or error of each statement, what ran behind, and whether batches are on. The first is sent alone."""
+    """Rows or error of each statement, what ran behind, and whether batches are on. The first is sent alone.
+
+    With `go_on`, statements after any error are sent too, and no request is sent again.
+    """
     told: list[Rows | str] = []
     async with AsyncExitStack() as stack:
-        transport = Transport(parse(state.url), "token")
+        transport = Transport(parse(state.url), "token", network=NetworkOptions(retries=0) if go_on else None)
         stack.push_async_callback(transport.aclose)
         client = StatementsClient(transport, ResultFactory(transport))
         context = SessionContext(session_id="s")
@@ -74,7 +84,7 @@ async def taken(
                 await take((sent or client).run(submission, context, observer))
             except ShellError as error:
                 told.append(f"{error.where.sql_state} {error.message} | {error.hint}")
-                if stop or not isinstance(error, StatementError):
+                if not go_on and (stop or not isinstance(error, StatementError)):
                     break
         behind = await sent.aclose(context) if sent is not None else []
         return told, behind, client.supports_batches
@@ -201,6 +211,32 @@ def test_a_batch_that_is_lost_while_it_runs_says_so() -> None:
     assert "the statement and the 1 sent after it may have run" in str(told[2])
     assert [method for method, _ in asked(state)].count("POST") == 2
     assert behind == []
+
+
+UNKNOWN = " the outcome of the statement is unknown: it was sent with one that failed"
+
+
+@pytest.mark.parametrize("broken", [(0, "break"), (503, {"message": "busy"}), (200, b"[1"), (404, {"message": "no"})])
+@pytest.mark.parametrize("before", [0, 1, 2, 3])
+def test_a_script_goes_on_after_a_batch_that_was_lost(before: int, broken: tuple[int, Any]) -> None:
+    """The request after `before` of its results is lost: what may have run is not sent again, and the rest is sent."""
+    partial = [one(number + 2) for number in range(before)]
+    answers = [batch(*partial, one(before + 2, "03000"), state="03000")] if before else []
+    with scripted((200, one(1)), *answers, broken, (200, one(8)), (200, one(9)), extensions="batch") as state:
+        texts = ["a", *"bcdef"]
+        told, behind, _ = asyncio.run(taken(state, texts, stop=False, go_on=True))
+    sent = [what for method, what in asked(state) if method == "POST"]
+    assert told[: before + 1] == [[]] * (before + 1)
+    assert isinstance(told[before + 1], str)
+    assert len(told) == len(texts) and behind == []
+    refused = broken[0] == 404 and not before
+    after = told[before + 2 :]
+    if refused:
+        assert sent[:3] == ["a", list("bcdef"), list("cdef")]
+    else:
+        assert sent == ["a", list("bcdef")]
+        assert [str(item).partition(" | ")[0] for item in after] == [UNKNOWN] * (4 - before)
+        assert all("may have run" in str(item) for item in after)
 
 
 @pytest.mark.parametrize(

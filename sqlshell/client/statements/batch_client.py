@@ -18,7 +18,7 @@ from sqlshell.client.http.transport import Response
 from sqlshell.client.statements.client import BatchSubmission, Observer, Submission, UnreadOutcome, mark_uncertain
 from sqlshell.client.statements.protocol import Done, Fail, Poll, poll_wait, read_batch
 from sqlshell.context import SessionContext
-from sqlshell.errors import ConnectionBroken, ShellError
+from sqlshell.errors import ConnectionBroken, ServiceError, ShellError
 from sqlshell.interface import sqlstate
 from sqlshell.result import Result
 
@@ -101,6 +101,8 @@ class PolledBatch:
         """The statements of the last batch, and how many of them have an outcome."""
         self._last_outcomes: list[Done | Fail] = []
         """The content of the last response, until the next batch is planned."""
+        self._unknown = 0
+        """How many of the next statements were sent with one that failed and have no outcome: they may have run."""
         self._closed = False
         self._sending: asyncio.Task[None] | None = None
         """Sends the next batch while results are read."""
@@ -124,6 +126,9 @@ class PolledBatch:
             step = await self._next(context, observer)
         except _SendSeparately:
             step = None
+        except ShellError:
+            self._remaining.popleft()
+            raise
         self._remaining.popleft()
         if step is None or (isinstance(step, Fail) and sqlstate.not_ready(step.error.where.sql_state)):
             # A statement that failed because something was not ready did not run: it is retried like any statement.
@@ -168,6 +173,11 @@ class PolledBatch:
             if self._sending is not None:
                 await self._wait_for_send_ahead()
                 continue
+            if self._unknown:
+                self._unknown -= 1
+                error = ServiceError("the outcome of the statement is unknown: it was sent with one that failed")
+                mark_uncertain(error)
+                raise error
             if self._finished:
                 await self._submit(context)
                 continue
@@ -247,7 +257,8 @@ class PolledBatch:
             error = self._store_outcomes(answer)
             if error is not None:
                 if not batch.repeatable and (answer.status in {200, 202} or self._client.uncertain(answer.status)):
-                    mark_uncertain(error, len(left) - 1)
+                    self._lose(error, len(left))
+                self._count = 0
                 raise error
             return True
 
@@ -255,7 +266,7 @@ class PolledBatch:
             taken = await self._client.submit_batch(batch, context, read)
         except ConnectionBroken as error:
             if not batch.repeatable:
-                mark_uncertain(error, len(left) - 1)
+                self._lose(error, len(left))
             raise
         if not taken:
             self._client.supports_batches = False
@@ -272,10 +283,15 @@ class PolledBatch:
         try:
             await self._client.look_up_batch(self._batch_id, self._outcome_count, context, read)
         except ShellError as error:
-            # The outcome of these statements is unknown.
             self._finished = True
-            mark_uncertain(error, self._count - self._outcome_count - 1)
+            self._lose(error, self._count - self._outcome_count)
+            self._count = self._outcome_count = 0
             raise
+
+    def _lose(self, error: ShellError, number: int) -> None:
+        """Note that the outcome of the next `number` statements is unknown; `error` is that of the first of them."""
+        mark_uncertain(error, number - 1)
+        self._unknown = number - 1
 
     def _store_outcomes(self, answer: Response) -> ShellError | None:
         """Store the outcomes in a response; raises its error if it is not a response to a batch."""
