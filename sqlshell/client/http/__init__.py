@@ -1,1 +1,1 @@
-"""One HTTP request: connection, proxy, TLS, time limits, retries, redirects, traces."""
+"""One HTTP request: connection, proxy, TLS, time limits, retries, redirects, downloads, traces."""
