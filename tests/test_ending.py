@@ -186,7 +186,7 @@ def owned(folder: Path, text: str) -> Path:
 
 
 def test_what_is_live_is_told_by_number_and_beginning(temporary: Path) -> None:
-    own = f"{os.getpid()} {scratch._began(os.getpid())}"
+    own = f"{os.getpid()} {scratch.start_time(os.getpid())}"
     live = owned(temporary / "sqlshell-live", own)
     reused = owned(temporary / "sqlshell-reused", f"{os.getpid()} 1")
     gone = owned(temporary / "sqlshell-gone", f"{_unused()} 12345")

@@ -422,6 +422,10 @@ def _check(given: Mapping[str, Any]) -> None:
     """Raises UsageError for values that the service would accept but that cannot work."""
     from sqlshell.errors import UsageError
 
+    for name in ("public_url", "peer_url"):
+        if given[name] and _has_login(given[name]):
+            flag = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{flag} cannot contain a user or a password", "it is shown to others")
     if given["public_url"] and not _is_service(given["public_url"]):
         raise UsageError(f"--public-url {given['public_url']!r} is not a valid URL", "example: https://sql.example.com")
     server = given["engine"] != ENGINES[0]
@@ -481,6 +485,10 @@ def _plain_host(name: str) -> str:
 def is_size(text: str) -> bool:
     """Whether a text is a positive size of memory in DuckDB's syntax."""
     return _SIZE.fullmatch(text.strip()) is not None
+
+
+def _has_login(url: str) -> bool:
+    return "@" in url.partition("://")[2].partition("?")[0]
 
 
 def _is_service(url: str) -> bool:

@@ -80,7 +80,7 @@ class Scratch:
                 self._owner = (root / _OWNER).open("x")
                 with contextlib.suppress(OSError):
                     fcntl.flock(self._owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._owner.write(f"{os.getpid()} {_began(os.getpid())}")
+                self._owner.write(f"{os.getpid()} {start_time(os.getpid())}")
                 self._owner.flush()
                 self._root = root
                 atexit.register(self.remove)
@@ -129,7 +129,7 @@ def _left(root: Path) -> Iterator[bool]:
             yield False
             return
         number, _, began = owner.read().partition(" ")
-        yield number.isdecimal() and _began(int(number)) != began
+        yield number.isdecimal() and start_time(int(number)) != began
 
 
 def _remove_all(root: Path) -> None:
@@ -153,7 +153,7 @@ def _remove(root: Path) -> None:
             return
 
 
-def _began(process: int) -> str:
+def start_time(process: int) -> str:
     """The start time of a process in the system's own notation; "" if the process does not exist."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]

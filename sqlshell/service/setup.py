@@ -7,13 +7,13 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.service.catalog import Catalog, digest
-from sqlshell.service.engines.engine import Engine
+from sqlshell.service.engines.engine import Engine, ListingEngine
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.results import Spool
@@ -23,6 +23,7 @@ from sqlshell.service.storage.sqlite import SqliteStorage
 from sqlshell.service.storage.storage import Storage, StorageError, Unavailable
 
 if TYPE_CHECKING:
+    from sqlshell.service.cluster.cluster import Cluster
     from sqlshell.service.results.shared_files import SharedFiles
     from sqlshell.service.storage.postgresql import PostgresqlStorage
 
@@ -56,6 +57,7 @@ def open_storage(data: Path | None) -> Storage:
 def open_shared_storage(peers: Peers) -> PostgresqlStorage:
     """Open the storage that several processes share. Raises UsageError, and ServiceError if it does not respond."""
     try:
+        from sqlshell.service.storage.libpq import parsed, without
         from sqlshell.service.storage.postgresql import PostgresqlStorage
     except ModuleNotFoundError as error:
         raise UsageError(f"--state-url requires the package {error.name}", CLUSTER_HINT) from None
@@ -63,6 +65,7 @@ def open_shared_storage(peers: Peers) -> PostgresqlStorage:
         return PostgresqlStorage(peers.state_url)
     except StorageError as error:
         said = str(error.__cause__ or error).partition("\n")[0]
+        said = without(said, str(parsed(peers.state_url, "").get("password") or ""))
         raise ServiceError(f"cannot use the database of --state-url: {said}") from None
 
 
@@ -91,18 +94,41 @@ def make_member(
     from sqlshell.service.cluster.cluster import Cluster
     from sqlshell.service.statements.shared_ledger import SharedLedger
 
+    identity = cast(ListingEngine, engine).server()
+    if engine.name == "postgresql" and identity == storage.server():
+        raise UsageError(
+            "--engine-url and --state-url lead to the same database",
+            "use another database for --state-url: whoever runs statements could read the tables of the service",
+        )
     shared = _open_shared_files(peers, options.quota)
     organizations = Organizations(Catalog(storage), options, data, engine, shared=shared)
-    cluster = Cluster(storage, address, digest(token))
-    kept = cluster.shared_value("engine", engine.name.encode()).decode()
-    if kept != engine.name:
+    cluster = Cluster(storage, address, digest(token), identity, storage.alone(shared.identity))
+    try:
+        _check_alike(cluster, engine.name)
+    except ServiceError:
         cluster.leave()
-        said = f"the other processes of --state-url use the engine {kept}, not {engine.name}"
-        raise ServiceError(said, "use the same --engine as the other processes, or another database for --state-url")
+        raise
     ledger = SharedLedger(storage, _place(organizations, options), cluster)
     # What is there are copies of shared files, or was not complete.
     organizations.remove_leftovers(lambda organization: set())
     return Statements(organizations, ledger, options, cluster)
+
+
+def _check_alike(cluster: Cluster, engine: str) -> None:
+    """Raises ServiceError if other processes use another engine, or another storage of results."""
+    kept = cluster.shared_value("engine", engine.encode()).decode()
+    if kept != engine:
+        said = f"the other processes of --state-url use the engine {kept}, not {engine}"
+        raise ServiceError(said, "use the same --engine as the other processes, or another database for --state-url")
+    for other, flag, what in (
+        (cluster.with_other_engine(), "--engine-url", "server or database"),
+        (cluster.with_other_results(), "--results-url", "storage"),
+    ):
+        if other:
+            raise ServiceError(
+                f"{flag} leads to another {what} than that of the process at {other}",
+                f"use the same {flag} for all processes; to change it, stop them all first",
+            )
 
 
 def _check_whole(data: Path) -> None:

@@ -8,6 +8,8 @@ import json
 import random
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -21,7 +23,7 @@ import httpx
 import pytest
 import websockets
 
-from tests.conftest import Served, serve
+from tests.conftest import Program, Served, serve
 from tests.service.client import Client
 from tests.service.cluster import LEASE, Processes, killed_under_load, needs_cluster, on_postgresql, processes
 from tests.service.postgresql import database, needs_postgresql
@@ -501,6 +503,126 @@ def test_a_process_with_another_engine_is_refused(tmp_path: Path, postgresql_ser
     assert "the other processes of --state-url use the engine spark, not postgresql" in message.read_text()
 
 
+def refusal(program: Program, folder: Path, *options: str, **environment: str) -> str:
+    """What `serve` writes when it refuses these options."""
+    token = folder / "token"
+    token.write_text("test-token-0123456789")
+    token.chmod(0o600)
+    done = program("serve", "--port", "0", "--token-file", str(token), *options, env=environment)
+    assert done.code
+    assert done.out == ""
+    return done.err
+
+
+def test_a_process_on_another_database_is_refused(
+    cluster: Processes, program: Program, tmp_path: Path, postgresql_server: str
+) -> None:
+    first = cluster.served[0]
+    common = ("--state-url", cluster.state_url, "--results-url", f"file://{tmp_path}/shared")
+    with database(postgresql_server) as other:
+        said = refusal(program, tmp_path, *on_postgresql(other), *common)
+    assert f"--engine-url leads to another server or database than that of the process at {first.url}" in said
+    # Another URL of the same database.
+    cluster.start("--engine-url", cluster.engine[-1] + "&application_name=x")
+
+
+def test_the_database_of_the_records_is_not_that_of_the_users(
+    program: Program, tmp_path: Path, postgresql_database: str
+) -> None:
+    url = postgresql_database
+    more = ("--state-url", url + "&application_name=x", "--results-url", f"file://{tmp_path}/shared")
+    assert "--engine-url and --state-url lead to the same database" in refusal(
+        program, tmp_path, *on_postgresql(url), *more
+    )
+
+
+def test_a_process_with_another_storage_of_results_is_refused(
+    cluster: Processes, program: Program, tmp_path: Path
+) -> None:
+    first = cluster.served[0]
+    more = (*cluster.engine, "--state-url", cluster.state_url)
+    said = refusal(program, tmp_path, *more, "--results-url", f"file://{tmp_path}/elsewhere")
+    assert f"--results-url leads to another storage than that of the process at {first.url}" in said
+    # The same one by another path.
+    (tmp_path / "link").symlink_to(tmp_path / "shared")
+    cluster.start("--results-url", f"file://{tmp_path}/link")
+
+
+def test_a_server_that_hides_its_identity_is_known_by_its_address(postgresql_database: str) -> None:
+    import psycopg
+
+    from sqlshell.service.storage.postgresql import PostgresqlStorage
+
+    name = f"r{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(postgresql_database, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN SUPERUSER; ALTER ROLE {name} NOSUPERUSER".encode())
+        connection.execute(f"GRANT ALL ON SCHEMA public TO {name}".encode())
+        connection.execute(b"REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+        try:
+            url = postgresql_database.replace("postgres@", f"{name}@")
+            with contextlib.closing(PostgresqlStorage(url)) as storage:
+                assert storage.server().startswith("local:5432/")
+        finally:
+            connection.execute(f"DROP OWNED BY {name}; DROP ROLE {name}".encode())
+            connection.execute(b"GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC")
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["Se%cret", "wrong pw%zz", "Se#cr@et", "Se/cret", "12/34", "Se@cr/et"],
+)
+def test_no_part_of_a_password_is_shown(
+    program: Program, tmp_path: Path, postgresql_database: str, password: str
+) -> None:
+    more = ("--results-url", f"file://{tmp_path}/shared")
+    url = f"postgresql://user:{password}@127.0.0.1:1/st"
+    for flag, options in (
+        ("STATE", on_postgresql(postgresql_database)),
+        ("ENGINE", ("--engine", "postgresql", "--state-url", postgresql_database)),
+    ):
+        said = refusal(program, tmp_path, *options, *more, **{f"SQLSHELL_SERVE_{flag}_URL": url})
+        assert "malformed" in said
+        assert not [part for part in ("Se", "cr", "et", "pw", "zz", "12", "34") if part in said.partition("help:")[0]]
+
+
+@pytest.mark.parametrize("flag", ["--peer-url", "--public-url"])
+def test_a_url_that_others_see_contains_no_password(program: Program, tmp_path: Path, flag: str) -> None:
+    said = refusal(program, tmp_path, flag, "http://user:S3cret@there/")
+    assert f"{flag} cannot contain a user or a password" in said
+    assert "S3cret" not in said
+
+
+def test_a_process_that_is_started_again_at_once_has_the_sessions_of_the_killed_one(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second:
+        first.rows("select 1")
+        slow = first.submit("select pg_sleep(60)")
+        cluster.kill(cluster.served[0])
+        # It ends the lease of the killed process.
+        cluster.start()
+        assert second.run("select 2")["sqlState"] == "57P02"
+        assert second.rows("select 3") == [["3"]]
+        assert second.wait(slow)["sqlState"] == "XX000"
+
+
+def test_only_a_process_of_this_machine_that_has_ended_is_known_to_have_ended() -> None:
+    from sqlshell.service.cluster.processes import has_ended, own_mark
+
+    own = own_mark()
+    if not own:
+        pytest.skip("the system does not show it")
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    machine, number, began = own.split(" ")
+    assert [
+        has_ended(mark)
+        for mark in (
+            *(own, "", "x", f"elsewhere {ended.pid} {began}", f"{machine} {ended.pid}", f"{machine} x {began}"),
+            *(f"{machine} {ended.pid} {began}", f"{machine} {number} 1"),
+        )
+    ] == [False] * 6 + [True] * 2
+
+
 def test_a_database_that_does_not_respond_is_said_to_be_so(tmp_path: Path, postgresql_database: str) -> None:
     message = tmp_path / "message"
     url = f"postgresql://x@/y?host={tmp_path}"
@@ -540,14 +662,10 @@ def test_a_process_that_is_started_again_at_once_does_not_go_on_with_a_transacti
     restarted = cluster.served[0]
     cluster.kill(restarted)
     cluster.start("--port", str(urlsplit(restarted.url).port))
-    asked = {"statement": "insert into t values (2)", "parameters": {"sessionID": session}}
-    for served in cluster.served:
-        with Client(served) as client:
-            assert "was not run" in client.http.post("/v2/statements", json=asked).json()["message"]
     with Client(cluster.served[0], session=session) as client:
-        while (answer := client.http.post("/v2/statements", json=asked)).status_code == 503:
-            time.sleep(0.2)
-        assert client.wait(answer.json())["sqlState"] == "57P02"
+        lost = client.run("insert into t values (2)")
+        assert lost["sqlState"] == "57P02"
+        assert "was not run" in lost["message"]
         assert client.rows("select i from t") == []
 
 
@@ -645,7 +763,7 @@ def test_a_result_whose_shared_file_was_removed_says_so(cluster: Processes) -> N
     first, second = both(cluster)
     with first, second:
         made = first.run("select i, repeat('x', 100) from generate_series(1, 20000) i")
-        (file,) = (path for path in (cluster.folder / "shared").rglob("*") if path.is_file())
+        (file,) = (path for path in (cluster.folder / "shared/results").glob("*/*") if path.is_file())
         file.unlink()
         found = second.http.get(f"/v2/statements/{made['statementID']}", params={"partitionID": 1})
         assert found.status_code == 404
@@ -659,7 +777,7 @@ def test_a_result_whose_shared_file_was_changed_is_not_shown(
     first, second = both(cluster)
     with first, second:
         made = first.run("select i, repeat('x', 100) from generate_series(1, 20000) i")
-        (file,) = (path for path in (cluster.folder / "shared").rglob("*") if path.is_file())
+        (file,) = (path for path in (cluster.folder / "shared/results").glob("*/*") if path.is_file())
         content = file.read_bytes()
         file.write_bytes(change(content))
         place = f"/v2/statements/{made['statementID']}"

@@ -136,9 +136,26 @@ def test_a_place_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match=r"--results-url nowhere://"):
         SharedFiles("nowhere://bucket")
+    for place in ("memory://x", "simplecache::memory://x", "relative", "file://relative", "file:relative"):
+        with pytest.raises(UsageError, match=r"--results-url is not the URL of "):
+            SharedFiles(place)
+    with pytest.raises(ServiceError, match=r"cannot use --results-url ftp://…") as failed:
+        SharedFiles("ftp://user:S3cret@127.0.0.1:1/x")
+    assert "S3cret" not in str(failed.value)
     (tmp_path / "file").touch()
     with pytest.raises(ServiceError, match=r"cannot write to --results-url"):
         SharedFiles(f"file://{tmp_path}/file")
+
+
+def test_a_storage_has_an_identity(tmp_path: Path, url: str) -> None:
+    from sqlshell.service.results.shared_files import SharedFiles
+
+    with (
+        contextlib.closing(SharedFiles(url)) as here,
+        contextlib.closing(SharedFiles(url)) as there,
+        contextlib.closing(SharedFiles(f"{tmp_path}/elsewhere")) as elsewhere,
+    ):
+        assert here.identity() == there.identity() != elsewhere.identity()
 
 
 @needs_s3

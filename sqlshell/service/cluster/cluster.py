@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.cluster.processes import has_ended, own_mark
 from sqlshell.service.storage.postgresql import PostgresqlStorage
 
 T = TypeVar("T")
@@ -31,6 +32,9 @@ FORGOTTEN_SECONDS: Final = 3600.0
 TABLES: Final = """
 CREATE TABLE IF NOT EXISTS processes (id TEXT PRIMARY KEY, address TEXT NOT NULL, beat DOUBLE PRECISION NOT NULL);
 ALTER TABLE processes ADD COLUMN IF NOT EXISTS operator TEXT NOT NULL DEFAULT '';
+ALTER TABLE processes ADD COLUMN IF NOT EXISTS engine TEXT NOT NULL DEFAULT '';
+ALTER TABLE processes ADD COLUMN IF NOT EXISTS results TEXT NOT NULL DEFAULT '';
+ALTER TABLE processes ADD COLUMN IF NOT EXISTS mark TEXT NOT NULL DEFAULT '';
 CREATE TABLE IF NOT EXISTS sessions (
   token TEXT NOT NULL, name TEXT NOT NULL, process TEXT NOT NULL, lost DOUBLE PRECISION, PRIMARY KEY (token, name));
 CREATE TABLE IF NOT EXISTS slots (
@@ -75,13 +79,19 @@ class Peer(Struct, frozen=True):
 
 
 class Cluster:
-    """`address` is the URL at which the other processes reach this one, `token` the digest of the operator's token, ""
-    if it is not to be compared. Every method raises StorageError."""
+    """`address` is the URL at which the other processes reach this one, `token` the digest of the operator's token,
+    `engine` the identity of the engine's server, and `results` that of the storage of results; "" is not compared.
+    Every method raises StorageError.
+    """
 
-    def __init__(self, storage: PostgresqlStorage, address: str, token: str = "") -> None:
+    def __init__(
+        self, storage: PostgresqlStorage, address: str, token: str = "", engine: str = "", results: str = ""
+    ) -> None:
         self.id = str(uuid.uuid4())
         self.address = address
         self.token = token
+        self._engine = engine
+        self._results = results
         self._storage = storage
         self._own: set[tuple[str, str]] = set()
         """The sessions of this process: token and name."""
@@ -92,6 +102,7 @@ class Cluster:
         self._steady = self._renewed = time.monotonic()
         """Since when the database has always responded, and when it last did."""
         storage.create(TABLES)
+        self._end_predecessors()
         self._join()
 
     async def apart(self, work: Callable[..., T], *values: Any) -> T:
@@ -118,7 +129,32 @@ class Cluster:
         self._join()
 
     def _join(self) -> None:
-        self._storage.write(f"INSERT INTO processes VALUES (?, ?, {_NOW}, ?)", (self.id, self.address, self.token))
+        self._storage.write(
+            "INSERT INTO processes (id, address, beat, operator, engine, results, mark) "
+            f"VALUES (?, ?, {_NOW}, ?, ?, ?, ?)",
+            (self.id, self.address, self.token, self._engine, self._results, own_mark()),
+        )
+
+    def _end_predecessors(self) -> None:
+        """Take over from processes of this machine that were killed, without waiting for the end of their leases."""
+        rows = self._storage.read("SELECT id, mark FROM processes WHERE mark <> ''")
+        if ended := [str(process) for process, mark in rows if has_ended(str(mark))]:
+            self._storage.write("DELETE FROM processes WHERE id = ANY(?)", (ended,))
+            self._take_over_from_gone()
+
+    def with_other_engine(self) -> str:
+        """The address of a living process on another server or database, "" if there is none."""
+        return self._differing("engine", self._engine)
+
+    def with_other_results(self) -> str:
+        """The address of a living process with another storage of results, "" if there is none."""
+        return self._differing("results", self._results)
+
+    def _differing(self, column: str, own: str) -> str:
+        rows = self._storage.read(
+            f"SELECT address FROM processes WHERE {_ALIVE} AND {column} NOT IN ('', ?) ORDER BY beat", (own,)
+        )
+        return str(rows[0][0]) if own and rows else ""
 
     def leave(self) -> None:
         """Give up everything that this process has."""
@@ -293,6 +329,9 @@ class Cluster:
         if time.monotonic() - self._steady < LEASE_SECONDS:
             return
         self._storage.write(f"DELETE FROM processes WHERE NOT {_ALIVE} AND id <> ?", (self.id,))
+        self._take_over_from_gone()
+
+    def _take_over_from_gone(self) -> None:
         gone = "process <> '' AND NOT EXISTS (SELECT FROM processes WHERE id = process)"
         self._storage.write(f"UPDATE sessions SET process = '', lost = {_NOW} WHERE {gone}")
         self._storage.write(f"DELETE FROM slots WHERE {gone}")

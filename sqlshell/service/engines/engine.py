@@ -416,6 +416,9 @@ class Engine(Protocol):
 class ListingEngine(Engine, Protocol):
     """An engine that is an external server (`Engine.is_server`), with objects that the service does not know."""
 
+    def server(self) -> str:
+        """What distinguishes the server, and its database, from others; it contains no secret. Raises Failure."""
+
     def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
         """These objects, as the session `seen` sees them. The first note about a relation is its kind and full name.
         Its SQL is rows of: the phase of a script in which a statement is run, a number that is larger for relations

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote
 
 import fsspec
 from msgspec import Struct
@@ -21,6 +21,9 @@ from msgspec import Struct
 from sqlshell.errors import ServiceError, UsageError
 
 FOLDER: Final = "results"
+
+IDENTITY: Final = "storage-id"
+"""The name of the file with the ID of the storage."""
 
 UNUSED_SECONDS: Final = 60.0
 """How long a copy is kept after its last use, however large all copies are: it may be being read."""
@@ -42,21 +45,49 @@ class SharedFiles:
         """The size of each copy, and when it was last used; the last one used is the last."""
         self._size = 0
         self._lock = threading.Lock()
-        scheme = urlsplit(url).scheme
+        scheme = url.partition("://")[0] if "://" in url else ""
+        if not (scheme or url.startswith("/")) or "memory" in scheme.split("::"):
+            raise UsageError(
+                "--results-url is not the URL of a storage that all processes reach",
+                "use s3://bucket/prefix, or file:///directory on a shared file system",
+            )
+        if scheme in {"file", "local"} and not url.startswith(f"{scheme}:///"):
+            raise UsageError("--results-url is not the URL of an absolute path", "example: file:///directory")
         try:
             self._files, root = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError) as error:
-            raise UsageError(f"cannot use --results-url {scheme}://…: {error}") from None
+            raise UsageError(f"cannot use --results-url {scheme}://…: {_hidden(str(error), url)}") from None
+        except Exception as error:
+            # Some connect at once, and raise the errors of their own libraries.
+            raise ServiceError(f"cannot use --results-url {scheme}://…: {_hidden(str(error), url)}") from None
         self._root = f"{str(root).rstrip('/')}/{FOLDER}"
         self._has_folders = self._files.protocol in {"file", ("file", "local")}
         self._removing = ThreadPoolExecutor(1, thread_name_prefix="removing")
+        self._url = url
         probe = f"{self._root}/{uuid.uuid4()}.probe"
         try:
             self._make_folder(self._root)
             self._files.pipe_file(probe, b"")
             self._files.rm_file(probe)
         except Exception as error:
-            raise ServiceError(f"cannot write to --results-url: {error}") from None
+            raise self._unusable(error) from None
+
+    def identity(self) -> str:
+        """The ID of this storage: the content of a file in it, which is created if it does not exist. Two processes
+        must not create it at the same time. Raises ServiceError.
+        """
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                if found := self._files.cat_file(f"{self._root}/{IDENTITY}").decode("ascii", "replace")[:100]:
+                    return str(found)
+            made = str(uuid.uuid4())
+            self._files.pipe_file(f"{self._root}/{IDENTITY}", made.encode())
+        except Exception as error:
+            raise self._unusable(error) from None
+        return made
+
+    def _unusable(self, error: Exception) -> ServiceError:
+        return ServiceError(f"cannot write to --results-url: {_hidden(str(error), self._url) or type(error).__name__}")
 
     def of(self, organization: str, statement_id: str) -> SharedFile:
         """The file of a statement's result."""
@@ -169,6 +200,15 @@ class SharedFile(Struct, frozen=True):
 
     def remove(self) -> None:
         self.files.remove(self.name)
+
+
+def _hidden(text: str, url: str) -> str:
+    """A message without the password in a URL, as it is written there and decoded."""
+    place = url.partition("://")[2].rpartition("@")[0]
+    password = place.partition(":")[2]
+    for secret in filter(None, (password, unquote(password))):
+        text = text.replace(secret, "…")
+    return text
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 import psycopg
 from psycopg import errors
 
+from sqlshell.service.storage import libpq
 from sqlshell.service.storage.storage import TABLES, Duplicate, StorageError, Unreachable
 
 T = TypeVar("T")
@@ -104,7 +105,7 @@ class _Line:
 
 
 class PostgresqlStorage:
-    """`url` is libpq's. Raises StorageError if the database cannot be used.
+    """`url` is libpq's. Raises UsageError if it is malformed, StorageError if the database cannot be used.
 
     A connection that was lost is opened again. A change whose outcome is unknown is not repeated. Threads share
     CONNECTIONS connections, which are opened when they are needed. The thread of an event loop has a connection of its
@@ -116,6 +117,7 @@ class PostgresqlStorage:
     remote = True
 
     def __init__(self, url: str) -> None:
+        libpq.parsed(url, "the URL of --state-url")
         self._lines = [_Line(url) for _ in range(CONNECTIONS)]
         self._free: queue.LifoQueue[_Line] = queue.LifoQueue()
         """The connections that no thread uses; the one that was used last is the next."""
@@ -179,6 +181,22 @@ class PostgresqlStorage:
         for line in (*self._lines, self._loop):
             with line.lock:
                 line.close()
+
+    def server(self) -> str:
+        """What distinguishes the server and the database from others, as of an engine on PostgreSQL."""
+        [(allowed, database)] = self.read(libpq.MAY_IDENTIFY)
+        [(server,)] = self.read(libpq.SYSTEM if allowed else libpq.ADDRESS)
+        return f"{server}/{database}"
+
+    def alone(self, work: Callable[[], T]) -> T:
+        """Do work while no other process does such work."""
+
+        def locked(connection: _Connection) -> T:
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK + 1])
+                return work()
+
+        return self._run(locked)
 
     def create(self, tables: str) -> None:
         """Create tables that do not exist yet; `tables` are statements that end with semicolons."""

@@ -16,6 +16,7 @@ from sqlshell.service.engines.postgresql.session import LOST, PostgresqlSession
 from sqlshell.service.engines.postgresql.traits import CAPABILITIES, product
 from sqlshell.service.engines.server.engine import WRITERS, ServerEngine
 from sqlshell.service.failure import Failure
+from sqlshell.service.storage import libpq
 
 
 class PostgresqlEngine(ServerEngine):
@@ -66,6 +67,11 @@ class PostgresqlEngine(ServerEngine):
     @property
     def first_database(self) -> str:
         return self._first
+
+    def server(self) -> str:
+        [(allowed, database)] = self._asked("", libpq.MAY_IDENTIFY)
+        [(server,)] = self._asked("", libpq.SYSTEM if allowed else libpq.ADDRESS)
+        return f"{server}/{database}"
 
     def connect(self) -> PostgresqlSession:
         place = self._first, self._schema

@@ -9,12 +9,12 @@ from collections import deque
 from typing import Any, Final
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
-from sqlshell.errors import UsageError
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, notice_of, reason
 from sqlshell.service.engines.postgresql.wire import Wire
 from sqlshell.service.failure import Failure
+from sqlshell.service.storage.libpq import parsed, without
 
 CANCEL_SECONDS: Final = 10.0
 """How long a request to cancel may take."""
@@ -31,11 +31,6 @@ NO_PASSWORD: Final = "28P01"
 PASSWORD_HINT: Final = (
     "put the password into ~/.pgpass (host:port:database:user:password), or set PGPASSWORD or PGPASSFILE"
 )
-
-MALFORMED: Final = "the URL of the PostgreSQL server is malformed"
-HINT: Final = "write postgresql://user@host:port/database?option=value, with %XX for characters such as @ and /"
-
-_UNKNOWN: Final = re.compile(r'invalid URI query parameter: "([a-z_]{1,40})"')
 
 _PREFIX: Final = re.compile(r"connection (?:failed|is bad): |^- host: .*, hostaddr: \S+: ", re.M)
 """The words that psycopg puts before a message of libpq, which begins in the same way."""
@@ -58,20 +53,7 @@ class Server:
     def __init__(self, url: str, password: str = "", *, read_only: bool = False) -> None:
         """With `read_only`, the transactions of all connections are read-only."""
         self.read_only = read_only
-        try:
-            given = conninfo_to_dict(url)
-        except psycopg.Error as error:
-            # The message of libpq may quote a part of the password, but the name of a parameter is no secret.
-            named = _UNKNOWN.search(str(error))
-            if named and _is_parameter(url, named[1]):
-                raise UsageError(
-                    f'unknown option "{named[1]}" in the URL of the PostgreSQL server',
-                    "use an option of libpq, such as sslmode or connect_timeout",
-                ) from None
-            raise UsageError(MALFORMED, HINT) from None
-        if "@" in str(given.get("host") or ""):
-            # A password with an @: what follows it is taken for the host.
-            raise UsageError(MALFORMED, HINT)
+        given = parsed(url, "the URL of the PostgreSQL server")
         self._given: dict[str, Any] = {"fallback_application_name": "sqlshell", **given, "client_encoding": "UTF8"}
         if "PGCONNECT_TIMEOUT" not in os.environ:
             self._given.setdefault("connect_timeout", CONNECT_SECONDS)
@@ -91,7 +73,7 @@ class Server:
             pgconn = getattr(error, "pgconn", None)
             if pgconn is not None and pgconn.needs_password:
                 raise Failure(NO_PASSWORD, f"the PostgreSQL server requires a password: {said}") from None
-            raise Failure(UNREACHABLE, said.replace(password, "…") if password else said) from None
+            raise Failure(UNREACHABLE, without(said, password)) from None
         link = Link(connection)
         try:
             if self.read_only:
@@ -99,12 +81,6 @@ class Server:
         except ConnectionLost as error:
             raise Failure(UNREACHABLE, reason(error)) from None
         return link
-
-
-def _is_parameter(url: str, name: str) -> bool:
-    """Whether a URL has an option of this name where it cannot be part of a password with a ? in it."""
-    options = url.partition("?")[2]
-    return "@" not in options and any(item.partition("=")[0] == name for item in options.split("&"))
 
 
 def _reason(text: str) -> str:

@@ -53,6 +53,9 @@ class ServerEngine(ResultFiles, ABC):
     def first_database(self) -> str: ...
 
     @abstractmethod
+    def server(self) -> str: ...
+
+    @abstractmethod
     def connect(self) -> ServerSession: ...
 
     @abstractmethod

@@ -56,6 +56,7 @@ class SparkEngine(ServerEngine):
     def __init__(self, url: str) -> None:
         address = Address(url)
         super().__init__(_loop())
+        self._address = address
         self._client = SparkClient(address)
         self._rendering = Rendering()
         self._threads = ThreadPoolExecutor(WRITERS, "spark-rows")
@@ -67,6 +68,9 @@ class SparkEngine(ServerEngine):
         except Failure as error:
             self.close()
             raise ServiceError(error.message) from error
+
+    def server(self) -> str:
+        return self._address.endpoint.lower()
 
     async def _begin(self) -> str:
         begun = self._own
