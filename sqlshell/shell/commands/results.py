@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from sqlshell.errors import UsageError
 from sqlshell.origin import EMPTY
 from sqlshell.output.sinks.file import check
-from sqlshell.output.sinks.sink import FileSink
-from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writer import Summary
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Result
 from sqlshell.runtime.streams import forces_colors
@@ -19,6 +18,7 @@ from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Chain, Effect, LocalSql, Print, ShowMessage, ShowResult, UseResult
 from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.results.rows import collect
+from sqlshell.shell.scripts.reading import write_text
 from sqlshell.shell.shell_view import ShellView
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ async def clip(shell: ShellView, args: Args) -> UseResult:
         from sqlshell.shell.interactive.clipboard import copy_text
 
         summary, rows = await collect(result, MOST_ROWS)
-        writer = form.factory(WriterOptions(shell.session.options.null))
+        writer = form.factory(await shell.result_output.program_options())
         chunks = [*writer.begin(result.columns), *writer.write(Batch(len(result.columns), rows=rows))]
         data = b"".join([*chunks, *writer.end(summary)])
         if not summary.complete:
@@ -110,9 +110,7 @@ async def show_chart(shell: ShellView, args: Args) -> UseResult:
             if not summary.complete:
                 figure.notes.append(f"the chart shows only the first {MOST_ROWS:,} rows")
         if picture:
-            sink = FileSink(picture)
-            sink.write(svg(figure).encode())
-            sink.close()
+            write_text(picture, svg(figure))
             made.append(ShowMessage(f"wrote {picture}", file=picture))
         else:
             wanted = shell.session.interactive or forces_colors(os.environ)

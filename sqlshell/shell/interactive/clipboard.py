@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from sqlshell.errors import OutputError
+from sqlshell.runtime.write_all import write_all
 
 MOST_BYTES = 1 << 20
 """The largest text that most terminals accept, in bytes."""
@@ -24,6 +25,6 @@ def copy_text(data: bytes) -> None:
         text = "\x1bPtmux;" + text.replace("\x1b", "\x1b\x1b") + "\x1b\\"
     try:
         with Path("/dev/tty").open("wb", buffering=0) as terminal:
-            terminal.write(text.encode())
+            write_all(terminal.write, text.encode())
     except OSError:
         raise OutputError("cannot copy: no terminal", "use \\g FILE instead") from None

@@ -7,11 +7,12 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.client.statements.client import Observer
@@ -45,6 +46,16 @@ from sqlshell.shell.session import Options, Running, Session
 
 if TYPE_CHECKING:
     from sqlshell.output.copy_format import CopyFormat
+
+
+class Destination(Struct, frozen=True):
+    """Where a result goes: `sink` is None for a file or command that is opened for this result. `one_off` says that the
+    sink ends with the result.
+    """
+
+    format: Format
+    sink: Sink | None
+    one_off: bool
 
 
 class ResultOutput:
@@ -176,56 +187,100 @@ class ResultOutput:
         if not past_redirection:
             once, self._once = self._once, EMPTY
         output = output or once
-        if form is not None:
-            expanded = False
-            sink, one_off = self._sink_for_copy(output, past_redirection=past_redirection)
-            format_ = form.format
-        elif output:
-            by_extension = self.format_by_extension(output)
-            sink, format_, one_off = _open(output), self._format(expanded, by_extension), True
-        elif self._redirected is not None:
-            sink, format_, one_off = self._redirected, self._format(expanded, self._format_by_extension), False
-        else:
-            format_, one_off = self._format(expanded, None), True
-            if self._explores(result, format_):
-                self._browse_requested = True
-                await result.batches.aclose()
-                return Summary(result.row_count or 0, True)
-            sideways = format_.name == "table" and self._session.options.wide == "scroll"
-            sink = self._screen(result.endless is not None, sideways)
-        if self._session.options.insert_table:
-            with contextlib.suppress(ShellError):
-                self._engine = await self._session.connection.service.engine()
-        if format_.several != "allowed" and not output:
-            self._results_in_output += 1
-            self._check_several(format_, self._results_in_output)
-        if format_.binary and (sink.terminal or (type(sink) is StreamSink and self._stdout.isatty())):
-            raise OutputError(
-                f"the {format_.name} format is binary and cannot be shown on a terminal", "write it to a file: -o FILE"
-            )
-        self._partial = self._partial or result.endless is not None
-        if format_.distinct_names and (form is None or form.header is not False):
-            warn_of_names(result, self._diagnostics.warn_here, fold_case=format_.folds_case)
-        paint = self._front_end.paint if sink.terminal or forces_colors(os.environ) else None
-        writer_options = self._writer_options(paint, expanded, terminal=sink.terminal)
-        if form is not None:
-            writer_options = form.options(writer_options)
-        writer = self._writer(format_, writer_options, terminal=sink.terminal)
-        if result.endless is not None and format_.name == "table" and live(self._session, sink):
-            from sqlshell.output.sinks.live import LiveTableWriter
-
-            writer = LiveTableWriter(writer_options)
-        drawn = writer
-        writer = self._with_display_format(writer, format_, result.columns, screen=writer_options.screen is not None)
+        place = self._choose(result, output, form, expanded=expanded, past_redirection=past_redirection)
+        if place is None:
+            self._browse_requested = True
+            await result.batches.aclose()
+            return Summary(result.row_count or 0, True)
+        drawn, writer = await self._writers(result, place, form, expanded=expanded)
+        if self._copies:
+            result = self._with_copies(result, place.format)
+        # Opened last: what is refused above must not start a command or create a file.
+        sink = place.sink or _open(output)
         if isinstance(sink, PagedSink):
             sink.freeze(lambda: getattr(drawn, "frozen", (0, 0)), lambda: getattr(drawn, "wraps", False))
             if self._reopens(result):
                 sink.offer(partial(self._browse, result.statement_id), _extent(result))
-        if self._copies:
-            result = self._with_copies(result, format_)
+        summary = await self._copy(result, writer, sink, one_off=place.one_off)
+        shortened = self._report(sink, summary, (writer, drawn))
+        if form is not None and form.by_engine and result.changed_rows is not None:
+            # A row may have several lines, and a header is none.
+            summary = replace(summary, rows=result.changed_rows)
+        waited = sink.waited if place.one_off and isinstance(sink, WaitingSink) else 0.0
+        return replace(summary, shortened=shortened, waited=waited, turned=getattr(drawn, "turned", False))
+
+    def _choose(
+        self, result: Result, output: Own, form: CopyFormat | None, *, expanded: bool, past_redirection: bool
+    ) -> Destination | None:
+        """Where a result goes, and its format; None for one that the explorer shows. Raises UsageError and
+        OutputError.
+        """
+        redirected = None if past_redirection else self._redirected
+        if form is not None:
+            sink = None if output else redirected or self._held
+            place = Destination(form.format, sink, one_off=sink is None or sink is not redirected)
+        elif output:
+            place = Destination(self._format(expanded, self.format_by_extension(output)), None, True)
+        elif self._redirected is not None:
+            place = Destination(self._format(expanded, self._format_by_extension), self._redirected, False)
+        else:
+            format_ = self._format(expanded, None)
+            if self._explores(result, format_):
+                return None
+            sideways = format_.name == "table" and self._session.options.wide == "scroll"
+            place = Destination(format_, self._screen(result.endless is not None, sideways), True)
+        format_, sink = place.format, place.sink
+        if format_.several != "allowed" and not output:
+            self._results_in_output += 1
+            self._check_several(format_, self._results_in_output)
+        if format_.binary and sink and (sink.terminal or (type(sink) is StreamSink and self._stdout.isatty())):
+            raise OutputError(
+                f"the {format_.name} format is binary and cannot be shown on a terminal", "write it to a file: -o FILE"
+            )
+        return place
+
+    async def _writers(
+        self, result: Result, place: Destination, form: CopyFormat | None, *, expanded: bool
+    ) -> tuple[Writer, Writer]:
+        """The writer of a result, and the same one with the display options applied. Raises UsageError."""
+        format_, sink = place.format, place.sink
+        if format_.distinct_names and (form is None or form.header is not False):
+            warn_of_names(result, self._diagnostics.warn_here, fold_case=format_.folds_case)
+        terminal = sink is not None and sink.terminal
+        paint = self._front_end.paint if terminal or forces_colors(os.environ) else None
+        await self._find_engine()
+        writer_options = self._writer_options(paint, expanded and form is None, terminal=terminal)
+        if form is not None:
+            writer_options = form.options(writer_options)
+        drawn = self._writer(format_, writer_options, terminal=terminal)
+        self._partial = self._partial or result.endless is not None
+        if sink and result.endless is not None and format_.name == "table" and live(self._session, sink):
+            from sqlshell.output.sinks.live import LiveTableWriter
+
+            drawn = LiveTableWriter(writer_options)
+        return drawn, self._with_display_format(
+            drawn, format_, result.columns, screen=writer_options.screen is not None
+        )
+
+    async def _find_engine(self) -> None:
+        if self._session.options.insert_table:
+            with contextlib.suppress(ShellError):
+                self._engine = await self._session.connection.service.engine()
+
+    async def program_options(self) -> WriterOptions:
+        """The options of results that are not shown on a screen."""
+        await self._find_engine()
+        return self._writer_options(None)
+
+    async def _copy(self, result: Result, writer: Writer, sink: Sink, *, one_off: bool) -> Summary:
+        """Write all rows, and close a sink for this result alone. What was written of a result that fails is
+        discarded, unless it is unbounded. Raises OutputError and the errors of the batches.
+        """
         fetching = self._fetching(result, sink)
         try:
             summary = await copy(result, writer, sink, fetching.received if fetching is not None else None)
+            if isinstance(sink, FileSink):
+                sink.mark()
         except BaseException:
             if one_off:
                 sink.close() if result.endless is not None else sink.abort()
@@ -235,23 +290,21 @@ class ResultOutput:
         finally:
             if fetching is not None:
                 self._front_end.progress.hide()
-        if isinstance(sink, FileSink):
-            sink.mark()
         if one_off:
             sink.close()
+        return summary
+
+    def _report(self, sink: Sink, summary: Summary, writers: Iterable[Writer]) -> int:
+        """Report what happened while a result was shown. Returns how many values were shortened."""
         self._note_reader(sink, read=summary.complete)
         if self._browse_error is not None:
             # Before, the pager would have covered it.
             self._diagnostics.error(self._browse_error)
             self._browse_error = None
-        shortened = sum(getattr(each, "shortened", 0) for each in {id(each): each for each in (writer, drawn)}.values())
+        shortened = sum(getattr(each, "shortened", 0) for each in {id(each): each for each in writers}.values())
         if self._session.running is None or not self._session.interactive:
             self._report_shortened(shortened)
-        if form is not None and form.by_engine and result.changed_rows is not None:
-            # A row may have several lines, and a header is none.
-            summary = replace(summary, rows=result.changed_rows)
-        waited = sink.waited if one_off and isinstance(sink, WaitingSink) else 0.0
-        return replace(summary, shortened=shortened, waited=waited, turned=getattr(drawn, "turned", False))
+        return shortened
 
     def _explores(self, result: Result, format_: Format) -> bool:
         """Whether a result at the prompt has too many columns for a table, and can be opened in the explorer."""
@@ -284,14 +337,6 @@ class ResultOutput:
                         await browse(result)
         except ShellError as error:
             self._browse_error = error
-
-    def _sink_for_copy(self, output: Own, *, past_redirection: bool) -> tuple[Sink, bool]:
-        """The sink of a COPY, and whether it ends with the result."""
-        if output:
-            return _open(output), True
-        if self._redirected is not None and not past_redirection:
-            return self._redirected, False
-        return self._held, True
 
     def _fetching(self, result: Result, sink: Sink) -> Running | None:
         """Show that rows are fetched, if they go to a file: a terminal shows them, and so may a command."""

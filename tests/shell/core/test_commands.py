@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from sqlshell.errors import Exit, StatementError, Where
 from sqlshell.origin import Own
 from sqlshell.shell.commands import query_buffer, results
 from sqlshell.shell.commands.sample_data import EXISTING
+from sqlshell.shell.interactive import clipboard
 from tests.shell.core.scripted import Answer, Core, ScriptedClient
+from tests.short_writes import files_limited
 
 
 def run(script: str, client: ScriptedClient | None = None) -> Core:
@@ -152,6 +155,40 @@ def test_the_bounds_of_what_reads_a_whole_result(monkeypatch: pytest.MonkeyPatch
     core = run("select 1 \\gexec\n", ScriptedClient({"select 1": ROWS}))
     assert (f"\\gexec: the result has more than {most} rows\n" in core.err) == (not fits)
     assert len(core.client.ran) == (4 if fits else 1)
+
+
+@pytest.mark.parametrize(
+    ("script", "copied"),
+    [
+        ("\\pset csv_safe on\n\\t on\nselect '=1+1' as a \\clip csv\n", b"'=1+1\n"),
+        ("\\pset insert_table t\nselect '=1+1' as a \\clip insert\n", b"INSERT INTO t"),
+    ],
+)
+def test_the_clipboard_gets_what_a_file_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, copied: bytes
+) -> None:
+    terminal = tmp_path / "tty"
+    monkeypatch.setattr(clipboard, "Path", lambda _: terminal)
+    monkeypatch.delenv("TMUX", raising=False)
+    run(script, ScriptedClient({"select '=1+1' as a": Answer(rows=(("=1+1",),))}))
+    data = base64.b64decode(terminal.read_bytes().split(b";")[2].rstrip(b"\x07"))
+    assert data.startswith(copied)
+
+
+def test_a_result_that_is_refused_starts_no_command_and_leaves_no_file(tmp_path: Path) -> None:
+    core = run(
+        f"\\format insert\nselect 1 \\g |touch {tmp_path}/started\nselect 1 \\g {tmp_path}/out.sql\n",
+        ScriptedClient({"select 1": ROWS}),
+    )
+    assert core.err.count("error: ") == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_picture_that_cannot_be_written_leaves_no_file(tmp_path: Path) -> None:
+    with files_limited():
+        core = run(f"select 1 \\chart hist a to {tmp_path}/a.svg\n", ScriptedClient({"select 1": ROWS}))
+    assert f"cannot write to {tmp_path}/a.svg: File too large" in core.err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("most", "fits"), [(3, True), (2, False)])
