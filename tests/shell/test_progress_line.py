@@ -139,6 +139,26 @@ def test_the_time_that_is_left_never_grows() -> None:
     assert left.text(running, 1030.0) == ""
 
 
+@pytest.mark.parametrize("script", [None, ScriptPlace("x.sql", number=2, counted=4)])
+def test_the_time_that_is_left_is_shown_of_a_statement_and_not_of_a_script(script: ScriptPlace | None) -> None:
+    async def work() -> str:
+        stream, running = Stream(), Running(share=0.1)
+        running.began -= 1000
+        line = ProgressLine(stream, lambda: 120)
+        line.script = script
+        line.show(running)
+        await stream.drawn.wait()
+        for running.share in (0.2, 0.4, 0.5):
+            line.refresh()
+        text = stream.getvalue()
+        line.close()
+        return CONTROL.sub("", text.rpartition("\r")[0].rpartition("\r")[2])
+
+    text = asyncio.run(work())
+    assert "50%" in text
+    assert ("  about 21 min left  " in text) is (script is None), text
+
+
 def test_a_share_goes_back_only_for_something_else() -> None:
     running = Running()
     shares = []

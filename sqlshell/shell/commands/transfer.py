@@ -34,8 +34,8 @@ async def export(shell: ShellView, args: Args) -> Export:
 
     After an interruption, \\export FILE resume after the same statement fetches only what is missing, as long
     as the service has the result. sqlshell export does the same."""
-    if not args or (len(args) > 1 and args[1:] != ["resume"]):
-        raise UsageError("\\export requires a file", "usage: \\export FILE [resume]")
+    if len(args) > 1 and args[1] != "resume":
+        raise UsageError(f"\\export: unexpected argument {args[1]!r}", "usage: \\export FILE [resume]")
     path = args.own(0)
     shell.result_output.check(path)
     return Export(path, len(args) > 1)

@@ -13,6 +13,7 @@ from sqlshell.origin import Own
 from sqlshell.shell.front_end import NoProgress
 from sqlshell.shell.session import Running
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
+from tests.shell.core.test_catalog_contents import Service
 
 
 class Live(NoProgress):
@@ -33,9 +34,15 @@ class Live(NoProgress):
         self.events.append("clear")
 
 
-def run(script: str, client: ScriptedClient | None = None, before: Callable[[Core], None] = lambda _: None) -> Core:
+def run(
+    script: str,
+    client: ScriptedClient | None = None,
+    before: Callable[[Core], None] = lambda _: None,
+    *,
+    interactive: bool = False,
+) -> Core:
     async def work() -> Core:
-        core = Core(client)
+        core = Core(client, interactive=interactive)
         before(core)
         await core.shell.run_script([Own(script)], "", stop=False)
         await core.shell.aclose()
@@ -88,3 +95,11 @@ def test_a_terminal_gets_no_binary_format(tmp_path: Path, terminal: bool, redire
     assert (refused in core.err) is (terminal and not redirected)
     assert bool(core.screen.getvalue()) is not terminal
     assert path.exists() is redirected
+
+
+@pytest.mark.parametrize("interactive", [True, False])
+@pytest.mark.parametrize("command", ["select 1;", "\\l"])
+def test_values_that_are_cut_are_counted_once(interactive: bool, command: str) -> None:
+    client = Service({"select 1": (["a"], [["abcdef"]]), "LIST DATABASES": (["name"], [["abcdef"]])})
+    core = run(f"\\pset format table\n\\pset maxwidth 5\n{command}\n", client, interactive=interactive)
+    assert core.err.count("1 value ") == 1, core.err

@@ -114,6 +114,8 @@ NO_ROWS = "no statement has returned rows yet\nhelp: run a statement first: sele
         ("\\unset", "\\unset requires NAME\nusage: \\unset NAME"),
         ("\\attach nope", "cannot read nope: no such file\nhelp: nothing was sent"),
         ("\\e", "\\e requires an interactive terminal\nhelp: use \\i FILE to run a script"),
+        ("\\export", "\\export requires FILE\nusage: \\export FILE [resume]"),
+        ("\\export a again", "\\export: unexpected argument 'again'\nusage: \\export FILE [resume]"),
         ("\\w", "\\w requires FILE\nusage: \\w FILE"),
         ("\\w x", "there is no statement to write"),
         ("\\replay", "\\replay requires FILE\nusage: \\replay FILE"),
