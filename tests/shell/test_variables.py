@@ -6,7 +6,7 @@ import pytest
 
 from sqlshell.errors import StatementError, UsageError, Where
 from sqlshell.origin import Own, own_text, service_text
-from sqlshell.shell.scripts.variables import CONTROL, Variables, switch
+from sqlshell.shell.scripts.variables import CONTROL, OPTION_VALUES, Variables, switch
 from sqlshell.shell.session import Session
 from tests.shell.sessions import session as new_session
 
@@ -76,10 +76,25 @@ def test_options_are_chosen_by_their_variables(session: Session) -> None:
     for value, multiline in {"": False, "off": True, "on": False}.items():
         variables.set(Own("SINGLELINE"), own_text(Own(value)))
         assert options.multiline is multiline
-    variables.set(Own("VERBOSITY"), own_text(Own("terse")))
-    for name in ("VERBOSITY", "SINGLELINE"):
+    for value in ("ECHO", "VERBOSITY"):
+        with pytest.raises(UsageError, match=f"{value}: invalid value 'x'") as raised:
+            variables.set(Own(value), own_text(Own("x")))
+        assert raised.value.hint == f"expected one of {', '.join(OPTION_VALUES[value])}"
+
+
+def test_an_option_that_is_unset_is_that_of_psql(session: Session) -> None:
+    variables, options = Variables(session), session.options
+    given = {"ON_ERROR_STOP": "on", "ECHO": "ALL", "QUIET": "on", "VERBOSITY": "terse", "SINGLELINE": "on"}
+    assert given.keys() == OPTION_VALUES.keys()
+    for name, value in given.items():
+        variables.set(Own(name), own_text(Own(value)))
+    assert (options.on_error, options.echo, options.quiet) == ("stop", True, True)
+    for name in given:
         variables.unset(Own(name))
+    assert (options.on_error, options.echo, options.quiet) == ("continue", False, False)
     assert (options.verbosity, options.multiline) == ("default", True)
+    with pytest.raises(UsageError, match="AUTOCOMMIT cannot be off"):
+        variables.unset(Own("AUTOCOMMIT"))
 
 
 def test_a_variable_of_psql_without_effect_is_warned_of_once(session: Session) -> None:

@@ -13,7 +13,7 @@ from sqlshell.output.writers.formats import FORMATS
 from sqlshell.runtime.paths import expanded
 from sqlshell.shell.commands.command import OPTIONS, quoted_word
 from sqlshell.shell.records.saved_queries import SavedQueries
-from sqlshell.shell.scripts.variables import VERBOSITIES
+from sqlshell.shell.scripts.variables import OPTION_VALUES
 from sqlshell.shell.session import Options
 from sqlshell.shell.shell_view import CommandInfo, ShellView
 from sqlshell.sql.completion.catalog import Names
@@ -167,18 +167,8 @@ def _themes(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]
         return []
 
 
-OWN_VARIABLES: Final = {
-    "ON_ERROR_STOP": ("on", "off"),
-    "ECHO": ("none", "queries", "all"),
-    "QUIET": ("on", "off"),
-    "VERBOSITY": VERBOSITIES,
-    "SINGLELINE": ("on", "off"),
-}
-"""Variables that are options of the shell, with their possible values."""
-
-
 def _variables(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    return [*_set(shell, before), *((name, "") for name in OWN_VARIABLES if name not in shell.variables)]
+    return [*_set(shell, before), *((name, "") for name in OPTION_VALUES if name not in shell.variables)]
 
 
 def _set(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
@@ -186,7 +176,7 @@ def _set(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
 
 
 def _variable_values(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    return [(word, "") for word in OWN_VARIABLES.get(before[0], ()) if len(before) == 1]
+    return [(word, "") for word in OPTION_VALUES.get(before[0], ()) if len(before) == 1]
 
 
 def _parts(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
@@ -231,7 +221,12 @@ def _syntax(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]
     return [(name[len(lead) :], "") for name in SYNTAX if name.startswith(lead.upper())]
 
 
-CHARTS: Final = ("bar", "line", "scatter", "hist", "heat")
+def _charts(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    from sqlshell.shell.charts.charts import KINDS
+
+    return [(kind, "") for kind in KINDS]
+
+
 KNOWN: Final[Mapping[str, Known]] = {
     "ID": _statements,
     "FORMAT": _formats,
@@ -250,7 +245,7 @@ KNOWN: Final[Mapping[str, Known]] = {
     "context.VALUE": _part_values,
     "n.NAME": _queries,
     "n-.NAME": _queries,
-    "chart.KIND": lambda shell, before: [(kind, "") for kind in CHARTS],
+    "chart.KIND": _charts,
     "sf.PATTERN": _of("macro"),
     "dseq.PATTERN": _of("sequence"),
     "di.PATTERN": _of("index"),

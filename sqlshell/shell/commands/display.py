@@ -11,7 +11,7 @@ from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Chain, Effect, SetOptions, ShowMessage
 from sqlshell.shell.interactive.look.templates import checked, checked_color
-from sqlshell.shell.scripts.variables import VERBOSITIES
+from sqlshell.shell.scripts.variables import OPTION_VALUES
 from sqlshell.shell.session import Options
 from sqlshell.shell.shell_view import ShellView
 from sqlshell.spelling import did_you_mean
@@ -192,7 +192,7 @@ WORDS = {
     "expanded": ("off", "on", "auto"),
     "wide": ("scroll", "fold"),
     "on_error": ("stop", "continue"),
-    "verbosity": VERBOSITIES,
+    "verbosity": OPTION_VALUES["VERBOSITY"],
 }
 """The options whose value is one of a few words."""
 NUMBERS = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.interface.sqlstate import DONE
@@ -17,16 +18,24 @@ SWITCHES = {"on": True, "true": True, "1": True, "yes": True, "off": False, "fal
 LAST_ERROR = ("LAST_ERROR_MESSAGE", "LAST_ERROR_SQLSTATE")
 RESERVED = frozenset({"LAST_STATEMENT_ID", "ROW_COUNT", "SQLSTATE", "ERROR", "ELAPSED", *LAST_ERROR})
 """Variables that each statement sets."""
-OPTIONS = ("ON_ERROR_STOP", "ECHO", "QUIET", "VERBOSITY", "SINGLELINE")
-"""Variables that are options of the shell."""
-VERBOSITIES = ("default", "terse", "verbose", "sqlstate")
-CONTROL = frozenset({*OPTIONS, *RESERVED, "SHELL_ERROR", "SHELL_EXIT_CODE"})
+_ON_OFF: Final = ("on", "off")
+OPTION_VALUES: Final = {
+    "ON_ERROR_STOP": _ON_OFF,
+    "ECHO": ("none", "queries", "all", "errors"),
+    "QUIET": _ON_OFF,
+    "VERBOSITY": ("default", "terse", "verbose", "sqlstate"),
+    "SINGLELINE": _ON_OFF,
+}
+"""Variables that are options of the shell, with their possible values."""
+UNSET: Final = {"ECHO": "none", "VERBOSITY": "default"}
+"""What an option becomes by `\\unset`, as in psql; any other is off."""
+CONTROL = frozenset({*OPTION_VALUES, *RESERVED, "SHELL_ERROR", "SHELL_EXIT_CODE"})
 """Names that a service's column cannot set, because they belong to the shell and control scripts."""
 _STATE = re.compile(r"[0-9A-Z]{5}")
 
 
 class Variables(Mapping[str, Text]):
-    """Names and values with their origin; those of OPTIONS are options of the shell, as in psql. Those of the
+    """Names and values with their origin; those of OPTION_VALUES are options of the shell, as in psql. Those of the
     connection have its values unless they are set here.
     """
 
@@ -56,14 +65,9 @@ class Variables(Mapping[str, Text]):
     def set(self, name: Own, value: Text) -> None:
         """Set a variable. Raises UsageError for an invalid name or value."""
         _check(name)
-        if name in OPTIONS:
+        if name in OPTION_VALUES:
             self._choose(name, value.own(f"the value of {name}"))
-        if name == "AUTOCOMMIT" and not switch(value.text or "on", name):
-            # In silence, a ROLLBACK would come too late.
-            raise UsageError(
-                "AUTOCOMMIT cannot be off: a statement outside of a transaction is committed at once",
-                "write BEGIN, or use --single-transaction for all scripts",
-            )
+        _check_autocommit(name, value.text)
         if name == "ON_ERROR_ROLLBACK" and (value.text or "on").lower() != "off":
             raise UsageError(
                 "ON_ERROR_ROLLBACK is not supported: a failed statement ends its transaction",
@@ -98,15 +102,12 @@ class Variables(Mapping[str, Text]):
                 self._session.secret_filter.add(value, name)
 
     def unset(self, name: Own) -> None:
+        """Unset a variable; an option of the shell is reset. Raises UsageError for AUTOCOMMIT, which would be off."""
+        if name in OPTION_VALUES:
+            self._choose(name, Own(UNSET.get(name, "off")))
+        _check_autocommit(name, "off")
         self._of_connection.leave(name)
         self._values.pop(name, None)
-        match name:
-            case "ON_ERROR_STOP":
-                self._session.options.on_error = "continue"
-            case "VERBOSITY":
-                self._session.options.verbosity = "default"
-            case "SINGLELINE":
-                self._session.options.multiline = True
 
     def set_from_argument(self, text: Own) -> None:
         """Set a variable from `NAME=VALUE` of the command line; `NAME` alone is empty. Raises UsageError."""
@@ -152,15 +153,20 @@ class Variables(Mapping[str, Text]):
             case "QUIET":
                 options.quiet = switch(value or "on", name)
             case "ECHO":
-                if value not in {"none", "queries", "all", "errors"}:
-                    raise UsageError(f"ECHO: invalid value {value!r}", "expected none, queries or all")
-                options.echo = value in {"queries", "all"}
+                options.echo = _one_of(OPTION_VALUES[name], value, name) in {"queries", "all"}
             case "VERBOSITY":
-                if value.lower() not in VERBOSITIES:
-                    raise UsageError(f"VERBOSITY: invalid value {value!r}", f"expected one of {', '.join(VERBOSITIES)}")
-                options.verbosity = value.lower()
+                options.verbosity = _one_of(OPTION_VALUES[name], value, name)
             case "SINGLELINE":
                 options.multiline = not switch(value or "on", name)
+
+
+def _check_autocommit(name: str, value: str) -> None:
+    if name == "AUTOCOMMIT" and not switch(value or "on", name):
+        # In silence, a ROLLBACK would come too late.
+        raise UsageError(
+            "AUTOCOMMIT cannot be off: a statement outside of a transaction is committed at once",
+            "write BEGIN, or use --single-transaction for all scripts",
+        )
 
 
 def check_received(names: Iterable[str]) -> None:
@@ -172,6 +178,12 @@ def check_received(names: Iterable[str]) -> None:
                 f"column {name} has the name of a variable of the shell; nothing was set",
                 "add a prefix with \\gset PREFIX",
             )
+
+
+def _one_of(values: Sequence[str], given: str, name: str) -> str:
+    if given.lower() not in values:
+        raise UsageError(f"{name}: invalid value {given!r}", f"expected one of {', '.join(values)}")
+    return given.lower()
 
 
 def _check(name: str) -> None:
