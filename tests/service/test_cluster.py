@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -378,6 +378,52 @@ def test_the_statements_of_a_killed_process_are_ended_by_others(cluster: Process
         # Its session is made again here, and says so once.
         assert second.run("select i from t")["sqlState"] == "57P02"
         assert second.rows("select i from t") == [["1"]]
+
+
+def _states_after_a_kill(cluster: Processes, client: Client, ids: Sequence[str]) -> list[tuple[str, str]]:
+    """Kill the first process; the sqlStates and messages of statements once another process has ended them."""
+    cluster.kill(cluster.served[0])
+    found = []
+    for statement_id in ids:
+        answer = client.wait({"sqlState": "03000", "statementID": statement_id})
+        found.append((str(answer["sqlState"]), str(answer["message"])))
+    return found
+
+
+def _is_asleep(client: Client) -> bool:
+    asleep = "select count(*) from pg_stat_activity where query like '%pg_sleep(60)%' and pid <> pg_backend_pid()"
+    return client.rows(asleep) != [["0"]]
+
+
+def test_statements_behind_the_one_that_ran_when_their_process_was_killed_did_not_run(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second, Client(cluster.served[1]) as other:
+        first.rows("create table t (i int)")
+        sent = first.submit("insert into t values (1); select pg_sleep(60); insert into t values (3); select 4")
+        until(lambda: _is_asleep(other))
+        found = _states_after_a_kill(cluster, second, sent["statementIDs"])
+        assert [state for state, _ in found] == ["00000", "XX000", "57000", "57000"]
+        assert "may have taken effect" in found[1][1]
+        assert all(message.startswith("not run: ") for _, message in found[2:])
+        assert other.rows("select i from t") == [["1"]]
+
+
+def test_a_batch_is_gone_with_its_process(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second, Client(cluster.served[1]) as other:
+        first.rows("create table t (i int)")
+        statements = ["insert into t values (1)", "select pg_sleep(60)", "insert into t values (3)"]
+        asked = {"statements": statements, "parameters": {"sessionID": first.session}}
+        batch = first.http.post("/v2/statements", json=asked).json()["statementID"]
+        until(lambda: _is_asleep(other))
+        path = f"/v2/statements/{batch}?batch=0"
+        assert [item["sqlState"] for item in second.http.get(path).json()["statements"]] == ["00000", "03000"]
+        cluster.kill(cluster.served[0])
+        silent = second.http.get(path)
+        assert (silent.status_code, silent.headers.get("retry-after")) == (503, "2")
+        until(lambda: second.http.get(path).status_code != 503)
+        lost = second.http.get(path)
+        assert (lost.status_code, "does not begin a batch" in lost.json()["message"]) == (404, True)
 
 
 def test_a_process_that_is_not_reached_is_logged_once(cluster: Processes) -> None:

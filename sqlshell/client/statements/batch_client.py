@@ -276,7 +276,7 @@ class PolledBatch:
         """Look the batch up: what has been done since the last response."""
 
         def read(answer: Response) -> None:
-            error = self._store_outcomes(answer)
+            error = self._store_outcomes(answer, self._batch_id)
             if error is not None:
                 raise error
 
@@ -293,11 +293,12 @@ class PolledBatch:
         mark_uncertain(error, number - 1)
         self._unknown = number - 1
 
-    def _store_outcomes(self, answer: Response) -> ShellError | None:
-        """Store the outcomes in a response; raises its error if it is not a response to a batch."""
-        found = read_batch(
-            answer.status, answer.headers, answer.body, self._client.base, self._count - self._outcome_count
-        )
+    def _store_outcomes(self, answer: Response, batch_id: str = "") -> ShellError | None:
+        """Store the outcomes in the response to a submission, or to a lookup of the batch `batch_id`; returns its error
+        if it is not a response to a batch.
+        """
+        most = self._count - self._outcome_count
+        found = read_batch(answer.status, answer.headers, answer.body, self._client.base, most, batch_id)
         if isinstance(found, Fail):
             return found.error
         self._batch_id = self._batch_id if self._outcome_count else found.statement_id

@@ -203,8 +203,13 @@ def _is_identifier(name: str | None) -> bool:
     return not name or _IDENTIFIER.fullmatch(name) is not None
 
 
-def read_batch(status: int, headers: Mapping[str, str], body: Body, base: str, most: int) -> BatchStatus | Fail:
-    """Read the response to a batch, or to a lookup of one, with at most `most` statements."""
+def read_batch(
+    status: int, headers: Mapping[str, str], body: Body, base: str, most: int, batch_id: str = ""
+) -> BatchStatus | Fail:
+    """Read the response to a batch, or to a lookup of the batch `batch_id`, with at most `most` statements."""
+    if status == 404 and batch_id:
+        # The caller adds what to do.
+        return Fail(UnknownStatement(f"{base} does not know the batch {batch_id}", where=Where(statement_id=batch_id)))
     if status not in {200, 202}:
         return _http_failure(status, headers, body, base, "")
     try:

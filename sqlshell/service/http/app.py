@@ -220,6 +220,8 @@ class Endpoints:
             if not (start.isascii() and start.isdecimal() and len(start) <= 10 and int(start) <= len(batch.records)):
                 raise BadRequest(f"batch: expected the number of a statement in the batch, not {start[:100]!r}")
             return await self._responses.batch(batch, int(start), timezone, request, caller)
+        if start:
+            raise BadRequest(f"statement {statement_id} does not begin a batch that the service remembers", 404)
         if record.running and request.method == "GET" and "partitionID" in request.query_params:
             await wait_for_response(record, min([LOOK_SECONDS, *_preferred(request)]))
         if "partitionID" not in request.query_params and prefers(request, PARQUET, JSON):

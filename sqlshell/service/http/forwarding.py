@@ -57,6 +57,8 @@ RESTARTED: Final = (
 
 SILENT: Final = "the service process that holds this session does not respond, and the statement was not run; try again"
 
+BATCH_SILENT: Final = "the service process that has this batch does not respond; try again"
+
 SMALL: Final = 64 << 10
 """Responses of more bytes are passed on as they arrive."""
 
@@ -123,6 +125,8 @@ class Forwarding:
     async def look_up(self, request: Request, record: Record) -> Response | None:
         """The response of the process that has a statement; None if it is this one, or does not respond.
 
+        Only the process that has a batch knows its statements: if it does not respond, the response is a 503.
+
         Raises StorageError.
         """
         if self._was_forwarded(request):
@@ -134,7 +138,7 @@ class Forwarding:
         try:
             return await self._passed_on(request, request.method, peer, path, {"headers": {}, "timeout": _LOOKING_UP})
         except (httpx.HTTPError, _WrongUrl):
-            return None
+            return message(BATCH_SILENT, 503, {"Retry-After": "2"}) if "batch" in request.query_params else None
 
     async def _while_alive(self, work: Coroutine[Any, Any, Response], peer: Peer) -> Response:
         """Wait for the response of a process. Raises _LeaseEnded if it is taken for dead meanwhile: it then runs

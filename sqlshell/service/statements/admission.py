@@ -8,6 +8,7 @@ import uuid
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 from msgspec import Struct
@@ -109,6 +110,8 @@ class Admission:
                 records.append(self._record(item, caller, session, request))
                 if not len(records) % AT_ONCE:
                     await asyncio.sleep(0)
+            for before, record in pairwise(records):
+                record.previous = before.statement_id
             self._check_token(caller, session if single_use else None)
             with self._sessions.admitting(session):
                 for start in range(0, len(records), AT_ONCE):

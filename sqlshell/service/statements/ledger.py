@@ -93,6 +93,8 @@ class Record(Struct, eq=False, weakref=True):
     """The process of the service that has it, if several share their records."""
     operation: str = ""
     """The engine's ID of what it runs for this statement, if the engine is a server that can be asked for it again."""
+    previous: str = ""
+    """The ID of the statement before it in its submission, "" for the first: it begins when that one has ended."""
     began: float = 0.0
     """When its engine started it, by the monotonic clock; 0 before that."""
     finished: float = 0.0
@@ -334,7 +336,7 @@ class Ledger:
             is_new = self._fresh.pop(record.statement_id, None) is not None
             row: Row = (record.organization, state, message, finished, *rest, record.statement_id)
             if is_new:
-                row = (*_first(record), finished, state, message, *rest, self.process)
+                row = (*_first(record), finished, state, message, *rest, record.previous, self.process)
             size = bytes_of(message) + len(context) + len(kept or b"")
             prepared.append(Ending(record, state, message, finished, row, is_new, size))
         return prepared
@@ -433,7 +435,7 @@ class Ledger:
     def _begun(self, record: Record) -> Row:
         """The values of INSERT for a record that is running."""
         context = msgspec.json.encode(record.context)
-        return (*_first(record), 0.0, record.state, "", context, None, None, 0, self.process)
+        return (*_first(record), 0.0, record.state, "", context, None, None, 0, record.previous, self.process)
 
     def _write_late(self) -> None:
         """Write the pending changes; if the disk is full, the latest ones stay pending."""
@@ -575,11 +577,11 @@ class Ledger:
 
     def _restored(self, row: Sequence[Any]) -> Record:
         statement_id, organization, owner, sql, created, finished, state, message, context, *rest = row
-        outcome, body, size, process, operation = rest
+        outcome, body, size, previous, process, operation = rest
         spool = self._place(organization, statement_id)
         record = Record(
             sql, organization, owner, spool, _decode_context(context), statement_id, created, state, message,
-            finished=finished, operation=operation, process=process,
+            finished=finished, operation=operation, process=process, previous=previous,
         )  # fmt: skip
         if outcome is not None:
             kept = _decode_kept(outcome)
@@ -609,7 +611,9 @@ def _first(record: Record) -> tuple[str, str, str, str, float]:
     return record.statement_id, record.organization, record.owner, record.text, record.created
 
 
-_WRITTEN = "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes, process"
+_WRITTEN = (
+    "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes, previous, process"
+)
 COLUMNS = f"{_WRITTEN}, operation"
 LISTED_COLUMNS = COLUMNS.replace("sql", f"substr(sql, 1, {LISTED})").replace("body", "NULL")
 DELETED = "DELETE FROM statements WHERE id = ?"
@@ -617,7 +621,7 @@ ENDED = (
     "UPDATE statements SET organization = ?, state = ?, message = ?, finished = ?, context = ?, outcome = ?, body = ?, "
     "bytes = ? WHERE id = ?"
 )
-INSERT = f"INSERT INTO statements ({_WRITTEN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = f"INSERT INTO statements ({_WRITTEN}) VALUES ({', '.join('?' * 14)})"
 
 
 async def wait_for_response(record: Record, seconds: float) -> None:

@@ -199,6 +199,6 @@ class SharedLedger(Ledger):
 
 _INSERT_HERE = (
     f"{INSERT.partition(' VALUES ')[0]} SELECT v.* FROM (VALUES (?, ?, ?, ?, ?::float8, ?::float8, ?, ?, ?::bytea, "
-    "?::bytea, ?::bytea, ?::bigint, ?)) v WHERE EXISTS (SELECT FROM processes WHERE id = ?)"
+    "?::bytea, ?::bytea, ?::bigint, ?, ?)) v WHERE EXISTS (SELECT FROM processes WHERE id = ?)"
 )
 """INSERT for a process that has its lease."""

@@ -80,6 +80,8 @@ TRANSACTION_LOST = (
     "ROLLBACK"
 )
 
+NOT_BEGUN = "not run: the process of the service stopped before the statement began"
+
 NOT_RUN = "not run: an earlier statement of the same submission failed"
 
 
@@ -586,8 +588,12 @@ class Statements:
     def take_up(self, records: Sequence[Record]) -> None:
         """Go on with statements of a process that has ended: wait for those that the engine still runs, fail others."""
         server = self.organizations.server
+        interrupted = {record.statement_id for record in records}
         for record in records:
-            if server is not None and record.operation and server.capabilities.reattaching:
+            # Several processes note each end before the next statement of the submission begins.
+            if self.cluster is not None and record.previous in interrupted:
+                self.endings.finish(record, sqlstate.CANCELED, NOT_BEGUN)
+            elif server is not None and record.operation and server.capabilities.reattaching:
                 self._start(self._guarded(record, None, self._reattach(cast(ReattachingEngine, server), record)))
             else:
                 self.endings.finish(record, sqlstate.INTERNAL, STOPPED)
