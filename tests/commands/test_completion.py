@@ -37,6 +37,8 @@ UNASKED = (
     ("\\pset expanded |", "off, on, auto"),
     ("\\format |", "table"),
     ("select * from orders o join customers c on |", "o.customer_id = c.id"),
+    ("\\format |csv", "-"),
+    ("\\format\t|", "-"),
     ("\\d |", "-"),
     ("\\i |", "-"),
     ("select |", "-"),

@@ -129,6 +129,10 @@ def test_columns_are_as_wide_as_their_values() -> None:
     shown.lines(80, 3)
     # A width that was chosen stays.
     assert (shown.columns[0].width, shown.columns[0].chosen, shown.columns[1].chosen) == (NARROWEST + 1, True, False)
+    shown.go(place=1)
+    shown.resize(-2)
+    shown.lines(80, 3)
+    assert shown.columns[1].width == 7
 
 
 def test_a_column_widens_for_rows_that_come_into_view() -> None:
