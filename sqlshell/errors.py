@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -112,9 +113,9 @@ class Unreachable(ConnectionFailed):
 
 
 class Busy(ConnectionFailed):
-    """`headers` are those of the response; Retry-After is one of them."""
+    """`headers` are those of the response with `status`; Retry-After may be one of them."""
 
-    def __init__(self, message: str, status: int, headers: Mapping[str, str]) -> None:
+    def __init__(self, message: str, status: int = 503, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__(message)
         self.status = status
         self.headers = headers

@@ -373,10 +373,11 @@ def _create_database(organization: Organization, name: str) -> None:
 def _keep(asked: Create, organization: Organization, detail: Mapping[str, object]) -> None:
     """Add an object to the catalog; with OR REPLACE, replace an existing one."""
     catalog, name = organization.catalog, asked.names[-1]
-    if asked.replace and catalog.find(organization.id, asked.kind, name) is not None:
-        catalog.change(organization.id, asked.kind, name, detail)
-    else:
-        catalog.add(organization.id, asked.kind, name, detail)
+    with organization.changing:
+        if asked.replace and catalog.find(organization.id, asked.kind, name) is not None:
+            catalog.change(organization.id, asked.kind, name, detail)
+        else:
+            catalog.add(organization.id, asked.kind, name, detail)
 
 
 def relation_kind(names: Names, session: Session) -> tuple[Relation, str]:
