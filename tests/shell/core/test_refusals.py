@@ -14,6 +14,11 @@ WATCHED = "\\watch: a number is out of range\nhelp: numbers must not be negative
 REPEATED = "\\repeat: a number is out of range\nhelp: TIMES is at least 1; example: \\repeat 10 0.5"
 NO_ROWS = "no statement has returned rows yet\nhelp: run a statement first: select …;"
 
+OF_CSV = ("quote '#'", "escape '#'", "force_not_null (a)", "force_null (a)", "allow_quoted_nulls true")
+OF_TEXT = ("delimiter ';'", "null 'x'", "header true", "encoding 'latin1'", *OF_CSV)
+NOT_FOR = {"text": OF_CSV, "json": OF_TEXT, "parquet": OF_TEXT}
+"""The options of COPY that a format does not have."""
+
 
 @pytest.mark.parametrize(
     ("command", "said"),
@@ -127,8 +132,14 @@ NO_ROWS = "no statement has returned rows yet\nhelp: run a statement first: sele
         ("\\once", "\\once requires FILE\nusage: \\once FILE..."),
         ("\\q a", "\\q: unexpected argument 'a'\nusage: \\q"),
         ("\\sf", "\\sf requires PATTERN\nusage: \\sf PATTERN..."),
-        ("\\copy t from 'a' (format json, null 'x')", "COPY: null does not apply to the format json"),
-        ("\\copy t from 'a' (format text, quote '#')", "COPY: quote does not apply to the format text"),
+        *(
+            (
+                f"\\copy t from 'a' (format {form}, {option})",
+                f"COPY: {option.split()[0]} does not apply to the format {form}",
+            )
+            for form, options in NOT_FOR.items()
+            for option in options
+        ),
         ("\\copy t from 'a' (unknown x)", "COPY: unknown must be skip or send, not 'x'"),
         ("\\nope", "unknown command \\nope\nhelp: \\? lists the commands"),
         (
