@@ -17,8 +17,8 @@ from msgspec import Struct
 from sqlshell.client.http.transport import Response, Transport
 from sqlshell.client.http.upload import Upload
 from sqlshell.client.statements.client import Observer, Submission, mark_uncertain, terminate_query
-from sqlshell.client.statements.polling import UNCERTAIN, upload_of
-from sqlshell.client.statements.protocol import read_error, read_submission, unreadable
+from sqlshell.client.statements.polling import upload_of
+from sqlshell.client.statements.protocol import may_have_run, read_error, read_submission, unreadable
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionBroken, ProtocolError, ShellError, StatementError, UsageError, WaitTimeout, Where
 from sqlshell.result import Batch, Column, HeldBatches, Result
@@ -155,7 +155,7 @@ def _failure(answer: Response, base: str, submission: Submission) -> ShellError:
     if answer.status == 404:
         error.message = f"{base} has no legacy interface"
         error.hint = "use --api v2"
-    if answer.status in UNCERTAIN and not submission.repeatable:
+    if not submission.repeatable and may_have_run(answer.status, answer.headers):
         mark_uncertain(error)
     return error
 

@@ -239,6 +239,15 @@ def test_a_script_goes_on_after_a_batch_that_was_lost(before: int, broken: tuple
         assert all("may have run" in str(item) for item in after)
 
 
+def test_a_batch_that_the_service_says_was_not_run_is_sent_again_without_its_first_statement() -> None:
+    answers = [(200, one(1)), (503, {"message": "no"}), batch(one(3), one(4))]
+    with scripted(*answers, extensions="batch", headers={"Sqlshell-Not-Run": "true"}) as state:
+        told, _, _ = asyncio.run(taken(state, ["a", "b", "c", "d"], stop=False, go_on=True))
+    assert asked(state)[1:] == [("POST", ["b", "c", "d"]), ("POST", ["c", "d"])]
+    assert "may have run" not in str(told[1])
+    assert told[2:] == [[], []]
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -438,9 +447,6 @@ class Sender:
     async def result(self, step: Any, context: SessionContext, observer: Observer) -> str:
         self.events.append("result")
         return "result"
-
-    def uncertain(self, status: int) -> bool:
-        return False
 
 
 @pytest.mark.parametrize("patient", [True, False])

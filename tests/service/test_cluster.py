@@ -438,7 +438,8 @@ def test_a_process_that_is_not_reached_is_logged_once(cluster: Processes) -> Non
         for _ in range(3):
             assert client.http.get(f"/v2/statements/{slow['statementID']}").json()["sqlState"] == "03000"
         asked = {"statement": "select 1", "parameters": {"sessionID": session}}
-        assert client.http.post("/v2/statements", json=asked).status_code == 503
+        refused = client.http.post("/v2/statements", json=asked)
+        assert (refused.status_code, refused.headers.get("sqlshell-not-run")) == (503, "true")
     said = (
         f"--peer-url {address} does not lead from here to the process that was started with it: nothing responds there"
     )
@@ -754,6 +755,7 @@ def test_a_submission_to_a_suspended_process_is_answered_when_its_lease_ends(clu
             found = second.http.post("/v2/statements", json=asked, timeout=4 * LEASE)
             assert found.status_code == 503
             assert "stopped responding" in found.json()["message"]
+            assert "sqlshell-not-run" not in found.headers
             assert found.headers["retry-after"] == "2"
             # The session is lost, so a client that tries again does not run the statement twice.
             assert second.run("insert into t values (1)")["sqlState"] == "57P02"

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from sqlshell.client.http.transport import Response
 from sqlshell.client.statements.client import BatchSubmission, Observer, Submission, UnreadOutcome, mark_uncertain
-from sqlshell.client.statements.protocol import Done, Fail, Poll, poll_wait, read_batch
+from sqlshell.client.statements.protocol import Done, Fail, Poll, may_have_run, poll_wait, read_batch
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionBroken, ServiceError, ShellError
 from sqlshell.interface import sqlstate
@@ -70,8 +70,6 @@ class Sender(Protocol):
     async def look_up_batch(
         self, statement_id: str, start: int, context: SessionContext, read: Callable[[Response], None]
     ) -> None: ...
-
-    def uncertain(self, status: int) -> bool: ...
 
 
 class _SendSeparately(Exception):
@@ -256,7 +254,8 @@ class PolledBatch:
             self._count, self._outcome_count = len(left), 0
             error = self._store_outcomes(answer)
             if error is not None:
-                if not batch.repeatable and (answer.status in {200, 202} or self._client.uncertain(answer.status)):
+                accepted = answer.status in {200, 202}
+                if not batch.repeatable and (accepted or may_have_run(answer.status, answer.headers)):
                     self._lose(error, len(left))
                 self._count = 0
                 raise error

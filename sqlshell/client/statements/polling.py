@@ -33,6 +33,7 @@ from sqlshell.client.statements.protocol import (
     State,
     Step,
     announces_batches,
+    may_have_run,
     poll_wait,
     read_lookup,
     read_submission,
@@ -56,9 +57,6 @@ from sqlshell.result import Result
 __all__ = ["Observer", "StatementsClient", "Submission", "new_session_id"]
 
 _T = TypeVar("_T")
-
-UNCERTAIN = frozenset({408, 500, 502, 503, 504})
-"""Statuses after which a submitted statement may run nevertheless."""
 
 NAMED_SECONDS = 2.0
 LOOKED_UP_SECONDS = 0.5
@@ -184,11 +182,6 @@ class StatementsClient(Struct):
         params = {**look_up_query(context), "batch": start}
         await self.transport.call("GET", statement_path(statement_id), read, params=params)
 
-    @staticmethod
-    def uncertain(status: int) -> bool:
-        """Whether a submission with this response may run nevertheless."""
-        return status in UNCERTAIN
-
     async def end_sessions(self, session_ids: Sequence[str]) -> None:
         """End sessions once their statements have finished, if the service supports it. Raises nothing."""
         if SESSIONS not in self.transport.extensions:
@@ -265,7 +258,7 @@ class StatementsClient(Struct):
             if self.supports_batches is None and announces_batches(answer.headers):
                 self.supports_batches = True
             step = read_submission(answer.status, answer.headers, answer.body, self.base)
-            if isinstance(step, Fail) and answer.status in UNCERTAIN and not submission.repeatable:
+            if isinstance(step, Fail) and not submission.repeatable and may_have_run(answer.status, answer.headers):
                 mark_uncertain(step.error)
             if submission.repeatable and isinstance(step, Fail) and isinstance(step.error, ProtocolError):
                 raise step.error

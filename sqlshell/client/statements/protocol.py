@@ -58,6 +58,9 @@ class _Counted(Model):
     data: list[msgspec.Raw] | None = None
 
 
+UNCERTAIN = frozenset({408, 500, 502, 503, 504})
+"""Statuses after which a submitted statement may run nevertheless, unless the response says that it does not."""
+
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 """A statementID: it becomes part of paths, of statements, and of commands that are suggested to the user."""
 
@@ -119,6 +122,11 @@ Step = State | Follow
 def poll_wait(elapsed: float) -> float:
     """Seconds to wait before the next lookup: a tenth of the time elapsed, between 3 ms and 1 s."""
     return min(POLL_LONGEST, max(POLL_SHORTEST, elapsed / 10))
+
+
+def may_have_run(status: int, headers: Mapping[str, str]) -> bool:
+    """Whether a submission with this response may run nevertheless."""
+    return status in UNCERTAIN and headers.get("sqlshell-not-run") != "true"
 
 
 def announces_batches(headers: Mapping[str, str]) -> bool:

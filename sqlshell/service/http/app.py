@@ -48,7 +48,7 @@ from sqlshell.service.statements.statements import Statements
 from sqlshell.service.storage.storage import Unavailable
 from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import is_disconnected
-from sqlshell.service.wire.error_messages import JSON, UNAVAILABLE, message
+from sqlshell.service.wire.error_messages import JSON, NOT_RUN, UNAVAILABLE, message
 from sqlshell.service.wire.refused import ReadBodyFirst
 from sqlshell.service.wire.turns import Turns
 from sqlshell.version import __version__
@@ -312,7 +312,7 @@ async def _bad_request(request: Request, error: Exception) -> Response:
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)
     status = REFUSED[type(error)]
-    return message(error.message, status, {"Retry-After": "2"} if status == 503 else None)
+    return message(error.message, status, NOT_RUN | ({"Retry-After": "2"} if status == 503 else {}))
 
 
 async def _unavailable(request: Request, error: Exception) -> Response:

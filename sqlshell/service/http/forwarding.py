@@ -24,7 +24,7 @@ from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.storage.storage import StorageError
 from sqlshell.service.wire.connections import is_disconnected
-from sqlshell.service.wire.error_messages import message
+from sqlshell.service.wire.error_messages import NOT_RUN, message
 
 _log = logging.getLogger("sqlshell.service")
 
@@ -91,7 +91,7 @@ class Forwarding:
         if self._was_forwarded(request):
             # A process that was started again at the same address has no session of the one before it.
             if request.headers.get(PROCESS) != self._cluster.id:
-                return message(RESTARTED, 503, {"Retry-After": "2"})
+                return message(RESTARTED, 503, NOT_RUN | {"Retry-After": "2"})
             return None
         peer = await self._cluster.apart(self._cluster.place_of_session, caller_of(request).token_id, name)
         if peer is None:
@@ -113,9 +113,9 @@ class Forwarding:
                 return await self._while_alive(work, peer)
             except _WrongUrl as error:
                 said = RESTARTED if str(error) == OTHER_PROCESS else SILENT
-                return message(said, 503, {"Retry-After": "2"})
+                return message(said, 503, NOT_RUN | {"Retry-After": "2"})
             except (httpx.ConnectError, httpx.ConnectTimeout):
-                return message(SILENT, 503, {"Retry-After": "2"})
+                return message(SILENT, 503, NOT_RUN | {"Retry-After": "2"})
             except _LeaseEnded:
                 return message(LOST, 503, {"Retry-After": "2"})
             except httpx.HTTPError:

@@ -10,6 +10,9 @@ EXTENSIONS = {"Sqlshell-Extensions": "batch, sessions, copy, whole-result, engin
 
 JSON = "application/json"
 
+NOT_RUN = {"Sqlshell-Not-Run": "true"}
+"""A header: the request had no effect, so a client may send its statements again."""
+
 UNAVAILABLE = "the database of the service does not respond; try again"
 
 
