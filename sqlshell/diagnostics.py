@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import time
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
@@ -222,6 +223,14 @@ class Diagnostics:
         label = self._look()("warning:", "warning")
         self._write(f"{printable(place)}: " * bool(place) + f"{label} {printable(text, keep=KEPT)}", own=True)
 
+    def log_warning(self, text: str) -> None:
+        """Print `TIME warning: text`, for the log of a service; the time is UTC."""
+        self._write(f"{_timestamp()} {self._look()('warning:', 'warning')} {printable(text, keep=KEPT)}", own=True)
+
+    def log(self, text: str) -> None:
+        """Print `TIME text`, for the log of a service."""
+        self._write(f"{_timestamp()} {printable(text, keep=KEPT)}", own=True)
+
     def warn_here(self, text: str) -> None:
         """Print a warning about the current statement, with its position in the script."""
         self.warn(text, self._place())
@@ -280,6 +289,12 @@ class Diagnostics:
             shown = self._linked(shown, file) if file else shown
             self._stream.write((shown if verbatim else folded(shown, self._width)) + "\n")
             self._stream.flush()
+
+
+def _timestamp() -> str:
+    """The time now, such as 2024-05-06T07:08:09.123Z."""
+    now = time.time()
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now % 1 * 1000):03}Z"
 
 
 def _plain(text: str, role: Role) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -288,6 +289,9 @@ def test_a_service_ends_without_a_stack(tmp_path: Path, number: int) -> None:
     served.process.stdout.close()
     told = (tmp_path / "message").read_text()
     # What the system gave differs from machine to machine.
-    assert [line for line in told.splitlines() if not line.startswith("each engine runs in its own process")] == [
+    lines = [re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (.*)", line) for line in told.splitlines()]
+    texts = [line[1] for line in lines if line]
+    assert len(texts) == len(lines)
+    assert [text for text in texts if not text.startswith("each engine runs in its own process")] == [
         "everything is in memory and lost on exit; use --data DIR to keep databases and results"
     ]

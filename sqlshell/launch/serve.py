@@ -363,7 +363,7 @@ def _run(given: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics, 
 
     sweep()
     install_exit_handlers()
-    forward_logs(diagnostics.warn)
+    forward_logs(diagnostics.log_warning, diagnostics.log)
     token_file = given["token_file"] or ""
     own_file = data / "token" if data is not None and not token_file else None
     made = ""
@@ -377,14 +377,14 @@ def _run(given: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics, 
 
     def ready(url: str, protections: str) -> None:
         if protections:
-            diagnostics.say(protections)
+            diagnostics.log(protections)
         if own_file is None and made:
             diagnostics.say(f"token: {made}\nconnect with: SQLSHELL_TOKEN={made} sqlshell {url}", verbatim=True)
         elif own_file is not None:
             # Not the token itself, because this output often goes to a log.
             diagnostics.say(f"connect with: sqlshell {url} --token-file {own_file}", verbatim=True)
         if data is None and peers is None:
-            diagnostics.say("everything is in memory and lost on exit; use --data DIR to keep databases and results")
+            diagnostics.log("everything is in memory and lost on exit; use --data DIR to keep databases and results")
         stdout.write(f"listening on {url}\n")
         stdout.flush()
 

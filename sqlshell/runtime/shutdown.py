@@ -120,8 +120,11 @@ def _exit_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
-def forward_logs(say: Callable[[str], None]) -> None:
-    """Pass log messages of libraries to `say`, one line each; otherwise Python prints them with tracebacks."""
+def forward_logs(say: Callable[[str], None], note: Callable[[str], None] | None = None) -> None:
+    """Pass log messages of libraries to `say`, one line each; otherwise Python prints them with tracebacks.
+
+    Messages of the service that are no warnings are passed to `note`.
+    """
     import logging
 
     class Lines(logging.Handler):
@@ -131,6 +134,9 @@ def forward_logs(say: Callable[[str], None]) -> None:
                 # Canceled or interrupted: the code that requested it reports it.
                 return
             line = record.getMessage().partition("\n")[0]
-            say(f"{record.name}: {line}" + (f": {type(error).__name__}: {error}" if error is not None else ""))
+            write = note if note is not None and record.levelno < logging.WARNING else say
+            write(f"{record.name}: {line}" + (f": {type(error).__name__}: {error}" if error is not None else ""))
 
-    logging.getLogger().addHandler(Lines(logging.WARNING))
+    logging.getLogger().addHandler(Lines(logging.WARNING if note is None else logging.INFO))
+    if note is not None:
+        logging.getLogger("sqlshell.service").setLevel(logging.INFO)

@@ -375,6 +375,9 @@ def test_the_statements_of_a_killed_process_are_ended_by_others(cluster: Process
             slow = second.http.get(f"/v2/statements/{slow['statementID']}").json()
         assert slow["sqlState"] == "XX000"
         assert "stopped while the statement was running" in slow["message"]
+        dead, there = first.http.base_url, cluster.logs[cluster.served[0].url]
+        said = f"the processes at {str(dead).rstrip('/')} have not renewed their leases for 10 seconds"
+        assert said in there.read_text()
         # Its session is made again here, and says so once.
         assert second.run("select i from t")["sqlState"] == "57P02"
         assert second.rows("select i from t") == [["1"]]
@@ -444,6 +447,15 @@ def test_a_process_that_is_not_reached_is_logged_once(cluster: Processes) -> Non
         f"--peer-url {address} does not lead from here to the process that was started with it: nothing responds there"
     )
     assert cluster.logs[second.url].read_text().count(said) == 1
+
+
+def test_a_lost_process_that_responds_again_is_logged(cluster: Processes) -> None:
+    lost, other = cluster.served
+    lost.process.send_signal(signal.SIGSTOP)
+    log = cluster.logs[other.url]
+    until(lambda: f"the processes at {lost.url} have not renewed their leases" in log.read_text())
+    lost.process.send_signal(signal.SIGCONT)
+    until(lambda: f"the process at {lost.url} responds again" in log.read_text())
 
 
 def test_a_peer_url_that_leads_elsewhere_is_logged_at_the_start(cluster: Processes) -> None:
@@ -866,6 +878,18 @@ def test_health_is_told_while_the_database_of_the_records_does_not_respond(
             assert time.monotonic() < deadline
             time.sleep(0.2)
         assert client.rows("select 1") == [["1"]]
+
+
+def test_a_database_that_does_not_respond_and_responds_again_is_logged(
+    slow_cluster: tuple[Processes, SlowDatabase],
+) -> None:
+    cluster, slow = slow_cluster
+    log = cluster.logs[cluster.served[0].url]
+    place = f"the database of --state-url at {slow.folder}/.s.PGSQL.5432"
+    slow.stop()
+    until(lambda: f"Z warning: sqlshell.service: {place} does not respond: the database did not" in log.read_text())
+    slow.go_on()
+    until(lambda: f"{place} responds again" in log.read_text())
 
 
 def test_what_needs_no_record_does_not_wait_for_a_slow_database(slow_cluster: tuple[Processes, SlowDatabase]) -> None:

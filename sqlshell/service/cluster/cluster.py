@@ -119,6 +119,16 @@ class Cluster:
         self._renewed = now
         return held
 
+    @property
+    def database(self) -> str:
+        """The address of the database, for messages to the operator."""
+        return self._storage.address
+
+    @property
+    def trouble(self) -> str:
+        """Why the database last did not respond."""
+        return self._storage.trouble
+
     def holds_lease(self) -> bool:
         """Whether no other process has taken this one for dead."""
         return self.is_member(self.id)
@@ -322,15 +332,17 @@ class Cluster:
         )
         return [str(row[0]) for row in rows]
 
-    def take_over(self) -> None:
-        """Take over the statements of dead processes, and free their sessions and slots. Only one process does so.
+    def take_over(self) -> list[str]:
+        """Take over the statements of dead processes, and free their sessions and slots. Only one process does so;
+        returns the addresses of those processes.
 
         After a time in which the database did not respond, no process could renew its lease: then none is dead yet.
         """
         if time.monotonic() - self._steady < LEASE_SECONDS:
-            return
-        self._storage.write(f"DELETE FROM processes WHERE NOT {_ALIVE} AND id <> ?", (self.id,))
+            return []
+        dead = self._storage.read(f"DELETE FROM processes WHERE NOT {_ALIVE} AND id <> ? RETURNING address", (self.id,))
         self._take_over_from_gone()
+        return [str(address) for (address,) in dead]
 
     def _take_over_from_gone(self) -> None:
         gone = "process <> '' AND NOT EXISTS (SELECT FROM processes WHERE id = process)"

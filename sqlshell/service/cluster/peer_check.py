@@ -8,7 +8,7 @@ import hmac
 import logging
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import httpx
@@ -49,6 +49,8 @@ class PeerCheck:
         self._failing: dict[Peer, float] = {}
         """Processes whose URLs do not lead to them, and since when."""
         self._logged: set[Peer] = set()
+        self._lost: set[str] = set()
+        """The addresses of processes that were taken for dead, or were not reached."""
         self._others: set[str] = set()
         """The processes with another token of the operator, as far as they were logged."""
         self._checking: asyncio.Task[None] | None = None
@@ -85,12 +87,17 @@ class PeerCheck:
         """Log once what is wrong with the URL of another process."""
         if peer not in self._logged:
             self._logged.add(peer)
+            self._lost.add(peer.address)
             _log.warning(
                 "--peer-url %s does not lead from here to the process that was started with it: %s; requests about its "
                 "sessions fail with 503 here; start it with a URL at which the other processes reach it",
                 peer.address,
                 fault,
             )
+
+    def note_lost(self, addresses: Collection[str]) -> None:
+        """Note that the processes at these addresses were taken for dead, to log when one responds there again."""
+        self._lost.update(addresses)
 
     def look_around(self) -> None:
         """Begin to check all processes, unless that was done just now."""
@@ -113,15 +120,21 @@ class PeerCheck:
         self._proven &= peers
         self._logged &= peers
         self._failing = {peer: since for peer, since in self._failing.items() if peer in peers}
-        await asyncio.gather(*(self._look_at(peer) for peer in peers - self._proven - self._logged))
+        await asyncio.gather(*(self._look_at(peer) for peer in peers - self._proven))
 
     async def _look_at(self, peer: Peer) -> None:
         fault = await self.fault(peer)
         if not fault:
+            if peer.address in self._lost:
+                self._lost.discard(peer.address)
+                _log.info("the process at %s responds again", peer.address)
+            return
+        if peer in self._logged:
             return
         since = self._failing.setdefault(peer, time.monotonic())
         if peer.process == self._cluster.id:
             self._logged.add(peer)
+            self._lost.add(peer.address)
             _log.warning(
                 "--peer-url %s does not lead to this process: %s; the other processes cannot pass requests on to it; "
                 "restart it with a URL at which they reach it",

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR
-from sqlshell.service.cluster.cluster import BEAT_SECONDS, Cluster
+from sqlshell.service.cluster.cluster import BEAT_SECONDS, LEASE_SECONDS, Cluster
 from sqlshell.service.cluster.peer_check import PeerCheck
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START
 from sqlshell.service.failure import Failure
@@ -22,7 +22,7 @@ from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.statements.endings import Endings
 from sqlshell.service.statements.ledger import Ledger, Record
 from sqlshell.service.statements.shared_ledger import SharedLedger
-from sqlshell.service.storage.storage import StorageError
+from sqlshell.service.storage.storage import StorageError, Unreachable
 
 SLOT_SECONDS = (0.02, 0.1)
 """The shortest and the longest pause between two attempts to take a slot of a pool."""
@@ -121,10 +121,15 @@ class Membership:
         while True:
             try:
                 await self._look_around()
+                if failed:
+                    _log.info("the database of --state-url at %s responds again", self._cluster.database)
                 failed = False
             except StorageError as error:
                 if not failed:
-                    _log.warning("the database of the service does not respond: %s", error)
+                    what, why = "cannot be used", str(error)
+                    if isinstance(error, Unreachable):
+                        what, why = "does not respond", self._cluster.trouble
+                    _log.warning("the database of --state-url at %s %s: %s", self._cluster.database, what, why)
                 failed = True
             except Exception:
                 # Without the beat, others would take this process for dead.
@@ -135,7 +140,16 @@ class Membership:
         cluster, ledger = self._cluster, self._statements.ledger
         if not await cluster.apart(cluster.renew):
             await self._rejoin()
-        await cluster.apart(cluster.take_over)
+        dead = await cluster.apart(cluster.take_over)
+        if dead:
+            _log.warning(
+                "the processes at %s have not renewed their leases for %g seconds; this process ends or continues "
+                "their statements",
+                ", ".join(sorted(set(dead))),
+                LEASE_SECONDS,
+            )
+            if self._statements.peer_check is not None:
+                self._statements.peer_check.note_lost(dead)
         await cluster.apart(cluster.tidy)
         for statement_id in await cluster.apart(cluster.asked_to_end):
             record = await ledger.look_up(statement_id)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 import psycopg
@@ -13,6 +15,12 @@ from sqlshell.errors import UsageError
 HINT: Final = "write postgresql://user@host:port/database?option=value, with %XX for characters such as @ and /"
 
 _UNKNOWN: Final = re.compile(r'invalid URI query parameter: "([a-z_]{1,40})"')
+
+_PREFIX: Final = re.compile(r"connection (?:failed|is bad): |^- host: .*, hostaddr: \S+: ", re.M)
+"""The words that psycopg puts before a message of libpq, which begins in the same way."""
+
+_EACH: Final = "All failures were:"
+"""The words that psycopg puts before the messages of several hosts, of which it gives the last one first."""
 
 MAY_IDENTIFY: Final = (
     "SELECT CASE WHEN pg_catalog.has_function_privilege("
@@ -56,6 +64,24 @@ def parsed(url: str, name: str) -> dict[str, Any]:
 def without(text: str, password: str) -> str:
     """A message of libpq without the password."""
     return text.replace(password, "…") if password else text
+
+
+def stated(text: str) -> str:
+    """libpq's message in an error of psycopg about a connection, each cause once."""
+    first, _, each = text.partition(_EACH)
+    lines = _PREFIX.sub("", each or first).replace("\n\t", ". ").splitlines()
+    return "; ".join(" ".join(line.split()) for line in lines if line.strip())
+
+
+def address(given: Mapping[str, Any]) -> str:
+    """The host and port in the options of libpq, or the path of a socket."""
+    host = str(given.get("host") or given.get("hostaddr") or os.environ.get("PGHOST") or "")
+    port = str(given.get("port") or os.environ.get("PGPORT") or "5432")
+    if host.startswith(("/", "@")) or not host:
+        return f"{host}/.s.PGSQL.{port}" if host else f"the local socket of port {port}"
+    ports = port.split(",")
+    hosts = host.split(",")
+    return ", ".join(f"{each}:{ports[min(at, len(ports) - 1)]}" for at, each in enumerate(hosts))
 
 
 def _is_parameter(url: str, name: str) -> bool:

@@ -117,7 +117,11 @@ class PostgresqlStorage:
     remote = True
 
     def __init__(self, url: str) -> None:
-        libpq.parsed(url, "the URL of --state-url")
+        given = libpq.parsed(url, "the URL of --state-url")
+        self.address = libpq.address(given)
+        """The host and port, for messages to the operator."""
+        self._password = str(given.get("password") or "")
+        self._trouble = ""
         self._lines = [_Line(url) for _ in range(CONNECTIONS)]
         self._free: queue.LifoQueue[_Line] = queue.LifoQueue()
         """The connections that no thread uses; the one that was used last is the next."""
@@ -181,6 +185,11 @@ class PostgresqlStorage:
         for line in (*self._lines, self._loop):
             with line.lock:
                 line.close()
+
+    @property
+    def trouble(self) -> str:
+        """Why the database last did not respond, for the operator."""
+        return self._trouble
 
     def server(self) -> str:
         """What distinguishes the server and the database from others, as of an engine on PostgreSQL."""
@@ -269,7 +278,8 @@ class PostgresqlStorage:
             connection = line.opened(seconds)
             connected = True
             return work(connection)
-        except psycopg.OperationalError:
+        except psycopg.OperationalError as error:
+            self._trouble = libpq.without(libpq.stated(str(error)), self._password)
             if (not connected or time.monotonic() > began + seconds) and self._responded < began:
                 self._retry = time.monotonic() + PAUSE_SECONDS
             raise

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections import deque
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, notice_of, reason
 from sqlshell.service.engines.postgresql.wire import Wire
 from sqlshell.service.failure import Failure
-from sqlshell.service.storage.libpq import parsed, without
+from sqlshell.service.storage.libpq import parsed, stated, without
 
 CANCEL_SECONDS: Final = 10.0
 """How long a request to cancel may take."""
@@ -31,12 +30,6 @@ NO_PASSWORD: Final = "28P01"
 PASSWORD_HINT: Final = (
     "put the password into ~/.pgpass (host:port:database:user:password), or set PGPASSWORD or PGPASSFILE"
 )
-
-_PREFIX: Final = re.compile(r"connection (?:failed|is bad): |^- host: .*, hostaddr: \S+: ", re.M)
-"""The words that psycopg puts before a message of libpq, which begins in the same way."""
-
-_EACH: Final = "All failures were:"
-"""The words that psycopg puts before the messages of several hosts, of which it gives the last one first."""
 
 CONNECT_SECONDS: Final = 30
 """How long a server may take to accept a connection, unless the URL or PGCONNECT_TIMEOUT says it."""
@@ -68,7 +61,7 @@ class Server:
                 make_conninfo(**{**self._given, **place}), autocommit=True
             )
         except (psycopg.Error, OSError, UnicodeError) as error:
-            said = _reason(str(error))
+            said = stated(str(error))
             password = str(self._given.get("password") or "")
             pgconn = getattr(error, "pgconn", None)
             if pgconn is not None and pgconn.needs_password:
@@ -81,13 +74,6 @@ class Server:
         except ConnectionLost as error:
             raise Failure(UNREACHABLE, reason(error)) from None
         return link
-
-
-def _reason(text: str) -> str:
-    """libpq's message in an error of psycopg about a connection, each cause once."""
-    first, _, each = text.partition(_EACH)
-    lines = _PREFIX.sub("", each or first).replace("\n\t", ". ").splitlines()
-    return "; ".join(" ".join(line.split()) for line in lines if line.strip())
 
 
 class Link:
