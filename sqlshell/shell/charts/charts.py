@@ -31,6 +31,8 @@ MOST_CELLS = 60
 LONGEST_LABEL = 30
 LARGEST = 1e300
 """Larger numbers have sums and distances that a float cannot represent."""
+EXACT = 2**52
+"""The least number from which on a float has no halves."""
 Point = tuple[float, float]
 Cells = dict[tuple[str, str], float]
 """The sums of a heat map by the labels of the row and of the column."""
@@ -196,28 +198,38 @@ def histogram(column: Column, edges: Sequence[float], counts: Sequence[int], dro
     return Chart("hist", label(column.name), bars, labels, notes=notes)
 
 
+class Bins(Struct, frozen=True):
+    """`count` bins of equal width, from `low` on."""
+
+    low: float
+    width: float
+    count: int
+
+    @property
+    def edges(self) -> list[float]:
+        return [self.low + self.width * place for place in range(self.count + 1)]
+
+
 def bins(values: Sequence[float]) -> tuple[list[float], list[int]]:
     """The edges of bins of equal width, and the number of values in each."""
-    low, high = min(values), max(values)
-    edges = bin_edges(low, high, len(values), integers=all(value == int(value) for value in values))
-    low, width, many = edges[0], edges[1] - edges[0], len(edges) - 1
-    counts = [0] * many
+    found = bins_between(min(values), max(values), len(values), integers=all(value == int(value) for value in values))
+    counts = [0] * found.count
     for value in values:
-        counts[min(many - 1, int((value - low) / width))] += 1
-    return edges, counts
+        counts[min(found.count - 1, int((value - found.low) / found.width))] += 1
+    return found.edges, counts
 
 
-def bin_edges(low: float, high: float, number: int, *, integers: bool) -> list[float]:
-    """The edges of bins for `number` values; the number of bins follows Sturges's rule.
+def bins_between(low: float, high: float, number: int, *, integers: bool) -> Bins:
+    """The bins for `number` values; their number follows Sturges's rule.
 
     If there are few different `integers`, each has a bin around it.
     """
-    if integers and high - low < MOST_BINS:
-        low, many, width = low - 0.5, int(high - low) + 1, 1.0
-    else:
-        many = min(MOST_BINS, math.ceil(math.log2(number) + 1)) if low < high else 1
-        width = (high - low) / many or 1.0
-    return [low + width * place for place in range(many + 1)]
+    if integers and high - low < MOST_BINS and max(-low, high) < EXACT:
+        return Bins(low - 0.5, 1.0, int(high - low) + 1)
+    step = math.ulp(max(-low, high))
+    # Narrower bins would have the same edges.
+    many = min(MOST_BINS, math.ceil(math.log2(number) + 1), int((high - low) / step)) or 1
+    return Bins(low, (high - low) / many or max(1.0, step), many)
 
 
 def bin_label(low: float, high: float) -> str:
@@ -295,11 +307,11 @@ def _moment(value: str | None) -> float | None:
     """Seconds since 1970; a time of day is counted from midnight."""
     if value is None:
         return None
-    text = value.strip().replace("Z", "+00:00")
+    text = value.strip()
     if len(text) > 2 and text[2] == ":":
         text = f"1970-01-01T{text}"
     try:
-        moment = datetime.fromisoformat(text[:26] if "." in text and "+" not in text[19:] else text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
     from datetime import UTC

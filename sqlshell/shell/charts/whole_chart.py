@@ -17,7 +17,7 @@ from sqlshell.shell.charts.charts import (
     Chart,
     Point,
     bars,
-    bin_edges,
+    bins_between,
     heat_map,
     histogram,
     kind_and_columns,
@@ -80,15 +80,14 @@ async def histogram_bins(table: Table, source: str) -> tuple[list[float], list[i
     )
     if not count:
         return [], []
-    edges = bin_edges(low, high, count, integers=integers)
-    width = edges[1] - edges[0]
-    counts = [0] * (len(edges) - 1)
+    bins = bins_between(low, high, count, integers=integers)
+    counts = [0] * bins.count
     for place, found in await table.query(
-        f"SELECT least({len(counts) - 1}, trunc((x - {edges[0]!r}::DOUBLE) / {width!r}::DOUBLE))::INTEGER, count(*) "
-        f"FROM {source} GROUP BY 1"
+        f"SELECT least({bins.count - 1}, trunc((x - {bins.low!r}::DOUBLE) / {bins.width!r}::DOUBLE))::INTEGER, "
+        f"count(*) FROM {source} GROUP BY 1"
     ):
         counts[place] += found
-    return edges, counts
+    return bins.edges, counts
 
 
 def number(column: StoredColumn) -> str:
