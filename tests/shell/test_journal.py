@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from sqlshell.context import SessionContext
 from sqlshell.interface.sqlstate import CANCELED
+from sqlshell.shell.records import journal as journals
 from sqlshell.shell.records.journal import BATCH_SIZE, KEPT_DAYS, LONGEST_SQL, MAX_PENDING, Entry, Journal
 
 Opened = Callable[..., Journal]
@@ -102,6 +103,45 @@ def test_what_waits_is_bounded(opened: Opened, tmp_path: Path) -> None:
         journal.record_start(f"id-{number}", "select 1", SessionContext(), 0.0)
     other = opened(tmp_path / "journal.db", "here", "", print)
     assert len(other.recent(2 * BATCH_SIZE)) == BATCH_SIZE
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_what_another_shell_keeps_from_being_written_is_written_later(
+    opened: Opened, tmp_path: Path, used: bool
+) -> None:
+    told: list[str] = []
+    place = tmp_path / "journal.db"
+    reader = opened(place, "here", "", pytest.fail)
+    reader.recent(1)
+    journal = opened(place, "here", "", told.append)
+    if used:
+        journal.recent(1)
+    with contextlib.closing(sqlite3.connect(place)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        for number in range(3):
+            journal.record_start(f"id-{number}", "select 1", SessionContext(), 0.0)
+            journal.flush()
+        assert (journal.recent(9), reader.recent(9)) == ([], [])
+    assert [entry.id for entry in journal.find("id")] == ["id-2", "id-1", "id-0"]
+    assert len(reader.recent(9)) == 3
+    assert told == []
+
+
+def test_a_journal_that_stays_locked_is_reported_at_the_end(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journals, "LAST_WAIT", 1)
+    told: list[str] = []
+    journal = opened(tmp_path / "journal.db", "here", "", told.append)
+    journal.recent(1)
+    with contextlib.closing(sqlite3.connect(tmp_path / "journal.db")) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        journal.record_start("id", "select 1", SessionContext(), 0.0)
+        journal.flush()
+        assert told == []
+        journal.close()
+    (warning,) = told
+    assert warning.endswith("statements are not recorded: database is locked")
 
 
 def only(journal: Journal) -> Entry:

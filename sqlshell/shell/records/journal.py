@@ -34,6 +34,12 @@ MAX_PENDING = 20_000
 BATCH_SIZE = 1_000
 """Maximum changes in one transaction, unless they wait for a reader."""
 
+SHORT_WAIT = 50
+"""Milliseconds to wait for another shell that writes, which the event loop does too. Then changes stay pending."""
+
+LAST_WAIT = 2_000
+"""Milliseconds to wait when the journal is closed."""
+
 LONGEST_SQL = 100_000
 
 _TABLE = """
@@ -164,7 +170,7 @@ class Journal:
         """
         with self._lock:
             self._pending.append((sql, values))
-            full = len(self._pending) >= BATCH_SIZE and (self._path is not None or self._database is not None)
+            full = len(self._pending) % BATCH_SIZE == 0 and (self._path is not None or self._database is not None)
         if full:
             self._transact()
 
@@ -193,36 +199,58 @@ class Journal:
     def close(self) -> None:
         import sqlite3
 
-        self.flush()
+        if self._pending and self._path is not None:
+            self._transact(wait=LAST_WAIT)
         with self._lock:
             if self._database is not None:
                 with contextlib.suppress(sqlite3.Error):
                     self._database.close()
                 self._database = None
 
-    def _transact(self, query: str = "", *values: object) -> list[Entry]:
-        """Write pending changes, and return the statements that a query selects. Raises nothing."""
+    def _transact(self, query: str = "", *values: object, wait: int = SHORT_WAIT) -> list[Entry]:
+        """Write pending changes, and return the statements that a query selects. Raises nothing. Changes stay pending
+        until they are committed; a journal that another shell is writing is only reported after LAST_WAIT.
+        """
         import sqlite3
 
         with self._lock:
             try:
                 if self._database is None:
-                    self._database = self._open()
-                with self._database:
-                    while self._pending:
-                        self._database.execute(*self._pending.popleft())
-                    return [Entry(*row) for row in self._database.execute(query, values)] if query else []
+                    self._database = self._open(wait)
+                self._database.execute(f"PRAGMA busy_timeout = {wait}")
+                try:
+                    self._commit(self._database)
+                except sqlite3.OperationalError as error:
+                    # Other shells may read meanwhile.
+                    if not query or not _is_busy(error):
+                        raise
+                return [Entry(*row) for row in self._database.execute(query, values)] if query else []
             except sqlite3.Error as error:
-                self._report_once(error)
+                if wait == LAST_WAIT or not _is_busy(error):
+                    self._report_once(error)
                 return []
 
-    def _open(self) -> sqlite3.Connection:
+    def _commit(self, database: sqlite3.Connection) -> None:
+        """Write all pending changes, or none. Raises sqlite3.Error."""
+        count = len(self._pending)
+        if not count:
+            return
+        with database:
+            for change in self._pending:
+                database.execute(*change)
+        for _ in range(count):
+            self._pending.popleft()
+
+    def _open(self, wait: int) -> sqlite3.Connection:
+        """The file, or a journal in memory if it cannot be used. Raises sqlite3.Error if another shell writes it."""
         import sqlite3
 
         if self._path is not None:
             try:
-                return _ready(_file(self._path))
+                return _ready(_file(self._path, wait))
             except (sqlite3.Error, OSError) as error:
+                if _is_busy(error):
+                    raise
                 self._report_once(error)
         return _ready(sqlite3.connect(":memory:", check_same_thread=False))
 
@@ -239,12 +267,18 @@ def _shortened(shown: str) -> str:
     return shown[:LONGEST_SQL]
 
 
-def _file(path: Path) -> sqlite3.Connection:
+def _is_busy(error: Exception) -> bool:
+    import sqlite3
+
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _file(path: Path, wait: int) -> sqlite3.Connection:
     import sqlite3
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    database = sqlite3.connect(path, timeout=2, check_same_thread=False)
+    database = sqlite3.connect(path, timeout=wait / 1000, check_same_thread=False)
     try:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
@@ -255,10 +289,17 @@ def _file(path: Path) -> sqlite3.Connection:
 
 
 def _ready(database: sqlite3.Connection) -> sqlite3.Connection:
+    import sqlite3
+
     try:
         database.executescript(_TABLE)
-        with database:
-            database.execute("DELETE FROM statements WHERE began < ?", (time.time() - KEPT_DAYS * 86_400,))
+        try:
+            with database:
+                database.execute("DELETE FROM statements WHERE began < ?", (time.time() - KEPT_DAYS * 86_400,))
+        except sqlite3.OperationalError as error:
+            # The next shell removes them.
+            if not _is_busy(error):
+                raise
     except BaseException:
         database.close()
         raise
