@@ -50,6 +50,9 @@ def test_crosstab(program: Program) -> None:
         ("\\n nope", "no named query 'nope'"),
         ("\\n+ a/b select 1", "valid query name"),
         ("\\n-", "requires NAME"),
+        ("\\n+ a", "there is no statement to save"),
+        ("select 1 as a; \\local select 2\n\\export x.csv", "\\export requires a statement of the service"),
+        ("select 1 as a; \\local select 2\n\\repeat 2", "\\repeat requires a statement of the service"),
     ],
 )
 def test_what_is_wrong(program: Program, script: str, message: str) -> None:

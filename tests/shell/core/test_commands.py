@@ -65,6 +65,7 @@ def run(script: str, client: ScriptedClient | None = None) -> Core:
         ),
         ("\\refresh", "reloading the names for completion\n"),
         ("\\warn a  b", "a b\n"),
+        ("\\set ON_ERROR_ROLLBACK OFF", ""),
     ],
 )
 def test_what_a_command_says(script: str, err: str) -> None:

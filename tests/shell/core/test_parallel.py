@@ -230,6 +230,17 @@ def test_no_block_begins_in_a_transaction() -> None:
     assert [sql for sql, _ in client.ran] == ["begin"]
 
 
+def test_no_block_begins_on_a_service_without_sessions() -> None:
+    class Legacy(ScriptedClient):
+        async def is_legacy(self) -> bool:
+            return True
+
+    client = Legacy()
+    core = run(client, "\\parallel 2\nselect 1;\n\\end\n")
+    assert "\\parallel requires the interface v2" in core.err
+    assert client.ran == []
+
+
 def test_the_limit_of_the_settings_holds() -> None:
     client = Gated(answers(8))
 

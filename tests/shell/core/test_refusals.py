@@ -116,6 +116,14 @@ NOT_FOR = {"text": OF_CSV, "json": OF_TEXT, "parquet": OF_TEXT}
         ("\\o a b", "\\o: unexpected argument 'b'\nusage: \\o [FILE...]"),
         ("\\i", "\\i requires FILE\nusage: \\i FILE"),
         ("\\i nope.sql", "no such script: nope.sql"),
+        *(
+            (
+                f"\\set ON_ERROR_ROLLBACK{value}",
+                "ON_ERROR_ROLLBACK is not supported: a failed statement ends its transaction\n"
+                "help: write SAVEPOINT before a statement that may fail",
+            )
+            for value in ("", " on", " interactive")
+        ),
         ("\\unset", "\\unset requires NAME\nusage: \\unset NAME"),
         ("\\attach nope", "cannot read nope: no such file\nhelp: nothing was sent"),
         ("\\e", "\\e requires an interactive terminal\nhelp: use \\i FILE to run a script"),
