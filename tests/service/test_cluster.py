@@ -830,6 +830,26 @@ def test_a_result_whose_shared_file_was_removed_says_so(cluster: Processes) -> N
         assert "the result's file was removed from the storage of results" in found.json()["message"]
 
 
+def test_lists_of_the_service_are_shown_while_results_cannot_be_stored(cluster: Processes) -> None:
+    with Client(cluster.served[0]) as client:
+        for number in range(60):
+            client.rows(f"select {number} -- {'x' * 1000}")
+        client.run("do $$ begin for i in 1..500 loop execute 'create table table_' || i || ' ()'; end loop; end $$")
+        shared = cluster.folder / "shared"
+        shared.rename(cluster.folder / "moved")
+        shared.touch()
+        failed = client.run("select i, repeat('x', 100) from generate_series(1, 20000) i")
+        assert failed["sqlState"] == "53000"
+        assert "cannot write to the storage of --results-url: Not a directory" in failed["message"]
+        listed = client.run("list queries")
+        assert (listed["sqlState"], len(listed["data"])) == ("00000", 62)
+        place = f"/v2/statements/{listed['statementID']}"
+        assert client.http.get(place).json()["data"] == listed["data"]
+        assert len(client.rows("list relations")) == 500
+    shared.unlink()
+    (cluster.folder / "moved").rename(shared)
+
+
 @pytest.mark.parametrize("change", [lambda content: b"", lambda content: content[:-1] + b"x"])
 def test_a_result_whose_shared_file_was_changed_is_not_shown(
     cluster: Processes, change: Callable[[bytes], bytes]

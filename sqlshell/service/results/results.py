@@ -111,6 +111,8 @@ class Spool:
         self.body = b""
         self.size = 0
         self._complete = False
+        self.may_stay_local = False
+        """Whether the result is complete without the shared file if that cannot be stored."""
         self._is_shared = False
         """Whether this spool has stored or found the shared file, which may otherwise be that of another process."""
         self._rows = 0
@@ -181,7 +183,12 @@ class Spool:
             self._is_shared = True
             with self._path.open("rb") as content:
                 self.layout.digest = hashlib.file_digest(content, "sha256").hexdigest()
-            shared.put(self._path)
+            try:
+                shared.put(self._path)
+            except OSError:
+                if not self.may_stay_local:
+                    raise
+                shared.used(self._path)
         self._complete = True
 
     def restore(self, layout: Layout, body: bytes, size: int) -> Spool:

@@ -94,7 +94,11 @@ class SharedFiles:
         return SharedFile(self, f"{self._root}/{organization or 'none'}/{statement_id}")
 
     def put(self, file: Path, name: str) -> None:
-        self._put(file, name)
+        try:
+            self._put(file, name)
+        except OSError as error:
+            said = f"cannot write to the storage of --results-url: {error.strerror or type(error).__name__}"
+            raise OSError(error.errno or errno.EIO, said) from error
         self.used(file)
 
     def used(self, file: Path) -> None:
@@ -220,4 +224,4 @@ def _as_os_error() -> Any:
         raise
     except Exception as error:
         logging.getLogger("sqlshell.service").warning("cannot access the storage of --results-url: %s", error)
-        raise OSError(errno.EIO, "cannot access the storage of results") from error
+        raise OSError(errno.EIO, "the storage does not respond, or refuses access; the log has its error") from error

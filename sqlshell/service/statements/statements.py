@@ -436,6 +436,7 @@ class Statements:
             record.context = session.echo()
             await self._control.run(session, record, asked)
             return
+        record.spool.may_stay_local = isinstance(asked, List)
         self._settle_in(record, session, asked)
         if session.lost:
             # Its sender may believe that a transaction is open.
