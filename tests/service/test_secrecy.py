@@ -454,10 +454,12 @@ def test_a_batch_shows_no_statement_of_another_organization(operator: Client, ma
     assert len(whole.json()["statements"]) == 3
     for number in range(3):
         seen = get(here, answer["statementID"], batch=number)
-        assert seen.status_code == 200
-        assert seen.json()["data"] == [["mine"]]
-        assert "statements" not in seen.json()
+        assert seen.status_code == 404
         assert FOREIGN not in seen.text
+    seen = get(here, answer["statementID"])
+    assert seen.json()["data"] == [["mine"]]
+    assert "statements" not in seen.json()
+    assert FOREIGN not in seen.text
 
 
 # Within an organization
