@@ -13,7 +13,7 @@ import pytest
 from sqlshell.errors import StatementError, UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.loading import digits
-from sqlshell.shell.loading.column_types import TargetColumn
+from sqlshell.shell.loading.column_types import TargetColumn, interface_type
 from sqlshell.shell.loading.request import LoadRequest, format_of
 from sqlshell.shell.loading.source import ConvertedRows, DataFile
 
@@ -216,3 +216,40 @@ def test_dates_with_two_meanings_are_told(tmp_path: Path, dates: list[str], told
     said = source.ambiguous(looked, [(looked.columns[0], TargetColumn("d", type_))])
     source.close()
     assert [each.startswith(f"a.csv, column d: {told}") for each in said] == ([True] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("type_", "text", "value"),
+    [
+        ("MAP<VARCHAR, BYTES>", '{"k": "YWI="}', "{k=ab}"),
+        ("MAP<BYTES, VARCHAR>", '{"YWI=": "x"}', "{ab=x}"),
+        ("MAP<VARCHAR, ARRAY<BYTES>>", '{"k": ["YWI="]}', "{k=[ab]}"),
+    ],
+)
+def test_bytes_in_maps_are_read_from_base64(tmp_path: Path, type_: str, text: str, value: str) -> None:
+    quoted = text.replace('"', '""')
+    assert Loaded(tmp_path, "a.csv", f'm\n"{quoted}"\n', m=type_).rows == [(value,)]
+
+
+@pytest.mark.parametrize(
+    ("type_", "made"),
+    [
+        ("UTINYINT", "SMALLINT"),
+        ("USMALLINT", "INTEGER"),
+        ("UINTEGER", "BIGINT"),
+        ("UBIGINT", "DECIMAL(38,0)"),
+        ("HUGEINT", "DECIMAL(38,0)"),
+        ("TIMESTAMP_S", "TIMESTAMP(6)"),
+        ("TIMESTAMP_NS", "TIMESTAMP(9)"),
+        ("TIMESTAMPTZ", "TIMESTAMP_LTZ(6)"),
+        ("TIME", "TIME(6)"),
+        ("BLOB", "VARBINARY"),
+        ("UUID", "VARCHAR"),
+        ("DECIMAL(9,2)", "DECIMAL(9,2)"),
+        ("INTEGER[2]", "ARRAY<INTEGER>"),
+        ("MAP(TIME, BLOB[])", "MAP<TIME(6), ARRAY<VARBINARY>>"),
+        ('STRUCT("A b" UTINYINT)', 'STRUCT<"A b" SMALLINT>'),
+    ],
+)
+def test_a_new_column_has_the_type_of_the_interface(type_: str, made: str) -> None:
+    assert interface_type(duckdb.sqltype(type_)) == made
