@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from sqlshell.shell.commands import BUILTIN, GROUPS, Command
+from sqlshell.shell.commands import BUILTIN, GROUPS, Command, table
 from sqlshell.shell.commands.examples import EXAMPLES
 from sqlshell.shell.commands.help_text import COLUMN, overview
 from tests.conftest import Program
@@ -41,6 +41,12 @@ def test_a_usage_is_written_as_all_others() -> None:
 def test_values_of_a_service_are_for_arguments_that_there_are() -> None:
     for item in BUILTIN:
         assert item.data <= {*re.findall(r"[a-z]+=[A-Z]+|[A-Z]+", item.usage)}, item.name
+
+
+def test_no_two_commands_have_a_name() -> None:
+    assert table(BUILTIN)["help"].name == "?"
+    with pytest.raises(ValueError, match=r"two commands are named \\x$"):
+        table([item for item in BUILTIN if item.name == "x"] * 2)
 
 
 def test_too_many_arguments(program: Program) -> None:

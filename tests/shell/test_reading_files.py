@@ -253,3 +253,12 @@ def test_bytes_in_maps_are_read_from_base64(tmp_path: Path, type_: str, text: st
 )
 def test_a_new_column_has_the_type_of_the_interface(type_: str, made: str) -> None:
     assert interface_type(duckdb.sqltype(type_)) == made
+
+
+@pytest.mark.parametrize("names", ["a,b", "extra,b", "Extra,extra_"])
+def test_a_field_too_many_is_found_beside_columns_of_any_name(tmp_path: Path, names: str) -> None:
+    first, second = names.split(",")
+    types = {first: "INTEGER", second: "INTEGER"}
+    assert Loaded(tmp_path, "a.csv", f"{names}\n1,2\n3,4\n", **types).rows == [("1", "2"), ("3", "4")]
+    with pytest.raises(StatementError, match=r"a\.csv, line 3: expected 2 columns, found 3, the last one empty"):
+        Loaded(tmp_path, "a.csv", f"{names}\n1,2\n3,4,\n5,6\n", **types)

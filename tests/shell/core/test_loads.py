@@ -11,9 +11,10 @@ import pytest
 from sqlshell.client.http.upload import Attachment
 from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.context import SessionContext
-from sqlshell.errors import Exit, StatementError, Where
+from sqlshell.errors import Exit, StatementError, UsageError, Where
 from sqlshell.origin import Own
 from sqlshell.result import Result
+from sqlshell.shell.loading.progress import Fingerprint, Progress, ProgressFile
 from sqlshell.shell.records.checkpoint import Checkpoint
 from sqlshell.shell.scripts.modes import ScriptModes
 from sqlshell.sql.analysis.policy import Policy
@@ -238,3 +239,20 @@ def test_a_load_that_is_done_is_not_done_again(file: Path, tmp_path: Path, load:
     client = Tables(ONE)
     assert run(script, client, modes=lambda: modes(True)).shell.exit == Exit.DONE
     assert client.sqls == ["wrong"]
+
+
+def test_progress_that_cannot_be_saved_is_an_error(tmp_path: Path) -> None:
+    progress = Progress(Fingerprint(1, "", "t", (), ""))
+    path = Own(str(tmp_path / "a.csv"))
+    kept = ProgressFile(tmp_path, "here", "t", path)
+    assert kept.read() is None
+    kept.write(progress)
+    assert kept.read() == progress
+    kept.forget()
+    assert kept.read() is None
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="cannot save the progress of the load: Not a directory"):
+        ProgressFile(tmp_path / "file", "here", "t", path).write(progress)
+    unstored = ProgressFile(None, "here", "t", path)
+    unstored.write(progress)
+    assert (unstored.stores, unstored.read()) == (False, None)
