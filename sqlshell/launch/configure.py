@@ -17,6 +17,7 @@ from sqlshell.origin import Own
 from sqlshell.runtime.paths import expanded
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.interactive.editor import edit_file
+from sqlshell.shell.results.humanize import pluralize
 
 SECRET = frozenset({"token"})
 KIND_NAMES = {
@@ -137,8 +138,7 @@ def _check(config: Config, path: Path, streams: Streams) -> int:
     for line in wrong:
         streams.stderr.write(f"{line}\n")
     if not wrong:
-        many = len(config.profiles)
-        streams.stdout.write(f"{path}: {many} profile{'' if many == 1 else 's'}, no errors\n")
+        streams.stdout.write(f"{path}: {pluralize(len(config.profiles), 'profile')}, no errors\n")
     return 2 if wrong else 0
 
 

@@ -169,7 +169,7 @@ def _add_token(opened: Storage, organization: str, roles: Sequence[str], name: s
         except Failure as failure:
             raise UsageError(failure.message) from None
         except StorageError as error:
-            raise UsageError(f"cannot write {name}: {error}") from None
+            raise UsageError(f"cannot write to {name}: {error}") from None
 
 
 def kept_token(path: Path) -> str:

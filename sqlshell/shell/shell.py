@@ -428,7 +428,7 @@ class Shell:
         else:
             self.buffer.scanner.take()
             if told:
-                self.diagnostics.warn(f"\\{item.name}: the unfinished statement before it was discarded")
+                self.diagnostics.warn(f"the unfinished statement before \\{item.name} was discarded")
 
     @contextlib.contextmanager
     def _keeping_unfinished(self, item: Item, error: ShellError) -> Iterator[None]:

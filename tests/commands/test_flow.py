@@ -335,7 +335,7 @@ def test_what_a_failure_leaves_out_is_told(program: Program, tmp_path: Path, scr
 def test_leaving_discards_what_is_unfinished(program: Program) -> None:
     done = program("-q", "--format", "csv", stdin="select 1 as a \\q\nselect 2;")
     assert (done.code, done.out) == (0, "")
-    assert "the unfinished statement before it was discarded" in done.err
+    assert "the unfinished statement before \\q was discarded" in done.err
 
 
 FAILING = {
@@ -368,8 +368,8 @@ def test_a_statement_whose_command_failed_does_not_join_the_next(program: Progra
     done = program("-q", "--on-error", "continue", "--format", "csv", stdin=script)
     assert done.out == "five\n5\n"
     assert [line for line in done.err.splitlines() if "warning" in line] == [
-        "warning: \\gset: the unfinished statement before it was discarded",
-        "warning: \\watch: the unfinished statement before it was discarded",
+        "warning: the unfinished statement before \\gset was discarded",
+        "warning: the unfinished statement before \\watch was discarded",
     ]
 
 

@@ -38,7 +38,7 @@ class ScriptActions:
         components = self._components
         unfinished = components.buffer.scanner.take()
         if unfinished is not None and not (components.session.interactive and not components.position.in_file):
-            components.diagnostics.warn(f"\\{name}: the unfinished statement before it was discarded")
+            components.diagnostics.warn(f"the unfinished statement before \\{name} was discarded")
         self._runner.leave()
 
     def restrict(self, effect: Restrict) -> None:

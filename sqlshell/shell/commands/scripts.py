@@ -53,7 +53,7 @@ async def include_beside(shell: ShellView, args: Args) -> RunFile:
 
 @command("parallel", "COUNT", changes="text", data=("COUNT",))
 async def begin_parallel(shell: ShellView, args: Args) -> BeginParallel:
-    """Run the statements up to \\end at the same time, up to COUNT at once. Their results are shown in order.
+    """Run the statements before \\end in parallel, at most COUNT at a time. Their results are shown in order.
 
     The statements must not depend on each other: each runs in one of COUNT new sessions, without the temporary tables
     and settings of this one. Nothing runs before \\end. After a failure no further statement is started, unless

@@ -11,6 +11,7 @@ from sqlshell.runtime.paths import expanded
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.loading.request import CHOSEN, COMPRESSIONS, format_of
+from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.running.submission import submission_of
 from sqlshell.shell.running.submitting import Submitter
 from sqlshell.sql.analysis.copy_statements import OWN, CopyStatement
@@ -74,4 +75,4 @@ class WrittenLoader:
         data.name = DATA
         await self._submitter.send(submission_of(Lexed(service_text(sql, "the text of COPY")), [data]))
         rows = self._session.rows or 0
-        self._diagnostics.report(f"{rows:,} row{'' if rows == 1 else 's'} loaded into {copy.source}")
+        self._diagnostics.report(f"{pluralize(rows, 'row')} loaded into {copy.source}")

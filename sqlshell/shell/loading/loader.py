@@ -37,6 +37,7 @@ from sqlshell.shell.loading.sending import EXTENSION, AttachmentSender, InsertSe
 from sqlshell.shell.loading.source import ENCODE, ConvertedRows, DataFile
 from sqlshell.shell.loading.text_checks import check_date_order
 from sqlshell.shell.metadata.table_columns import table_columns
+from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submission import submission_of
 from sqlshell.shell.running.submitting import SubmitRequest, Submitter
@@ -119,7 +120,7 @@ class Loader:
             keeper.forget()
             self._session.rows = 0
             self._variables.record_outcome(None)
-            self._diagnostics.report(f"{_count(0)} loaded into {request.table}")
+            self._diagnostics.report(f"{pluralize(0, 'row')} loaded into {request.table}")
             return
         try:
             staged = await self.interruptible(
@@ -152,7 +153,7 @@ class Loader:
             return
         if request.rejects:
             write_rejects(request.rejects, request.name, staged.rejects)
-        count = f"{staged.rejected:,} row{'' if staged.rejected == 1 else 's'}"
+        count = pluralize(staged.rejected, "row")
         # In a pipe the lines become one.
         told = ";\n".join(reject_message(request, item) for item in staged.rejects[:TOLD])
         more = f";\n… and {staged.rejected - TOLD:,} more" if staged.rejected > TOLD else ""
@@ -283,7 +284,7 @@ class Loader:
             keeper.forget()
             self._variables.record_outcome(None)
             after = f", after {earlier:,} of the earlier load" if earlier else ""
-            self._diagnostics.report(f"{_count(progress.rows - earlier)} loaded into {request.table}{after}")
+            self._diagnostics.report(f"{pluralize(progress.rows - earlier, 'row')} loaded into {request.table}{after}")
             return
         error.message = f"{error.message.rstrip('.')};\n{_summary(request, progress)}"
         if progress.unknown:
@@ -340,7 +341,8 @@ def _note(batch: SentBatch, progress: Progress) -> None:
 
 
 def _summary(request: LoadRequest, progress: Progress) -> str:
-    text = f"{_count(progress.rows)} of {request.name} {'is' if progress.rows == 1 else 'are'} in {request.table}"
+    are = "is" if progress.rows == 1 else "are"
+    text = f"{pluralize(progress.rows, 'row')} of {request.name} {are} in {request.table}"
     if progress.unknown:
         text += f"; {', '.join(_rows(*each) for each in progress.unknown)}: unknown"
     return text
@@ -348,10 +350,6 @@ def _summary(request: LoadRequest, progress: Progress) -> str:
 
 def _rows(start: int, stop: int) -> str:
     return f"row {stop:,}" if stop - start == 1 else f"rows {start + 1:,} to {stop:,}"
-
-
-def _count(rows: int) -> str:
-    return f"{rows:,} row{'' if rows == 1 else 's'}"
 
 
 def _plan(request: LoadRequest, looked: FileLayout, found: ColumnMatch) -> list[str]:

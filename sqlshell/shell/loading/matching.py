@@ -10,6 +10,7 @@ from sqlshell.errors import UsageError
 from sqlshell.shell.loading.column_types import TargetColumn
 from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
 from sqlshell.shell.loading.request import LoadRequest
+from sqlshell.shell.results.humanize import pluralize
 from sqlshell.sql.identifiers import quoted
 
 
@@ -58,8 +59,8 @@ def match_columns(request: LoadRequest, looked: FileLayout, table: Sequence[Targ
         )
     if len(looked.columns) != len(wanted):
         raise UsageError(
-            f"{request.name} has {_columns(len(looked.columns))}, "
-            f"but {request.table} has {_columns(len(wanted))} to fill",
+            f"{request.name} has {pluralize(len(looked.columns), 'column')}, "
+            f"but {request.table} has {pluralize(len(wanted), 'column')} to fill",
             "list the columns of the table in the order of the file: t (a, b)",
         )
     pairs = tuple(zip(looked.columns, wanted, strict=True))
@@ -112,7 +113,3 @@ def _by_name(
 def _left(table: Sequence[TargetColumn], pairs: Sequence[tuple[SourceColumn, TargetColumn]]) -> tuple[str, ...]:
     filled = {target.name for _, target in pairs}
     return tuple(column.name for column in table if column.name not in filled)
-
-
-def _columns(count: int) -> str:
-    return f"{count} column{'' if count == 1 else 's'}"

@@ -24,6 +24,7 @@ from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
 from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.shell.metadata.service_queries import fetch_rows
+from sqlshell.shell.results.humanize import pluralize
 from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Column, ForeignKey, Function, Relation, key
 from sqlshell.sql.completion.signatures import KNOWN, Form, signature_of
 from sqlshell.sql.identifiers import qualified
@@ -358,7 +359,7 @@ def engines_functions(columns: list[str], rows: Rows) -> list[Function]:
             form = f"({told['arguments'] or ''}){f' -> {result}' if result else ''}" if "arguments" in told else ""
             found.setdefault(name, []).append(form)
     return [
-        Function(name, f"{forms[0]} (+{len(forms) - 1} overload{'s' * (len(forms) > 2)})" if forms[1:] else forms[0])
+        Function(name, f"{forms[0]} (+{pluralize(len(forms) - 1, 'overload')})" if forms[1:] else forms[0])
         for name, forms in found.items()
     ]
 

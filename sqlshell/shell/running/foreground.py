@@ -349,8 +349,8 @@ class Foreground:
     async def _report_stream(self, endless: Endless, result: Result, seconds: float, *, submitted_here: bool) -> None:
         """Report the number of rows, and the state of the query."""
         query = endless.query_id or result.statement_id
-        summary = f"{endless.rows:,} row{'s' * (endless.rows != 1)} in {duration(seconds)}"
-        gaps = f", with {endless.gaps} possible gap{'s' if endless.gaps > 1 else ''}" if endless.gaps else ""
+        summary = f"{pluralize(endless.rows, 'row')} in {duration(seconds)}"
+        gaps = f", with {pluralize(endless.gaps, 'possible gap')}" if endless.gaps else ""
         if endless.end_reason == "service":
             self._journal.record_end(result.statement_id, sqlstate.DONE, "", endless.rows)
             self._diagnostics.report(f"the stream ended: {summary}{gaps}")
