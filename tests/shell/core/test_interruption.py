@@ -25,8 +25,9 @@ def test_only_ctrl_c_interrupts_a_command(by_user: bool) -> None:
         await asyncio.sleep(0)
         assert (interruption.busy, core.session.command_running) == (True, True)
         interruption.show_progress(0.5, "half", "^C ends")
-        assert core.session.running is not None
-        assert (core.session.running.share, core.session.running.hint) == (0.5, "^C ends")
+        shown = core.session.running
+        assert shown is not None
+        assert (shown.share, shown.hint) == (0.5, "^C ends")
         end: Callable[[], bool] = interruption.interrupt if by_user else waiting.cancel
         assert end()
         with pytest.raises(Interrupted if by_user else asyncio.CancelledError):
