@@ -23,7 +23,7 @@ import httpx
 import pytest
 import websockets
 
-from tests.conftest import Program, Served, serve
+from tests.conftest import Program, Served, serve, stop
 from tests.service.client import Client
 from tests.service.cluster import LEASE, Processes, killed_under_load, needs_cluster, on_postgresql, processes
 from tests.service.postgresql import database, needs_postgresql
@@ -708,7 +708,33 @@ def test_a_lost_transaction_is_not_gone_on_with(cluster: Processes) -> None:
         cluster.kill(cluster.served[0])
         time.sleep(LEASE + 2)
         lost = second.run("insert into t values (2)")
-        assert (lost["sqlState"], "was not run" in lost["message"]) == ("57P02", True)
+        assert (lost["sqlState"], "was not run" in lost["message"]) == ("40000", True)
+        assert [second.run(sql)["sqlState"] for sql in ("insert into t values (3)", "commit")] == ["25P02", "01000"]
+        assert second.rows("select i from t") == []
+
+
+def test_a_transaction_that_has_ended_is_not_lost(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second:
+        for sql in ("create table t (i int)", "begin", "insert into t values (1)", "commit", "begin", "rollback"):
+            first.run(sql)
+        cluster.kill(cluster.served[0])
+        time.sleep(LEASE + 2)
+        assert second.run("insert into t values (2)")["sqlState"] == "57P02"
+        assert second.rows("insert into t values (3) returning i") == [["3"]]
+        assert second.rows("select i from t") == [["1"], ["3"]]
+
+
+def test_a_transaction_is_lost_with_a_process_that_stops(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second:
+        first.run("create table t (i int)")
+        second.run("begin")
+        second.run("insert into t values (1)")
+        stop(cluster.served.pop(0))
+        assert second.run("rollback")["sqlState"] == "00000"
+        # The session was lost too.
+        assert second.run("insert into t values (2)")["sqlState"] == "57P02"
         assert second.rows("select i from t") == []
 
 
@@ -723,8 +749,9 @@ def test_a_process_that_is_started_again_at_once_does_not_go_on_with_a_transacti
     cluster.start("--port", str(urlsplit(restarted.url).port))
     with Client(cluster.served[0], session=session) as client:
         lost = client.run("insert into t values (2)")
-        assert lost["sqlState"] == "57P02"
+        assert lost["sqlState"] == "40000"
         assert "was not run" in lost["message"]
+        client.rows("rollback")
         assert client.rows("select i from t") == []
 
 

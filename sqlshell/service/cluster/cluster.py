@@ -38,6 +38,7 @@ ALTER TABLE processes ADD COLUMN IF NOT EXISTS mark TEXT NOT NULL DEFAULT '';
 ALTER TABLE statements ADD COLUMN IF NOT EXISTS previous TEXT NOT NULL DEFAULT '';
 CREATE TABLE IF NOT EXISTS sessions (
   token TEXT NOT NULL, name TEXT NOT NULL, process TEXT NOT NULL, lost DOUBLE PRECISION, PRIMARY KEY (token, name));
+ALTER TABLE sessions ADD COLUMN IF NOT EXISTS in_transaction BOOLEAN NOT NULL DEFAULT FALSE;
 CREATE TABLE IF NOT EXISTS slots (
   organization TEXT NOT NULL, pool TEXT NOT NULL, number INTEGER NOT NULL, process TEXT NOT NULL,
   statement TEXT NOT NULL, PRIMARY KEY (organization, pool, number));
@@ -96,8 +97,8 @@ class Cluster:
         self._storage = storage
         self._own: set[tuple[str, str]] = set()
         """The sessions of this process: token and name."""
-        self._lost: set[tuple[str, str]] = set()
-        """Sessions that this process has instead of another one, which has lost them."""
+        self._lost: dict[tuple[str, str], bool] = {}
+        """Sessions that this process has instead of another one, which has lost them, and whether in a transaction."""
         self._elsewhere: dict[str, tuple[int, int]] = {}
         """The sessions of the other processes when they were last counted for a token: its own, and all."""
         self._steady = self._renewed = time.monotonic()
@@ -192,17 +193,18 @@ class Cluster:
         if not name or (token, name) in self._own:
             return None
         rows = self._storage.read(
-            "WITH before AS (SELECT process FROM sessions WHERE token = ? AND name = ?) "
+            "WITH before AS (SELECT process, in_transaction FROM sessions WHERE token = ? AND name = ?) "
             "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (token, name) DO UPDATE SET lost = NULL, process = "
             f"CASE WHEN EXISTS (SELECT FROM processes WHERE id = sessions.process AND {_ALIVE}) THEN sessions.process "
-            "ELSE excluded.process END RETURNING process, (SELECT process FROM before)",
+            "ELSE excluded.process END RETURNING process, (SELECT process FROM before), "
+            "(SELECT in_transaction FROM before)",
             (token, name, token, name, self.id),
         )
-        process, before = rows[0]
+        process, before, in_transaction = rows[0]
         if process == self.id:
             self._own.add((token, name))
             if before not in {None, self.id}:
-                self._lost.add((token, name))
+                self._lost[token, name] = bool(in_transaction)
             # The row is there first, so of two processes that open the last session at the same time each counts both.
             self.count_elsewhere(token)
             return None
@@ -249,11 +251,18 @@ class Cluster:
             [(*session, self.id) for session in sessions],
         )
 
-    def was_lost(self, token: str, name: str) -> bool:
-        """Whether another process had a session and lost it; True once."""
-        known = (token, name) in self._lost
-        self._lost.discard((token, name))
-        return known
+    def was_lost(self, token: str, name: str) -> bool | None:
+        """Whether another process had a session, and lost it with an open transaction; None if it was not lost, and in
+        later calls.
+        """
+        return self._lost.pop((token, name), None)
+
+    def note_transaction(self, token: str, name: str, is_open: bool) -> None:
+        """Note whether a session of this process has an open transaction, which would be lost with the process."""
+        self._storage.write(
+            "UPDATE sessions SET in_transaction = ? WHERE token = ? AND name = ? AND process = ?",
+            (is_open, token, name, self.id),
+        )
 
     def ask_to_end_session(self, token: str, name: str, when_idle: bool) -> None:
         """Ask the process that has a session to end it; `when_idle` once its statements have finished."""

@@ -50,6 +50,8 @@ class Session(Struct, eq=False):
     """
     lost_transaction: bool = False
     """Whether it replaces a session with a transaction, and the sender was not told yet that it is lost."""
+    noted_transaction: bool = False
+    """Whether the other processes of the service know that it has an open transaction."""
     changes_schemas: bool = False
     """Whether its transaction may have created or dropped a schema."""
     schema_dropped: bool = False
@@ -244,8 +246,10 @@ class Sessions:
         """Sessions that can no longer be found but still run statements."""
         self.on_end: Callable[[str, str], None] = lambda token_id, name: None
         """Called with the token and the name of a session that was closed."""
-        self.was_lost: Callable[[str, str], bool] = lambda token_id, name: False
-        """Returns whether another process of the service had a session and lost it."""
+        self.was_lost: Callable[[str, str], bool | None] = lambda token_id, name: None
+        """Returns whether another process of the service lost a session with an open transaction; None if it was not
+        lost.
+        """
         self.number_elsewhere: Callable[[str], tuple[int, int]] = lambda token_id: (0, 0)
         """Returns how many named sessions the other processes of the service have: those of a token, and all."""
         self._opened: set[Session] = set()
@@ -309,7 +313,9 @@ class Sessions:
     def keep(self, name: str, made: Session) -> Session:
         """Store `made` under a name; returns it, or the session that another request created meanwhile."""
         made.name = name
-        made.lost = self.was_lost(made.caller.token_id, name)
+        lost = self.was_lost(made.caller.token_id, name)
+        made.lost = lost is not None
+        made.lost_transaction = made.lost_transaction or bool(lost)
         found = self._sessions.setdefault((made.caller.token_id, name), made)
         if found is not made:
             # The name remains that of the other one.

@@ -76,8 +76,8 @@ SESSION_LOST = (
 )
 
 TRANSACTION_LOST = (
-    "the transaction was lost with its session: none of its changes were committed, and the statement was not run; run "
-    "ROLLBACK"
+    "the transaction was lost with its session, whose role, settings and temporary tables are gone too: none of its "
+    "changes were committed, and the statement was not run; run ROLLBACK"
 )
 
 NOT_BEGUN = "not run: the process of the service stopped before the statement began"
@@ -426,7 +426,19 @@ class Statements:
             raise
         except Exception as error:
             state, message = state_and_message(error, record)
+            if session is not None:
+                await self._note_transaction(session)
             self.endings.finish(record, state, message, session)
+
+    async def _note_transaction(self, session: Session) -> None:
+        """Before the end of a statement is told, tell the other processes whether it has left a transaction open."""
+        is_open = session.connection.in_transaction
+        if self.cluster is not None and session.name and is_open != session.noted_transaction:
+            # If the database does not respond, the end of the statement waits for it too, and the next one tries again.
+            with contextlib.suppress(StorageError):
+                noted = session.caller.token_id, session.name, is_open
+                await self.cluster.apart(self.cluster.note_transaction, *noted)
+                session.noted_transaction = is_open
 
     async def _one(
         self, session: Session, request: StatementRequest, record: Record, files: Sequence[Attachment]
@@ -438,14 +450,14 @@ class Statements:
             return
         record.spool.may_stay_local = isinstance(asked, List)
         self._settle_in(record, session, asked)
-        if session.lost:
-            # Its sender may believe that a transaction is open.
-            session.lost = False
-            raise Failure(sqlstate.SESSION_LOST, SESSION_LOST)
         if session.lost_transaction:
             session.lost_transaction = False
             if verb(record.sql) not in {"ROLLBACK", "ABORT"}:
+                session.lost = False
                 raise Failure("40000", TRANSACTION_LOST)
+        elif session.lost:
+            session.lost = False
+            raise Failure(sqlstate.SESSION_LOST, SESSION_LOST)
         if isinstance(asked, Restart):
             await self._restart(session, record, asked)
             return
@@ -486,6 +498,7 @@ class Statements:
             self.endings.undelivered_secrets.keep(record.owner, record.statement_id, secret)
             outcome = replace(outcome, secret="", secret_name="")
         record.outcome = outcome
+        await self._note_transaction(session)
         self.endings.finish(record, outcome.sql_state, outcome.message, session)
         if isinstance(asked, Drop):
             await self.endings.end_dropped()
