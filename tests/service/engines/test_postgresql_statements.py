@@ -90,6 +90,16 @@ def test_strings_keep_their_standard_meaning(runner: Runner) -> None:
     assert runner.value("show standard_conforming_strings") == "on"
 
 
+@pytest.mark.parametrize("lock", ["for update", "FOR NO KEY\nUPDATE skip locked", "for /* all */ key share"])
+def test_all_rows_are_locked_however_few_are_shown(runner: Runner, lock: str) -> None:
+    runner.run("drop table if exists locked")
+    runner.run("create table locked as select i from generate_series(1, 20) i")
+    runner.run("begin")
+    assert len(runner.run(f"select * from locked {lock}", row_limit=3).rows) == 3
+    assert runner.value("select count(*) from locked where xmax <> '0'") == "20"
+    runner.run("rollback")
+
+
 def test_a_row_limit_ends_a_result(runner: Runner) -> None:
     for sql in ("select n from generate_series(1, 10) n", "select n from generate_series(1, 10) n -- ;"):
         told = runner.run(sql, row_limit=3)
@@ -233,9 +243,11 @@ def test_a_text_that_cannot_be_sent_is_an_error(runner: Runner) -> None:
 
 
 def test_the_encoding_of_the_connection_stays(runner: Runner) -> None:
-    told = runner.run("set client_encoding = 'latin1'")
     said = "WARNING: client_encoding remains UTF8, because the service always sends UTF-8"
-    assert (told.state, told.message) == ("01N01", said)
+    ascii = runner.run("set client_encoding = 'sql_ascii'")
+    assert (ascii.state, ascii.message) == ("01N01", said)
+    state, message = runner.fails("set client_encoding = 'latin1'")
+    assert state == "0A000" and message.startswith("client_encoding must be UTF8, not LATIN1; convert a script")
     assert runner.value("select 'é😀'") == "é😀"
 
 

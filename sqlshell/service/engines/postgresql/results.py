@@ -16,7 +16,7 @@ from sqlshell.service.engines.postgresql.catalog import HAS_EFFECTS, type_names
 from sqlshell.service.engines.postgresql.copied_rows import CopiedRows
 from sqlshell.service.engines.postgresql.link import Link
 from sqlshell.service.engines.postgresql.rows import RowReader, lines_of_copy
-from sqlshell.service.engines.postgresql.statement_traits import called, message_of, returns_rows
+from sqlshell.service.engines.postgresql.statement_traits import called, locks_rows, message_of, returns_rows
 from sqlshell.service.engines.postgresql.types import engine_type, interface_type, selected
 from sqlshell.service.failure import Failure
 
@@ -42,8 +42,8 @@ async def run_select(
     columns = bounded(await _columns(link, described), options)
     check_canceled()
     limit = options.row_limit
-    # A function with effects is called for every row, as psql does, however few are shown.
-    ends_early = limit is not None and not await calls_with_effects(link, sql)
+    # As in psql, a function with effects is called for every row, and every row is locked, however few are shown.
+    ends_early = limit is not None and not locks_rows(sql) and not await calls_with_effects(link, sql)
     kinds = [described.ftype(number) for number in range(described.nfields)]
     before, after = _around(kinds, limit if ends_early else None)
     kept, more, filed = 0, False, None

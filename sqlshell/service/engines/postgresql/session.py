@@ -59,6 +59,10 @@ UNESCAPED: Final = (
     "standard_conforming_strings must remain on, because otherwise the shell and the service would split statements "
     "differently from the server; write E'…' for a string with escapes"
 )
+TO_UTF8: Final = (
+    "convert a script in this encoding (iconv -f ENCODING -t UTF-8 FILE) and remove the statement, or dump the "
+    "database with pg_dump -E UTF8"
+)
 BLOCK: Final = 256 << 10
 """Bytes of COPY's data that are sent at once."""
 
@@ -200,8 +204,11 @@ class PostgresqlSession(ServerSession):
             # RESET ALL does this, and so can a function that a SELECT calls.
             await link.ask(READ_ONLY)
         notices = link.take_notices()
-        if link.encoding != "UTF8" and self.transaction != "failed":
+        encoding = link.encoding
+        if encoding != "UTF8" and self.transaction != "failed":
             await link.ask("SET client_encoding = 'UTF8'")
+            if encoding != "SQL_ASCII":
+                raise Failure(sqlstate.UNSUPPORTED, f"client_encoding must be UTF8, not {encoding}; {TO_UTF8}")
             notices.append("WARNING: client_encoding remains UTF8, because the service always sends UTF-8")
         if notices and outcome.sql_state == sqlstate.DONE:
             if outcome.message[-1:].isdecimal():

@@ -8,6 +8,7 @@ from typing import Final
 _BLANK: Final = re.compile(r"(?:\s++|--[^\n]*+(?:\n|$)|/\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*(?:[^*]|\*(?!/))*+\*/)*+\*/)*+")
 _WORD: Final = re.compile(r"\w+|\(")
 _WRITES: Final = re.compile(r"(?<!\w)(?:insert|update|delete|merge)(?!\w)", re.I)
+_LOCKS: Final = re.compile(r"(?<!\w)for(?!\w).*(?<!\w)(?:update|share)(?!\w)", re.I | re.S)
 _ENDING: Final = re.compile(r";(?:\s|--[^\n]*+(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*+\*/)*+\Z")
 """A semicolon at the end, or what looks like one."""
 
@@ -44,6 +45,11 @@ def may_change_and_return(sql: str, word: str) -> bool:
     if word in _CHANGES:
         return returns_rows(sql)
     return word == "execute" or (word in _CONTAINS and _WRITES.search(sql) is not None)
+
+
+def locks_rows(sql: str) -> bool:
+    """Whether a statement may lock the rows that it selects."""
+    return _LOCKS.search(sql) is not None
 
 
 def called(sql: str) -> list[str]:
