@@ -24,8 +24,8 @@ from sqlshell.service.statements.ledger import Ledger, Record
 from sqlshell.service.statements.shared_ledger import SharedLedger
 from sqlshell.service.storage.storage import StorageError, Unreachable
 
-SLOT_SECONDS = (0.02, 0.1)
-"""The shortest and the longest pause between two attempts to take a slot of a pool."""
+SLOT_SECONDS = (0.01, 0.03)
+"""The shortest and the longest pause between two attempts of a process to take a slot of a pool."""
 
 UNUSED_SECONDS = 60.0
 """How long a session may belong to a process that has not opened it."""
@@ -55,6 +55,9 @@ class Membership:
         self._beating: asyncio.Task[None] | None = None
         self._unused: dict[tuple[str, str], float] = {}
         """Sessions of this process that do not exist, and since when: their first submission was refused."""
+        self._lines: dict[tuple[str, str], list[Record]] = {}
+        """The statements of this process that wait for a slot of a pool, given by organization and name. Only the first
+        one asks the database."""
         self._ending: dict[tuple[str, str], bool] = {}
         """Sessions that others asked this process to end, given by token and name: whether once they are idle."""
         sessions.on_end = self._session_ended
@@ -79,23 +82,28 @@ class Membership:
         for one is next. Raises Failure.
         """
         place = session.organization.id, pool.name
+        line = self._lines.setdefault(place, [])
         waits = False
         try:
             # The concurrency of the pool may change meanwhile.
-            while not await self._cluster.apart(
+            while (line and line[0] is not record) or not await self._cluster.apart(
                 self._cluster.take_slot, *place, pool.size.concurrency, record.statement_id
             ):
                 if not waits:
                     waits = True
+                    line.append(record)
                     await self._cluster.apart(self._cluster.wait_for_slot, *place, record.statement_id)
                 if record.ending:
                     raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
                 await asyncio.sleep(random.uniform(*SLOT_SECONDS))
             if waits:
                 waits = False
+                line.remove(record)
                 await self._cluster.apart(self._cluster.end_wait, record.statement_id)
             yield
         finally:
+            if waits:
+                line.remove(record)
             with contextlib.suppress(StorageError):
                 if waits:
                     await self._cluster.apart(self._cluster.end_wait, record.statement_id)
