@@ -140,6 +140,12 @@ def test_the_command_line_gives_values(program: Program) -> None:
     assert program("--set", "a-b=1", "-c", "select 1").code == 2
 
 
+def test_a_script_that_relies_on_autocommit_off_ends_there(program: Program) -> None:
+    done = program("-q", "--on-error", "continue", stdin="\\set AUTOCOMMIT off\nselect 'run anyway';\n")
+    assert (done.code, done.out) == (2, "")
+    assert "AUTOCOMMIT cannot be off" in done.err
+
+
 def test_no_commands(program: Program) -> None:
     done = program("-q", "--no-commands", "--format", "csv", stdin="select 1 as a;\n\\! touch hacked\nselect 2;\n")
     assert done.code == 2

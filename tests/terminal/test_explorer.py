@@ -265,3 +265,21 @@ def test_ctrl_c_leaves_watch_quietly_while_its_statement_runs(tmp_path: Path) ->
     terminal.enter("select 'plain' || ' prompt';")
     terminal.wait("plain prompt")
     terminal.close()
+
+
+def test_files_follow_the_options_of_files(tmp_path: Path) -> None:
+    opened = Terminal(tmp_path, "-q", rows=20, columns=100)
+    opened.prompt()
+    opened.enter("\\pset csv_safe on")
+    opened.prompt()
+    opened.enter("\\pset insert_table made")
+    opened.prompt()
+    opened.enter("select '=1+1' as a \\browse")
+    opened.wait("row 1 of 1")
+    opened.type("wout.csv\r")
+    opened.wait("wrote 1 row to out.csv")
+    opened.type("wout.sql\r")
+    opened.wait("wrote 1 row to out.sql")
+    opened.close()
+    assert (tmp_path / "out.csv").read_text() == "a\n'=1+1\n"
+    assert (tmp_path / "out.sql").read_text().startswith("INSERT INTO made ")

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from prompt_toolkit.styles import BaseStyle
 
 from sqlshell.errors import UsageError
-from sqlshell.output.writer import Summary
+from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.result import Result
 from sqlshell.shell.explorer.explorer import Explorer
 from sqlshell.shell.explorer.grid import Grid, GridPosition
@@ -37,7 +37,12 @@ class RememberedPositions:
                 self._known.popitem(last=False)
 
 
-async def browse(result: Result, style: BaseStyle | None, places: RememberedPositions | None = None) -> Summary:
+async def browse(
+    result: Result,
+    style: BaseStyle | None,
+    places: RememberedPositions | None = None,
+    file_options: WriterOptions | None = None,
+) -> Summary:
     """Run the explorer until the user leaves it; the returned summary is complete. Raises UsageError, and the errors of
     reading the first rows.
     """
@@ -48,7 +53,7 @@ async def browse(result: Result, style: BaseStyle | None, places: RememberedPosi
         raise UsageError("cannot browse an unbounded result", "use \\g to show it, or --max-rows to limit it")
     pages = Pages(result)
     await pages.open()
-    explorer = Explorer(pages, style)
+    explorer = Explorer(pages, style, file_options or WriterOptions())
     places = places or RememberedPositions()
     places.restore(result, explorer.grid)
     began = time.monotonic()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 from sqlshell.errors import ShellError
 from sqlshell.output.text.cells import printable
+from sqlshell.output.writer import WriterOptions
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Pages
@@ -36,8 +37,10 @@ SCROLLED = 3
 class Explorer:
     """`grid` is the visible part of the table; keys.py binds the keys. run() returns when the user leaves."""
 
-    def __init__(self, pages: Pages, style: BaseStyle | None) -> None:
+    def __init__(self, pages: Pages, style: BaseStyle | None, file_options: WriterOptions) -> None:
         self.pages = pages
+        self.file_options = file_options
+        """Options of files and copies."""
         self.grid = Grid(pages)
         self.message = ""
         self.sorted = ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from sqlshell.errors import OutputError
 from sqlshell.origin import Own
 from sqlshell.output.sinks.compressed import CompressedFileSink
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from sqlshell.shell.explorer.explorer import Explorer
 
 
-def copy_cells(grid: Grid, what: str) -> str:
+def copy_cells(grid: Grid, what: str, options: WriterOptions) -> str:
     """Copy a cell (or the selection), a row or a column of the rows in memory; returns a message."""
     lines, columns = grid.selection()
     if what == "row":
@@ -38,7 +40,7 @@ def copy_cells(grid: Grid, what: str) -> str:
     if len(rows) == 1 and len(columns) == 1:
         data = (rows[0][0] or "").encode()
     else:
-        writer = format_named("tsv").factory(WriterOptions(header=len(columns) > 1))
+        writer = format_named("tsv").factory(replace(options, header=len(columns) > 1))
         chunks = [*writer.begin([shown.column for shown in columns]), *writer.write(Batch(len(columns), rows=rows))]
         data = b"".join([*chunks, *writer.end(Summary(len(rows), True))])
     try:
@@ -58,7 +60,7 @@ async def export_table(explorer: Explorer, path: Own) -> None:
     form = format_for_path(path)
     if form is None:
         raise OutputError(f"{path}: unknown file extension", f"known extensions: {' '.join(EXTENSIONS)}")
-    writer = form.factory(WriterOptions())
+    writer = form.factory(explorer.file_options)
     columns = grid.visible
     sink = CompressedFileSink(path) if compression(path) else FileSink(path)
     written = 0

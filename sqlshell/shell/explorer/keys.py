@@ -112,7 +112,7 @@ def bindings(explorer: Explorer) -> KeyBindings:
 
         @on(name)
         def copy(what: str = what) -> None:
-            explorer.message = copy_cells(grid, what)
+            explorer.message = copy_cells(grid, what, explorer.file_options)
             grid.anchor = None
 
     @on("w")

@@ -24,7 +24,7 @@ from sqlshell.origin import Own
 from sqlshell.output.sinks.command import lent_terminal
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.folding import folded
-from sqlshell.output.writer import Summary
+from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.result import Result
 from sqlshell.runtime.background_tasks import in_background
 from sqlshell.runtime.streams import Streams
@@ -64,6 +64,7 @@ class PromptFrontEnd:
         self.progress = progress
         self.catalog = Catalog()
         self.theme_styles = ThemeStyles(options, diagnostics, themes)
+        self._options = options
         self._diagnostics = diagnostics
         self._state = state
         self._themes = themes
@@ -125,7 +126,9 @@ class PromptFrontEnd:
 
         if self._places is None:
             self._places = RememberedPositions()
-        return await browse(result, self.theme_styles.style(), self._places)
+        options = self._options
+        file_options = WriterOptions(options.null, table=options.insert_table, spreadsheet_safe=options.csv_safe)
+        return await browse(result, self.theme_styles.style(), self._places, file_options)
 
     async def token(self, target: str) -> str:
         # Only foreground work may ask: a question of background work would come between two of the user's lines.

@@ -163,10 +163,12 @@ class Variables(Mapping[str, Text]):
 def _check_autocommit(name: str, value: str) -> None:
     if name == "AUTOCOMMIT" and not switch(value or "on", name):
         # In silence, a ROLLBACK would come too late.
-        raise UsageError(
+        error = UsageError(
             "AUTOCOMMIT cannot be off: a statement outside of a transaction is committed at once",
             "write BEGIN, or use --single-transaction for all scripts",
         )
+        error.misplaces_rest = True
+        raise error
 
 
 def check_received(names: Iterable[str]) -> None:
