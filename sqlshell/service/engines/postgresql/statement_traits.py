@@ -8,11 +8,12 @@ from typing import Final
 _BLANK: Final = re.compile(r"(?:\s++|--[^\n]*+(?:\n|$)|/\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*(?:[^*]|\*(?!/))*+\*/)*+\*/)*+")
 _WORD: Final = re.compile(r"\w+|\(")
 _WRITES: Final = re.compile(r"(?<!\w)(?:insert|update|delete|merge)(?!\w)", re.I)
-_LOCKS: Final = re.compile(r"(?<!\w)for(?!\w).*(?<!\w)(?:update|share)(?!\w)", re.I | re.S)
+_FOR: Final = re.compile(r"(?<!\w)for(?!\w)", re.I)
+_LOCKS: Final = re.compile(r"(?<!\w)(?:update|share)(?!\w)", re.I)
 _ENDING: Final = re.compile(r";(?:\s|--[^\n]*+(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*+\*/)*+\Z")
 """A semicolon at the end, or what looks like one."""
 
-_CALL: Final = re.compile(r"([^\W\d]\w*)\"?\s*\(")
+_CALL: Final = re.compile(r"(?<!\w)([^\W\d]\w*+)\"?\s*+\(")
 
 _SELECTS: Final = frozenset({"select", "values", "table", "with", "("})
 _CHANGES: Final = frozenset({"insert", "update", "delete", "merge"})
@@ -49,7 +50,8 @@ def may_change_and_return(sql: str, word: str) -> bool:
 
 def locks_rows(sql: str) -> bool:
     """Whether a statement may lock the rows that it selects."""
-    return _LOCKS.search(sql) is not None
+    found = _FOR.search(sql)
+    return found is not None and _LOCKS.search(sql, found.end()) is not None
 
 
 def called(sql: str) -> list[str]:
