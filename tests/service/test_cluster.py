@@ -738,6 +738,19 @@ def test_a_transaction_is_lost_with_a_process_that_stops(cluster: Processes) -> 
         assert second.rows("select i from t") == []
 
 
+def test_a_transaction_is_lost_once(cluster: Processes) -> None:
+    name = str(uuid.uuid4())
+    with Client(cluster.served[0], session=name) as client:
+        client.run("begin")
+    stop(cluster.served.pop(0))
+    with Client(cluster.served[0], session=name) as client:
+        assert [client.run(sql)["sqlState"] for sql in ("rollback", "select 1")] == ["00000", "57P02"]
+    third = cluster.start()
+    stop(cluster.served.pop(0))
+    with Client(third, session=name) as client:
+        assert client.run("select 1")["sqlState"] == "57P02"
+
+
 def test_a_process_that_is_started_again_at_once_does_not_go_on_with_a_transaction(cluster: Processes) -> None:
     session = str(uuid.uuid4())
     with Client(cluster.served[0], session=session) as first:

@@ -316,6 +316,7 @@ class Sessions:
         lost = self.was_lost(made.caller.token_id, name)
         made.lost = lost is not None
         made.lost_transaction = made.lost_transaction or bool(lost)
+        made.noted_transaction = bool(lost)
         found = self._sessions.setdefault((made.caller.token_id, name), made)
         if found is not made:
             # The name remains that of the other one.
