@@ -11,6 +11,7 @@ import contextlib
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,9 @@ from xml.etree import ElementTree
 import pytest
 
 BUSY = "while True: pass"
+
+MESSAGE_CHARACTERS = 3_000
+"""How much is shown of the message of a test that failed."""
 
 NO_TESTS = frozenset({pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED})
 """pytest's exit codes that every run would have."""
@@ -59,12 +63,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
         done += 1
         wrong += code != 0
-        failures.update(failed)
+        failures.update(failed.keys())
         where = f"beside a load of {asked.load}" if busy else "alone"
         sys.stdout.write(
             f"run {number + 1} {where}: exit code {code}, {len(failed)} failed, {time.monotonic() - began:.0f} s\n"
         )
-        sys.stdout.writelines(f"    {name}\n" for name in failed)
+        for name, message in failed.items():
+            sys.stdout.write(f"    {name}\n{textwrap.indent(message[:MESSAGE_CHARACTERS], ' ' * 8)}\n")
         sys.stdout.flush()
     for name, count in failures.most_common():
         sys.stdout.write(f"{count:4} of {done}  {name}\n")
@@ -72,8 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if wrong else 0
 
 
-def run(arguments: Sequence[str]) -> tuple[int, list[str], str]:
-    """pytest's exit code, the tests that failed, and what it wrote."""
+def run(arguments: Sequence[str]) -> tuple[int, dict[str, str], str]:
+    """pytest's exit code, the tests that failed with their messages, and what it wrote."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *arguments]
@@ -81,11 +86,11 @@ def run(arguments: Sequence[str]) -> tuple[int, list[str], str]:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
         cases = ElementTree.parse(report).iter("testcase") if report.exists() else ()
-        failed = [
-            f"{case.get('classname')}::{case.get('name')}"
+        failed = {
+            f"{case.get('classname')}::{case.get('name')}": wrong.get("message", "")
             for case in cases
-            if case.find("failure") is not None or case.find("error") is not None
-        ]
+            for wrong in (*case.iter("failure"), *case.iter("error"))
+        }
     return ended.returncode, failed, ended.stdout.strip()
 
 

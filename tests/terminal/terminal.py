@@ -28,6 +28,9 @@ ROUND_SECONDS = 0.1
 _QUESTION = re.compile(rb"\x1b\[6n|\x1b\[c|\x1b\]11;\?(?:\x07|\x1b\\)")
 """What programs ask a terminal: the place of the cursor, its kind, its background."""
 
+LAST_SECONDS = 2.0
+"""How long the last bytes of a program that has ended may take to arrive."""
+
 ENDING_SECONDS = 10.0
 """How long a program may take to end once its terminal is gone."""
 
@@ -76,8 +79,7 @@ class Terminal:
             if holds(text):
                 return self._settled(text, holds)
             if time.monotonic() > until or self.process.poll() is not None:
-                self._read()
-                text = self.screen()
+                text = self._last_screen()
                 assert holds(text), f"not seen: {seen!r}\n{'-' * 80}\n{text}\n{'-' * 80}"
                 return text
 
@@ -154,18 +156,32 @@ class Terminal:
         except subprocess.TimeoutExpired:
             self.process.kill()
 
-    def end(self) -> int:
-        """Wait for the program to end; its exit code, or minus the signal."""
+    def ended(self) -> str:
+        """Wait for the program to end; its last screen."""
         until = time.monotonic() + 40
         while self.process.poll() is None and time.monotonic() < until:
             self._read()
-        self._read()
+        assert self.process.poll() is not None, f"still running:\n{self.screen()}"
+        return self._last_screen()
+
+    def end(self) -> int:
+        """Wait for the program to end; its exit code, or minus the signal."""
+        self.ended()
         self.close()
         return self.process.wait()
 
-    def _read(self, seconds: float = ROUND_SECONDS) -> None:
+    def _last_screen(self) -> str:
+        """What is seen when the program has ended, or draws nothing more: the kernel may hand over its last bytes after
+        its end. Processes that it left behind may have the terminal open."""
+        until = time.monotonic() + LAST_SECONDS
+        while self._read() and time.monotonic() < until:
+            pass
+        return self.screen()
+
+    def _read(self, seconds: float = ROUND_SECONDS) -> bool:
+        """Draw what was written since; whether anybody still has the other end open."""
         if not select.select([self.descriptor], [], [], seconds)[0]:
-            return
+            return True
         try:
             data = os.read(self.descriptor, 1 << 16)
         except OSError as error:
@@ -173,7 +189,7 @@ class Terminal:
             if error.errno != errno.EIO:
                 raise
             self.process.wait(40)
-            return
+            return False
         self.written += data
         asked = 0
         for question in _QUESTION.finditer(data):
@@ -189,6 +205,7 @@ class Terminal:
                     answer = "\x1b]11;rgb:1616/1818/1d1d\x1b\\"
             os.write(self.descriptor, answer.encode())
         self._stream.feed(data[asked:])
+        return True
 
 
 def _start(command: Sequence[str], home: Path, env: Mapping[str, str], terminal: int) -> subprocess.Popen[str]:

@@ -147,7 +147,7 @@ def test_a_signal_gives_the_terminal_back(opened: Open, number: signal.Signals) 
     assert not termios.tcgetattr(terminal.descriptor)[3] & termios.ICANON
     terminal.process.send_signal(number)
     descriptor = terminal.descriptor
-    terminal.wait(lambda text: terminal.process.poll() is not None)
+    terminal.ended()
     after = termios.tcgetattr(descriptor)
     assert after[3] & termios.ICANON
     assert after[3] & termios.ECHO
@@ -285,7 +285,7 @@ def test_what_is_typed_before_the_first_prompt_is_only_there(opened: Open) -> No
     assert shown.count("select 'a") == 1
     descriptor = terminal.descriptor
     terminal.type("\x03\x04")
-    terminal.wait(lambda text: terminal.process.poll() is not None)
+    terminal.ended()
     assert termios.tcgetattr(descriptor)[3] & termios.ECHO
 
 
@@ -362,7 +362,7 @@ def test_what_is_typed_while_a_script_runs_is_not_in_its_line(opened: Open, tmp_
     terminal.type("typed")
     descriptor = terminal.descriptor
     terminal.process.send_signal(signal.SIGTERM)
-    terminal.wait(lambda text: terminal.process.poll() is not None)
+    terminal.ended()
     assert termios.tcgetattr(descriptor)[3] & termios.ECHO
     assert "typed" not in terminal.screen()
     assert "statement" not in terminal.screen()

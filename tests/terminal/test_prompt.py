@@ -304,7 +304,7 @@ def test_a_signal_at_the_first_prompt_gives_the_terminal_back(tmp_path: Path) ->
     terminal = Terminal(tmp_path)
     terminal.wait(">")
     terminal.process.send_signal(signal.SIGTERM)
-    terminal.wait(lambda text: terminal.process.poll() is not None)
+    terminal.ended()
     after = termios.tcgetattr(terminal.descriptor)
     assert after[3] & termios.ICANON
     assert after[3] & termios.ECHO
