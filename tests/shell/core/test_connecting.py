@@ -238,3 +238,27 @@ def test_what_belongs_to_a_connection_is_cleaned_up_with_it() -> None:
         assert cleaned == ["first", "second"]
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("typed", "left"),
+    [
+        ("select 1,\n\\c gone", "select 1,\n"),
+        ("select 1, \\c gone", "select 1, \n"),
+        ("select 1, -- one\n\\c gone\nselect 2;", "select 1, -- one\n"),
+        ("\\c gone", ""),
+        ("select 1,\n\\c wrong", "select 1,\n"),
+    ],
+)
+def test_an_unfinished_statement_remains_after_a_failed_connection_at_the_prompt(typed: str, left: str) -> None:
+    async def work() -> None:
+        core = Core(interactive=True)
+        core.environment.targets["gone"] = ConnectionFailed("refused")
+        core.environment.targets["wrong"] = UsageError("no such profile")
+        await core.shell.run(Own(typed))
+        assert core.client.ran == []
+        await core.shell.run(Own("7;"))
+        assert [sql for sql, _ in core.client.ran] == [f"{left}7" if left else "7"]
+        await core.shell.aclose()
+
+    asyncio.run(work())
