@@ -138,29 +138,29 @@ class Catalog:
 
     def organization(self, given: str) -> str:
         """The ID of the organization with this ID or name. Raises Failure."""
-        found = self._storage.read("SELECT id FROM organizations WHERE id = lower(?) OR name = ?", (given, given))
-        if not found:
+        rows = self._storage.read("SELECT id FROM organizations WHERE id = lower(?) OR name = ?", (given, given))
+        if not rows:
             raise missing("organization", given)
-        return str(found[0][0])
+        return str(rows[0][0])
 
     def organization_name(self, organization: str) -> str:
-        found = self._storage.read("SELECT name FROM organizations WHERE id = ?", (organization,))
-        return str(found[0][0]) if found else ""
+        rows = self._storage.read("SELECT name FROM organizations WHERE id = ?", (organization,))
+        return str(rows[0][0]) if rows else ""
 
     def organization_created(self, organization: str) -> float:
-        found = self._storage.read("SELECT created FROM organizations WHERE id = ?", (organization,))
-        return float(found[0][0]) if found else 0.0
+        rows = self._storage.read("SELECT created FROM organizations WHERE id = ?", (organization,))
+        return float(rows[0][0]) if rows else 0.0
 
     def add_organization(self, name: str) -> str:
-        made = str(uuid.uuid4())
-        taken = {text.lower() for found in self.organizations() for text in found}
+        organization_id = str(uuid.uuid4())
+        taken = {text.lower() for row in self.organizations() for text in row}
         if name.lower() in taken:
             raise Failure(sqlstate.DUPLICATE, f"organization {name!r} already exists")
         try:
-            self._storage.write("INSERT INTO organizations VALUES (?, ?, ?)", (made, name, time.time()))
+            self._storage.write("INSERT INTO organizations VALUES (?, ?, ?)", (organization_id, name, time.time()))
         except Duplicate:
             raise Failure(sqlstate.DUPLICATE, f"organization {name!r} already exists") from None
-        return made
+        return organization_id
 
     def drop_organization(self, organization: str) -> None:
         self._drop_tokens("organization = ?", organization)
@@ -255,11 +255,11 @@ class Catalog:
                 raise missing("role", role)
         if name.lower() in {OPERATOR, ANONYMOUS}:
             raise Failure(sqlstate.DUPLICATE, f"the name {name!r} is reserved")
-        text, made = secrets.token_urlsafe(32), str(uuid.uuid4())
+        text, token_id = secrets.token_urlsafe(32), str(uuid.uuid4())
         try:
             self._storage.write(
                 "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?)",
-                (digest(text), made, name or made[:8], organization, ",".join(roles), time.time()),
+                (digest(text), token_id, name or token_id[:8], organization, ",".join(roles), time.time()),
             )
         except Duplicate:
             raise Failure(sqlstate.DUPLICATE, f"API token {name!r} already exists") from None
@@ -290,16 +290,16 @@ class Catalog:
         """The caller of the token with this ID, or None if it was dropped."""
         if token_id in {OPERATOR, ANONYMOUS}:
             return Caller(token_id)
-        found = self._storage.read("SELECT organization, roles FROM tokens WHERE id = ?", (token_id,))
-        return Caller(token_id, found[0][0], tuple(found[0][1].split(","))) if found else None
+        rows = self._storage.read("SELECT organization, roles FROM tokens WHERE id = ?", (token_id,))
+        return Caller(token_id, rows[0][0], tuple(rows[0][1].split(","))) if rows else None
 
     def caller(self, token: str) -> Caller | None:
         """The caller of a token, or None. The lookup uses a hash, so that its timing reveals nothing about tokens."""
         wanted = digest(token)
-        found = self._storage.read("SELECT digest, id, organization, roles FROM tokens WHERE digest = ?", (wanted,))
-        if not found or not hmac.compare_digest(found[0][0], wanted):
+        rows = self._storage.read("SELECT digest, id, organization, roles FROM tokens WHERE digest = ?", (wanted,))
+        if not rows or not hmac.compare_digest(rows[0][0], wanted):
             return None
-        return Caller(found[0][1], found[0][2], tuple(found[0][3].split(",")))
+        return Caller(rows[0][1], rows[0][2], tuple(rows[0][3].split(",")))
 
 
 _OBJECT = "kind, name, detail, created, updated"

@@ -324,11 +324,11 @@ def _unix(path: Path) -> socket.socket:
             raise UsageError(f"{path} exists but is not a socket", "remove it or choose another path")
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".s-", dir=path.parent) as private:
-            made = Path(private) / "s"
-            listener.bind(str(made))
-            made.chmod(0o600)
+            private_path = Path(private) / "s"
+            listener.bind(str(private_path))
+            private_path.chmod(0o600)
             listener.listen(512)
-            made.replace(path)
+            private_path.replace(path)
     except OSError as error:
         listener.close()
         raise UsageError(f"cannot listen on {path}: {error.strerror or error}") from None

@@ -64,9 +64,9 @@ def open_shared_storage(peers: Peers) -> PostgresqlStorage:
     try:
         return PostgresqlStorage(peers.state_url)
     except StorageError as error:
-        said = str(error.__cause__ or error).partition("\n")[0]
-        said = without(said, str(parsed(peers.state_url, "").get("password") or ""))
-        raise ServiceError(f"cannot use the database of --state-url: {said}") from None
+        reason = str(error.__cause__ or error).partition("\n")[0]
+        reason = without(reason, str(parsed(peers.state_url, "").get("password") or ""))
+        raise ServiceError(f"cannot use the database of --state-url: {reason}") from None
 
 
 def _open_shared_files(peers: Peers, room: int) -> SharedFiles:
@@ -118,8 +118,8 @@ def _check_alike(cluster: Cluster, engine: str) -> None:
     """Raises ServiceError if other processes use another engine, or another storage of results."""
     kept = cluster.shared_value("engine", engine.encode()).decode()
     if kept != engine:
-        said = f"the other processes of --state-url use the engine {kept}, not {engine}"
-        raise ServiceError(said, "use the same --engine as the other processes, or another database for --state-url")
+        message = f"the other processes of --state-url use the engine {kept}, not {engine}"
+        raise ServiceError(message, "use the same --engine as the other processes, or another database for --state-url")
     for other, flag, what in (
         (cluster.with_other_engine(), "--engine-url", "server or database"),
         (cluster.with_other_results(), "--results-url", "storage"),

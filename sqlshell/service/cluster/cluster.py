@@ -182,8 +182,8 @@ class Cluster:
         """Another process, None if it is this one or not alive."""
         if process in {"", self.id}:
             return None
-        found = self._storage.read(f"SELECT address FROM processes WHERE id = ? AND {_ALIVE}", (process,))
-        return Peer(process, str(found[0][0])) if found else None
+        rows = self._storage.read(f"SELECT address FROM processes WHERE id = ? AND {_ALIVE}", (process,))
+        return Peer(process, str(rows[0][0])) if rows else None
 
     def place_of_session(self, token: str, name: str) -> Peer | None:
         """The process that has a session, None if it is this one. For any thread.

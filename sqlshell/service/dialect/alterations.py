@@ -117,34 +117,34 @@ def _pieces(text: str) -> list[str]:
 def _arguments(text: str) -> tuple[tuple[str, str], ...]:
     if len(text) > ARGUMENTS:
         raise Failure(sqlstate.LIMIT, f"the arguments of the function are longer than {ARGUMENTS} characters")
-    made = []
+    arguments = []
     for piece in _pieces(text):
-        found = _ARGUMENT.fullmatch(piece)
-        if not found:
+        match = _ARGUMENT.fullmatch(piece)
+        if not match:
             raise Failure(sqlstate.SYNTAX, f"syntax error at {piece.strip()[:60]!r}: expected name TYPE")
-        made.append(((found[1] or "").lower(), normal_type(found[2])))
-    return tuple(made)
+        arguments.append(((match[1] or "").lower(), normal_type(match[2])))
+    return tuple(arguments)
 
 
 def _load(names: Names, file: str, columns: tuple[str, ...] = (), form: str = "(FORMAT PARQUET)") -> Load:
     words = form.strip("()").replace("'", "").upper().split()
     if words != ["FORMAT", "PARQUET"]:
-        said = f"COPY FROM an attachment supports only (FORMAT parquet), not {form[:ARGUMENTS]}"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = f"COPY FROM an attachment supports only (FORMAT parquet), not {form[:ARGUMENTS]}"
+        raise Failure(sqlstate.UNSUPPORTED, message)
     return Load(names, file, columns)
 
 
 def _alter(kind: str, names: Names, options: Mapping[str, str]) -> Alter:
     if options.keys() != {"description"}:
-        said = f"ALTER {kind.upper()} can set only 'description', not {min(options.keys() - {'description'})!r}"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = f"ALTER {kind.upper()} can set only 'description', not {min(options.keys() - {'description'})!r}"
+        raise Failure(sqlstate.UNSUPPORTED, message)
     return Alter(kind, names, options["description"])
 
 
 def _insert(value: tuple[str, ...], **values: Any) -> InsertEntity:
     if len(value) > 1:
-        said = "INSERT INTO ENTITY accepts one record; use one statement for each record"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = "INSERT INTO ENTITY accepts one record; use one statement for each record"
+        raise Failure(sqlstate.UNSUPPORTED, message)
     return InsertEntity(value=value[0], **in_store(values))
 
 

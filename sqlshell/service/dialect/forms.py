@@ -67,17 +67,17 @@ class Form(Generic[T_co]):
 
     def read(self, tokens: Tokens) -> T_co | None:
         """Parse a statement; None if it has another form. Raises Failure."""
-        found = FormMatch(tokens)
-        at = compiled(self.text)(found, 0)
-        if not found.ended and at >= 0:
+        match = FormMatch(tokens)
+        at = compiled(self.text)(match, 0)
+        if not match.ended and at >= 0:
             while tokens.is_sign(at, ";"):
                 at += 1
             if tokens[at].kind != END:
-                at = found.note_mismatch(at, "the end of the statement")
+                at = match.note_mismatch(at, "the end of the statement")
         if at >= 0:
-            return self._make(**found.values, **self._more)
-        if found.committed:
-            raise found.error()
+            return self._make(**match.values, **self._more)
+        if match.committed:
+            raise match.error()
         return None
 
 
@@ -121,9 +121,9 @@ def _sequence(words: Sequence[str]) -> tuple[Item, Sequence[str]]:
             field, _, choices = word.rpartition(":")
             items.append(_keyword(field, choices.split("|")))
 
-    def sequence(found: FormMatch, at: int) -> int:
+    def sequence(match: FormMatch, at: int) -> int:
         for item in items:
-            at = item(found, at)
+            at = item(match, at)
             if at < 0:
                 return -1
         return at
@@ -132,27 +132,27 @@ def _sequence(words: Sequence[str]) -> tuple[Item, Sequence[str]]:
 
 
 def _optional(inner: Item) -> Item:
-    def optional(found: FormMatch, at: int) -> int:
-        before = found.values
-        found.values = dict(before)
-        behind = inner(found, at)
+    def optional(match: FormMatch, at: int) -> int:
+        before = match.values
+        match.values = dict(before)
+        behind = inner(match, at)
         if behind < 0:
-            found.values = before
+            match.values = before
             # The items are present if the first of them matched.
-            return at if found.farthest <= at else -1
+            return at if match.farthest <= at else -1
         return behind
 
     return optional
 
 
-def _commit(found: FormMatch, at: int) -> int:
-    found.committed = True
+def _commit(match: FormMatch, at: int) -> int:
+    match.committed = True
     return at
 
 
 def _flag(field: str) -> Item:
-    def flag(found: FormMatch, at: int) -> int:
-        found.values[field] = True
+    def flag(match: FormMatch, at: int) -> int:
+        match.values[field] = True
         return at
 
     return flag
@@ -162,15 +162,15 @@ def _keyword(field: str, choices: Sequence[str]) -> Item:
     known = [(choice, choice.split("_")) for choice in choices]
     expected = choices[0] if len(choices) == 1 else f"one of {', '.join(choices)}"
 
-    def keyword(found: FormMatch, at: int) -> int:
-        tokens = found.tokens
+    def keyword(match: FormMatch, at: int) -> int:
+        tokens = match.tokens
         for choice, parts in known:
             behind = at + 1 if tokens[at].upper == choice and tokens[at].kind == WORD else _words(tokens, at, parts)
             if behind > 0:
                 if field:
-                    found.values[field] = choice.lower()
+                    match.values[field] = choice.lower()
                 return behind
-        return found.note_mismatch(at, expected)
+        return match.note_mismatch(at, expected)
 
     return keyword
 
@@ -184,94 +184,94 @@ def _words(tokens: Tokens, at: int, parts: Sequence[str]) -> int:
 
 
 def _value(field: str, read: Callable[[FormMatch, int], tuple[Any, int]], expected: str) -> Item:
-    def value(found: FormMatch, at: int) -> int:
-        result, behind = read(found, at)
+    def value(match: FormMatch, at: int) -> int:
+        result, behind = read(match, at)
         if behind < 0:
-            return found.note_mismatch(at, expected)
-        found.values[field] = result
+            return match.note_mismatch(at, expected)
+        match.values[field] = result
         return behind
 
     return value
 
 
 def _dotted(most: int) -> Callable[[FormMatch, int], tuple[Any, int]]:
-    def dotted(found: FormMatch, at: int) -> tuple[Any, int]:
-        names, behind = found.tokens.dotted(at, most)
-        return (names, behind) if names else ((), found.note_mismatch(behind, "a name"))
+    def dotted(match: FormMatch, at: int) -> tuple[Any, int]:
+        names, behind = match.tokens.dotted(at, most)
+        return (names, behind) if names else ((), match.note_mismatch(behind, "a name"))
 
     return dotted
 
 
-def _one(found: FormMatch, at: int) -> tuple[str, int]:
-    names, behind = found.tokens.dotted(at, 1)
+def _one(match: FormMatch, at: int) -> tuple[str, int]:
+    names, behind = match.tokens.dotted(at, 1)
     return (names[0], behind) if names else ("", -1)
 
 
-def _id(found: FormMatch, at: int) -> tuple[str, int]:
-    token = found.tokens[at]
+def _id(match: FormMatch, at: int) -> tuple[str, int]:
+    token = match.tokens[at]
     return (token.value, at + 1) if token.kind in {TEXT, NAME, WORD, NUMBER} and token.value else ("", -1)
 
 
-def _word(found: FormMatch, at: int) -> tuple[str, int]:
-    token = found.tokens[at]
+def _word(match: FormMatch, at: int) -> tuple[str, int]:
+    token = match.tokens[at]
     return (token.value.lower(), at + 1) if token.kind == WORD else ("", -1)
 
 
-def _parentheses(found: FormMatch, at: int) -> tuple[str, int]:
+def _parentheses(match: FormMatch, at: int) -> tuple[str, int]:
     """The text in parentheses, which may be nested, with the parentheses."""
-    tokens = found.tokens
+    tokens = match.tokens
     if not tokens.is_sign(at, "("):
         return "", -1
     end = tokens.closing(at)
     if tokens[end].kind == END:
-        return "", found.note_mismatch(end, "a closing parenthesis")
+        return "", match.note_mismatch(end, "a closing parenthesis")
     return tokens.text[tokens[at].start : tokens[end].end], end + 1
 
 
-def _columns(found: FormMatch, at: int) -> tuple[tuple[str, ...], int]:
+def _columns(match: FormMatch, at: int) -> tuple[tuple[str, ...], int]:
     """The names in a list in parentheses."""
-    tokens, names = found.tokens, []
+    tokens, names = match.tokens, []
     if not tokens.is_sign(at, "("):
         return (), -1
     while True:
-        name, behind = _one(found, at + 1)
+        name, behind = _one(match, at + 1)
         if behind < 0:
-            return (), found.note_mismatch(at + 1, "a name")
+            return (), match.note_mismatch(at + 1, "a name")
         names.append(name)
         if tokens.is_sign(behind, ")"):
             return tuple(names), behind + 1
         if not tokens.is_sign(behind, ","):
-            return (), found.note_mismatch(behind, "a comma or a closing parenthesis")
+            return (), match.note_mismatch(behind, "a comma or a closing parenthesis")
         at = behind
 
 
-def _attached(found: FormMatch, at: int) -> tuple[str, int]:
+def _attached(match: FormMatch, at: int) -> tuple[str, int]:
     """A string that names an attachment: it begins with @."""
-    token = found.tokens[at]
+    token = match.tokens[at]
     attached = token.kind == TEXT and token.value.startswith("@") and len(token.value) > 1
     return (token.value[1:], at + 1) if attached else ("", -1)
 
 
-def _type(found: FormMatch, at: int) -> tuple[str, int]:
+def _type(match: FormMatch, at: int) -> tuple[str, int]:
     """The text up to the word LANGUAGE."""
-    tokens, behind = found.tokens, at
+    tokens, behind = match.tokens, at
     while tokens[behind].kind != END and tokens[behind].upper != "LANGUAGE":
         behind += 1
     return (tokens.text[tokens[at].start : tokens[behind - 1].end], behind) if behind > at else ("", -1)
 
 
-def _texts(found: FormMatch, at: int) -> tuple[tuple[str, ...], int]:
+def _texts(match: FormMatch, at: int) -> tuple[tuple[str, ...], int]:
     """The strings of one or more parenthesized lists."""
-    tokens = found.tokens
+    tokens = match.tokens
     given: list[str] = []
     while tokens.is_sign(at, "("):
         while tokens.is_sign(at, ",") or tokens.is_sign(at, "("):
             if tokens[at + 1].kind != TEXT:
-                return (), found.note_mismatch(at + 1, "a string in single quotes")
+                return (), match.note_mismatch(at + 1, "a string in single quotes")
             given.append(tokens[at + 1].value)
             at += 2
         if not tokens.is_sign(at, ")"):
-            return (), found.note_mismatch(at, "a comma or a closing parenthesis")
+            return (), match.note_mismatch(at, "a comma or a closing parenthesis")
         at += 1
         if not (tokens.is_sign(at, ",") and tokens.is_sign(at + 1, "(")):
             return tuple(given), at
@@ -279,73 +279,73 @@ def _texts(found: FormMatch, at: int) -> tuple[tuple[str, ...], int]:
     return (), -1
 
 
-def _rest(found: FormMatch, at: int) -> tuple[str, int]:
-    text = found.tokens.rest(at)
-    found.ended = bool(text)
+def _rest(match: FormMatch, at: int) -> tuple[str, int]:
+    text = match.tokens.rest(at)
+    match.ended = bool(text)
     return text, at if text else -1
 
 
-def _making(found: FormMatch, at: int) -> tuple[str, int]:
-    return _rest(found, at) if found.tokens[at].upper in {"CREATE", "INSERT"} else ("", -1)
+def _making(match: FormMatch, at: int) -> tuple[str, int]:
+    return _rest(match, at) if match.tokens[at].upper in {"CREATE", "INSERT"} else ("", -1)
 
 
-def _selection(found: FormMatch, at: int) -> tuple[str, int]:
+def _selection(match: FormMatch, at: int) -> tuple[str, int]:
     """A SELECT, optionally in parentheses."""
-    tokens, first = found.tokens, at
+    tokens, first = match.tokens, at
     while tokens.is_sign(first, "("):
         first += 1
-    return _rest(found, at) if tokens[first].upper in {"SELECT", "WITH", "FROM", "TABLE"} else ("", -1)
+    return _rest(match, at) if tokens[first].upper in {"SELECT", "WITH", "FROM", "TABLE"} else ("", -1)
 
 
-def read_options(found: FormMatch, at: int) -> tuple[dict[str, str], int]:
+def read_options(match: FormMatch, at: int) -> tuple[dict[str, str], int]:
     """Options by lower-case name; values as written, without quotes."""
-    return _listed(found, at, flags=False)
+    return _listed(match, at, flags=False)
 
 
-def _flags(found: FormMatch, at: int) -> tuple[dict[str, str], int]:
-    return _listed(found, at, flags=True)
+def _flags(match: FormMatch, at: int) -> tuple[dict[str, str], int]:
+    return _listed(match, at, flags=True)
 
 
-def _listed(found: FormMatch, at: int, *, flags: bool) -> tuple[dict[str, str], int]:
-    tokens = found.tokens
+def _listed(match: FormMatch, at: int, *, flags: bool) -> tuple[dict[str, str], int]:
+    tokens = match.tokens
     given: dict[str, str] = {}
     if not tokens.is_sign(at, "("):
         return given, -1
     if tokens.is_sign(at + 1, ")"):
         return given, at + 2
     while True:
-        at = _setting(found, at + 1, given, flags=flags)
+        at = _setting(match, at + 1, given, flags=flags)
         if at < 0 or tokens.is_sign(at, ")"):
             return given, at + 1 if at >= 0 else at
         if not tokens.is_sign(at, ","):
-            return given, found.note_mismatch(at, "a comma or a closing parenthesis")
+            return given, match.note_mismatch(at, "a comma or a closing parenthesis")
 
 
-def _settings(found: FormMatch, at: int) -> tuple[dict[str, str], int]:
+def _settings(match: FormMatch, at: int) -> tuple[dict[str, str], int]:
     """Options without parentheses."""
     given: dict[str, str] = {}
-    at = _setting(found, at, given, flags=False)
-    while at >= 0 and found.tokens.is_sign(at, ","):
-        at = _setting(found, at + 1, given, flags=False)
+    at = _setting(match, at, given, flags=False)
+    while at >= 0 and match.tokens.is_sign(at, ","):
+        at = _setting(match, at + 1, given, flags=False)
     return given, at
 
 
-def _setting(found: FormMatch, at: int, given: dict[str, str], *, flags: bool) -> int:
+def _setting(match: FormMatch, at: int, given: dict[str, str], *, flags: bool) -> int:
     """Read one option; returns the number of the next token, or -1. With `flags`, the value may be missing: "true"."""
-    tokens = found.tokens
+    tokens = match.tokens
     names, behind = tokens.dotted(at, 8)
     if tokens[at].kind == TEXT and tokens[at].value:
         names, behind = (tokens[at].value,), at + 1
     if not names:
-        return found.note_mismatch(behind, "an option name")
+        return match.note_mismatch(behind, "an option name")
     value = "true"
     if tokens.is_sign(behind, "="):
         value, at = _bare(tokens, behind + 1)
         if at < 0:
-            return found.note_mismatch(behind + 1, "a value")
+            return match.note_mismatch(behind + 1, "a value")
         behind = at
     elif not flags:
-        return found.note_mismatch(behind, "= and a value")
+        return match.note_mismatch(behind, "= and a value")
     given[".".join(names).lower()] = value
     return behind
 

@@ -45,8 +45,8 @@ _OVERLAP = 4096
 
 def names_of(text: str) -> Names:
     """The parts of a dotted name."""
-    found = re.findall(NAME, text)
-    return tuple(part[1:-1].replace(part[0] * 2, part[0]) if part[0] in {'"', "`"} else part.lower() for part in found)
+    parts = re.findall(NAME, text)
+    return tuple(part[1:-1].replace(part[0] * 2, part[0]) if part[0] in {'"', "`"} else part.lower() for part in parts)
 
 
 def dotted(names: Names) -> str:
@@ -59,14 +59,14 @@ def dotted(names: Names) -> str:
 def without_literals(sql: str) -> str:
     """A statement with empty strings, and with comments and white space replaced by single blanks."""
     return "".join(
-        "''" if (found[1] or "").startswith("'") else " " if found[2] else found[0] for found in _PARTS.finditer(sql)
+        "''" if (match[1] or "").startswith("'") else " " if match[2] else match[0] for match in _PARTS.finditer(sql)
     ).strip()
 
 
 def without_comments(sql: str) -> str:
     """A statement with each comment replaced by a blank."""
     return "".join(
-        " " if (found[2] or "").startswith(("--", "/*")) else found[0] for found in _PARTS.finditer(sql)
+        " " if (match[2] or "").startswith(("--", "/*")) else match[0] for match in _PARTS.finditer(sql)
     ).strip()
 
 
@@ -77,8 +77,8 @@ def targets(sql: str, verbs: str) -> list[Names]:
     names = []
     for start in range(0, len(text), _WINDOW):
         end = start + _WINDOW + _OVERLAP
-        for found in wanted.finditer(text, start, end):
+        for match in wanted.finditer(text, start, end):
             # A match that touches the end may be cut off; the next window contains the whole name.
-            if found.end() < end or end >= len(text):
-                names.append(names_of(found[1]))
+            if match.end() < end or end >= len(text):
+                names.append(names_of(match[1]))
     return names

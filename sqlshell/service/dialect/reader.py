@@ -89,10 +89,10 @@ class Reading:
         """
         if self._parsed:
             return self._own
-        found = self._read()
+        statement = self._read()
         if len(self.sql) <= HEAD:
-            self._own, self._parsed = found, True
-        return found
+            self._own, self._parsed = statement, True
+        return statement
 
     def is_for_engine(self) -> bool:
         """Whether the statement is for the engine, rather than about objects of the service."""

@@ -101,17 +101,17 @@ class Tokens:
     def _next(self, at: int) -> Token:
         blank = _BLANK.match(self.text, at)
         at = blank.end() if blank else at
-        found = _TOKEN.match(self.text, at)
-        if found is None:
+        matched = _TOKEN.match(self.text, at)
+        if matched is None:
             return Token(END, "", "", at, at)
-        kind, raw = str(found.lastgroup), found[0]
+        kind, raw = str(matched.lastgroup), matched[0]
         match kind:
             case "word":
-                return Token(kind, raw, raw.upper(), at, found.end())
+                return Token(kind, raw, raw.upper(), at, matched.end())
             case "name" | "text":
                 quote = raw[0]
                 if raw.count(quote) % 2 == 0:
-                    return Token(kind, raw[1:-1].replace(quote * 2, quote), "", at, found.end())
+                    return Token(kind, raw[1:-1].replace(quote * 2, quote), "", at, matched.end())
                 # An unterminated string or name is neither.
                 kind = SIGN
-        return Token(kind, raw, raw, at, found.end())
+        return Token(kind, raw, raw, at, matched.end())

@@ -68,8 +68,11 @@ def _forms(refused: Mapping[str, str]) -> Mapping[str, tuple[Form[NoReturn], ...
         first = words.split()[0].lower()
         # COPY and DESCRIBE of a table with such a name are for the engine.
         rest = {"copy": "<name:one> [ TO <rest:rest> ]", "describe": "<name:one>"}.get(first, "[ <rest:rest> ]")
-        said = f"{' '.join(part for part in words.split() if part.isupper())} is not supported: {why}"
-        forms[first] = (*forms.get(first, ()), Form(f"{words} {rest}", _refuse, sentence=said.replace("_INT", " INT")))
+        sentence = f"{' '.join(part for part in words.split() if part.isupper())} is not supported: {why}"
+        forms[first] = (
+            *forms.get(first, ()),
+            Form(f"{words} {rest}", _refuse, sentence=sentence.replace("_INT", " INT")),
+        )
     return forms
 
 

@@ -54,5 +54,5 @@ def open_server(name: str, url: str, password: str = "", *, read_only: bool = Fa
     try:
         return server.open(url, password, read_only)
     except ModuleNotFoundError as error:
-        said = f"the engine {name} requires the package {error.name} (extra: {name})"
-        raise UsageError(said, f"run: pip install {server.packages}") from None
+        message = f"the engine {name} requires the package {error.name} (extra: {name})"
+        raise UsageError(message, f"run: pip install {server.packages}") from None

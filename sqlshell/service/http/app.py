@@ -244,20 +244,20 @@ class Endpoints:
         except ValueError:
             raise BadRequest(f"organizationID: {organization_id[:100]!r} is not a valid UUID") from None
         catalog = self._statements.organizations.catalog
-        found = None
+        resource = None
         if caller.may_see(organization_id):
-            found = await catalog.apart(lambda: catalog.find(organization_id, kind, name))
-        if found is None:
+            resource = await catalog.apart(lambda: catalog.find(organization_id, kind, name))
+        if resource is None:
             raise BadRequest(f"{kind} {name[:100]!r} does not exist in organization {organization_id}", 404)
         organization = await asyncio.to_thread(self._statements.organizations.get, organization_id)
         try:
-            path = await asyncio.to_thread(resources.path_of, organization, found)
+            path = await asyncio.to_thread(resources.path_of, organization, resource)
         except OSError as error:
             raise BadRequest(f"cannot read the file: {error.strerror or error}", 500) from error
-        part = conditional_response(request, f'"{found.detail["sha256"]}"', found.detail["size"])
+        part = conditional_response(request, f'"{resource.detail["sha256"]}"', resource.detail["size"])
         headers = {
             **part.headers,
-            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(found.detail['file'], safe='')}",
+            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(resource.detail['file'], safe='')}",
             "X-Content-Type-Options": "nosniff",
         }
         if part.span is None:
@@ -321,8 +321,8 @@ async def _unavailable(request: Request, error: Exception) -> Response:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    said = f"{error.detail}: {request.method} {request.url.path}"
-    return message(said, error.status_code, dict(error.headers or {}))
+    text = f"{error.detail}: {request.method} {request.url.path}"
+    return message(text, error.status_code, dict(error.headers or {}))
 
 
 async def _gone(request: Request, error: Exception) -> Response:

@@ -66,19 +66,19 @@ class BearerAuth:
                 return
             if caller is None:
                 await self._turns.take(STRANGERS, peer(scope.get("client")))
-                said = "invalid token" if any(given) else "a bearer token is required"
+                problem = "invalid token" if any(given) else "a bearer token is required"
                 if len(given) > 1:
-                    said = "the request has more than one Authorization header"
+                    problem = "the request has more than one Authorization header"
                 headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
-                await message(said, 401, headers)(scope, receive, send)
+                await message(problem, 401, headers)(scope, receive, send)
                 return
             if caller.token_id == ANONYMOUS and not scope["path"].startswith(LEGACY):
                 headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
                 await message("a bearer token is required", 401, headers)(scope, receive, send)
                 return
-            said = note_token(scope, caller.token_id)
-            if said:
-                await message(said, 429, {"Connection": "close"})(scope, receive, send)
+            refusal = note_token(scope, caller.token_id)
+            if refusal:
+                await message(refusal, 429, {"Connection": "close"})(scope, receive, send)
                 return
             await self._turns.take(caller.organization, caller.token_id)
             scope["caller"] = caller
@@ -152,8 +152,8 @@ class BearerAuth:
 
 def caller_of(request: Request) -> Caller:
     """The caller that BearerAuth authenticated; nobody, with the lowest role, if it did not see the request."""
-    found = request.scope.get("caller")
-    return found if isinstance(found, Caller) else Caller("nobody", "-", tuple(ROLES)[-1:])
+    caller = request.scope.get("caller")
+    return caller if isinstance(caller, Caller) else Caller("nobody", "-", tuple(ROLES)[-1:])
 
 
 def bearer(given: Sequence[str]) -> str:

@@ -148,10 +148,10 @@ async def read_request(
     try:
         request = await decode_request(_bounded(stream, limits, lease), BATCH + MEMBERS, elsewhere)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        said = str(error)
-        if "truncated" in said or "surrogate" in said:
-            said += r"; the body may be incomplete, or contain half of a surrogate pair, such as \ud800 alone"
-        raise BadRequest(f"request: {said}") from None
+        detail = str(error)
+        if "truncated" in detail or "surrogate" in detail:
+            detail += r"; the body may be incomplete, or contain half of a surrogate pair, such as \ud800 alone"
+        raise BadRequest(f"request: {detail}") from None
     except RecursionError:
         raise BadRequest("request: the JSON is nested too deeply") from None
     except TooManyStrings as error:
@@ -199,8 +199,8 @@ def _check_batch(request: StatementRequest, limits: Limits) -> None:
         raise BadRequest("request.statement and request.statements cannot be used together")
     most = min(BATCH, limits.statements)
     if not 0 < len(statements) <= most:
-        said = f"request.statements has {len(statements)} statements; 1 to {most} are allowed"
-        raise BadRequest(f"{said} {limit_note('statements')}" if statements and most < BATCH else said)
+        detail = f"request.statements has {len(statements)} statements; 1 to {most} are allowed"
+        raise BadRequest(f"{detail} {limit_note('statements')}" if statements and most < BATCH else detail)
     if not all(map(str.strip, statements)):
         number = next(number for number, text in enumerate(statements) if not text.strip())
         raise BadRequest(f"request.statements[{number}] is empty")

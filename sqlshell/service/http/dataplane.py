@@ -129,15 +129,15 @@ async def stream(socket: WebSocket, statements: Statements, plane: DataPlane, un
     record = await statements.find(query_id, caller)
     found = _find(statements, query_id)
     if record is None or found is None:
-        state, said = (
+        state, message = (
             (record.state, record.message) if record is not None else (sqlstate.NO_QUERY, "the query does not exist")
         )
-        await _error(socket, said or "the query has finished", state)
+        await _error(socket, message or "the query has finished", state)
         return
     organization, query = found
-    said = note_token(socket.scope, caller.token_id)
-    if said:
-        await socket.close(TRY_LATER, said)
+    refusal = note_token(socket.scope, caller.token_id)
+    if refusal:
+        await socket.close(TRY_LATER, refusal)
         return
     with statements.endings.reading(record, caller.token_id) as gone:
         sending = asyncio.ensure_future(_send(socket, statements, organization, query, session, unread))
@@ -238,11 +238,11 @@ def _find(statements: Statements, query_id: str) -> tuple[Organization, Query] |
 
 
 def _metadata(columns: list[ColumnInfo]) -> str:
-    told = []
+    fields = []
     for column in columns:
         head, _, inside = (column.type or "").partition("(")
         numbers = [int(part) for part in inside.rstrip(")").split(",") if part.strip().isdecimal()]
-        told.append(
+        fields.append(
             {
                 "name": column.name,
                 "type": column.type,
@@ -252,4 +252,4 @@ def _metadata(columns: list[ColumnInfo]) -> str:
                 "scale": numbers[1] if len(numbers) > 1 else None,
             }
         )
-    return json.dumps({"type": "metadata", "headers": {}, "columns": told}, ensure_ascii=False)
+    return json.dumps({"type": "metadata", "headers": {}, "columns": fields}, ensure_ascii=False)

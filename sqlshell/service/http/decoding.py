@@ -120,8 +120,8 @@ class StatementDecoder:
 
     def _in_string(self, body: bytes, at: int) -> int:
         end = min(at + SLICE, len(body))
-        found = _INSIDE.match(body, at, end)
-        stop = found.end() if found else at
+        match = _INSIDE.match(body, at, end)
+        stop = match.end() if match else at
         if stop == end:
             stop = _whole_characters(body, at, stop)
         if stop > at:

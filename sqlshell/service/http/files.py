@@ -80,16 +80,16 @@ def read_range(header: str, size: int) -> Span | None:
 
     Raises ValueError for a range that cannot be satisfied.
     """
-    found = re.fullmatch(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*", header)
-    if not found or not (found[1] or found[2]):
+    match = re.fullmatch(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*", header)
+    if not match or not (match[1] or match[2]):
         return None
-    if not found[1]:
-        length = min(int(found[2]), size)
+    if not match[1]:
+        length = min(int(match[2]), size)
         if not length:
             raise ValueError(header)
         return Span(size - length, size)
-    start, end = int(found[1]), min(int(found[2]) + 1, size) if found[2] else size
-    if found[2] and int(found[2]) < start:
+    start, end = int(match[1]), min(int(match[2]) + 1, size) if match[2] else size
+    if match[2] and int(match[2]) < start:
         return None
     if start >= size:
         raise ValueError(header)
@@ -100,18 +100,18 @@ def _names(request: Request, header: str, tag: str, *, weak: bool) -> bool:
     """Whether a condition lists the tag, or "*". A weak tag counts only if `weak` is set."""
     given = ",".join(request.headers.getlist(header))
     return given.strip() == "*" or any(
-        found[1] == tag and (weak or not found[0].startswith("W/")) for found in TAG.finditer(given)
+        match[1] == tag and (weak or not match[0].startswith("W/")) for match in TAG.finditer(given)
     )
 
 
 def _weights(request: Request) -> dict[str, float]:
     """The media types in Accept with their weights."""
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     for item in ",".join(request.headers.getlist("accept")).split(","):
         name, *parameters = (part.strip().lower() for part in item.split(";"))
-        found[name] = 1.0
+        weights[name] = 1.0
         for parameter in parameters:
             if parameter.startswith("q="):
                 with contextlib.suppress(ValueError):
-                    found[name] = float(parameter[2:])
-    return found
+                    weights[name] = float(parameter[2:])
+    return weights

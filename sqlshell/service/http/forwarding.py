@@ -112,15 +112,17 @@ class Forwarding:
             try:
                 return await self._while_alive(work, peer)
             except _WrongUrl as error:
-                said = RESTARTED if str(error) == OTHER_PROCESS else SILENT
-                return message(said, 503, NOT_RUN | {"Retry-After": "2"})
+                reason = RESTARTED if str(error) == OTHER_PROCESS else SILENT
+                return message(reason, 503, NOT_RUN | {"Retry-After": "2"})
             except (httpx.ConnectError, httpx.ConnectTimeout):
                 return message(SILENT, 503, NOT_RUN | {"Retry-After": "2"})
             except _LeaseEnded:
                 return message(LOST, 503, {"Retry-After": "2"})
             except httpx.HTTPError:
-                said = "the service process that holds this session stopped responding; the statement may have started"
-                return message(said, 502)
+                reason = (
+                    "the service process that holds this session stopped responding; the statement may have started"
+                )
+                return message(reason, 502)
 
     async def look_up(self, request: Request, record: Record) -> Response | None:
         """The response of the process that has a statement; None if it is this one, or does not respond.
@@ -190,8 +192,8 @@ class Forwarding:
             if peer.address not in self._silent:
                 # Once, until it responds again: clients repeat their requests.
                 self._silent.add(peer.address)
-                said = "the process with --peer-url %s does not respond: %s"
-                _log.warning(said, peer.address, type(error).__name__)
+                text = "the process with --peer-url %s does not respond: %s"
+                _log.warning(text, peer.address, type(error).__name__)
             raise
         self._silent.discard(peer.address)
         kept = {name: value for name, value in answer.headers.items() if name.lower() not in _DROPPED}

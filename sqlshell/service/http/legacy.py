@@ -101,9 +101,9 @@ class Legacy:
     async def _elements(self, records: Sequence[Record], caller: Caller) -> AsyncIterator[bytes]:
         """One element for each statement, with its rows one partition at a time."""
         for number, record in enumerate(records):
-            found = _WORDS.match(record.sql[:1000])
-            action = found[1].lower() if found else ""
-            target = (found[2] or "").lower() if found and action in WITH_TARGET else ""
+            match = _WORDS.match(record.sql[:1000])
+            action = match[1].lower() if match else ""
+            target = (match[2] or "").lower() if match and action in WITH_TARGET else ""
             head: dict[str, str] = {"id": record.statement_id, "action": action, "target": target}
             outcome = record.outcome
             secret = self._statements.endings.undelivered_secrets.take(caller.token_id, record.statement_id)
@@ -130,13 +130,13 @@ def _objects(names: Sequence[str], body: bytes) -> bytes:
 
 def _distinct(names: Sequence[str]) -> list[str]:
     """Column names made unique: repeated names get a number."""
-    found: dict[str, None] = {}
+    unique: dict[str, None] = {}
     numbers: dict[str, int] = {}
     for name in names:
-        number, made = numbers.get(name, 1), name
-        while made in found:
+        number, candidate = numbers.get(name, 1), name
+        while candidate in unique:
             number += 1
-            made = f"{name}_{number}"
+            candidate = f"{name}_{number}"
         numbers[name] = number
-        found[made] = None
-    return list(found)
+        unique[candidate] = None
+    return list(unique)

@@ -204,16 +204,16 @@ class Partitions:
     def _stretch(self, record: Record, first: int, last: int) -> asyncio.Future[list[bytes]]:
         """The partitions of a stretch, rendered or being rendered."""
         key = (record.statement_id, first)
-        found = self._stretches.get(key)
-        if found is None:
-            found = self._stretches[key] = asyncio.ensure_future(self._read(record, first, last))
-            found.add_done_callback(partial(self._forget_failure, key))
+        rendering = self._stretches.get(key)
+        if rendering is None:
+            rendering = self._stretches[key] = asyncio.ensure_future(self._read(record, first, last))
+            rendering.add_done_callback(partial(self._forget_failure, key))
         self._stretches.move_to_end(key)
-        return found
+        return rendering
 
-    def _forget_failure(self, key: tuple[str, int], found: asyncio.Future[list[bytes]]) -> None:
+    def _forget_failure(self, key: tuple[str, int], rendering: asyncio.Future[list[bytes]]) -> None:
         """The next reader tries again."""
-        if (found.cancelled() or found.exception() is not None) and self._stretches.get(key) is found:
+        if (rendering.cancelled() or rendering.exception() is not None) and self._stretches.get(key) is rendering:
             del self._stretches[key]
 
     def _in_order(self, record: Record, first: int) -> bool:

@@ -268,10 +268,10 @@ def without_bytes(part: ConditionalResponse) -> Response:
     """The response to a request for a file, without its bytes."""
     if part.status == 304:
         return Response(None, 304, EXTENSIONS | part.headers)
-    said = {412: "the ETag of the file has changed", 416: "range not satisfiable: it starts after the end of the file"}[
+    text = {412: "the ETag of the file has changed", 416: "range not satisfiable: it starts after the end of the file"}[
         part.status
     ]
-    return message(said, part.status, part.headers)
+    return message(text, part.status, part.headers)
 
 
 def _unreadable_rows(error: Failure, record: Record) -> BadRequest:
@@ -281,8 +281,8 @@ def _unreadable_rows(error: Failure, record: Record) -> BadRequest:
 
 def _unreadable(error: OSError) -> BadRequest:
     if isinstance(error, FileNotFoundError):
-        said = "the result's file was removed from the storage of results; run the statement again"
-        return BadRequest(said, 404)
+        text = "the result's file was removed from the storage of results; run the statement again"
+        return BadRequest(text, 404)
     # The message of the error would reveal where the service stores results.
     return BadRequest(f"cannot read the result: {error.strerror or 'error'}", 500)
 
@@ -308,13 +308,13 @@ def combined_response(records: list[Record]) -> Response:
     """
     failed = next((record for record in records if sqlstate.failed(record.state)), None)
     running = failed is None and any(record.running and record.feed is None for record in records)
-    told = failed or records[-1]
+    reported = failed or records[-1]
     head = StatementResponse(
         sql_state=sqlstate.RUNNING if running else failed.state if failed else sqlstate.DONE,
         message=failed.message if failed else None,
-        statement_id=told.statement_id,
+        statement_id=reported.statement_id,
         statement_ids=[record.statement_id for record in records],
-        created_on=int(told.created),
+        created_on=int(reported.created),
         metadata=None if running else _without_rows(records[-1].context),
     )
     return json_response(msgspec.json.encode(head), 202 if running else 200)

@@ -103,8 +103,8 @@ class Changes:
         check_options(asked.options)
         _check_alone(session, "INSERT INTO ENTITY")
         if not asked.store and session.connection.resolve(asked.names) in session.organization.streams.known:
-            said = f"{asked.names[-1]!r} is a stream, not an entity of a store; use INSERT INTO without ENTITY"
-            raise Failure(sqlstate.UNSUPPORTED, said)
+            message = f"{asked.names[-1]!r} is a stream, not an entity of a store; use INSERT INTO without ENTITY"
+            raise Failure(sqlstate.UNSUPPORTED, message)
         store, entity = self._objects.entity(asked.names, asked.store, session)
         self._objects.entities.insert(session.organization, store, entity, asked.value)
         return Outcome(message="INSERT 1")
@@ -114,8 +114,8 @@ class Changes:
         require(session, Rights.DATA, "TRUNCATE RELATION")
         relation, kind = relation_kind(asked.names, session)
         if kind == "stream":
-            said = f"cannot truncate stream {relation[2]!r}: a stream is append-only"
-            raise Failure(sqlstate.UNSUPPORTED, said)
+            message = f"cannot truncate stream {relation[2]!r}: a stream is append-only"
+            raise Failure(sqlstate.UNSUPPORTED, message)
         if kind == "view":
             raise Failure(sqlstate.UNSUPPORTED, f"cannot truncate {relation[2]!r}: it is a view")
         session.connection.run(f"TRUNCATE {qualified(*relation)}", options, Discard())
@@ -166,14 +166,14 @@ def _update_pool(name: str, options: Mapping[str, str], session: Session) -> Non
     organization = session.organization
     catalog = organization.catalog
     with organization.changing:
-        found = catalog.find(organization.id, "compute_pool", name)
-        if found is None and name != DEFAULT:
+        pool = catalog.find(organization.id, "compute_pool", name)
+        if pool is None and name != DEFAULT:
             raise missing("compute_pool", name)
-        if found is None:
+        if pool is None:
             catalog.add(organization.id, "compute_pool", name, pool_detail(read_size(options)))
             return
-        changed = pool_detail(read_size(options, size_of(found.detail)))
-        catalog.change(organization.id, "compute_pool", name, changed | {"running": found.detail["running"]})
+        changed = pool_detail(read_size(options, size_of(pool.detail)))
+        catalog.change(organization.id, "compute_pool", name, changed | {"running": pool.detail["running"]})
 
 
 def _check_alone(session: Session, verb: str) -> None:

@@ -23,8 +23,8 @@ _SOURCE, _CLASS, _EGRESS = "source.name", "class.name", "egress.allow.uris"
 def create(organization: Organization, asked: CreateFunction) -> None:
     """Record a function. Raises Failure."""
     if asked.language not in _LANGUAGES:
-        said = f"functions in language {asked.language[:40]} are not supported; expected JAVA"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = f"functions in language {asked.language[:40]} are not supported; expected JAVA"
+        raise Failure(sqlstate.UNSUPPORTED, message)
     for option in (_SOURCE, _CLASS):
         if not asked.options.get(option):
             raise Failure("22023", f"CREATE FUNCTION … LANGUAGE JAVA requires option {option!r}")
@@ -45,11 +45,13 @@ def create(organization: Organization, asked: CreateFunction) -> None:
 def drop(organization: Organization, asked: DropFunction) -> None:
     """Remove a function. Raises Failure."""
     if asked.types is None:
-        found = keys_of(organization, asked.name)
-        if len(found) > 1:
-            said = f"function name {asked.name!r} is not unique; specify the types: DROP FUNCTION {' or '.join(found)}"
-            raise Failure("42725", said)
-        wanted = found[0] if found else asked.name
+        keys = keys_of(organization, asked.name)
+        if len(keys) > 1:
+            message = (
+                f"function name {asked.name!r} is not unique; specify the types: DROP FUNCTION {' or '.join(keys)}"
+            )
+            raise Failure("42725", message)
+        wanted = keys[0] if keys else asked.name
     else:
         wanted = key(asked.name, asked.types)
     try:
@@ -84,8 +86,8 @@ def check_called(organization: Organization, sql: str, failure: Failure) -> None
         name = str(item.detail["name"])
         # Avoids the regular expression, which blocks other threads, for a long statement.
         if name.lower() in low and re.search(rf"(?<![\w$]){re.escape(name)}[\"`]?\s*\(", sql, re.I):
-            said = f"cannot call function {name!r}: this service stores Java functions but cannot run them"
-            raise Failure(sqlstate.UNSUPPORTED, said)
+            message = f"cannot call function {name!r}: this service stores Java functions but cannot run them"
+            raise Failure(sqlstate.UNSUPPORTED, message)
 
 
 def _detail(asked: CreateFunction) -> dict[str, Any]:

@@ -71,11 +71,11 @@ def note(session: Session, sql: str) -> None:
     head = sql[:HEAD].lstrip()
     if head[:1].isalpha() and head.split(None, 1)[0].lower() not in {"create", "alter", "drop"}:
         return
-    found = _CHANGES.match(" ".join(without_literals(head).split()))
-    if found is None:
+    match = _CHANGES.match(" ".join(without_literals(head).split()))
+    if match is None:
         return
-    names, verb = names_of(found["name"]), found["verb"].lower()
-    if found["kind"].lower() == "schema":
+    names, verb = names_of(match["name"]), match["verb"].lower()
+    if match["kind"].lower() == "schema":
         whole = (session.connection.database, *names)[-2:]
     else:
         whole = session.full_name(names)
@@ -86,7 +86,7 @@ def note(session: Session, sql: str) -> None:
         elif verb == "alter":
             organization.catalog.note_change(organization.id, NOTED, key)
         else:
-            organization.catalog.note(organization.id, NOTED, key, MOST_NOTED, again=not found["unless"])
+            organization.catalog.note(organization.id, NOTED, key, MOST_NOTED, again=not match["unless"])
 
 
 def databases(here: Scope) -> list[Facts]:
@@ -135,7 +135,7 @@ def relations(
     hidden = set(organization.store_names)
     noted = _noted(organization)
     streams = {tuple(json.loads(item.name)): item for item in organization.catalog.objects(organization.id, "stream")}
-    found: list[Facts] = []
+    rows: list[Facts] = []
     for named, within, kind, place, key, comment in here.catalog(
         CatalogQuery("relations", database, schema, name, set(streams), hidden)
     ):
@@ -144,7 +144,7 @@ def relations(
         kind = str(detail.get("kind", kind))
         if kinds and kind not in kinds:
             continue
-        found.append(
+        rows.append(
             (_owned(organization, stream) if stream else noted(place, within, named))
             | {
                 "name": named,
@@ -158,7 +158,7 @@ def relations(
                 "properties": json.dumps(shown_options(detail.get("options", {}))),
             }
         )
-    return found
+    return rows
 
 
 def engines(here: Scope) -> list[Facts]:
@@ -177,18 +177,18 @@ def engines(here: Scope) -> list[Facts]:
 
 def all_stores(here: Scope) -> list[Facts]:
     organization = here.organization
-    found: list[Facts] = []
+    rows: list[Facts] = []
     for item in organization.catalog.objects(organization.id, "store"):
         state, _, reason = stores.state(organization, item.name).partition(": ")
         default = here.session is not None and here.session.store == item.name
         facts = {"state": state, "message": reason, "default": default, "writable": bool(item.detail.get("writable"))}
-        found.append(_object(organization, item) | facts)
-    return found
+        rows.append(_object(organization, item) | facts)
+    return rows
 
 
 def entities(here: Scope, store: str = "", folder: Sequence[str] | None = None) -> list[Facts]:
     """The entities of a store, or of all stores: all files by path, or the files and folders inside a folder."""
-    found: dict[tuple[str, str], Facts] = {}
+    rows: dict[tuple[str, str], Facts] = {}
     inside = "".join(f"{part}/" for part in folder or ())
     for place in [store] if store else sorted(here.organization.store_names):
         try:
@@ -205,18 +205,18 @@ def entities(here: Scope, store: str = "", folder: Sequence[str] | None = None) 
             facts: Facts = {"name": name, "store": place, "leaf": not deeper, "path": inside + name, "type": "folder"}
             if not deeper:
                 facts = {**facts, "type": "file", "size": str(state.st_size), "modified": state.st_mtime}
-            found.setdefault((place, name), facts)
-    return list(found.values())
+            rows.setdefault((place, name), facts)
+    return list(rows.values())
 
 
 def pools(here: Scope) -> list[Facts]:
     organization = here.organization
     known = {item.name: item for item in organization.catalog.objects(organization.id, "compute_pool")}
-    found: list[Facts] = []
+    rows: list[Facts] = []
     for name in sorted({*known, DEFAULT}):
         detail = {**pool_detail(Size()), **(known[name].detail if name in known else {})}
         state = "running" if detail["running"] else "stopped"
-        found.append(
+        rows.append(
             {key: str(value) for key, value in detail.items()}
             | _owned(organization, known.get(name))
             | {
@@ -228,7 +228,7 @@ def pools(here: Scope) -> list[Facts]:
                 "longest": f"{detail['timeout']:g}s" if detail["timeout"] else "none",
             }
         )
-    return found
+    return rows
 
 
 def sources(kind: str) -> Callable[[Scope], list[Facts]]:
@@ -255,7 +255,7 @@ def functions(here: Scope) -> list[Facts]:
     """User-defined functions: macros of the engine, and recorded functions in other languages."""
     organization = here.organization
     hidden = set(organization.store_names)
-    made: list[Facts] = [
+    macros: list[Facts] = [
         _noted(organization)(row[3], row[4], row[0])
         | {
             "name": row[0],
@@ -282,7 +282,7 @@ def functions(here: Scope) -> list[Facts]:
         }
         for item in organization.catalog.objects(organization.id, "function")
     ]
-    return made + recorded
+    return macros + recorded
 
 
 def recorded(kind: str) -> Callable[[Scope], list[Facts]]:
@@ -290,12 +290,12 @@ def recorded(kind: str) -> Callable[[Scope], list[Facts]]:
 
     def listed(here: Scope) -> list[Facts]:
         organization = here.organization
-        found: list[Facts] = []
+        rows: list[Facts] = []
         for item in organization.catalog.objects(organization.id, kind):
             state, _, reason = secrets.status(item.detail, organization.vault).partition(": ")
-            told = {"state": state, "message": reason, "url": item.detail.get("uris", "")}
-            found.append(_object(organization, item) | told)
-        return found
+            facts = {"state": state, "message": reason, "url": item.detail.get("uris", "")}
+            rows.append(_object(organization, item) | facts)
+        return rows
 
     return listed
 
@@ -333,11 +333,11 @@ def _noted(organization: Organization) -> Callable[..., dict[str, object]]:
     catalog = organization.catalog
     known = {tuple(json.loads(item.name)): item for item in catalog.objects(organization.id, NOTED)}
     places = {item.name: item for item in catalog.objects(organization.id, "database")}
-    made = {name: _owned(organization, item) for name, item in places.items()}
+    by_database = {name: _owned(organization, item) for name, item in places.items()}
     oldest = _owned(organization, None)
 
     def owner_and_times(*name: str) -> dict[str, object]:
         item = known.get(name)
-        return dict(made.get(name[0], oldest)) if item is None else _owned(organization, item)
+        return dict(by_database.get(name[0], oldest)) if item is None else _owned(organization, item)
 
     return owner_and_times

@@ -188,8 +188,8 @@ def filtered(
         outcome = session.connection.run(f"{before}{where}{behind}", replace(options, rights=Rights.READ), sink)
     if outcome.columns is None:
         return outcome
-    told = [ColumnInfo(column.name, column.type, False) for column in shown]
-    return replace(outcome, columns=told if len(told) == len(outcome.columns) else outcome.columns)
+    result_columns = [ColumnInfo(column.name, column.type, False) for column in shown]
+    return replace(outcome, columns=result_columns if len(result_columns) == len(outcome.columns) else outcome.columns)
 
 
 def _check_condition(where: str) -> None:
@@ -236,18 +236,18 @@ def of_engine(asked: EngineObjects, session: Session, sink: Sink) -> Outcome:
     engine = cast(ListingEngine, session.organization.engine)
     schema = asked.place[-1] if asked.place else ""
     query = ObjectQuery(asked.kind, asked.part, asked.names, schema, asked.details, asked.arguments)
-    found = engine.objects(query, session.connection)
-    if found.rows:
-        sink.keep([json.dumps(row, ensure_ascii=False) for row in found.rows])
-    return Outcome([ColumnInfo(name, kind, True) for name, kind in found.columns])
+    listing = engine.objects(query, session.connection)
+    if listing.rows:
+        sink.keep([json.dumps(row, ensure_ascii=False) for row in listing.rows])
+    return Outcome([ColumnInfo(name, kind, True) for name, kind in listing.columns])
 
 
 def _organizations(session: Session, sink: Sink, organizations: Organizations) -> Outcome:
     known = [item for item in session.organization.catalog.organizations() if session.caller.may_see(item[0])]
     states = organizations.broken
     if any(key in states for key, _ in known):
-        told = [(name, key, f"broken: {states[key]}" if key in states else "ready") for key, name in known]
-        return table(sink, ("name", "id", "state"), told)
+        rows = [(name, key, f"broken: {states[key]}" if key in states else "ready") for key, name in known]
+        return table(sink, ("name", "id", "state"), rows)
     return table(sink, ("name", "id"), [(name, key) for key, name in known])
 
 
@@ -311,8 +311,8 @@ def _describe_entity(asked: Describe, session: Session, options: Options, sink: 
     if not found:
         found = [item for item in inventory.entities(here, store, names[:-1]) if item["name"] == names[-1]]
     if len(found) > 1:
-        said = f"entity {dotted!r} exists in several stores; add IN STORE name"
-        raise Failure(sqlstate.INVALID_PARAMETER, said)
+        message = f"entity {dotted!r} exists in several stores; add IN STORE name"
+        raise Failure(sqlstate.INVALID_PARAMETER, message)
     if not found:
         raise missing("entity", f"{store}.{dotted}" if store else dotted)
     if not asked.columns:
@@ -322,11 +322,13 @@ def _describe_entity(asked: Describe, session: Session, options: Options, sink: 
     return _columns(session.connection.columns((store, "main", entity), options), sink)
 
 
-def _columns(found: Sequence[ColumnInfo], sink: Sink) -> Outcome:
+def _columns(described: Sequence[ColumnInfo], sink: Sink) -> Outcome:
     """A row for each column: name, type and nullability."""
-    sink.keep([json.dumps([item.name, item.type, str(item.nullable).lower()], ensure_ascii=False) for item in found])
-    told = (("name", "VARCHAR"), ("type", "VARCHAR"), ("nullable", "BOOLEAN"))
-    return Outcome([ColumnInfo(name, kind, False) for name, kind in told])
+    sink.keep(
+        [json.dumps([item.name, item.type, str(item.nullable).lower()], ensure_ascii=False) for item in described]
+    )
+    header = (("name", "VARCHAR"), ("type", "VARCHAR"), ("nullable", "BOOLEAN"))
+    return Outcome([ColumnInfo(name, kind, False) for name, kind in header])
 
 
 def check_database(database: str, session: Session) -> None:

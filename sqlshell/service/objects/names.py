@@ -31,15 +31,17 @@ def reserved_name(organization: Organization, kind: str, name: str) -> Iterator[
             raise NameTaken(DUPLICATES[kind], f"the name {name!r} is reserved; choose another name for the {kind}")
         catalog, engine = organization.catalog, organization.engine
         known = [
-            (item, found.name) for item in ("database", "store") for found in catalog.objects(organization.id, item)
+            (item, existing.name)
+            for item in ("database", "store")
+            for existing in catalog.objects(organization.id, item)
         ]
         known += [("database", row[0]) for row in engine.catalog(CatalogQuery("databases"))]
-        for item, found in known:
-            if found.lower() == low:
+        for item, taken in known:
+            if taken.lower() == low:
                 if item == kind:
-                    raise duplicate(kind, found)
+                    raise duplicate(kind, taken)
                 raise NameTaken(
-                    DUPLICATES[kind], f"{item} {found!r} already exists; databases and stores share one namespace"
+                    DUPLICATES[kind], f"{item} {taken!r} already exists; databases and stores share one namespace"
                 )
         yield
 

@@ -184,8 +184,8 @@ class Objects:
         bounds = self.bounds
         for name, value in options.items():
             if len(name) > bounds.name or len(value) > bounds.option:
-                said = f"the value of {name[:40]!r} is longer than {bounds.option} characters {limit_note('option')}"
-                raise Failure(sqlstate.LIMIT, said)
+                message = f"the value of {name[:40]!r} is longer than {bounds.option} characters {limit_note('option')}"
+                raise Failure(sqlstate.LIMIT, message)
 
     def check_number(self, organization: Organization, kind: str) -> None:
         """Raises Failure if there are too many objects of this kind."""
@@ -215,22 +215,22 @@ class Objects:
             raise Failure(
                 sqlstate.NO_STORE, f"no store selected for entity {names[0]!r}; add IN STORE name, or run USE STORE"
             )
-        found = stores.split_name(names, store or session.store, organization.store_names)
-        organization.catalog.get(organization.id, "store", found[0])
-        return found
+        entity = stores.split_name(names, store or session.store, organization.store_names)
+        organization.catalog.get(organization.id, "store", entity[0])
+        return entity
 
     def start_pool(self, asked: StartPool, session: Session) -> Outcome:
         verb = "START" if asked.start else "STOP"
         require(session, Rights.OBJECTS, f"{verb} COMPUTE_POOL")
         organization, catalog = session.organization, session.organization.catalog
         with organization.changing:
-            found = catalog.find(organization.id, "compute_pool", asked.name)
-            if found is None and asked.name != DEFAULT:
+            pool = catalog.find(organization.id, "compute_pool", asked.name)
+            if pool is None and asked.name != DEFAULT:
                 raise missing("compute_pool", asked.name)
-            if found is None:
+            if pool is None:
                 catalog.add(organization.id, "compute_pool", DEFAULT, pool_detail(Size()) | {"running": asked.start})
             else:
-                catalog.change(organization.id, "compute_pool", asked.name, {**found.detail, "running": asked.start})
+                catalog.change(organization.id, "compute_pool", asked.name, {**pool.detail, "running": asked.start})
         return Outcome(message=f"{verb} COMPUTE_POOL")
 
     def _drop_database(self, session: Session, name: str) -> None:
@@ -240,8 +240,8 @@ class Objects:
         if not there and broken is None:
             raise missing("database", name)
         if name == organization.engine.first_database:
-            said = f"cannot drop database {name!r}: it is the default database"
-            raise Failure(sqlstate.DEPENDENTS, said)
+            message = f"cannot drop database {name!r}: it is the default database"
+            raise Failure(sqlstate.DEPENDENTS, message)
         self.check_unused(session, "database", name)
         with organization.changing:
             found = organization.catalog.find(organization.id, "database", name)
@@ -258,11 +258,11 @@ class Objects:
     def check_unused(self, session: Session, kind: str, name: str) -> None:
         """Raises Failure if a session uses a database or store."""
         if session.connection.database == name:
-            said = f"{kind} {name!r} is in use by this session; run USE DATABASE with another database first"
-            raise Failure(sqlstate.DEPENDENTS, said)
+            message = f"{kind} {name!r} is in use by this session; run USE DATABASE with another database first"
+            raise Failure(sqlstate.DEPENDENTS, message)
         if user := self._sessions.using(session.organization.id, name):
-            said = f"{kind} {name!r} is in use by session {user.name!r}; run TERMINATE SESSION {user.name!r} first"
-            raise Failure(sqlstate.DEPENDENTS, said)
+            message = f"{kind} {name!r} is in use by session {user.name!r}; run TERMINATE SESSION {user.name!r} first"
+            raise Failure(sqlstate.DEPENDENTS, message)
 
     def _create_token(self, asked: Create, session: Session) -> Outcome:
         if unknown := asked.options.keys() - {"role", "roles"}:
@@ -279,12 +279,12 @@ class Objects:
                     f"cannot create a token with role {role!r}: it has more privileges than your token",
                 )
         catalog = session.organization.catalog
-        made = catalog.new_token(session.organization.id, roles, asked.names[-1])
+        token = catalog.new_token(session.organization.id, roles, asked.names[-1])
         columns = [ColumnInfo(name, "VARCHAR", False) for name in ("name", "token")]
         return Outcome(
             columns,
             message="the token is shown only once",
-            secret=made,
+            secret=token,
             secret_name=asked.names[-1],
         )
 
@@ -384,8 +384,8 @@ def relation_kind(names: Names, session: Session) -> tuple[Relation, str]:
     """An existing relation, and whether it is a table, a view or a stream. Raises Failure."""
     relation = session.connection.resolve(names)
     if relation[0].lower() in {name.lower() for name in session.organization.store_names}:
-        said = f"{relation[0]!r} is a store; use UPDATE ENTITY or DROP ENTITY to change its entities"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = f"{relation[0]!r} is a store; use UPDATE ENTITY or DROP ENTITY to change its entities"
+        raise Failure(sqlstate.UNSUPPORTED, message)
     streams = session.organization.streams.known
     listed = session.catalog(CatalogQuery("relations", relation[0], relation[1], streams=streams))
     kinds = {row[0]: row[2] for row in listed}
@@ -393,8 +393,8 @@ def relation_kind(names: Names, session: Session) -> tuple[Relation, str]:
     named = next((name for name in kinds if name.lower() == relation[2].lower()), "")
     if not named:
         raise missing_relation(session, "relation", relation)
-    found = (*relation[:2], relation[2] if relation[2] in kinds else named)
-    return found, kinds[found[2]]
+    exact = (*relation[:2], relation[2] if relation[2] in kinds else named)
+    return exact, kinds[exact[2]]
 
 
 def _drop_relation(asked: Drop, session: Session) -> None:

@@ -38,8 +38,8 @@ def check_role(session: Session) -> None:
     """Raises Failure if the session's role has not all rights and the engine cannot restrict statements."""
     engine = session.organization.engine
     if session.rights < Rights.OBJECTS and not engine.capabilities.roles:
-        said = f"permission denied: the engine {engine.name} cannot restrict statements to role {session.role!r}"
-        raise Failure(sqlstate.PRIVILEGE, said)
+        message = f"permission denied: the engine {engine.name} cannot restrict statements to role {session.role!r}"
+        raise Failure(sqlstate.PRIVILEGE, message)
 
 
 def can(session: Session, asked: CanI) -> Outcome:

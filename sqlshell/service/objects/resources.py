@@ -43,12 +43,14 @@ def add(
         raise Failure(
             sqlstate.SYNTAX, f"CREATE {kind.upper()} requires WITH ('file' = 'NAME') and an attachment of that name"
         )
-    found = attachment_named(attachments, wanted)
+    attachment = attachment_named(attachments, wanted)
     catalog = organization.catalog
     kept = sum(item.detail["size"] for each in KINDS for item in catalog.objects(organization.id, each))
-    if kept + found.path.stat().st_size > most:
-        said = f"the sources of the organization would exceed {most / (1 << 30):g} GiB {limit_note('resources_size')}"
-        raise Failure(sqlstate.LIMIT, said)
+    if kept + attachment.path.stat().st_size > most:
+        message = (
+            f"the sources of the organization would exceed {most / (1 << 30):g} GiB {limit_note('resources_size')}"
+        )
+        raise Failure(sqlstate.LIMIT, message)
     folder = organization.folder("resources")
     digest = hashlib.sha256()
     size = 0
@@ -56,7 +58,7 @@ def add(
     part = folder / f"{file}.part"
     try:
         # Copied, because two statements of one submission may name the same attachment.
-        with found.path.open("rb") as source, part.open("wb") as target:
+        with attachment.path.open("rb") as source, part.open("wb") as target:
             while chunk := source.read(CHUNK):
                 digest.update(chunk)
                 size += len(chunk)
@@ -78,18 +80,18 @@ def add(
 
 
 def drop(organization: Organization, kind: str, name: str) -> None:
-    found = organization.catalog.get(organization.id, kind, name)
+    source = organization.catalog.get(organization.id, kind, name)
     organization.catalog.drop(organization.id, kind, name)
-    file = str(found.detail["stored"])
+    file = str(source.detail["stored"])
     with contextlib.suppress(OSError):
         (organization.folder("resources") / file).unlink()
     if (shared := organization.shared_file(file)) is not None:
         shared.remove()
 
 
-def path_of(organization: Organization, found: Object) -> Path:
+def path_of(organization: Organization, source: Object) -> Path:
     """The file of a source, fetched if another process stored it. Raises OSError."""
-    path = organization.folder("resources") / str(found.detail["stored"])
+    path = organization.folder("resources") / str(source.detail["stored"])
     if not path.exists() and (shared := organization.shared_file(path.name)) is not None:
-        shared.get(path, str(found.detail["sha256"]))
+        shared.get(path, str(source.detail["sha256"]))
     return path

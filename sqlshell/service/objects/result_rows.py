@@ -31,12 +31,12 @@ class ShownColumn(Struct, frozen=True):
 
 def columns(*names: str, **types: str) -> tuple[ShownColumn, ...]:
     """Columns from `Name=key`, or from a name whose lower-case form is the key; `types` are the types by key."""
-    made = []
+    shown = []
     for item in names:
         name, _, key = item.partition("=")
         key = key or name.lower()
-        made.append(ShownColumn(name, key, types.get(key, TYPES.get(key, TEXT))))
-    return tuple(made)
+        shown.append(ShownColumn(name, key, types.get(key, TYPES.get(key, TEXT))))
+    return tuple(shown)
 
 
 TYPES = {"default": BOOLEAN, "leaf": BOOLEAN, "created": INSTANT, "updated": INSTANT, "modified": INSTANT}
@@ -78,11 +78,11 @@ def properties(shown: Sequence[ShownColumn], item: Facts, sink: Sink) -> Outcome
 
     An instant is followed by a blank and its offset, which is how clients parse it in a string.
     """
-    told = []
+    rows = []
     for column in shown:
         value = text(item.get(column.key))
-        told.append((column.name, value.replace("Z", " +0000") if column.type == INSTANT else value))
-    return table(sink, ("property", "value"), told)
+        rows.append((column.name, value.replace("Z", " +0000") if column.type == INSTANT else value))
+    return table(sink, ("property", "value"), rows)
 
 
 def _texts(shown: Sequence[ShownColumn], item: Facts) -> list[str]:

@@ -50,11 +50,11 @@ def explained_columns(columns: str, before: str) -> Iterator[None]:
         with placed(columns, before, columns):
             yield
     except Failure as error:
-        said, word = near(error.message)
-        if not said or word.lower() not in first_words(columns):
+        phrase, word = near(error.message)
+        if not phrase or word.lower() not in first_words(columns):
             raise
-        advised = f'{said}: a column of this name must be quoted, "{word}"'
-        raise error.with_message(error.message.replace(said, advised, 1)) from error.__cause__
+        advised = f'{phrase}: a column of this name must be quoted, "{word}"'
+        raise error.with_message(error.message.replace(phrase, advised, 1)) from error.__cause__
 
 
 def columns_of(asked: Create) -> tuple[str, list[str]]:
@@ -69,8 +69,8 @@ def engine_sql(asked: CreateAs) -> tuple[str, str]:
     Raises Failure for a query that would never end.
     """
     if asked.kind in {"stream", "changelog"}:
-        said = f"CREATE {asked.kind.upper()} … AS SELECT is not supported: {NO_CONTINUOUS_QUERIES}"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = f"CREATE {asked.kind.upper()} … AS SELECT is not supported: {NO_CONTINUOUS_QUERIES}"
+        raise Failure(sqlstate.UNSUPPORTED, message)
     verb = "CREATE OR REPLACE" if asked.replace else "CREATE"
     # A view shows the current rows of its sources; a table would show those at its creation.
     kind = "VIEW" if asked.kind == "materialized_view" else "TABLE"

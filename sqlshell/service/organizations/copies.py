@@ -117,8 +117,8 @@ class Copies:
         Takes no copy's lock, because its holder may be waiting for the engine.
         """
         with self._lock:
-            found = list(self._copies.items())
-        for store, copy in found:
+            copies = list(self._copies.items())
+        for store, copy in copies:
             if copy.path is not None:
                 # The next statement that needs it creates it again.
                 with contextlib.suppress(Failure):
@@ -213,12 +213,12 @@ class Copies:
         at = ""
         for line in output.splitlines():
             with contextlib.suppress(msgspec.DecodeError):
-                said = msgspec.json.decode(line, type=CopyReport)
-                at = said.name
-                if said.stamp is not None:
-                    held[said.name] = said.stamp
-                elif said.reason:
-                    failed[said.name] = said.reason
+                report = msgspec.json.decode(line, type=CopyReport)
+                at = report.name
+                if report.stamp is not None:
+                    held[report.name] = report.stamp
+                elif report.reason:
+                    failed[report.name] = report.reason
         if process.returncode == 0:
             return held, failed, None
         if at and at not in failed and at not in held:

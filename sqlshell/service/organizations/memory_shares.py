@@ -43,7 +43,7 @@ class Shares:
 
 def machine() -> int:
     """The memory of this machine, or of its container, in bytes."""
-    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with contextlib.suppress(OSError, ValueError):
-        found = min(found, int(_CGROUP.read_text()))
-    return found
+        memory = min(memory, int(_CGROUP.read_text()))
+    return memory

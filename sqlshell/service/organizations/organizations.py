@@ -85,8 +85,8 @@ class Organization:
         databases = self.catalog.objects(self.id, "database")
         first = min(databases, key=lambda item: item.created, default=None)
         if first is not None and (reason := self.broken.get(("database", first.name))):
-            said = f"cannot open the default database {first.name!r}: {reason}"
-            raise Failure("58030", f"{said}; select another with USE DATABASE (LIST DATABASES shows all)")
+            message = f"cannot open the default database {first.name!r}: {reason}"
+            raise Failure("58030", f"{message}; select another with USE DATABASE (LIST DATABASES shows all)")
 
     @property
     def is_confined(self) -> bool:
@@ -95,9 +95,9 @@ class Organization:
 
     def folder(self, name: str) -> Path:
         """Create a subfolder of the organization's folder, mode 0700."""
-        made = self._folder() / name
-        made.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return made
+        path = self._folder() / name
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path
 
     def shared_file(self, name: str) -> SharedFile | None:
         """A file that all processes of the service find by its name, None if there are no others."""
@@ -113,12 +113,12 @@ class Organization:
                 sqlstate.COMPUTE_POOL_NOT_READY, f"compute pool {name!r} is stopped; run START COMPUTE_POOL {name}"
             )
         size = size_of(detail.detail) if detail else Size()
-        found = self._pools.get(name)
-        if found is None:
-            found = self._pools[name] = Pool(name, size)
-        elif found.size != size:
-            found.resize(size)
-        return found
+        pool = self._pools.get(name)
+        if pool is None:
+            pool = self._pools[name] = Pool(name, size)
+        elif pool.size != size:
+            pool.resize(size)
+        return pool
 
     async def refresh_pools(self) -> None:
         """Apply changes of pools to the statements that run and wait in them."""
@@ -151,8 +151,8 @@ class Organization:
         self.engine.close()
 
     def _known_streams(self) -> set[Relation]:
-        found = (json.loads(item.name) for item in self.catalog.objects(self.id, "stream"))
-        return {(database, schema, name) for database, schema, name in found}
+        relations = (json.loads(item.name) for item in self.catalog.objects(self.id, "stream"))
+        return {(database, schema, name) for database, schema, name in relations}
 
 
 class Organizations:
@@ -206,9 +206,9 @@ class Organizations:
 
     def get(self, organization_id: str) -> Organization:
         """Open an organization, if necessary. Raises Failure if it does not exist or cannot be opened."""
-        found = self._open.get(organization_id)
-        if found is not None:
-            return found
+        organization = self._open.get(organization_id)
+        if organization is not None:
+            return organization
         with self._lock:
             opening = self._opening.setdefault(organization_id, threading.Lock())
         # A lock for each organization, so that others do not wait.
@@ -222,8 +222,8 @@ class Organizations:
                     reason = error.strerror if isinstance(error, OSError) else error.message
                     self.broken[organization_id] = str(reason or error).partition("\n")[0]
                     name = self.catalog.organization_name(organization_id)
-                    said = f"cannot open organization {name!r}: {self.broken[organization_id]}"
-                    raise Failure("58030", said) from error
+                    message = f"cannot open organization {name!r}: {self.broken[organization_id]}"
+                    raise Failure("58030", message) from error
                 self.broken.pop(organization_id, None)
             return self._open[organization_id]
 
@@ -246,12 +246,12 @@ class Organizations:
 
     def add(self, name: str) -> str:
         if self._single is not None:
-            said = (
+            message = (
                 "the embedded service has only one organization; use sqlshell serve for more"
                 if self.is_embedded
                 else f"the engine {self._single.name} serves one organization"
             )
-            raise Failure(sqlstate.UNSUPPORTED, said)
+            raise Failure(sqlstate.UNSUPPORTED, message)
         return self.catalog.add_organization(name)
 
     def check_not_last(self) -> None:
@@ -394,10 +394,10 @@ class Organizations:
         base = folder()
         folder_of_databases = base / "databases"
         folder_of_databases.mkdir(mode=0o700, exist_ok=True)
-        found, broken = self._databases(organization_id, folder_of_databases)
-        made_first = "" if found or broken else f"{uuid.uuid4()}.data"
+        known, broken = self._databases(organization_id, folder_of_databases)
+        made_first = "" if known or broken else f"{uuid.uuid4()}.data"
         shutil.rmtree(base / "copies", ignore_errors=True)
-        made: Organization | None = None
+        organization: Organization | None = None
 
         def opening() -> Opening:
             for name in ("copies", "results", "temporary"):
@@ -415,9 +415,9 @@ class Organizations:
 
         def renewed() -> None:
             copies.mount_again()
-            if made is not None:
-                made.broken = broken_now()
-                made.read_table_ids()
+            if organization is not None:
+                organization.broken = broken_now()
+                organization.read_table_ids()
 
         engine = RemoteEngine(opening, renewed)
         copies = Copies(engine, base / "copies", self._options.engine, self._options.quota)
@@ -425,17 +425,17 @@ class Organizations:
         if made_first and not broken:
             # Recorded only once it exists, because a recorded database without a file counts as broken.
             self.catalog.add(organization_id, "database", DATABASE, {"file": made_first})
-        made = Organization(
+        organization = Organization(
             organization_id, engine, self.catalog, folder, copies, broken, vault=self.vault, running=running
         )
         # A killed service may not have recorded that a stream was dropped.
-        made.check_streams()
-        return made
+        organization.check_streams()
+        return organization
 
     def _databases(self, organization_id: str, folder: Path) -> tuple[dict[str, Path], dict[tuple[str, str], str]]:
         """The files of an organization's databases by name, the oldest first; and the reasons for the databases and
         stores that cannot be opened."""
-        found: dict[str, Path] = {}
+        files: dict[str, Path] = {}
         broken: dict[tuple[str, str], str] = {}
         taken: set[str] = set()
         kinds = ("database", "store")
@@ -448,17 +448,17 @@ class Organizations:
                 reason = "its name differs from another only in case"
             taken.add(low)
             if item.kind == "database" and not reason:
-                found[item.name] = folder / item.detail["file"]
+                files[item.name] = folder / item.detail["file"]
                 with contextlib.suppress(OSError):
-                    reason = "" if found[item.name].stat().st_size else "its file is empty"
-                if not found[item.name].exists():
+                    reason = "" if files[item.name].stat().st_size else "its file is empty"
+                if not files[item.name].exists():
                     reason = "its file does not exist"
             if item.kind == "store" and not reason and not self.allows_store(Path(item.detail["uri"])):
                 reason = NOT_GRANTED
             if reason:
-                found.pop(item.name, None)
+                files.pop(item.name, None)
                 broken[item.kind, item.name] = reason
-        return found, broken
+        return files, broken
 
 
 def _remove(folder: Path) -> None:

@@ -86,8 +86,8 @@ class Pool:
         queue = self._queues.get(owner)
         own, owners = len(queue or ()), len(self._queues) + (queue is None)
         if self.waiting >= self.size.queue and own >= self.size.queue // owners:
-            said = f"the queue of compute pool {self.name!r} is full ({self.size.queue} statements); try again later"
-            raise Failure(sqlstate.LIMIT, said)
+            message = f"the queue of compute pool {self.name!r} is full ({self.size.queue} statements); try again later"
+            raise Failure(sqlstate.LIMIT, message)
         if queue is None:
             queue = self._queues[owner] = deque()
         turn = asyncio.get_running_loop().create_future()
@@ -141,8 +141,8 @@ def read_size(given: Mapping[str, str], before: Size | None = None) -> Size:
     known = {"concurrency", "queue", "timeout", _SIZE, _IDLE, *_WITHOUT_EFFECT}
     for name in given:
         if name not in known:
-            said = f"unknown option {name[:80]!r} of a compute pool; expected {', '.join(sorted(known))}"
-            raise Failure(sqlstate.INVALID_PARAMETER, said)
+            message = f"unknown option {name[:80]!r} of a compute pool; expected {', '.join(sorted(known))}"
+            raise Failure(sqlstate.INVALID_PARAMETER, message)
     size = before or Size()
     if _SIZE in given:
         named = given[_SIZE].lower()
@@ -164,10 +164,10 @@ def size_of(detail: Mapping[str, Any]) -> Size:
 
 def seconds(text: str, name: str) -> float:
     """A duration such as 500ms, 30s, 10m, 2h or 1d. Raises Failure."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)\s*", text)
-    if not found:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)\s*", text)
+    if not match:
         raise Failure(sqlstate.SYNTAX, f"{name}: expected a duration such as 30s, 10m or 2h, not {text!r}")
-    return float(found[1]) * _UNITS[found[2]]
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def _whole(text: str, name: str, least: int, most: int) -> int:

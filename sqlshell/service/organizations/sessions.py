@@ -256,10 +256,10 @@ class Sessions:
         """All open sessions, including those without a name."""
 
     def find(self, caller: Caller, name: str) -> Session | None:
-        found = self._sessions.get((caller.token_id, name)) if name else None
-        if found is not None:
-            found.used = time.monotonic()
-        return found
+        session = self._sessions.get((caller.token_id, name)) if name else None
+        if session is not None:
+            session.used = time.monotonic()
+        return session
 
     def count(self, caller: Caller, name: str, times: int = 1) -> None:
         """Count one more session until end() or uncount(). Raises Refusal if there are too many; a session without a
@@ -269,15 +269,15 @@ class Sessions:
         if name:
             of_token, of_all = self.number_elsewhere(caller.token_id)
             number, together = number + of_token, together + of_all
-        said = ""
+        cause = ""
         if number >= self._bounds.sessions * (1 if name else times):
-            said = f"too many sessions: this token has {number} {limit_note('sessions')}"
+            cause = f"too many sessions: this token has {number} {limit_note('sessions')}"
         elif together >= self._bounds.all_sessions:
-            said = f"too many sessions: the service has {together} {limit_note('all_sessions')}"
-        if said:
+            cause = f"too many sessions: the service has {together} {limit_note('all_sessions')}"
+        if cause:
             # Unnamed sessions end soon; named ones remain, so a retry would fail again.
             refusal = InvalidRequest if name else TooManyRequests
-            raise refusal(f"{said}; run TERMINATE SESSION 'id' to end one")
+            raise refusal(f"{cause}; run TERMINATE SESSION 'id' to end one")
         self._numbers[caller.token_id] += 1
 
     def uncount(self, token_id: str) -> None:
@@ -306,28 +306,28 @@ class Sessions:
         """Create a session. In a thread, because it may open a database. Raises Failure."""
         own = caller.organization
         organization = self._organizations.get(own) if own else self._organizations.first_usable()
-        made = Session(caller, organization, organization.engine.connect(), caller.roles[0])
-        self._opened.add(made)
-        return made
+        session = Session(caller, organization, organization.engine.connect(), caller.roles[0])
+        self._opened.add(session)
+        return session
 
-    def keep(self, name: str, made: Session) -> Session:
-        """Store `made` under a name; returns it, or the session that another request created meanwhile."""
-        made.name = name
-        lost = self.was_lost(made.caller.token_id, name)
-        made.lost = lost is not None
-        made.lost_transaction = made.lost_transaction or bool(lost)
-        made.noted_transaction = bool(lost)
-        found = self._sessions.setdefault((made.caller.token_id, name), made)
-        if found is not made:
+    def keep(self, name: str, session: Session) -> Session:
+        """Store `session` under a name; returns it, or the session that another request created meanwhile."""
+        session.name = name
+        lost = self.was_lost(session.caller.token_id, name)
+        session.lost = lost is not None
+        session.lost_transaction = session.lost_transaction or bool(lost)
+        session.noted_transaction = bool(lost)
+        kept = self._sessions.setdefault((session.caller.token_id, name), session)
+        if kept is not session:
             # The name remains that of the other one.
-            made.name = ""
-            self.end(made)
-        return found
+            session.name = ""
+            self.end(session)
+        return kept
 
     def of_organization(self, organization_id: str) -> list[Session]:
         """The sessions of an organization, the oldest first."""
-        found = [item for item in self._sessions.values() if item.organization.id == organization_id]
-        return sorted(found, key=lambda item: item.created)
+        sessions = [item for item in self._sessions.values() if item.organization.id == organization_id]
+        return sorted(sessions, key=lambda item: item.created)
 
     def of_tokens(self, token_ids: Collection[str]) -> list[Session]:
         """The sessions of these tokens."""
@@ -336,8 +336,8 @@ class Sessions:
     def using(self, organization_id: str, database: str) -> Session | None:
         """A session whose current database is `database`, or None."""
         leaving = [item for item in list(self._leaving) if item.organization.id == organization_id]
-        found = (*self.of_organization(organization_id), *leaving)
-        return next((item for item in found if item.connection.database == database), None)
+        sessions = (*self.of_organization(organization_id), *leaving)
+        return next((item for item in sessions if item.connection.database == database), None)
 
     def leave_dropped_object(self, organization_id: str, kind: str, name: str) -> None:
         """Remove a dropped store or compute pool from the contexts of all sessions."""
@@ -351,9 +351,9 @@ class Sessions:
         """
         organization = by.organization
         among = [by] if organization.engine.is_server else list(self._opened)
-        found = [item for item in among if item.organization is organization and not item.closed]
+        sessions = [item for item in among if item.organization is organization and not item.closed]
         initial = organization.engine.initial_schema
-        placed = [item for item in found if item.connection.schema != initial and not item.connection.in_transaction]
+        placed = [item for item in sessions if item.connection.schema != initial and not item.connection.in_transaction]
         if not placed:
             return
         hidden = set(organization.store_names)
@@ -373,8 +373,8 @@ class Sessions:
         if asking.caller.token_id in tokens:
             return asking.caller.token_id
         if len(tokens) != 1:
-            said = f"several sessions are named {name!r}" if tokens else f"session {name!r} does not exist"
-            raise Failure(sqlstate.NO_SESSION, said)
+            message = f"several sessions are named {name!r}" if tokens else f"session {name!r} does not exist"
+            raise Failure(sqlstate.NO_SESSION, message)
         return tokens.pop()
 
     def of(self, token_id: str, name: str) -> Session | None:
@@ -428,10 +428,10 @@ class Sessions:
 
     def close_organization(self, organization_id: str) -> None:
         """Close the sessions of an organization that is to be dropped. Raises Failure while its statements run."""
-        found = [item for item in list(self._opened) if item.organization.id == organization_id]
-        if any(item.waiting for item in found):
+        sessions = [item for item in list(self._opened) if item.organization.id == organization_id]
+        if any(item.waiting for item in sessions):
             raise Failure(sqlstate.DEPENDENTS, "cannot drop the organization: it has running statements")
-        for session in found:
+        for session in sessions:
             self._sessions.pop((session.caller.token_id, session.name), None)
             self.end(session)
 

@@ -168,20 +168,20 @@ class Streams:
         if looking is None or version != self._version:
             looking = asyncio.ensure_future(self._workers.run_other(self._engine.head, stream, head))
             self._heads[key] = (self._version, head, looking)
-        found = await asyncio.shield(looking)
+        newest = await asyncio.shield(looking)
         version, head, now = self._heads[key]
         if now is looking:
-            self._heads[key] = (version, found, looking)
-        return found
+            self._heads[key] = (version, newest, looking)
+        return newest
 
     async def _segment(self, query: Query, position: int, end: int) -> tuple[int, list[str]]:
         key = (query.table, query.feed.sql, position)
-        found = self._segments.get(key)
-        if found is None:
-            found = self._segments[key] = asyncio.ensure_future(self._read(query, position, end))
-            found.add_done_callback(partial(self._count, key))
+        segment = self._segments.get(key)
+        if segment is None:
+            segment = self._segments[key] = asyncio.ensure_future(self._read(query, position, end))
+            segment.add_done_callback(partial(self._count, key))
         try:
-            return await asyncio.shield(found)
+            return await asyncio.shield(segment)
         except Failure:
             self._segments.pop(key, None)
             raise

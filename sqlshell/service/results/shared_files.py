@@ -78,13 +78,13 @@ class SharedFiles:
         """
         try:
             with contextlib.suppress(FileNotFoundError):
-                if found := self._files.cat_file(f"{self._root}/{IDENTITY}").decode("ascii", "replace")[:100]:
-                    return str(found)
-            made = str(uuid.uuid4())
-            self._files.pipe_file(f"{self._root}/{IDENTITY}", made.encode())
+                if content := self._files.cat_file(f"{self._root}/{IDENTITY}").decode("ascii", "replace")[:100]:
+                    return str(content)
+            identity = str(uuid.uuid4())
+            self._files.pipe_file(f"{self._root}/{IDENTITY}", identity.encode())
         except Exception as error:
             raise self._unusable(error) from None
-        return made
+        return identity
 
     def _unusable(self, error: Exception) -> ServiceError:
         return ServiceError(f"cannot write to --results-url: {_hidden(str(error), self._url) or type(error).__name__}")
@@ -97,8 +97,8 @@ class SharedFiles:
         try:
             self._put(file, name)
         except OSError as error:
-            said = f"cannot write to the storage of --results-url: {error.strerror or type(error).__name__}"
-            raise OSError(error.errno or errno.EIO, said) from error
+            message = f"cannot write to the storage of --results-url: {error.strerror or type(error).__name__}"
+            raise OSError(error.errno or errno.EIO, message) from error
         self.used(file)
 
     def used(self, file: Path) -> None:

@@ -47,10 +47,10 @@ def _instant(text: str, zone: zoneinfo.ZoneInfo) -> str:
         # The common case: a year of four digits AD.
         plain = str(datetime.fromisoformat(text[:19] + "+00:00").astimezone(zone))
         return plain[:19] + text[19:-1] + plain[19:]
-    found = _INSTANT.fullmatch(text)
-    if found is None:
+    match = _INSTANT.fullmatch(text)
+    if match is None:
         return text
-    written, day, before_christ, clock, fraction = found.groups()
+    written, day, before_christ, clock, fraction = match.groups()
     year = 1 - int(written) if before_christ else int(written)
     # Years that Python does not support are shifted by whole eras, where the same rule applies.
     stand_in = year if 1 < year < 9999 else year % _ERA + (_ERA if year <= 1 else 9200)
@@ -80,21 +80,21 @@ class _Nested:
 
     def _items(self, where: Any, end: str) -> str:
         """The items between brackets; `where` has one position for each, one for all, or one for keys and values."""
-        made: list[str] = []
+        items: list[str] = []
         while self._tokens[self._at] != end:
             token = self._tokens[self._at]
             if token == ",":
                 self._at += 1
                 continue
-            number = len(made)
+            number = len(items)
             if end == "]":
-                made.append(self.moved(_place(where, number)))
+                items.append(self.moved(_place(where, number)))
                 continue
             key = self._text(self._next(), where["key"] if isinstance(where, dict) and "key" in where else False)
             self._at += 1
-            made.append(f"{key}:{self.moved(_place(where, number))}")
+            items.append(f"{key}:{self.moved(_place(where, number))}")
         self._at += 1
-        return ",".join(made)
+        return ",".join(items)
 
     def _text(self, token: str, where: Any) -> str:
         if not where or not token.startswith('"'):

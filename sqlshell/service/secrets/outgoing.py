@@ -97,8 +97,8 @@ def get(target: Target, headers: Mapping[str, str], hosts: Collection[str] | Non
     try:
         return asyncio.run(_within(target, headers, until - time.monotonic()))
     except TimeoutError:
-        said = f"{target.place} did not respond within {SECONDS:g} seconds"
-        raise Failure(sqlstate.REMOTE_UNAVAILABLE, said) from None
+        message = f"{target.place} did not respond within {SECONDS:g} seconds"
+        raise Failure(sqlstate.REMOTE_UNAVAILABLE, message) from None
 
 
 def check_allowed(target: Target, hosts: Collection[str] | None) -> None:
@@ -106,8 +106,8 @@ def check_allowed(target: Target, hosts: Collection[str] | None) -> None:
     literal = _literal(target.host)
     here = target.host == "localhost" or (literal is not None and _is_here(literal))
     if not here and hosts is not None and not {target.host, target.place} & set(hosts):
-        said = f"connections to {target.place} are not allowed (sqlshell serve --registry-host {target.host})"
-        raise Failure(sqlstate.PRIVILEGE, said)
+        message = f"connections to {target.place} are not allowed (sqlshell serve --registry-host {target.host})"
+        raise Failure(sqlstate.PRIVILEGE, message)
 
 
 async def _within(target: Target, headers: Mapping[str, str], seconds: float) -> tuple[int, bytes]:
@@ -122,10 +122,10 @@ async def _addresses(target: Target) -> Sequence[_Address]:
     if literal is not None:
         return [literal]
     try:
-        found = await _looked_up(target)
+        resolved = await _looked_up(target)
     except (OSError, UnicodeError):
         raise Failure(sqlstate.REMOTE_UNAVAILABLE, f"cannot resolve host {target.host!r}") from None
-    known = list(dict.fromkeys(ipaddress.ip_address(str(item[4][0]).partition("%")[0]) for item in found))
+    known = list(dict.fromkeys(ipaddress.ip_address(str(item[4][0]).partition("%")[0]) for item in resolved))
     fit = [item for item in known if _is_fit(item, target.host == "localhost")]
     if not fit:
         raise Failure(sqlstate.PRIVILEGE, f"connections to the address of {target.host!r} are not allowed")
@@ -137,24 +137,24 @@ async def _looked_up(target: Target) -> list[Any]:
     loop = asyncio.get_running_loop()
     looked: asyncio.Future[list[Any]] = loop.create_future()
 
-    def deliver(found: list[Any] | None, error: Exception | None) -> None:
+    def deliver(addresses: list[Any] | None, error: Exception | None) -> None:
         if looked.done():
             return
         if error is not None:
             looked.set_exception(error)
         else:
-            looked.set_result(found or [])
+            looked.set_result(addresses or [])
 
     def look() -> None:
-        found: list[Any] | None = None
+        addresses: list[Any] | None = None
         failed: Exception | None = None
         try:
-            found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             failed = error
         with contextlib.suppress(RuntimeError):
             # The loop may have been closed.
-            loop.call_soon_threadsafe(deliver, found, failed)
+            loop.call_soon_threadsafe(deliver, addresses, failed)
 
     threading.Thread(target=look, daemon=True, name="looking up").start()
     return await looked

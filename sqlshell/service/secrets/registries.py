@@ -35,11 +35,11 @@ def read_options(
     options = {_OTHER_NAMES.get(item, item): value for item, value in options.items()}
     kind = options.get("type", _TYPES[0]).upper()
     if kind not in _TYPES:
-        said = f"schema registries of type {kind[:40]!r} are not supported; expected {' or '.join(_TYPES)}"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = f"schema registries of type {kind[:40]!r} are not supported; expected {' or '.join(_TYPES)}"
+        raise Failure(sqlstate.UNSUPPORTED, message)
     if unknown := set(options) - _KNOWN:
-        said = f"unknown option {min(unknown)[:80]!r} of a schema registry; expected {', '.join(sorted(_KNOWN))}"
-        raise Failure(sqlstate.INVALID_PARAMETER, said)
+        message = f"unknown option {min(unknown)[:80]!r} of a schema registry; expected {', '.join(sorted(_KNOWN))}"
+        raise Failure(sqlstate.INVALID_PARAMETER, message)
     targets = _targets(options.get("uris", ""), kind)
     if len(targets) > MOST:
         raise Failure("22023", f"'uris' has {len(targets)} URLs; the maximum is {MOST}")

@@ -20,8 +20,8 @@ def read_options(options: Mapping[str, str], organization: str, name: str, vault
     """The stored detail of a secret: `type`, `description`, and all other options as `sealed`. Raises Failure."""
     kind = options.get("type", "").lower()
     if kind != TYPE:
-        said = f"a secret requires 'type' = {TYPE}"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = f"a secret requires 'type' = {TYPE}"
+        raise Failure(sqlstate.UNSUPPORTED, message)
     values = {key: value for key, value in options.items() if key not in _SHOWN}
     if not values:
         raise Failure("22023", "a secret requires a value: 'secret_string' = '…'")
@@ -42,10 +42,10 @@ def change(options: Mapping[str, str], organization: str, name: str, catalog: Ca
 
 def value(name: str, organization: str, catalog: Catalog, vault: Vault) -> str:
     """The decrypted value of a secret, for use in a connection. Raises Failure."""
-    found = vault.opened(organization, KIND, name, catalog.get(organization, KIND, name).detail["sealed"])
-    if "secret_string" not in found:
+    values = vault.opened(organization, KIND, name, catalog.get(organization, KIND, name).detail["sealed"])
+    if "secret_string" not in values:
         raise Failure("22023", f"secret {name!r} has no 'secret_string'")
-    return found["secret_string"]
+    return values["secret_string"]
 
 
 def status(detail: Mapping[str, Any], vault: Vault) -> str:

@@ -65,10 +65,10 @@ class Vault:
             text = base64.b64decode(sealed["text"], validate=True)
             whose = _whose(organization, kind, name)
             plain = _cipher(self._found()).decrypt(text[:_NONCE], text[_NONCE:], whose)
-            found: dict[str, str] = json.loads(plain)
+            values: dict[str, str] = json.loads(plain)
         except (InvalidTag, ValueError, KeyError):
             raise self._unreadable(kind, name, "its stored value is damaged or belongs to another object") from None
-        return found
+        return values
 
     def broken(self, sealed: Sealed) -> str:
         """The reason why values cannot be decrypted, or ""."""
@@ -115,11 +115,11 @@ class Vault:
 
     def _made(self) -> bytes:
         with self._lock:
-            if found := self._found():
-                return found
+            if existing := self._found():
+                return existing
             if self._used():
-                said = f"the key file {FILE} is missing, but stored secrets are encrypted with it"
-                raise Failure(UNREADABLE, f"{said}; restore it from a backup, or drop these secrets first")
+                cause = f"the key file {FILE} is missing, but stored secrets are encrypted with it"
+                raise Failure(UNREADABLE, f"{cause}; restore it from a backup, or drop these secrets first")
             key = os.urandom(_BYTES)
             if self._file is None:
                 self._key = key
@@ -131,13 +131,13 @@ class Vault:
 
     def _written(self, file: Path, key: bytes) -> bytes:
         """Write the key atomically without replacing another one; returns the key that the file then contains."""
-        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{FILE}-") as made:
-            os.fchmod(made.fileno(), 0o600)
-            made.write(base64.b64encode(key) + b"\n")
-            made.flush()
-            os.fsync(made.fileno())
+        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{FILE}-") as temporary:
+            os.fchmod(temporary.fileno(), 0o600)
+            temporary.write(base64.b64encode(key) + b"\n")
+            temporary.flush()
+            os.fsync(temporary.fileno())
             with contextlib.suppress(FileExistsError):
-                os.link(made.name, file)
+                os.link(temporary.name, file)
         # The directory entry, too, must survive a loss of power.
         folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

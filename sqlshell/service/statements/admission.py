@@ -76,21 +76,21 @@ class Admission:
         self, caller: Caller, number: int, size: int, times: int, elsewhere: Mapping[str, tuple[int, int]]
     ) -> None:
         bounds = self._options.bounds
-        found = {}
+        loads = {}
         for key, own in self._ledger.loads((caller.token_id, caller.organization)).items():
-            found[key] = StatementLoad()
+            loads[key] = StatementLoad()
             further, characters = elsewhere.get(key, (0, 0))
-            found[key].add(own.number + further, own.size + characters)
+            loads[key].add(own.number + further, own.size + characters)
         both = (caller.token_id, times, "token"), (caller.organization, times * ORGANIZATION_FACTOR, "organization")
         for key, factor, who in both:
-            load = found[key]
-            said = ""
+            load = loads[key]
+            cause = ""
             if load.number + number > bounds.waiting * factor:
-                said = f"this {who} has {load.number} unfinished statements {limit_note('waiting')}"
+                cause = f"this {who} has {load.number} unfinished statements {limit_note('waiting')}"
             elif load.number and load.size + size > bounds.waiting_size * factor:
-                said = f"this {who} has unfinished statements with {load.size} characters {limit_note('waiting_size')}"
-            if said:
-                raise TooManyRequests(f"{said}; try again later")
+                cause = f"this {who} has unfinished statements with {load.size} characters {limit_note('waiting_size')}"
+            if cause:
+                raise TooManyRequests(f"{cause}; try again later")
 
     async def admit(
         self, request: StatementRequest, caller: Caller, given: Sequence[SentText], times: int
@@ -139,15 +139,15 @@ class Admission:
 
     async def _sent(self, given: Sequence[SentText], caller: Caller) -> list[_Sent]:
         redacted = await redacted_statements([sql for sql, _ in given], caller.token_id, self._thread)
-        return [_Sent(*item, found) for item, found in zip(given, redacted, strict=True)]
+        return [_Sent(*item, redaction) for item, redaction in zip(given, redacted, strict=True)]
 
     async def _session(self, request: StatementRequest, caller: Caller, times: int) -> tuple[Session, bool]:
         """The session of a request, and whether it is only for this request; such a session may exceed the limit by the
         factor `times`.
         """
         name = (request.parameters.session_id if request.parameters else None) or ""
-        found = self._sessions.find(caller, name)
-        if found is None:
+        session = self._sessions.find(caller, name)
+        if session is None:
             self._sessions.count(caller, name, times)
             try:
                 organization = caller.organization
@@ -155,32 +155,32 @@ class Admission:
                     organization = await self._organizations.catalog.apart(self._organizations.default)
                 wanted = self._organizations.find_open(organization)
                 if wanted is not None:
-                    made = await wanted.workers.run_other(self._sessions.connect, caller)
+                    session = await wanted.workers.run_other(self._sessions.connect, caller)
                 else:
                     loop = asyncio.get_running_loop()
-                    made = await loop.run_in_executor(self._openers, self._sessions.connect, caller)
+                    session = await loop.run_in_executor(self._openers, self._sessions.connect, caller)
             except BaseException:
                 self._sessions.uncount(caller.token_id)
                 raise
             # A session that was lost with another process says so itself.
-            made.lost_transaction = bool(name and request.parameters and request.parameters.transaction)
-            found = self._sessions.keep(name, made) if name else made
-        return found, not name
+            session.lost_transaction = bool(name and request.parameters and request.parameters.transaction)
+            session = self._sessions.keep(name, session) if name else session
+        return session, not name
 
     def _record(self, sent: _Sent, caller: Caller, session: Session, request: StatementRequest) -> Record:
         # If the caller may change the organization, the statement's organization is known only when it starts.
         organization = session.organization.id if self._organizations.is_embedded else caller.organization
 
         # A weak reference avoids a cycle that would keep a large text until garbage collection.
-        made: weakref.ref[Record]
+        reference: weakref.ref[Record]
 
         def place() -> Path:
-            record = made()
+            record = reference()
             assert record is not None
             return self._organizations.result_file(record.organization, record.statement_id)
 
         def shared() -> Shared | None:
-            record = made()
+            record = reference()
             assert record is not None
             return self._organizations.shared_result(record.organization, record.statement_id)
 
@@ -191,7 +191,7 @@ class Admission:
         record = Record(sent.sql, organization, caller.token_id, spool, context, timezone=timezone)
         record.semicolon, record.redacted = sent.semicolon, sent.redacted
         record.dialect = self._organizations.dialect
-        made = weakref.ref(record)
+        reference = weakref.ref(record)
         return record
 
     def _check_token(self, caller: Caller, own: Session | None) -> None:

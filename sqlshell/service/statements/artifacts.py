@@ -31,13 +31,13 @@ def with_created_row(session: Session, record: Record, outcome: Outcome, sql: st
     blank = BLANK.match(sql)
     if not _MAY_MAKE.match(sql, blank.end() if blank else 0):
         return outcome
-    found = selecting(record.reading if sql == record.sql else Reading(sql))
-    if found is None:
+    write = selecting(record.reading if sql == record.sql else Reading(sql))
+    if write is None:
         return outcome
-    relation = session.full_name(found.names)
-    if found.kind == "insert":
+    relation = session.full_name(write.names)
+    if write.kind == "insert":
         return _with_row(record, outcome, ("query", record.statement_id, "INSERT", outcome.message), relation)
-    return creation_outcome(record, outcome, found.kind, relation)
+    return creation_outcome(record, outcome, write.kind, relation)
 
 
 def creation_outcome(record: Record, outcome: Outcome, kind: str, relation: Relation) -> Outcome:

@@ -195,9 +195,9 @@ def when_stopped(record: Record) -> tuple[str, str]:
 def state_and_message(error: BaseException, record: Record) -> tuple[str, str]:
     """The sqlState and message for an error that ended a statement."""
     if isinstance(error, ResultLost):
-        state, said = state_and_message(error.error, record)
+        state, message = state_and_message(error.error, record)
         effect = "took effect" if error.certain else "may have taken effect"
-        return state, f"the statement {effect}, but its result could not be stored: {said}"
+        return state, f"the statement {effect}, but its result could not be stored: {message}"
     if isinstance(error, Failure):
         if record.stopped and error.sql_state == sqlstate.CANCELED:
             return when_stopped(record)

@@ -88,7 +88,7 @@ class Batches:
             shares[_owner(item)] += len(item.records) * KEPT_SIZE // KEPT + _weight(item)
         over = [(key, item) for key, item in self._known.items() if item.finished.is_set()]
         # Removes a few more than necessary, so that the next batches find room.
-        for key, item in sorted(over, key=lambda found: -shares[_owner(found[1])]):
+        for key, item in sorted(over, key=lambda entry: -shares[_owner(entry[1])]):
             if number <= 0.9 * KEPT and size <= 0.9 * KEPT_SIZE:
                 break
             number -= len(item.records)

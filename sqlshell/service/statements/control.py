@@ -86,12 +86,12 @@ class Control:
 
     def _list_queries(self, session: Session, record: Record) -> Outcome:
         """LIST QUERIES, in a thread: making a thousand rows takes a while."""
-        found = self._ledger.latest(session.organization.id, 1001)
+        records = self._ledger.latest(session.organization.id, 1001)
         if not session.caller.organization:
-            found = sorted(found + self._ledger.latest("", 1001), key=lambda item: item.created, reverse=True)
+            records = sorted(records + self._ledger.latest("", 1001), key=lambda item: item.created, reverse=True)
         # LIST QUERIES does not list itself.
-        found = [item for item in found if item is not record]
-        outcome = keep(queries.SHOWN, queries.listed(found, session), record.spool)
+        records = [item for item in records if item is not record]
+        outcome = keep(queries.SHOWN, queries.listed(records, session), record.spool)
         record.spool.finish()
         return outcome
 
@@ -154,9 +154,9 @@ class Control:
         until = time.monotonic() + TERMINATE_SECONDS
         while await cluster.apart(cluster.is_asked_to_end_session, owner, asked.name):
             if time.monotonic() > until:
-                said = (
+                message = (
                     f"another process of the service has not ended session {asked.name!r} yet, and will do so when it "
                     "responds; LIST SESSIONS shows whether the session still exists"
                 )
-                raise Failure(sqlstate.TIMEOUT, said)
+                raise Failure(sqlstate.TIMEOUT, message)
             await asyncio.sleep(0.1)

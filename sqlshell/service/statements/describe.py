@@ -52,15 +52,15 @@ def _described(
                 stream_definitions.explained_columns(columns, before := f"CREATE TABLE {qualified(*relation)} "),
             ):
                 plan = session.connection.plan(before + columns, options)
-            made = _relation(session, relation, asked.kind, asked.options, plan.columns) | {"primary_key": key}
-            return _kind("CREATE", asked.kind), {"ddl": made}
+            facts = _relation(session, relation, asked.kind, asked.options, plan.columns) | {"primary_key": key}
+            return _kind("CREATE", asked.kind), {"ddl": facts}
         case CreateAs():
             before, part = stream_definitions.engine_sql(asked)
             relation = _free(session, asked.kind, asked)
             with placed(sql, before, part):
                 plan = session.connection.plan(before + part, options)
-            made = _relation(session, relation, asked.kind, asked.options, plan.columns)
-            return _kind("CREATE", asked.kind), {"ddl": made, "sink": made, **_plan(session, plan)}
+            facts = _relation(session, relation, asked.kind, asked.options, plan.columns)
+            return _kind("CREATE", asked.kind), {"ddl": facts, "sink": facts, **_plan(session, plan)}
         case Create() | CreateFunction():
             what = asked.kind if isinstance(asked, Create) else "function"
             name = asked.names[-1] if isinstance(asked, Create) else asked.name
@@ -75,8 +75,8 @@ def _described(
             return _kind("CREATE", what), {"ddl": {"type": what, "name": name}}
         case InsertEntity():
             require(session, Rights.DATA, "INSERT INTO ENTITY")
-            made = {"type": "entity", "name": ".".join(asked.names), "store_name": asked.store or session.store}
-            return "INSERT_INTO_ENTITY", {"sink": made}
+            facts = {"type": "entity", "name": ".".join(asked.names), "store_name": asked.store or session.store}
+            return "INSERT_INTO_ENTITY", {"sink": facts}
         case None:
             return _engines(sql, session, options)
     raise Failure(sqlstate.UNSUPPORTED, "DESCRIBE supports only CREATE and INSERT statements")
@@ -85,19 +85,19 @@ def _described(
 def _engines(sql: str, session: Session, options: Options) -> tuple[str, Mapping[str, Any]]:
     """Describe a statement that the engine runs."""
     plan = session.connection.plan(sql, options)
-    found = writing(sql)
-    if found is None:
+    write = writing(sql)
+    if write is None:
         what, names = _object(sql)
-        made = {"type": what, "name": names[-1] if names else ""}
-        return _kind("CREATE", what), {"ddl": made, **_plan(session, plan)}
-    if found.kind == "insert":
-        relation = session.full_name(found.names)
+        facts = {"type": what, "name": names[-1] if names else ""}
+        return _kind("CREATE", what), {"ddl": facts, **_plan(session, plan)}
+    if write.kind == "insert":
+        relation = session.full_name(write.names)
         sink = _relation(session, relation, _type(session, relation), {}, plan.columns)
         return "INSERT_INTO", {"sink": sink, **_plan(session, plan)}
-    made = _relation(session, _free(session, found.kind, found), found.kind, {}, plan.columns)
-    return _kind("CREATE", found.kind), {
-        "ddl": made,
-        **({"sink": made} if found.selects else {}),
+    facts = _relation(session, _free(session, write.kind, write), write.kind, {}, plan.columns)
+    return _kind("CREATE", write.kind), {
+        "ddl": facts,
+        **({"sink": facts} if write.selects else {}),
         **_plan(session, plan),
     }
 
@@ -124,7 +124,7 @@ def _relation(
 ) -> dict[str, Any]:
     organization = session.organization
     in_store = relation[0] if relation[0] in organization.store_names else ""
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         # Terraform's provider compares it with its organization and the fqn of deltastream.sys.
         "fqn": qualified(organization.id, *relation),
         "type": kind,
@@ -134,10 +134,10 @@ def _relation(
         "store_name": in_store or options.get("store", session.store),
     }
     if options:
-        told["properties"] = shown_options(options)
+        facts["properties"] = shown_options(options)
     if columns is not None:
-        told["columns"] = [{"name": item.name, "type": item.type, "nullable": item.nullable} for item in columns]
-    return told
+        facts["columns"] = [{"name": item.name, "type": item.type, "nullable": item.nullable} for item in columns]
+    return facts
 
 
 def _type(session: Session, relation: Relation) -> str:

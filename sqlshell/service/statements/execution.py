@@ -139,8 +139,8 @@ class Execution:
             else:
                 result = self._run_own(session, asked, record, files, options)
         except Failure as failure:
-            if (told := with_missing_database(session.organization, record.sql, failure)) is not failure:
-                raise told from failure
+            if (explained := with_missing_database(session.organization, record.sql, failure)) is not failure:
+                raise explained from failure
             raise
         finally:
             self._look_at_schemas(session, asked, record.sql)
@@ -402,13 +402,13 @@ class Execution:
     def _load(
         self, session: Session, asked: Load, record: Record, files: Sequence[Attachment], options: Options
     ) -> Outcome:
-        organization, found = session.organization, attachment_named(files, asked.file)
+        organization, attachment = session.organization, attachment_named(files, asked.file)
         if not organization.is_confined:
-            return session.connection.load(asked.names, asked.columns, found.path, options)
+            return session.connection.load(asked.names, asked.columns, attachment.path, options)
         # Its engine sees no file outside of its own folder.
         place = organization.folder("temporary") / str(uuid.uuid4())
         try:
-            place.hardlink_to(found.path)
+            place.hardlink_to(attachment.path)
             return session.connection.load(asked.names, asked.columns, place, options)
         except Failure as failure:
             if failure.sql_state in NOT_FOUND:
@@ -421,8 +421,10 @@ class Execution:
         for number, sql in enumerate(asked.statements, 1):
             own = read(sql)
             if own is not None:
-                said = f"statement {number}: statements about objects of the service are not allowed in an application"
-                raise Failure(sqlstate.UNSUPPORTED, said)
+                message = (
+                    f"statement {number}: statements about objects of the service are not allowed in an application"
+                )
+                raise Failure(sqlstate.UNSUPPORTED, message)
             low = sql.lower()
             if named := [item for item in session.organization.streams.known if item[2].lower() in low]:
                 session.connection.feed(sql, named, options)

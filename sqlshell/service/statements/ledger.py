@@ -267,11 +267,11 @@ class Ledger:
 
     def _taken_up(self, rows: Sequence[Row]) -> list[Record]:
         # One that has ended since the rows were read is at hand too.
-        found = [self._restored(row) for row in rows if self._at_hand(row[0]) is None]
-        for record in found:
+        records = [self._restored(row) for row in rows if self._at_hand(row[0]) is None]
+        for record in records:
             self._running[record.statement_id] = record
             self._weigh(record, 1)
-        return found
+        return records
 
     def note_operation(self, record: Record, operation: str) -> None:
         """Store the engine's ID of what it runs for a statement, so that it can be taken up again."""
@@ -455,16 +455,16 @@ class Ledger:
                 size -= one
 
     def find(self, statement_id: str) -> Record | None:
-        found = self._at_hand(statement_id)
-        if found is not None:
-            return found
+        record = self._at_hand(statement_id)
+        if record is not None:
+            return record
         rows = self._storage.read(f"SELECT {COLUMNS} FROM statements WHERE id = ?", (statement_id,))
         return self._restored(rows[0]) if rows else None
 
     async def look_up(self, statement_id: str) -> Record | None:
         """find(), while the event loop goes on. Raises StorageError."""
-        found = self._at_hand(statement_id)
-        return found if found is not None else await self._storage.apart(lambda: self.find(statement_id))
+        record = self._at_hand(statement_id)
+        return record if record is not None else await self._storage.apart(lambda: self.find(statement_id))
 
     def running(self) -> list[Record]:
         return list(self._running.values())
@@ -476,22 +476,22 @@ class Ledger:
         """
         # A running record may be stored with the organization of its submission, or not be stored yet.
         running = [item for item in self.running() if item.organization == organization and not _leaves(item.sql)]
-        found = {item.statement_id: item for item in running}
+        records = {item.statement_id: item for item in running}
         created, statement_id = math.inf, ""
-        while len(found) < number:
+        while len(records) < number:
             # In pages, because the event loop waits for the storage while it is read.
             rows = self._storage.read(
                 f"SELECT {LISTED_COLUMNS} FROM statements WHERE organization = ? AND finished > 0 "
                 "AND (created, id) < (?, ?) AND sql NOT LIKE 'TERMINATE SESSION % WHEN IDLE' "
                 "ORDER BY created DESC, id DESC LIMIT ?",
-                (organization, created, statement_id, min(PAGE, number - len(found))),
+                (organization, created, statement_id, min(PAGE, number - len(records))),
             )
             if not rows:
                 break
             for row in rows:
-                found.setdefault(row[0], self._at_hand(row[0]) or self._restored(row))
+                records.setdefault(row[0], self._at_hand(row[0]) or self._restored(row))
             statement_id, created = rows[-1][0], rows[-1][4]
-        return sorted(found.values(), key=lambda item: item.created, reverse=True)
+        return sorted(records.values(), key=lambda item: item.created, reverse=True)
 
     def sweep(self, retention: float, quota: int, records: int) -> bool:
         """Remove some expired records; returns whether there are more.

@@ -93,7 +93,7 @@ def describe(record: Record, part: str, sink: Sink) -> Outcome:
             values = (record.statement_id, str(record.spool.layout.rows), str(record.spool.size), took)
             return table(sink, ("id", "rows", "bytes", "seconds"), [values])
     context = record.context
-    told = {
+    properties = {
         "id": record.statement_id,
         "state": record.status,
         "error": record.message if sqlstate.failed(record.state) else "",
@@ -106,4 +106,4 @@ def describe(record: Record, part: str, sink: Sink) -> Outcome:
         "database": context.database_name or "",
         "schema": context.schema_name or "",
     }
-    return table(sink, ("Property", "Value"), list(told.items()))
+    return table(sink, ("Property", "Value"), list(properties.items()))

@@ -49,7 +49,7 @@ async def redacted_statements(
     given: Sequence[str], owner: str, thread: ReadingThread
 ) -> list[RedactedStatement | None]:
     """The text without secrets of each statement that contains secrets; None for the other statements."""
-    found: list[RedactedStatement | None] = [None] * len(given)
+    redacted: list[RedactedStatement | None] = [None] * len(given)
     from sqlshell.sql.analysis.secrets import OPTIONS, may_hold_secrets
 
     candidates: Iterable[tuple[int, Lexed]] = ((number, lexed(sql)) for number, sql in enumerate(given))
@@ -63,24 +63,24 @@ async def redacted_statements(
     size = 0
     for number, statement in candidates:
         if len(statement.text) > SEARCHED:
-            found[number] = await _redacted_beginning(statement.text, owner, thread)
+            redacted[number] = await _redacted_beginning(statement.text, owner, thread)
             continue
         piece.append((number, statement))
         size += len(statement.text)
         if size >= PIECE:
-            await _add(found, piece, owner, thread)
+            await _add(redacted, piece, owner, thread)
             piece, size = [], 0
     if piece:
-        await _add(found, piece, owner, thread)
-    return found
+        await _add(redacted, piece, owner, thread)
+    return redacted
 
 
 async def _add(
-    found: list[RedactedStatement | None], piece: Sequence[tuple[int, Lexed]], owner: str, thread: ReadingThread
+    redacted: list[RedactedStatement | None], piece: Sequence[tuple[int, Lexed]], owner: str, thread: ReadingThread
 ) -> None:
     results = await thread.run(owner, lambda: [_redacted(statement) for _, statement in piece])
     for (number, _), result in zip(piece, results, strict=True):
-        found[number] = result
+        redacted[number] = result
 
 
 async def _redacted_beginning(sql: str, owner: str, thread: ReadingThread) -> RedactedStatement | None:

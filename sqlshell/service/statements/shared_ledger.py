@@ -130,7 +130,7 @@ class SharedLedger(Ledger):
         while self._unwritten:
             endings, self._unwritten = self._unwritten, []
             try:
-                found = await self._shared.apart(partial(self._write_ends, endings))
+                results = await self._shared.apart(partial(self._write_ends, endings))
             except Unavailable:
                 # The next beat begins again.
                 self._unwritten = endings + self._unwritten
@@ -142,7 +142,7 @@ class SharedLedger(Ledger):
                     continue
                 self._fail(endings[0], error)
                 continue
-            self._settle_as(endings, found)
+            self._settle_as(endings, results)
 
     async def _write_one(self, ending: Ending) -> None:
         """Write one end of several that could not be written together."""
@@ -170,11 +170,11 @@ class SharedLedger(Ledger):
 
     def _taken_over(self, record: Record) -> Record | None:
         rows = self._storage.read(f"SELECT {COLUMNS} FROM statements WHERE id = ?", (record.statement_id,))
-        found = self._restored(rows[0]) if rows else None
-        return None if found is None or found.running else found
+        stored = self._restored(rows[0]) if rows else None
+        return None if stored is None or stored.running else stored
 
-    def _settle_as(self, endings: Sequence[Ending], found: Sequence[Record | bool | None]) -> None:
-        for item, stored in zip(endings, found, strict=True):
+    def _settle_as(self, endings: Sequence[Ending], results: Sequence[Record | bool | None]) -> None:
+        for item, stored in zip(endings, results, strict=True):
             if stored is True:
                 continue
             record = item.record

@@ -20,26 +20,26 @@ async def split(
     Raises ClientDisconnected, and RequestTooLarge if there are more than `most` statements.
     """
     scanner = Scanner()
-    found: list[Item] = []
+    items: list[Item] = []
     for start in range(0, len(text), PIECE):
         piece = text[start : start + PIECE]
         if len(text) <= SHORT:
-            found += scanner.items(piece)
+            items += scanner.items(piece)
         else:
-            found += await thread.run(owner, partial(_items, scanner, piece))
+            items += await thread.run(owner, partial(_items, scanner, piece))
             if is_disconnected():
                 raise ClientDisconnected("the client disconnected")
-        _check(found, most)
-    found += scanner.items(None)
-    _check(found, most)
-    return found
+        _check(items, most)
+    items += scanner.items(None)
+    _check(items, most)
+    return items
 
 
 def _items(scanner: Scanner, piece: str) -> list[Item]:
     return [*scanner.items(piece)]
 
 
-def _check(found: list[Item], most: int) -> None:
-    if len(found) > most and sum(isinstance(item, Statement) for item in found) > most:
-        said = f"request.statement has more than {most} statements {limit_note('statements')}"
-        raise RequestTooLarge(f"{said}; split it into several requests")
+def _check(items: list[Item], most: int) -> None:
+    if len(items) > most and sum(isinstance(item, Statement) for item in items) > most:
+        cause = f"request.statement has more than {most} statements {limit_note('statements')}"
+        raise RequestTooLarge(f"{cause}; split it into several requests")

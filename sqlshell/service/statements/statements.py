@@ -164,8 +164,8 @@ class Statements:
             self.start()
             records[0].cached_reading = reading
             if commands:
-                said = f"{commands[0][:100]!r} is a shell command, not SQL"
-                self.endings.finish(records[0], sqlstate.SYNTAX, said)
+                message = f"{commands[0][:100]!r} is a shell command, not SQL"
+                self.endings.finish(records[0], sqlstate.SYNTAX, message)
                 self._cancel(records[1:])
                 if single_use:
                     self._sessions.end(session)
@@ -516,8 +516,8 @@ class Statements:
         if target.running:
             raise Failure("55006", f"query {asked.statement_id} is still running; run TERMINATE QUERY first")
         if MAY_HOLD_SECRETS.match(target.sql) and MASK in target.sql:
-            said = f"query {asked.statement_id} contained a secret, which is not stored; send the statement again"
-            raise Failure(sqlstate.UNSUPPORTED, said)
+            message = f"query {asked.statement_id} contained a secret, which is not stored; send the statement again"
+            raise Failure(sqlstate.UNSUPPORTED, message)
         place = target.context
         request = StatementRequest(
             target.sql,
@@ -533,10 +533,10 @@ class Statements:
             begun = (await self.submit(request, session.caller))[0]
         except Refusal as refused:
             raise Failure(sqlstate.LIMIT, str(refused)) from None
-        said = f"restarted query {target.statement_id} as {begun.statement_id}"
-        record.outcome = replace(table(record.spool, ("id",), [(begun.statement_id,)]), message=said)
+        message = f"restarted query {target.statement_id} as {begun.statement_id}"
+        record.outcome = replace(table(record.spool, ("id",), [(begun.statement_id,)]), message=message)
         record.spool.finish()
-        self.endings.finish(record, sqlstate.DONE, said, session)
+        self.endings.finish(record, sqlstate.DONE, message, session)
 
     def _begun(self, session: Session, record: Record, begun: StartedFeed) -> None:
         """Register a SELECT on a stream that has started."""

@@ -35,10 +35,10 @@ class UndeliveredSecrets:
     def take(self, token_id: str, statement_id: str) -> Secret | None:
         """Return the secret of this token's statement on the first call, then None."""
         own = self._waiting.get(token_id)
-        found = own.pop(statement_id, None) if own else None
+        secret = own.pop(statement_id, None) if own else None
         if not own:
             self._waiting.pop(token_id, None)
-        return found
+        return secret
 
     def forget(self, token_id: str) -> None:
         """Discard the secrets of a dropped token."""

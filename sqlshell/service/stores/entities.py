@@ -64,19 +64,18 @@ class Entities:
         _check_name(name, self._bounds)
         with organization.changing, self._writable(organization, store) as place:
             known = place.entities()
-            if any(found.lower() == name.lower() for found in known):
+            if any(entity.lower() == name.lower() for entity in known):
                 raise _duplicate(store, name)
             if len(known) >= stores.MOST:
                 raise Failure(sqlstate.LIMIT, f"store {store!r} already has the maximum of {len(known)} entities")
             recorded = not name.lower().endswith(stores.WRITABLE)
-            if recorded and len(place.made) >= self._bounds.objects:
-                said = (
-                    f"store {store!r} has {len(place.made)} entities without a file extension {limit_note('objects')}"
-                )
-                raise Failure(sqlstate.LIMIT, said)
+            if recorded and len(place.recorded) >= self._bounds.objects:
+                number = len(place.recorded)
+                message = f"store {store!r} has {number} entities without a file extension {limit_note('objects')}"
+                raise Failure(sqlstate.LIMIT, message)
             if recorded:
                 # Recorded before its file is created, because a record without a file has no effect.
-                _record(organization, store, place.made | {name})
+                _record(organization, store, place.recorded | {name})
             try:
                 with _translating_errors(store, name):
                     try:
@@ -86,14 +85,14 @@ class Entities:
                         if not recorded:
                             raise _not_ready(store, name, "a directory or special file of this name exists") from None
                         if not takes_over:
-                            said = f"file {name!r} already exists in the directory of store {store!r}"
+                            cause = f"file {name!r} already exists in the directory of store {store!r}"
                             remedy = "use CREATE ENTITY IF NOT EXISTS to make it an entity"
-                            raise Failure(sqlstate.DUPLICATE, f"{said}; {remedy}") from None
+                            raise Failure(sqlstate.DUPLICATE, f"{cause}; {remedy}") from None
                     with beneath.open_file(place.root, name) as file:
                         _check_lines(file, f"{store}.{name}")
             except Failure:
                 if recorded:
-                    _record(organization, store, place.made)
+                    _record(organization, store, place.recorded)
                 raise
 
     def drop(self, organization: Organization, store: str, name: str) -> None:
@@ -104,8 +103,8 @@ class Entities:
             # If the file was replaced meanwhile: unlink() removes no folder, and of a link only the link itself.
             with _translating_errors(store, name), beneath.folder_of(place.root, name) as (inside, file):
                 os.unlink(file, dir_fd=inside)
-            if name in place.made:
-                _record(organization, store, place.made - {name})
+            if name in place.recorded:
+                _record(organization, store, place.recorded - {name})
 
     def update(self, organization: Organization, store: str, name: str, options: Mapping[str, str]) -> None:
         """Check the options and change nothing: the options of topics do not apply to files."""
@@ -120,13 +119,13 @@ class Entities:
             known = place.entities()
             if name not in known:
                 raise missing("entity", f"{store}.{name}")
-            if name not in place.made and not name.lower().endswith(stores.WRITABLE):
-                said = f"cannot add records to {name!r}: it is not a JSON entity ({', '.join(stores.WRITABLE)})"
-                raise Failure(sqlstate.UNSUPPORTED, said)
+            if name not in place.recorded and not name.lower().endswith(stores.WRITABLE):
+                message = f"cannot add records to {name!r}: it is not a JSON entity ({', '.join(stores.WRITABLE)})"
+                raise Failure(sqlstate.UNSUPPORTED, message)
             _check_name(name, self._bounds)
-            if sum(found.st_size for found in known.values()) + len(line) > self._most:
-                said = f"the files of store {store!r} would exceed {self._most} bytes"
-                raise Failure(sqlstate.LIMIT, f"{said} (limit set by sqlshell serve --quota)")
+            if sum(state.st_size for state in known.values()) + len(line) > self._most:
+                message = f"the files of store {store!r} would exceed {self._most} bytes"
+                raise Failure(sqlstate.LIMIT, f"{message} (limit set by sqlshell serve --quota)")
             with _translating_errors(store, name), beneath.open_file(place.root, name, os.O_RDWR | os.O_APPEND) as file:
                 _append(file, f"{store}.{name}", line)
 
@@ -134,8 +133,8 @@ class Entities:
     def _writable(self, organization: Organization, store: str) -> Iterator[stores.Place]:
         detail = organization.catalog.get(organization.id, "store", store).detail
         if not detail.get("writable"):
-            said = f"store {store!r} is read-only; use UPDATE STORE … WITH ('writable' = TRUE) to allow changes"
-            raise Failure(sqlstate.UNSUPPORTED, said)
+            message = f"store {store!r} is read-only; use UPDATE STORE … WITH ('writable' = TRUE) to allow changes"
+            raise Failure(sqlstate.UNSUPPORTED, message)
         with stores.open_store(organization, store) as place:
             stores.check_writable_place(str(place.folder), self._organizations)
             yield place
@@ -144,8 +143,8 @@ class Entities:
 def check_options(options: Mapping[str, str]) -> None:
     """Raises Failure for an option other than those of topics, which are ignored."""
     if unknown := [name for name in options if not name.startswith(_OF_TOPICS)]:
-        said = f"option {min(unknown)[:40]!r} is not supported: an entity of a file store has no options"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = f"option {min(unknown)[:40]!r} is not supported: an entity of a file store has no options"
+        raise Failure(sqlstate.UNSUPPORTED, message)
 
 
 def checked_record(text: str) -> bytes:
@@ -176,10 +175,10 @@ def checked_record(text: str) -> bytes:
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("an object contains a duplicate key")
-    return found
+    return members
 
 
 def _no_record(why: str) -> Failure:
@@ -246,8 +245,8 @@ def _check_lines(file: int, what: str) -> os.stat_result:
     if state.st_nlink != 1:
         raise Failure(sqlstate.STORE_NOT_READY, f"cannot change entity {what!r}: its file has more than one hard link")
     if state.st_size and not os.pread(file, _HEAD, 0).lstrip().startswith(b"{"):
-        said = f"cannot add a record to entity {what!r}: its file does not contain one JSON object per line"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = f"cannot add a record to entity {what!r}: its file does not contain one JSON object per line"
+        raise Failure(sqlstate.UNSUPPORTED, message)
     return state
 
 
@@ -273,8 +272,8 @@ def _locked(file: int, what: str) -> Iterator[None]:
             break
         except BlockingIOError:
             if time.monotonic() > until:
-                said = f"cannot change entity {what!r}: its file is locked by another program"
-                raise Failure(sqlstate.STORE_NOT_READY, said) from None
+                message = f"cannot change entity {what!r}: its file is locked by another program"
+                raise Failure(sqlstate.STORE_NOT_READY, message) from None
             time.sleep(_AGAIN)
     try:
         yield

@@ -46,20 +46,20 @@ _TRUTH = {"true": True, "false": False}
 
 
 class Place(Struct, frozen=True):
-    """A store's folder and a descriptor of it. `made` are the entities without a file extension: CREATE ENTITY created
-    them, and each line is a JSON record."""
+    """A store's folder and a descriptor of it. `recorded` are the entities without a file extension: CREATE ENTITY
+    created them, and each line is a JSON record."""
 
     folder: Path
     root: int
-    made: frozenset[str]
+    recorded: frozenset[str]
 
     def entities(self) -> dict[str, os.stat_result]:
         """The data files by name, which is the path inside the folder. Raises Failure."""
         try:
-            return _entities(self.root, self.made)
+            return _entities(self.root, self.recorded)
         except OSError as error:
-            said = f"cannot read directory {str(self.folder)!r}: {error.strerror}"
-            raise Failure(sqlstate.STORE_NOT_READY, said) from None
+            message = f"cannot read directory {str(self.folder)!r}: {error.strerror}"
+            raise Failure(sqlstate.STORE_NOT_READY, message) from None
 
 
 def read_options(
@@ -71,11 +71,11 @@ def read_options(
     """
     kind = options.get("type", "files").lower()
     if kind != "files":
-        said = f"stores of type {kind.upper()!r} are not supported; expected 'type' = 'files'"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = f"stores of type {kind.upper()!r} are not supported; expected 'type' = 'files'"
+        raise Failure(sqlstate.UNSUPPORTED, message)
     if unknown := set(options) - {"type", "uri", "uris", "writable", "access_region"}:
-        said = f"unknown option {min(unknown)!r} of a file store; expected type, uri or writable"
-        raise Failure(sqlstate.INVALID_PARAMETER, said)
+        message = f"unknown option {min(unknown)!r} of a file store; expected type, uri or writable"
+        raise Failure(sqlstate.INVALID_PARAMETER, message)
     detail: dict[str, Any] = dict(before or {}) | {"type": kind}
     if not before or "uri" in options or "uris" in options:
         detail["uri"] = _folder(options.get("uri", options.get("uris", "")), organizations)
@@ -92,8 +92,8 @@ def read_options(
 def check_writable_place(uri: str, organizations: Organizations) -> None:
     """Raises Failure if writable stores are not allowed in a folder."""
     if not organizations.allows_writing(Path(uri)):
-        said = f"'writable': changing files in {uri!r} is not allowed (sqlshell serve --store-root)"
-        raise Failure(sqlstate.PRIVILEGE, said)
+        message = f"'writable': changing files in {uri!r} is not allowed (sqlshell serve --store-root)"
+        raise Failure(sqlstate.PRIVILEGE, message)
 
 
 def _folder(uri: str, organizations: Organizations) -> str:
@@ -115,8 +115,8 @@ def _folder(uri: str, organizations: Organizations) -> str:
         raise Failure(sqlstate.PRIVILEGE, f"'uri': directory {uri!r} is not allowed ({why})")
     if not organizations.is_embedded and str(folder) != os.path.normpath("/" + text.lstrip("/")):
         # Such as one of /proc, which leads elsewhere in another process.
-        said = f"'uri': the path {uri!r} contains a link; use the path without links"
-        raise Failure(sqlstate.PRIVILEGE, said)
+        message = f"'uri': the path {uri!r} contains a link; use the path without links"
+        raise Failure(sqlstate.PRIVILEGE, message)
     return str(folder)
 
 
@@ -135,8 +135,8 @@ def open_store(organization: Organization, store: str) -> Iterator[Place]:
             errno.ELOOP: "it is now a link",
             errno.ENOTDIR: "it is not a directory",
         }
-        said = why.get(error.errno or 0, error.strerror)
-        raise Failure(sqlstate.STORE_NOT_READY, f"cannot open the directory of store {store!r}: {said}") from None
+        cause = why.get(error.errno or 0, error.strerror)
+        raise Failure(sqlstate.STORE_NOT_READY, f"cannot open the directory of store {store!r}: {cause}") from None
     try:
         yield Place(folder, root, frozenset(detail.get("entities", ())))
     finally:
@@ -164,13 +164,13 @@ def entities(organization: Organization, store: str) -> dict[str, os.stat_result
         return place.entities()
 
 
-def _entities(root: int, made: Collection[str]) -> dict[str, os.stat_result]:
-    found: dict[str, os.stat_result] = {}
-    for name in sorted(made):
+def _entities(root: int, recorded: Collection[str]) -> dict[str, os.stat_result]:
+    states: dict[str, os.stat_result] = {}
+    for name in sorted(recorded):
         with contextlib.suppress(OSError), folder_of(root, name) as (inside, file):
             state = os.stat(file, dir_fd=inside, follow_symlinks=False)
             if stat.S_ISREG(state.st_mode):
-                found[name] = state
+                states[name] = state
     seen = 0
     for place, folders, files, inside in os.fwalk(".", dir_fd=root, follow_symlinks=False):
         folders.sort()
@@ -186,10 +186,10 @@ def _entities(root: int, made: Collection[str]) -> dict[str, os.stat_result]:
                 state = os.stat(file, dir_fd=inside, follow_symlinks=False)
                 # A link may point outside of the allowed folders.
                 if stat.S_ISREG(state.st_mode):
-                    found[f"{place}/{file}".removeprefix("./")] = state
-        if len(found) >= MOST or seen >= MOST_FILES:
-            return dict(list(found.items())[:MOST])
-    return found
+                    states[f"{place}/{file}".removeprefix("./")] = state
+        if len(states) >= MOST or seen >= MOST_FILES:
+            return dict(list(states.items())[:MOST])
+    return states
 
 
 def mount(organization: Organization, store: str, names: Sequence[str], waiting: CopyWaiter | None = None) -> None:
@@ -233,8 +233,10 @@ def mount_named(organization: Organization, sql: str, waiting: CopyWaiter, datab
 def named_stores(organization: Organization, sql: str) -> list[str]:
     """The stores whose names occur in a statement."""
     low = sql.lower()
-    found = (name for name in list(organization.store_names) if name.lower().replace('"', '""') in low)
-    return [name for name in found if re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", low.replace('""', '"'))]
+    candidates = (name for name in list(organization.store_names) if name.lower().replace('"', '""') in low)
+    return [
+        name for name in candidates if re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", low.replace('""', '"'))
+    ]
 
 
 def _bring(
@@ -250,7 +252,7 @@ def _bring(
     alike = {name: "its name differs from another only in case" for name in names if folded[name.lower()] > 1}
     names = [name for name in names if name not in alike]
     if organization.copies is not None:
-        stamps = {name: stamp(found) for name, found in known.items() if folded[name.lower()] == 1}
+        stamps = {name: stamp(status) for name, status in known.items() if folded[name.lower()] == 1}
         return alike | organization.copies.bring(store, place.root, stamps, names, waiting)
     broken = alike
     organization.engine.view(store, {})
@@ -304,8 +306,8 @@ def test(organization: Organization, store: str, organizations: Organizations) -
         if organization.catalog.get(organization.id, "store", store).detail.get("writable"):
             check_writable_place(str(place.folder), organizations)
             if not os.access(".", os.W_OK | os.X_OK, dir_fd=place.root):
-                said = f"store {store!r} is writable, but the service has no permission to write to its directory"
-                raise Failure(sqlstate.STORE_NOT_READY, said)
+                message = f"store {store!r} is writable, but the service has no permission to write to its directory"
+                raise Failure(sqlstate.STORE_NOT_READY, message)
             can = "read and written"
     return f"store {store!r} can be {can}: it has {number} {'entity' if number == 1 else 'entities'}"
 
@@ -365,8 +367,8 @@ def check_streams(organization: Organization, connection: Connection, sql: str) 
     for names in targets(sql, _WHOLE):
         relation = connection.resolve(names)
         if relation in organization.streams.known:
-            said = "a statement that uses an entity of a store can use a stream only in INSERT INTO"
-            raise Failure(sqlstate.UNSUPPORTED, f"{'.'.join(relation)} is a stream; {said}")
+            reason = "a statement that uses an entity of a store can use a stream only in INSERT INTO"
+            raise Failure(sqlstate.UNSUPPORTED, f"{'.'.join(relation)} is a stream; {reason}")
 
 
 def check_entities(
@@ -391,8 +393,8 @@ def check_entities(
                     sqlstate.NO_RELATION, f"the name of the entity must be quoted: {dotted((wanted, joined))}"
                 )
             if entity not in known:
-                said = f"entity '{wanted}.{entity}' does not exist; run LIST ENTITIES IN STORE {dotted((wanted,))}"
-                raise Failure(sqlstate.NO_RELATION, said)
+                message = f"entity '{wanted}.{entity}' does not exist; run LIST ENTITIES IN STORE {dotted((wanted,))}"
+                raise Failure(sqlstate.NO_RELATION, message)
 
 
 def split_name(names: Sequence[str], store: str, stores: Collection[str]) -> tuple[str, str]:
@@ -404,7 +406,7 @@ def split_name(names: Sequence[str], store: str, stores: Collection[str]) -> tup
     if store and len(names) <= 2:
         return store, ".".join(names)
     if len(names) < 2 or names[0] not in stores:
-        said = f"stream or entity {'.'.join(names)!r} does not exist"
+        message = f"stream or entity {'.'.join(names)!r} does not exist"
         hint = "" if len(names) > 1 else "; name an entity of a store as STORE.ENTITY or ENTITY IN STORE name"
-        raise Failure(sqlstate.NO_RELATION, said + hint)
+        raise Failure(sqlstate.NO_RELATION, message + hint)
     return names[0], ".".join(names[1:])

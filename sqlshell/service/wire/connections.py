@@ -122,14 +122,14 @@ class Connections:
     def _make_room(self, address: str) -> bool:
         strangers = self._strangers.get(address)
         if strangers:
-            found = next(iter(strangers))
+            connection = next(iter(strangers))
         else:
             resting = self._resting.get(address)
             if not resting:
                 return False
-            found = max(resting, key=lambda one: self._tokens[one.token])
-        self.leave(found)
-        found.abort()
+            connection = max(resting, key=lambda one: self._tokens[one.token])
+        self.leave(connection)
+        connection.abort()
         return True
 
     def _most_strangers(self) -> str:
@@ -144,11 +144,11 @@ class Connections:
 
     @staticmethod
     def _drop(kept: dict[str, OrderedDict[Connection, None]], connection: Connection) -> bool:
-        found = kept.get(connection.address)
-        if found is None or connection not in found:
+        of_address = kept.get(connection.address)
+        if of_address is None or connection not in of_address:
             return False
-        del found[connection]
-        if not found:
+        del of_address[connection]
+        if not of_address:
             del kept[connection.address]
         return True
 
@@ -222,14 +222,14 @@ def peer(address: object) -> str:
 def _counted(host: str) -> str:
     """Cached, because reading an address takes a quarter of the time of a connection that is opened and closed."""
     try:
-        found = ipaddress.ip_address(host.partition("%")[0])
+        address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return host
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped:
-            return str(found.ipv4_mapped)
-        return str(ipaddress.ip_network((found, 64), strict=False))
-    return str(found)
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped:
+            return str(address.ipv4_mapped)
+        return str(ipaddress.ip_network((address, 64), strict=False))
+    return str(address)
 
 
 def raise_descriptor_limit() -> int:

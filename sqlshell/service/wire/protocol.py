@@ -218,16 +218,16 @@ class BoundedProtocol(HttpToolsProtocol):
     def _too_long(self) -> str:
         return f"the request's headers are longer than {self._bounds.header_size} bytes {limit_note('header_size')}"
 
-    def _fail(self, status: int, said: str) -> None:
+    def _fail(self, status: int, text: str) -> None:
         """Stop the parser from one of its callbacks."""
-        self._refusal = status, said
-        raise ValueError(said)
+        self._refusal = status, text
+        raise ValueError(text)
 
-    def _refuse(self, status: int, said: str) -> None:
+    def _refuse(self, status: int, text: str) -> None:
         """Stop reading, and send the refusal after the responses to all earlier requests."""
         self._deaf = True
         self._stop()
-        words = _raw(status, said) if said else b""
+        words = _raw(status, text) if text else b""
         cycle = self.cycle
         if self._in_body and cycle is not None and cycle.response_complete:
             # The response has already been sent.
@@ -292,8 +292,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 async def _too_many(scope: Scope, receive: Receive, send: Send) -> None:
-    said = f"more than {AHEAD} pipelined requests on one connection"
-    await message(said, 429, {"Connection": "close"})(scope, receive, send)
+    text = f"more than {AHEAD} pipelined requests on one connection"
+    await message(text, 429, {"Connection": "close"})(scope, receive, send)
 
 
 def _wrong(url: bytes, headers: list[tuple[bytes, bytes]], version: str) -> tuple[int, str] | None:
@@ -309,8 +309,8 @@ def _wrong(url: bytes, headers: list[tuple[bytes, bytes]], version: str) -> tupl
     return None
 
 
-def _raw(status: int, said: str) -> bytes:
+def _raw(status: int, text: str) -> bytes:
     """A raw HTTP response to a request that does not reach the application."""
-    body = msgspec.json.encode({"message": said})
+    body = msgspec.json.encode({"message": text})
     head = b"Content-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
     return STATUS_LINE[status] + head + body

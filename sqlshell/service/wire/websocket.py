@@ -75,11 +75,11 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         # Otherwise closing would wait for the data that this client does not read.
         self.transport.abort()
 
-    def _fail(self, code: int, said: str) -> None:
+    def _fail(self, code: int, reason: str) -> None:
         if self.close_sent or self.transport.is_closing():
             return
-        self.conn.fail(code, said)
-        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": said})
+        self.conn.fail(code, reason)
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
         self.transport.write(b"".join(self.conn.data_to_send()))
         self.close_sent = True
         self.transport.close()

@@ -39,5 +39,5 @@ class CopyReport(Struct, frozen=True, omit_defaults=True):
     reason: str = ""
 
 
-def stamp(found: os.stat_result) -> Stamp:
-    return found.st_ino, found.st_size, found.st_mtime_ns
+def stamp(status: os.stat_result) -> Stamp:
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -76,7 +76,7 @@ def main() -> int:
 
 def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stamp:
     with open_file(root, name) as file:
-        found = os.fstat(file)
+        status = os.fstat(file)
         into, path = f"CREATE TABLE {always_quoted(name)} AS FROM ", Path(f"/dev/fd/{file}")
         try:
             connection.execute(into + reader(name, path, lines=True))
@@ -86,7 +86,7 @@ def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stam
             # A later row has a different type from the first rows.
             os.lseek(file, 0, os.SEEK_SET)
             connection.execute(into + reader(name, path, lines=True, whole=True))
-        return stamp(found)
+        return stamp(status)
 
 
 def _reason(message: str, name: str) -> str:
@@ -101,6 +101,6 @@ def _reason(message: str, name: str) -> str:
     return explained(message, store=True).strip()
 
 
-def _say(said: CopyReport) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(said) + b"\n")
+def _say(report: CopyReport) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
     sys.stdout.buffer.flush()

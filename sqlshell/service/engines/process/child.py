@@ -147,10 +147,16 @@ class ChildConnection:
             return self._first < self._behind
 
     def state(self) -> State | None:
-        found = self._connection
-        if found is None:
+        connection = self._connection
+        if connection is None:
             return None
-        return found.database, found.schema, found.transaction, found.timezone, found.leaves_state
+        return (
+            connection.database,
+            connection.schema,
+            connection.transaction,
+            connection.timezone,
+            connection.leaves_state,
+        )
 
 
 class Host:
@@ -192,10 +198,10 @@ class Host:
             case Interrupt():
                 self._held(order.connection).interrupt(order.number)
             case Close():
-                found = self._connections.pop(order.connection, None)
-                if found is not None:
+                connection = self._connections.pop(order.connection, None)
+                if connection is not None:
                     # Rolling back may take some time.
-                    self._closing.put(found.close)
+                    self._closing.put(connection.close)
             case Ask():
                 held = self._connections.get(order.connection)
                 self.report(Progress(order.connection, held.progress() if held is not None else None))
@@ -230,10 +236,10 @@ class Host:
 
     def _held(self, number: int) -> ChildConnection:
         with self._connecting:
-            found = self._connections.get(number)
-            if found is None:
-                found = self._connections[number] = ChildConnection(self.engine.connect)
-            return found
+            connection = self._connections.get(number)
+            if connection is None:
+                connection = self._connections[number] = ChildConnection(self.engine.connect)
+            return connection
 
     def _add_thread(self) -> None:
         """Start a thread. Raises RuntimeError if there is no memory for it."""
@@ -439,7 +445,7 @@ def main() -> NoReturn:
         sandbox.Bounds(sandbox.memory_bound(limits.memory, limits.threads), sandbox.file_bound(databases)),
         parent=first.parent,
     )
-    made: queue.SimpleQueue[Host] = queue.SimpleQueue()
+    hosts: queue.SimpleQueue[Host] = queue.SimpleQueue()
 
     def open_it() -> None:
         try:
@@ -447,7 +453,7 @@ def main() -> NoReturn:
         except Failure as failure:
             send(orders, Broken(failure.message))
             os._exit(1)
-        made.put(Host(orders, engine))
+        hosts.put(Host(orders, engine))
         send(orders, Opened(engine.first_database, engine.broken, str(protections)))
 
     threading.Thread(target=open_it, daemon=True).start()
@@ -466,7 +472,7 @@ def main() -> NoReturn:
             if host is None and isinstance(order, Ask):
                 send(orders, Progress(order.connection))
                 continue
-            host = host or made.get()
+            host = host or hosts.get()
             if isinstance(order, Stop):
                 host.close()
                 os._exit(0)

@@ -244,9 +244,9 @@ class Frames:
         if len(self._held) < size and not self._more(size, exact=exact):
             return b""
         held, self._held = self._held, b""
-        found = held[_LENGTH.size : size]
+        message = held[_LENGTH.size : size]
         self._held = held[size:]
-        return found
+        return message
 
     @property
     def whole(self) -> bool:
@@ -257,26 +257,26 @@ class Frames:
     def body(self, size: int) -> bytes:
         """The next bytes, unchanged. Raises OSError, EOFError."""
         if not self._held:
-            found = self._source.recv(size, socket.MSG_WAITALL) if size else b""
-            if len(found) == size:
-                return found
-            self._held = found
+            body = self._source.recv(size, socket.MSG_WAITALL) if size else b""
+            if len(body) == size:
+                return body
+            self._held = body
         if len(self._held) < size and not self._more(size, exact=True):
             raise EOFError("the engine's process ended while it sent a result")
-        found, self._held = self._held[:size], self._held[size:]
-        return found
+        body, self._held = self._held[:size], self._held[size:]
+        return body
 
     def feed(self, data: bytes) -> list[bytes]:
         """The messages that are complete after adding data that another reader received."""
         self._held += data
-        found = []
+        messages = []
         while len(self._held) >= _LENGTH.size:
             size = _LENGTH.size + _LENGTH.unpack_from(self._held)[0]
             if len(self._held) < size:
                 break
-            found.append(self._held[_LENGTH.size : size])
+            messages.append(self._held[_LENGTH.size : size])
             self._held = self._held[size:]
-        return found
+        return messages
 
     def _more(self, size: int, *, exact: bool = False) -> bool:
         parts, have = [self._held], len(self._held)

@@ -36,18 +36,18 @@ def used_up() -> bool:
 
 def short_of_memory(error: BaseException) -> Failure | None:
     """The failure for an error that means too little memory; None for another error."""
-    found: BaseException | None = error
+    cause: BaseException | None = error
     for _ in range(8):
-        if messages.spill_is_full(str(found)):
+        if messages.spill_is_full(str(cause)):
             return None
-        if isinstance(found, MemoryError | duckdb.OutOfMemoryException) or _says_so(found):
-            said = str(found).partition("\n")[0].strip()
-            if isinstance(found, MemoryError) or messages.lacks_threads(said) or not said:
-                said = "out of memory"
+        if isinstance(cause, MemoryError | duckdb.OutOfMemoryException) or _says_so(cause):
+            message = str(cause).partition("\n")[0].strip()
+            if isinstance(cause, MemoryError) or messages.lacks_threads(message) or not message:
+                message = "out of memory"
             return Failure(
-                sqlstate.LIMIT, f"{said}: the engine's memory is limited (limit set by sqlshell serve --memory)"
+                sqlstate.LIMIT, f"{message}: the engine's memory is limited (limit set by sqlshell serve --memory)"
             )
-        found = found.__cause__ if found is not None else None
+        cause = cause.__cause__ if cause is not None else None
     return None
 
 

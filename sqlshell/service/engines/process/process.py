@@ -146,20 +146,20 @@ class Process:
             if not self.alive:
                 raise ProcessEnded(begun=False)
             self._calls += 1
-            found = self._idle.pop() if self._idle else None
+            channel = self._idle.pop() if self._idle else None
         try:
-            found = found or self._channel()
+            channel = channel or self._channel()
             try:
-                yield found
+                yield channel
             except BaseException:
-                found[0].close()
+                channel[0].close()
                 raise
             with self._counting:
                 keep = self.alive and len(self._idle) < IDLE
                 if keep:
-                    self._idle.append(found)
+                    self._idle.append(channel)
             if not keep:
-                found[0].close()
+                channel[0].close()
         finally:
             with self._counting:
                 self._calls -= 1

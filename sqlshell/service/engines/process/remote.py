@@ -114,23 +114,23 @@ class RemoteEngine:
     def process(self) -> Process:
         """The process, restarted if necessary. Raises Failure."""
         with self._starting:
-            found = self._process
-            if found is not None and found.alive:
-                return found
+            process = self._process
+            if process is not None and process.alive:
+                return process
             if self._closed:
                 raise Failure(sqlstate.INTERNAL, "the service is shutting down")
-            if found is not None:
-                found.wait()
+            if process is not None:
+                process.wait()
             left = self._not_before - time.monotonic()
-            if left > 0 and found is not None:
-                raise Failure(sqlstate.INTERNAL, f"{found.why}; it will be restarted in {left:.0f} seconds")
+            if left > 0 and process is not None:
+                raise Failure(sqlstate.INTERNAL, f"{process.why}; it will be restarted in {left:.0f} seconds")
             if self._renewing:
-                raise Failure(sqlstate.INTERNAL, found.why if found is not None else "")
+                raise Failure(sqlstate.INTERNAL, process.why if process is not None else "")
             begun = self._process = Process(self._opening(), next(self._processes))
             self._renewing = True
             try:
                 begun.opened()
-                if found is not None:
+                if process is not None:
                     self._renewed()
             except Failure:
                 begun.kill("the engine could not open its databases")
@@ -146,8 +146,8 @@ class RemoteEngine:
         return RemoteConnection(self, next(self._connections))
 
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
-        found: list[bytes] = self._again(lambda process: _read(process, path, start, counts))
-        return found
+        partitions: list[bytes] = self._again(lambda process: _read(process, path, start, counts))
+        return partitions
 
     def convert(
         self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
@@ -186,16 +186,16 @@ class RemoteEngine:
         return bool(self.read_listing(contents.functions(name)))
 
     def identity(self, relation: Relation) -> int | None:
-        found: int | None = self._ask("identity", int | None, relation)
-        return found
+        identity: int | None = self._ask("identity", int | None, relation)
+        return identity
 
     def exists(self, relation: Relation, seen: Connection | None = None) -> bool:
         return bool(self._ask("exists", bool, relation))
 
     def read_listing(self, sql: str) -> Rows:
         """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
-        found: list[tuple[str, ...]] = self._ask("read_listing", list[tuple[str, ...]], sql)
-        return found
+        rows: list[tuple[str, ...]] = self._ask("read_listing", list[tuple[str, ...]], sql)
+        return rows
 
     def inline(self, rows: Listing) -> str:
         return contents.inline(rows)
@@ -207,8 +207,8 @@ class RemoteEngine:
         return int(self._ask("head", int, stream, least))
 
     def rows(self, feed: Feed, start: int, end: int, number: int) -> list[str]:
-        found: list[str] = self._ask("rows", list[str], feed, start, end, number)
-        return found
+        rows: list[str] = self._ask("rows", list[str], feed, start, end, number)
+        return rows
 
     def leave(self, number: int) -> None:
         if self._process is not None:
@@ -277,11 +277,11 @@ class RemoteConnection:
     def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
         if not isinstance(sink, Spool | Discard):
             raise TypeError("rows of an engine's process are kept by a Spool")
-        found: list[Outcome | Exception] = []
-        self._run([(sql, sink)], options, lambda number, result, seconds: found.append(result), trusted=trusted)
-        if isinstance(found[0], Exception):
-            raise found[0]
-        return found[0]
+        results: list[Outcome | Exception] = []
+        self._run([(sql, sink)], options, lambda number, result, seconds: results.append(result), trusted=trusted)
+        if isinstance(results[0], Exception):
+            raise results[0]
+        return results[0]
 
     def several(self, runs: Runs, options: Options, ended: Ended) -> None:
         self._run(runs, options, ended)
@@ -307,22 +307,22 @@ class RemoteConnection:
         self._ask("use", None, database, schema)
 
     def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
-        found: Feed | None = self._ask("feed", Feed | None, sql, list(streams), options)
-        return found
+        feed: Feed | None = self._ask("feed", Feed | None, sql, list(streams), options)
+        return feed
 
     def plan(self, sql: str, options: Options) -> Plan:
-        found: Plan = self._ask("plan", Plan, sql, options)
-        return found
+        plan: Plan = self._ask("plan", Plan, sql, options)
+        return plan
 
     def columns(self, relation: Relation, options: Options) -> list[ColumnInfo]:
-        found: list[ColumnInfo] = self._ask("columns", list[ColumnInfo], list(relation), options)
-        return found
+        columns: list[ColumnInfo] = self._ask("columns", list[ColumnInfo], list(relation), options)
+        return columns
 
     def resolve(self, names: Sequence[str]) -> Relation:
         if len(names) == 2:
             # The first part may be a schema or a database.
-            found: Relation = self._ask("resolve", Relation, list(names))
-            return found
+            relation: Relation = self._ask("resolve", Relation, list(names))
+            return relation
         return names[-3] if len(names) > 2 else self.database, names[-2] if len(names) > 1 else self.schema, names[-1]
 
     def lose_transaction(self) -> None:
@@ -404,20 +404,20 @@ class RemoteConnection:
 
     def _with_warning(self, outcome: Outcome) -> Outcome:
         """An outcome, with the warning about the session."""
-        told, self._anew = self._anew, ""
-        if told:
-            said = f"{outcome.message}; {told}" if sqlstate.warns(outcome.sql_state) else told
-            return replace(outcome, message=said, sql_state=sqlstate.WARNING)
+        warning, self._anew = self._anew, ""
+        if warning:
+            message = f"{outcome.message}; {warning}" if sqlstate.warns(outcome.sql_state) else warning
+            return replace(outcome, message=message, sql_state=sqlstate.WARNING)
         return outcome
 
     def _failure_with_warning(self, error: Failure | OSError) -> Failure | OSError:
         """A failure, with the warning about the session."""
-        told, self._anew = self._anew, ""
-        if not told or isinstance(error, OSError):
+        warning, self._anew = self._anew, ""
+        if not warning or isinstance(error, OSError):
             return error
         if self.transaction == "failed":
-            return Failure("40000", told)
-        return error.with_message(f"{error.message}\n{told}")
+            return Failure("40000", warning)
+        return error.with_message(f"{error.message}\n{warning}")
 
     def _lost(self, process: Process, end: ProcessEnded) -> Failure:
         self._answered = self._answered or end.begun or self._abandoned
@@ -477,11 +477,11 @@ class RemoteConnection:
                 raise self._lost(process, error) from None
             raise
         self._leaves = False
-        said = (LOST if transaction else RESTARTED).format(why=why)
+        warning = (LOST if transaction else RESTARTED).format(why=why)
         if leaves and not transaction:
             # The statement may refer to lost objects, and could find others with the same names.
-            raise Failure(sqlstate.SESSION_LOST, f"{said}: {GONE}; {UNRUN}")
-        self._anew = f"{said}; {GONE}" if leaves else said
+            raise Failure(sqlstate.SESSION_LOST, f"{warning}: {GONE}; {UNRUN}")
+        self._anew = f"{warning}; {GONE}" if leaves else warning
         return process
 
 
@@ -509,8 +509,8 @@ def _check(answer: Answer, process: Process) -> None:
 def _channel(process: Process) -> Any:
     """A channel of a process; errors of the socket become ProcessEnded."""
     try:
-        with process.channel() as found:
-            yield found
+        with process.channel() as channel:
+            yield channel
     except (BrokenPipeError, ConnectionResetError):
         # The process did not read what was sent.
         raise ProcessEnded(begun=False) from None

@@ -35,10 +35,10 @@ def open_file(root: int, name: str, flags: int = os.O_RDONLY) -> Iterator[int]:
     """A descriptor of the regular file `name`, a path beneath the directory `root`. Raises OSError."""
     with folder_of(root, name) as (place, file):
         # Opening a pipe would wait for its other end.
-        found = os.open(file, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600, dir_fd=place)
+        opened = os.open(file, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600, dir_fd=place)
     try:
-        if not stat.S_ISREG(os.fstat(found).st_mode):
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
-        yield found
+        yield opened
     finally:
-        os.close(found)
+        os.close(opened)

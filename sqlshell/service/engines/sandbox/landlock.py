@@ -62,27 +62,29 @@ def version() -> int:
     return max(0, int(_libc().syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_ASK_VERSION))))
 
 
-def network(found: int) -> bool:
+def network(abi_version: int) -> bool:
     """Whether this version can forbid TCP."""
-    return found >= _NETWORK
+    return abi_version >= _NETWORK
 
 
-def signals(found: int) -> bool:
+def signals(abi_version: int) -> bool:
     """Whether this version can forbid signals and abstract unix sockets."""
-    return found >= _SCOPES
+    return abi_version >= _SCOPES
 
 
-def confine(allowed: Iterable[tuple[Path | int, int]], found: int) -> list[int]:
+def confine(allowed: Iterable[tuple[Path | int, int]], abi_version: int) -> list[int]:
     """Give up access to everything except `allowed`: paths or descriptors, each with READ, WRITE or LIST; directories
-    include their contents, and missing paths are ignored. If the version `found` supports it, TCP, signals to other
+    include their contents, and missing paths are ignored. If `abi_version` supports it, TCP, signals to other
     processes and abstract unix sockets are given up too.
 
     Applies to this thread and the threads that it starts later. Returns descriptors that must stay open: a file of
     /proc is a different one once the kernel has dropped it. Raises OSError; then nothing is given up.
     """
     libc = _libc()
-    files = _FILES[max(known for known in _FILES if known <= found)]
-    rules = _Ruleset(files, _TCP if network(found) else 0, _SIGNALS_AND_ABSTRACT_SOCKETS if signals(found) else 0)
+    files = _FILES[max(known for known in _FILES if known <= abi_version)]
+    rules = _Ruleset(
+        files, _TCP if network(abi_version) else 0, _SIGNALS_AND_ABSTRACT_SOCKETS if signals(abi_version) else 0
+    )
     # Older versions accept a larger structure if its rest is zero.
     ruleset = int(libc.syscall(_CREATE, ctypes.byref(rules), ctypes.c_size_t(ctypes.sizeof(rules)), ctypes.c_uint32(0)))
     if ruleset < 0:

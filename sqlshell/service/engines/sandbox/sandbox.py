@@ -152,8 +152,8 @@ def file_bound(folder: Path) -> int:
         for file in files:
             with contextlib.suppress(OSError):
                 largest = max(largest, Path(place, file).lstat().st_size)
-    found = os.statvfs(folder)
-    return largest + max(1 << 30, found.f_bavail * found.f_frsize * 9 // 10)
+    space = os.statvfs(folder)
+    return largest + max(1 << 30, space.f_bavail * space.f_frsize * 9 // 10)
 
 
 def _needed() -> Iterator[Path]:

@@ -23,8 +23,8 @@ class ResultFile:
     def __init__(self, path: Path, columns: Sequence[ColumnInfo], zoned: Sequence[int]) -> None:
         self.path = path
         self.rows = 0
-        told = {COLUMNS_KEY: list(columns), INSTANTS_KEY: list(zoned)}
-        self._metadata = {key: msgspec.json.encode(value) for key, value in told.items()}
+        metadata = {COLUMNS_KEY: list(columns), INSTANTS_KEY: list(zoned)}
+        self._metadata = {key: msgspec.json.encode(value) for key, value in metadata.items()}
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, table: pa.Table) -> int:

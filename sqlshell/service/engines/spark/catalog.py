@@ -29,11 +29,11 @@ async def listed(kept: KeptSession, query: CatalogQuery) -> Rows:
         case "schemas":
             return [(schema, database) for database, schema in await _schemas(kept, query)]
         case "relations":
-            found: Rows = []
+            rows: Rows = []
             for database, schema in await _schemas(kept, query):
                 if not query.schema or schema.lower() == query.schema.lower():
-                    found += await _relations(kept, database, schema, query.name)
-            return sorted(found)
+                    rows += await _relations(kept, database, schema, query.name)
+            return sorted(rows)
     return await _functions(kept)
 
 
@@ -49,8 +49,8 @@ async def exists(kept: KeptSession, relation: Relation) -> bool:
         # A temporary view has no schema.
         tried.append(plans.quoted(name))
     for names in tried:
-        found = await kept.rows(plans.catalog(table_exists={"table_name": names}))
-        if found and next(iter(found[0].values())):
+        rows = await kept.rows(plans.catalog(table_exists={"table_name": names}))
+        if rows and next(iter(rows[0].values())):
             return True
     return False
 
@@ -71,17 +71,17 @@ def inline(rows: Listing) -> str:
 
 
 async def _databases(kept: KeptSession, hidden: Collection[str]) -> list[str]:
-    found = await kept.rows(plans.statement("SHOW CATALOGS"))
-    names = {plans.unquoted(str(row["catalog"])) for row in found} | {kept.database}
+    rows = await kept.rows(plans.statement("SHOW CATALOGS"))
+    names = {plans.unquoted(str(row["catalog"])) for row in rows} | {kept.database}
     return sorted(names.difference(hidden))
 
 
 async def _schemas(kept: KeptSession, query: CatalogQuery) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    schemas: list[tuple[str, str]] = []
     for database in [query.database] if query.database else await _databases(kept, query.hidden):
         for row in await _unless_unknown(kept, f"SHOW SCHEMAS IN {plans.quoted(database)}"):
-            found.append((database, plans.unquoted(str(next(iter(row.values()))))))
-    return sorted(found)
+            schemas.append((database, plans.unquoted(str(next(iter(row.values()))))))
+    return sorted(schemas)
 
 
 async def _relations(kept: KeptSession, database: str, schema: str, name: str) -> Rows:
@@ -98,12 +98,12 @@ async def _relations(kept: KeptSession, database: str, schema: str, name: str) -
 
 async def _functions(kept: KeptSession) -> Rows:
     """Functions that users have defined. Servers do not tell their parameters."""
-    found: Rows = []
+    rows: Rows = []
     for row in await kept.rows(plans.statement("SHOW USER FUNCTIONS")):
         whole = str(row["function"])
         database, schema, name = ("", "", *whole.split("."))[-3:]
-        found.append((name, f"{name}()", "function", database or kept.database, schema or kept.schema))
-    return sorted(found)
+        rows.append((name, f"{name}()", "function", database or kept.database, schema or kept.schema))
+    return sorted(rows)
 
 
 async def _unless_unknown(kept: KeptSession, sql: str) -> list[dict[str, Any]]:

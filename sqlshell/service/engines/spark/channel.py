@@ -77,7 +77,7 @@ def _with_path(url: str) -> str:
     host, semicolon, parameters = rest.partition(";")
     if semicolon and not host.endswith("/"):
         host += "/"
-    made = f"{scheme.lower()}{separator}{host}{semicolon}{parameters}"
-    if urlsplit("http" + made[2:]).username:
+    address = f"{scheme.lower()}{separator}{host}{semicolon}{parameters}"
+    if urlsplit("http" + address[2:]).username:
         raise ValueError("a user is given as ;user_id=")
-    return made
+    return address

@@ -85,8 +85,8 @@ class SparkClient:
         """The version of Spark that the server is, or implements."""
         request = proto.AnalyzePlanRequest()
         request.spark_version.SetInParent()
-        found = await self.ask("AnalyzePlan", request, session)
-        return str(found.spark_version.version)
+        response = await self.ask("AnalyzePlan", request, session)
+        return str(response.spark_version.version)
 
     async def schema(self, plan: Any, session: ServerSession) -> Any:
         """The type of a plan's rows, a struct."""

@@ -76,14 +76,14 @@ class SparkEngine(ServerEngine):
         begun = self._own
         async with explained(begun):
             version = await self._client.version(begun.id)
-            [found] = await begun.rows(
+            [row] = await begun.rows(
                 plans.statement("SELECT current_catalog() AS c, current_schema() AS s, version() AS v")
             )
-        self._first: Place = str(found["c"]), plans.unquoted(str(found["s"]))
+        self._first: Place = str(row["c"]), plans.unquoted(str(row["s"]))
         self._own = KeptSession(self._client, self._first)
         self._own.adopt(begun.id.id)
         # A server other than Apache Spark has a version of its own.
-        own = str(found["v"]).partition(" ")[0]
+        own = str(row["v"]).partition(" ")[0]
         return version if own == version else f"{version} (server {own})"
 
     async def _end(self) -> None:

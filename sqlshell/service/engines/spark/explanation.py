@@ -42,8 +42,8 @@ async def explained(kept: KeptSession, sql: str = "", running: Operation | None 
             raise failures.session_lost() from error
         raise await _explanation(error, kept, sql, running) from error
     except NoStart as error:
-        said = "the server no longer has the first rows of the result; run the statement again"
-        raise Failure(sqlstate.SESSION_LOST, said) from error
+        message = "the server no longer has the first rows of the result; run the statement again"
+        raise Failure(sqlstate.SESSION_LOST, message) from error
     except duckdb.Error as error:
         raise failure_of_duckdb(error) from error
     except pa.ArrowException as error:
@@ -55,33 +55,33 @@ def canceled() -> Failure:
 
 
 async def _explanation(error: grpc.aio.AioRpcError, kept: KeptSession, sql: str, running: Operation | None) -> Failure:
-    found = failures.details_of(error)
-    if found.error_id and (messages.cut_off(found.message) or not found.sql_state):
-        found = await _whole(found, kept)
-    made = failures.failure(error, found, sql, kept.client.address.endpoint)
-    if made.sql_state == failures.UNREACHABLE and running is not None and running.begun:
+    details = failures.details_of(error)
+    if details.error_id and (messages.cut_off(details.message) or not details.sql_state):
+        details = await _whole(details, kept)
+    failure = failures.failure(error, details, sql, kept.client.address.endpoint)
+    if failure.sql_state == failures.UNREACHABLE and running is not None and running.begun:
         kept.lose()
-        said = (
+        message = (
             "the connection to the server was lost while the statement was running; it is unknown whether the "
             "statement took effect"
         )
-        return Failure(sqlstate.SESSION_LOST, said)
-    if made.sql_state == sqlstate.SESSION_LOST:
+        return Failure(sqlstate.SESSION_LOST, message)
+    if failure.sql_state == sqlstate.SESSION_LOST:
         kept.lose()
-    return made
+    return failure
 
 
-async def _whole(found: failures.ErrorDetails, kept: KeptSession) -> failures.ErrorDetails:
+async def _whole(details: failures.ErrorDetails, kept: KeptSession) -> failures.ErrorDetails:
     """The server's full report of an error, if it keeps one."""
     with suppress(grpc.RpcError):
-        asked = proto.FetchErrorDetailsRequest(error_id=found.error_id)
+        asked = proto.FetchErrorDetailsRequest(error_id=details.error_id)
         response: Any = await kept.client.ask("FetchErrorDetails", asked, kept.id)
         if response.HasField("root_error_idx") and response.root_error_idx < len(response.errors):
             root = response.errors[response.root_error_idx]
             return replace(
-                found,
-                message=root.message or found.message,
-                sql_state=root.spark_throwable.sql_state or found.sql_state,
-                condition=root.spark_throwable.error_class or found.condition,
+                details,
+                message=root.message or details.message,
+                sql_state=root.spark_throwable.sql_state or details.sql_state,
+                condition=root.spark_throwable.error_class or details.condition,
             )
-    return found
+    return details

@@ -106,19 +106,19 @@ def details_of(error: grpc.aio.AioRpcError) -> ErrorDetails:
     return ErrorDetails(message)
 
 
-def failure(error: grpc.aio.AioRpcError, found: ErrorDetails, sql: str, server: str) -> Failure:
+def failure(error: grpc.aio.AioRpcError, details: ErrorDetails, sql: str, server: str) -> Failure:
     """The Failure for an error. `sql` is the statement, in which it may name a place, and `server` its address."""
     code = error.code()
-    if messages.is_gone(found.message):
+    if messages.is_gone(details.message):
         return session_lost()
     if code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}:
-        return unreachable(server, found.message)
-    state = found.sql_state or messages.state(found.message)
-    state = state or _state_of(found.condition or messages.condition(found.message))
+        return unreachable(server, details.message)
+    state = details.sql_state or messages.state(details.message)
+    state = state or _state_of(details.condition or messages.condition(details.message))
     state = state or CODES.get(code, "")
-    state = state or next((CLASSES[name] for name in found.classes if name in CLASSES), sqlstate.INTERNAL)
-    said = messages.plain(found.message) or f"the server reported an error without a message ({code.name.lower()})"
-    return Failure(state, said + _marked(messages.place(found.message, sql), sql))
+    state = state or next((CLASSES[name] for name in details.classes if name in CLASSES), sqlstate.INTERNAL)
+    message = messages.plain(details.message) or f"the server reported an error without a message ({code.name.lower()})"
+    return Failure(state, message + _marked(messages.place(details.message, sql), sql))
 
 
 def session_lost() -> Failure:
@@ -146,10 +146,10 @@ def _state_of(condition: str) -> str:
 
 def _classes(text: str) -> list[str]:
     try:
-        found: Any = json.loads(text) if text else []
+        classes: Any = json.loads(text) if text else []
     except ValueError:
         return []
-    return [str(item) for item in found] if isinstance(found, list) else []
+    return [str(item) for item in classes] if isinstance(classes, list) else []
 
 
 def _marked(place: tuple[int, int] | None, sql: str) -> str:

@@ -97,8 +97,8 @@ class KeptSession:
 
     async def look(self) -> None:
         """Follow what a statement has changed."""
-        [found] = await self._rows(plans.statement("SELECT current_catalog() AS c, current_schema() AS s"))
-        self.database, self.schema = str(found["c"]), plans.unquoted(str(found["s"]))
+        [row] = await self._rows(plans.statement("SELECT current_catalog() AS c, current_schema() AS s"))
+        self.database, self.schema = str(row["c"]), plans.unquoted(str(row["s"]))
         self.timezone = await self.client.setting(TIME_ZONE, self.id) or self.timezone
 
     async def _go_back(self) -> None:
@@ -108,8 +108,8 @@ class KeptSession:
             gone = f"schema {self.schema!r} of database {self.database!r} is no longer available"
             self.database, self.schema = self._first
             self.lose()
-            said = f"the server ended this session, and {gone}; the new session is in schema {self.schema!r}"
-            raise Failure(sqlstate.SESSION_LOST, said) from failure
+            message = f"the server ended this session, and {gone}; the new session is in schema {self.schema!r}"
+            raise Failure(sqlstate.SESSION_LOST, message) from failure
 
     async def _go(self, database: str, schema: str) -> None:
         """Change the catalog and the namespace of the server's session; "" changes nothing."""
@@ -125,8 +125,8 @@ class KeptSession:
         try:
             await self._rows(plan)
         except grpc.aio.AioRpcError as error:
-            found = failures.failure(error, failures.details_of(error), "", self.client.address.endpoint)
-            if found.sql_state.startswith(("42", "22")):
+            failure = failures.failure(error, failures.details_of(error), "", self.client.address.endpoint)
+            if failure.sql_state.startswith(("42", "22")):
                 raise Failure(state, otherwise) from error
             raise
 
@@ -139,11 +139,11 @@ class KeptSession:
         return "default" if "default" in names or not names else names[0]
 
     async def _rows(self, plan: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         async with aclosing(self.operation().run(plan)) as responses:
             async for response in responses:
                 if response.WhichOneof("response_type") == "arrow_batch":
                     for batch in pa.ipc.open_stream(response.arrow_batch.data):
                         names = [name.lower() for name in batch.schema.names]
-                        found += [dict(zip(names, row.values(), strict=True)) for row in batch.to_pylist() if row]
-        return found
+                        rows += [dict(zip(names, row.values(), strict=True)) for row in batch.to_pylist() if row]
+        return rows

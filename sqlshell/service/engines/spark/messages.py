@@ -78,15 +78,15 @@ _GONE: Final = re.compile(
 
 def condition(message: str) -> str:
     """The condition that a message names, "" for none."""
-    found = _CONDITION.search(message, 0, HEAD)
-    return found[1] if found else ""
+    match = _CONDITION.search(message, 0, HEAD)
+    return match[1] if match else ""
 
 
 def state(message: str) -> str:
     """The sqlState in or behind a message; "" if it does not tell."""
-    found = _STATE.search(message, 0, HEAD)
-    if found is not None:
-        return found[1]
+    match = _STATE.search(message, 0, HEAD)
+    if match is not None:
+        return match[1]
     if _SPAN.match(message) or _AT_END.match(message):
         return "42601"
     return next((code for pattern, code in _STATES if pattern.search(message[:HEAD])), "")
@@ -104,17 +104,17 @@ def cut_off(message: str) -> bool:
 
 def place(message: str, sql: str) -> tuple[int, int] | None:
     """The line, from 1, and the column, from 0, that a message names; None for none."""
-    if (found := _SPAN.match(message[:HEAD])) is not None:
+    if (match := _SPAN.match(message[:HEAD])) is not None:
         # Sail counts the bytes of UTF-8.
-        before = sql.encode()[: int(found[2])].decode(errors="ignore")
+        before = sql.encode()[: int(match[2])].decode(errors="ignore")
         return before.count("\n") + 1, len(before) - before.rfind("\n") - 1
     if _AT_END.match(message[:HEAD]) is not None:
         lines = sql.rstrip().split("\n")
         return len(lines), len(lines[-1])
-    if (found := _IN_FRAGMENT.search(message, 0, HEAD)) is not None:
-        return int(found[1]), max(0, int(found[2]) - 1)
-    if (found := _LINE_AND_COLUMN.search(message, 0, HEAD)) is not None:
-        return int(found[1]), int(found[2])
+    if (match := _IN_FRAGMENT.search(message, 0, HEAD)) is not None:
+        return int(match[1]), max(0, int(match[2]) - 1)
+    if (match := _LINE_AND_COLUMN.search(message, 0, HEAD)) is not None:
+        return int(match[1]), int(match[2])
     return None
 
 
@@ -131,7 +131,7 @@ def plain(message: str) -> str:
     if (named := _CONDITION.search(text)) is not None:
         text = text[named.end() :]
     text = _LINE_AND_COLUMN.sub("", _STATE.sub("", text))
-    text = _TREE.sub(lambda found: '"' + ".".join(_IDENTIFIER.findall(found[1])) + '"', _INVALID.sub("", text))
+    text = _TREE.sub(lambda match: '"' + ".".join(_IDENTIFIER.findall(match[1])) + '"', _INVALID.sub("", text))
     for pattern, better in _PLAINER:
         text = pattern.sub(better, text)
     if (node := _NODE.match(text)) is not None:
@@ -139,9 +139,9 @@ def plain(message: str) -> str:
     return text.strip().rstrip(";").strip()
 
 
-def _expected(told: str) -> str:
+def _expected(tokens: str) -> str:
     """The words about the expected tokens; "" if nearly any token is expected."""
-    return f": expected {told}" if told.count(", ") < MOST_EXPECTED and ANYTHING not in told else ""
+    return f": expected {tokens}" if tokens.count(", ") < MOST_EXPECTED and ANYTHING not in tokens else ""
 
 
 def why_unreachable(details: str) -> str:

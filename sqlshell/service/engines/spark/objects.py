@@ -110,8 +110,8 @@ async def _sql(kept: KeptSession, name: str, columns: Sequence[Sequence[str]]) -
         [row] = await kept.rows(plans.statement(f"SHOW CREATE TABLE {name}"))
         return str(next(iter(row.values()))).rstrip().rstrip(";")
     except grpc.aio.AioRpcError as error:
-        found = failures.failure(error, failures.details_of(error), "", kept.client.address.endpoint)
-        if found.sql_state != sqlstate.UNSUPPORTED:
+        failure = failures.failure(error, failures.details_of(error), "", kept.client.address.endpoint)
+        if failure.sql_state != sqlstate.UNSUPPORTED:
             raise
     if not columns:
         raise not_supported("spark", "view definitions")

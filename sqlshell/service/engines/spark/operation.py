@@ -145,10 +145,10 @@ class Operation:
             request.last_response_id = self._last
         return self._client.stub.ReattachExecute(request, metadata=self._client.metadata)
 
-    def _note(self, told: Any) -> None:
-        tasks = sum(stage.num_tasks for stage in told.stages)
+    def _note(self, progress: Any) -> None:
+        tasks = sum(stage.num_tasks for stage in progress.stages)
         if tasks:
-            self.progress = sum(stage.num_completed_tasks for stage in told.stages) / tasks
+            self.progress = sum(stage.num_completed_tasks for stage in progress.stages) / tasks
 
 
 def _again(error: grpc.aio.AioRpcError) -> bool:

@@ -33,8 +33,8 @@ def statement(sql: str, rows: int = MOST) -> Any:
     try:
         root.sql.query = sql
     except ValueError:
-        said = "the statement contains half of a surrogate pair, which is not valid Unicode"
-        raise Failure(sqlstate.SYNTAX, said) from None
+        message = "the statement contains half of a surrogate pair, which is not valid Unicode"
+        raise Failure(sqlstate.SYNTAX, message) from None
     return plan
 
 
@@ -67,8 +67,8 @@ def namespace(schema: str) -> str:
 
 def unquoted(name: str) -> str:
     """A name that a server quotes where it must be, without quotes."""
-    found = _ONE.fullmatch(name)
-    return found[1].replace("``", "`") if found else name
+    match = _ONE.fullmatch(name)
+    return match[1].replace("``", "`") if match else name
 
 
 def literal(text: str) -> str:

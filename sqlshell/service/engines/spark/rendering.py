@@ -39,8 +39,8 @@ class Rendering(SharedInstance):
         if table.num_rows <= FEW and (writes := writers(kinds)) is not None:
             return [*map(partial(line, writes=writes), zip(*(item.to_pylist() for item in table.columns), strict=True))]
         with self.cursor() as cursor:
-            made = cursor.from_arrow(table).project(row(kinds, table.column_names))
-            return [finished(text) for (text,) in made.fetchall()]
+            rendered = cursor.from_arrow(table).project(row(kinds, table.column_names))
+            return [finished(text) for (text,) in rendered.fetchall()]
 
     def to_file(self, table: pa.Table, kinds: Sequence[Any]) -> pa.Table:
         """The columns c0, c1, … as they are written to a file: values, or their strings where a file has no such type.
@@ -48,18 +48,18 @@ class Rendering(SharedInstance):
         """
         table = _numbered(table)
         names = table.column_names
-        made = [stored(kind, name) for kind, name in zip(kinds, names, strict=True)]
+        columns = [stored(kind, name) for kind, name in zip(kinds, names, strict=True)]
         fixed, varying = row_width(kinds, names)
-        wanted = [name for sql, name in zip(made, names, strict=True) if sql != name]
+        wanted = [name for sql, name in zip(columns, names, strict=True) if sql != name]
         added = [*wanted, f"{fixed} + {varying} AS {WIDTH}"] if varying else wanted
         if not added:
             return table
         with self.cursor() as cursor:
-            values = ", ".join(f"{sql} AS {name}" for sql, name in zip(made, names, strict=True))
-            found = cursor.from_arrow(table).project(values).project(", ".join(added)).to_arrow_table()
+            values = ", ".join(f"{sql} AS {name}" for sql, name in zip(columns, names, strict=True))
+            rendered = cursor.from_arrow(table).project(values).project(", ".join(added)).to_arrow_table()
         for name in wanted:
-            table = table.set_column(names.index(name), name, found[name])
-        return table.append_column(WIDTH, found[WIDTH]) if varying else table
+            table = table.set_column(names.index(name), name, rendered[name])
+        return table.append_column(WIDTH, rendered[WIDTH]) if varying else table
 
     def partitions(self, path: Path, rows: int, kinds: Sequence[Any], options: Options) -> list[tuple[int, int]]:
         """The rows and approximate bytes of each partition of a file. Raises duckdb.Error."""

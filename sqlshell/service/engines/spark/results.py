@@ -118,8 +118,8 @@ class Receiver:
             look = partial(self._rendering.partitions, self._file.path, self._file.rows, self._kinds, self._options)
             filed = await self._in_thread(look)
             return self._with_row_limit(Outcome(self._columns, instants(self._kinds), filed=filed))
-        if not self._text and (said := self._answer()) is not None:
-            return Outcome(message=said)
+        if not self._text and (answer := self._answer()) is not None:
+            return Outcome(message=answer)
         self._note_kinds()
         if self._held_rows:
             if self._held_rows <= FEW:
@@ -158,5 +158,5 @@ class Receiver:
     def _with_row_limit(self, outcome: Outcome) -> Outcome:
         if not self._more:
             return outcome
-        said = f"stopped after {self._options.row_limit:,} rows"
-        return Outcome(outcome.columns, outcome.zoned, said, sqlstate.ROW_LIMIT, outcome.filed)
+        message = f"stopped after {self._options.row_limit:,} rows"
+        return Outcome(outcome.columns, outcome.zoned, message, sqlstate.ROW_LIMIT, outcome.filed)

@@ -65,9 +65,9 @@ class SparkSession(ServerSession):
         """Do nothing: there are no transactions."""
 
     def columns(self, relation: Relation, options: Options) -> list[ColumnInfo]:
-        found = super().columns(relation, options)
-        check_columns(len(found), options)
-        return bounded(found, options)
+        columns = super().columns(relation, options)
+        check_columns(len(columns), options)
+        return bounded(columns, options)
 
     async def taken_up(self, operation: str, options: Options, sink: Sink) -> Outcome:
         """The outcome of an operation that another process has begun. Ends the session in which it runs.
