@@ -189,6 +189,13 @@ def test_a_heat_map_is_drawn_in_shades() -> None:
     assert "nan" not in svg(made)
 
 
+@pytest.mark.parametrize(("columns", "wide"), [(40, 8), (20, 8), (19, 7), (8, 2), (7, 1), (1, 1)])
+def test_the_cells_of_a_heat_map_fill_the_width(columns: int, wide: int) -> None:
+    rows: Rows = [["a", "x", "0"], ["b", "x", "4"]]
+    text = as_text(of([CITY, Column("kind"), N], rows), columns, 20, colors=False)
+    assert text.splitlines()[0] == f"x │{'░' * wide}{'█' * wide}│"
+
+
 def test_a_scatter_of_texts_names_its_places() -> None:
     rows: Rows = [[f"c{number}", str(number)] for number in range(12)]
     made = of([CITY, N], rows, "scatter")

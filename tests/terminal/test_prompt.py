@@ -512,3 +512,14 @@ def test_changing_a_word_with_vi_keys_keeps_the_blank(tmp_path: Path) -> None:
         terminal.wait("> from 123")
     finally:
         terminal.close()
+
+
+def test_an_empty_prompt_keeps_no_lines_free_for_the_menu(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q", rows=14, env={"PAGER": "cat"})
+    terminal.prompt()
+    terminal.enter("select * from range(20);")
+    lines = terminal.wait(lambda text: " 19 " in text and "20 rows" in text and "? help" in text).splitlines()
+    assert " 10 " in lines[0]
+    assert lines[-2].endswith("main>")
+    terminal.type("\x04")
+    assert terminal.end() == 0
