@@ -11,13 +11,13 @@ from sqlshell.client.target import Target, without_token
 from sqlshell.config.settings import SETTINGS
 from sqlshell.config.values import Config, Settings, config_folder, read_config, resolve
 from sqlshell.errors import UsageError
+from sqlshell.humanize import pluralize
 from sqlshell.launch.credentials import without_secrets
 from sqlshell.mask import MASK
 from sqlshell.origin import Own
 from sqlshell.runtime.paths import expanded
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.interactive.editor import edit_file
-from sqlshell.shell.results.humanize import pluralize
 
 SECRET = frozenset({"token"})
 KIND_NAMES = {

@@ -23,10 +23,10 @@ from sqlshell.errors import (
     Unreadable,
     UsageError,
 )
+from sqlshell.humanize import not_run, pluralize
 from sqlshell.origin import EMPTY, Own
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Branch
-from sqlshell.shell.results.humanize import not_run, pluralize
 from sqlshell.shell.running.connection_manager import ConnectionManager
 from sqlshell.shell.running.dumps import Dumps
 from sqlshell.shell.running.failures import AlreadyReported, Failures

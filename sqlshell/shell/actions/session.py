@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sqlshell.errors import ShellError, UsageError
+from sqlshell.humanize import pluralize
 from sqlshell.origin import Own
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import SetContext
-from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.running.connection_manager import ConnectionManager
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.sql.analysis.transaction import Transaction

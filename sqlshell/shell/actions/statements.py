@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from functools import partial
 
 from sqlshell.errors import ShellError, UsageError
+from sqlshell.humanize import not_run
 from sqlshell.origin import Own
 from sqlshell.output.copy import Consumer
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Execute, Repeat, Submit, UseResult
-from sqlshell.shell.results.humanize import not_run
 from sqlshell.shell.running.failures import Failures
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.interruption import Interruption

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 from sqlshell.errors import StatementError, UsageError, Where
+from sqlshell.humanize import one_line
 from sqlshell.interface import sqlstate
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Fetch, ShowMessage, ShowResult
 from sqlshell.shell.records.journal import Entry
-from sqlshell.shell.results.humanize import one_line
 from sqlshell.shell.results.rows import blank, table_of
 from sqlshell.shell.running.background import find_entry
 from sqlshell.shell.shell_view import ShellView

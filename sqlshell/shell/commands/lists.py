@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 
 from sqlshell.errors import StatementError
+from sqlshell.humanize import one_line
 from sqlshell.result import Column, Rows
 from sqlshell.shell.commands.command import Args, Command, command
 from sqlshell.shell.commands.relations import list_relations
@@ -18,7 +19,6 @@ from sqlshell.shell.metadata import engine_objects
 from sqlshell.shell.metadata.engine_objects import Objects
 from sqlshell.shell.metadata.relation_details import NAMED
 from sqlshell.shell.metadata.service_queries import engine_of, query_service
-from sqlshell.shell.results.humanize import one_line
 from sqlshell.shell.results.rows import (
     blank,
     column_index,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sqlshell.errors import UsageError
+from sqlshell.humanize import one_line
 from sqlshell.origin import EMPTY
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Effect, Execute, Log, RecordTranscript, ReplayTranscript, ShowMessage
 from sqlshell.shell.records.saved_queries import SavedQueries, with_arguments
-from sqlshell.shell.results.humanize import one_line
 from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.script.splitting import statements
 

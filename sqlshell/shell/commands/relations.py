@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from sqlshell.errors import StatementError, UsageError
+from sqlshell.humanize import byte_size
 from sqlshell.interface import sqlstate
 from sqlshell.result import Rows
 from sqlshell.shell.commands.command import Args, Command, command
@@ -15,7 +16,6 @@ from sqlshell.shell.metadata import engine_objects
 from sqlshell.shell.metadata.engine_objects import Description
 from sqlshell.shell.metadata.relation_details import NAMED, Details, Inspector, ddl, key_of
 from sqlshell.shell.metadata.service_queries import engine_of, query_service
-from sqlshell.shell.results.humanize import byte_size
 from sqlshell.shell.results.rows import (
     blank,
     column_index,

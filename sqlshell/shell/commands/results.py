@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlshell.errors import UsageError
+from sqlshell.humanize import pluralize
 from sqlshell.origin import EMPTY
 from sqlshell.output.sinks.file import check
 from sqlshell.output.writer import Summary
@@ -16,7 +17,6 @@ from sqlshell.result import Batch, Result
 from sqlshell.runtime.streams import forces_colors
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Chain, Effect, LocalSql, Print, ShowMessage, ShowResult, UseResult
-from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.results.rows import collect
 from sqlshell.shell.scripts.reading import write_text
 from sqlshell.shell.shell_view import ShellView

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sqlshell.errors import OutputError
+from sqlshell.humanize import pluralize
 from sqlshell.origin import Own
 from sqlshell.output.sinks.compressed import CompressedFileSink
 from sqlshell.output.sinks.file import compression
@@ -18,7 +19,6 @@ from sqlshell.result import Batch
 from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Row
 from sqlshell.shell.interactive.clipboard import copy_text
-from sqlshell.shell.results.humanize import pluralize
 
 if TYPE_CHECKING:
     from sqlshell.shell.explorer.explorer import Explorer

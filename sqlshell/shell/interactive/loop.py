@@ -34,6 +34,7 @@ from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor, 
 from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
 from sqlshell.errors import Exit, ShellError, UsageError
+from sqlshell.humanize import duration
 from sqlshell.origin import EMPTY, Own, own_text
 from sqlshell.runtime.streams import Streams, shows_unicode
 from sqlshell.shell.commands.arguments import arguments, commands_named
@@ -54,7 +55,6 @@ from sqlshell.shell.interactive.look.templates import fragments
 from sqlshell.shell.interactive.look.terminal_features import draws
 from sqlshell.shell.interactive.look.toolbar import Typing, call_text, toolbar_text
 from sqlshell.shell.interactive.terminal import restored
-from sqlshell.shell.results.humanize import duration
 from sqlshell.shell.session import Session
 from sqlshell.shell.shell import Shell
 from sqlshell.sql.analysis.kinds import verb

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Final
 
 from sqlshell.client.http.upload import attachment
+from sqlshell.humanize import pluralize
 from sqlshell.origin import Own, service_text
 from sqlshell.runtime.paths import expanded
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.loading.request import CHOSEN, COMPRESSIONS, format_of
-from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.running.submission import submission_of
 from sqlshell.shell.running.submitting import Submitter
 from sqlshell.sql.analysis.copy_statements import OWN, CopyStatement

@@ -15,6 +15,7 @@ import duckdb
 from sqlshell.client.http.upload import Attachment
 from sqlshell.config.values import state_folder
 from sqlshell.errors import Interrupted, ShellError, StatementError, UsageError
+from sqlshell.humanize import pluralize
 from sqlshell.origin import service_text
 from sqlshell.runtime.paths import check_output, expanded
 from sqlshell.runtime.scratch import scratch
@@ -37,7 +38,6 @@ from sqlshell.shell.loading.sending import EXTENSION, AttachmentSender, InsertSe
 from sqlshell.shell.loading.source import ENCODE, ConvertedRows, DataFile
 from sqlshell.shell.loading.text_checks import check_date_order
 from sqlshell.shell.metadata.table_columns import table_columns
-from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submission import submission_of
 from sqlshell.shell.running.submitting import SubmitRequest, Submitter

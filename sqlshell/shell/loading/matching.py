@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
+from sqlshell.humanize import pluralize
 from sqlshell.shell.loading.column_types import TargetColumn
 from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
 from sqlshell.shell.loading.request import LoadRequest
-from sqlshell.shell.results.humanize import pluralize
 from sqlshell.sql.identifiers import quoted
 
 

@@ -20,11 +20,11 @@ from sqlshell.client.statements.client import Client
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError
+from sqlshell.humanize import pluralize
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
 from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.shell.metadata.service_queries import fetch_rows
-from sqlshell.shell.results.humanize import pluralize
 from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Column, ForeignKey, Function, Relation, key
 from sqlshell.sql.completion.signatures import KNOWN, Form, signature_of
 from sqlshell.sql.identifiers import qualified

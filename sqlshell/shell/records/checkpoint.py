@@ -18,11 +18,11 @@ from typing import Literal
 import msgspec
 
 from sqlshell.errors import CannotResume, OutputError, UsageError, Where, reason
+from sqlshell.humanize import pluralize
 from sqlshell.origin import Own
 from sqlshell.output.sinks.file import write_error
 from sqlshell.runtime.paths import check_output, expanded
 from sqlshell.runtime.write_all import write_all
-from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.scripts.position import source_name
 
 Unknown = Literal["", "skip", "send"]

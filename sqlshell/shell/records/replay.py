@@ -15,13 +15,13 @@ from sqlshell.errors import (
     StatementError,
     UsageError,
 )
+from sqlshell.humanize import one_line, pluralize
 from sqlshell.interface import sqlstate
 from sqlshell.origin import Own, service_text
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.records.transcript import DigestedBatches, Record, RecordedResult, read
-from sqlshell.shell.results.humanize import one_line, pluralize
 from sqlshell.shell.running.submitting import SubmitRequest, Submitter
 from sqlshell.sql.analysis.copy_statements import loads_rows
 from sqlshell.sql.script.items import Statement

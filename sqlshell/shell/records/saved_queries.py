@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from sqlshell.errors import UsageError, reason
+from sqlshell.humanize import pluralize, was
 from sqlshell.origin import Own, Text, joined, own_text
-from sqlshell.shell.results.humanize import pluralize
 from sqlshell.spelling import did_you_mean
 from sqlshell.sql.analysis.secrets import redacted
 from sqlshell.sql.analysis.tokens import tokens
@@ -158,7 +158,7 @@ def with_arguments(text: Own, arguments: Sequence[Text]) -> Text:
 
 
 def _given(arguments: Sequence[Text]) -> str:
-    return f"{pluralize(len(arguments), 'argument')} {'was' if len(arguments) == 1 else 'were'} given"
+    return f"{pluralize(len(arguments), 'argument')} {was(len(arguments))} given"
 
 
 def _quoted(text: str) -> str:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from sqlshell.client.statements.client import Observer
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import OutputError, ShellError, UsageError
+from sqlshell.humanize import pluralize
 from sqlshell.origin import EMPTY, Own
 from sqlshell.output.copy import copy, warn_of_names
 from sqlshell.output.sinks import file
@@ -41,7 +42,6 @@ from sqlshell.output.writers.styles import AUTO
 from sqlshell.result import Batch, Column, Result, Rows
 from sqlshell.runtime.streams import forces_colors, shows_unicode
 from sqlshell.shell.front_end import FrontEnd
-from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.session import Options, Running, Session
 
 if TYPE_CHECKING:

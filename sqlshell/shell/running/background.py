@@ -17,11 +17,11 @@ from sqlshell.client.statements.client import Client, Observer, Timing
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, UnknownStatement, UsageError, WaitTimeout, Where
+from sqlshell.humanize import duration, one_line, pluralize
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.runtime.bugs import bug_of
 from sqlshell.shell.records.journal import Entry, Journal
-from sqlshell.shell.results.humanize import duration, one_line, pluralize
 from sqlshell.shell.running.outcomes import outcome_unknown
 from sqlshell.shell.running.submission import LexedSubmission
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sqlshell.errors import OutputError, ShellError, UnknownStatement, UsageError
+from sqlshell.humanize import pluralize
 from sqlshell.origin import Own
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.runtime.descriptors import descriptor
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.results.kept_file import RESUME, START_AGAIN
 from sqlshell.shell.results.kept_partitions import ExportedResult, KeptBatches, PartitionStore, digest, exported
 from sqlshell.shell.running.foreground import Foreground

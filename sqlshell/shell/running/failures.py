@@ -21,9 +21,9 @@ from sqlshell.errors import (
     Unread,
     Unreadable,
 )
+from sqlshell.humanize import elapsed_time
 from sqlshell.interface import sqlstate
 from sqlshell.shell.front_end import FrontEnd
-from sqlshell.shell.results.humanize import elapsed_time
 from sqlshell.shell.scripts.buffer import Buffer
 from sqlshell.shell.scripts.position import Position, shown_name
 from sqlshell.shell.session import Session

@@ -28,6 +28,7 @@ from sqlshell.errors import (
     WaitTimeout,
     Where,
 )
+from sqlshell.humanize import byte_size, duration, pluralize
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.output.copy import Consumer
@@ -36,7 +37,6 @@ from sqlshell.result import Endless, Result
 from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.records.journal import Journal
-from sqlshell.shell.results.humanize import byte_size, duration, pluralize
 from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.fetch_command import fetch_command
 from sqlshell.shell.running.submission import LexedSubmission

@@ -11,8 +11,8 @@ from sqlshell.client.statements.client import StatementBatch
 from sqlshell.client.statements.concurrent import ConcurrentBatch
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.errors import Interrupted, ShellError, Unread, UsageError
+from sqlshell.humanize import not_run, pluralize
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.results.humanize import not_run, pluralize
 from sqlshell.shell.running.failures import AlreadyReported, Failures
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.submission import LexedSubmission

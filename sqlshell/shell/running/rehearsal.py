@@ -9,6 +9,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from sqlshell.errors import StatementError, Where
+from sqlshell.humanize import pluralize
 from sqlshell.interface import sqlstate
 from sqlshell.origin import Own, Text
 from sqlshell.output.copy import Consumer
@@ -18,7 +19,6 @@ from sqlshell.result import Result
 from sqlshell.shell.commands.command import Command
 from sqlshell.shell.commands.lexing import commands_in, quoted_commands
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.results.rows import table_of
 from sqlshell.shell.scripts.position import source_name
 from sqlshell.sql.analysis.effects import effects

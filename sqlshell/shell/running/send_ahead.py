@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from sqlshell.client.statements.client import Client, StatementBatch
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
+from sqlshell.humanize import pluralize
 from sqlshell.shell.records.journal import Journal
-from sqlshell.shell.results.humanize import pluralize
 from sqlshell.shell.running.attachments import reads_stdin
 from sqlshell.shell.running.submission import LexedSubmission, submission_of
 from sqlshell.shell.scripts.variables import Variables

@@ -9,10 +9,10 @@ from contextlib import AbstractAsyncContextManager
 from types import FrameType
 
 from sqlshell.errors import Exit
+from sqlshell.humanize import not_run
 from sqlshell.origin import Own
 from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.runtime.shutdown import ExitSignalHandler, run_to_completion
-from sqlshell.shell.results.humanize import not_run
 from sqlshell.shell.session import SessionState
 from sqlshell.shell.shell import Shell
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from sqlshell.errors import UsageError
+from sqlshell.humanize import not_run
 from sqlshell.origin import Own
 from sqlshell.output.sinks.file import FileSink, write_error
 from sqlshell.runtime.paths import expanded
-from sqlshell.shell.results.humanize import not_run
 from sqlshell.sql.script.scanner import CopyLines, Item, Scanner, Statement
 
 CHUNK = 1 << 16

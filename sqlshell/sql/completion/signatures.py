@@ -9,6 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from sqlshell.humanize import pluralize
+
 MORE: Final = "..."
 """Stands for further arguments."""
 
@@ -80,9 +82,7 @@ def signature_of(forms: Sequence[Form]) -> str:
     shorter = _shorter(form, distinct)
     more = len(distinct) - len(shorter)
     arrow = f" -> {_short(form.result)}" if form.result else ""
-    return f"({_listed(form, min(map(len, shorter)))}){arrow}" + (
-        f" (+{more} overload{'s' * (more > 1)})" if more else ""
-    )
+    return f"({_listed(form, min(map(len, shorter)))}){arrow}" + (f" (+{pluralize(more, 'overload')})" if more else "")
 
 
 def _listed(form: Form, required: int) -> str:

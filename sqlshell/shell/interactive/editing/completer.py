@@ -9,10 +9,10 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequen
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from sqlshell.humanize import one_line
 from sqlshell.output.text.cells import is_unsafe, printable
 from sqlshell.shell.commands.arguments import SHOWN, files
 from sqlshell.shell.interactive.history import Entry, matching
-from sqlshell.shell.results.humanize import one_line
 from sqlshell.shell.session import Session
 from sqlshell.sql.completion.catalog import Catalog
 from sqlshell.sql.completion.expected import Expected

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 from typing import Any, TextIO
 
+from sqlshell.humanize import byte_size, elapsed_time, short_number
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.interactive.look.remaining import Remaining
 from sqlshell.shell.interactive.look.terminal_features import progress_report
-from sqlshell.shell.results.humanize import byte_size, elapsed_time, short_number
 from sqlshell.shell.scripts.script_place import ScriptPlace
 from sqlshell.shell.session import Running
 

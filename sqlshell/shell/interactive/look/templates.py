@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 
 from sqlshell.errors import UsageError
+from sqlshell.humanize import duration, one_line
 from sqlshell.shell.interactive.look.context_line import LONGEST_NAME, short
-from sqlshell.shell.results.humanize import duration, one_line
 from sqlshell.shell.session import Session
 
 MOST_READ = 1 << 16

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from sqlshell.humanize import pluralize
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.translation.patterns import SECONDS, strftime
 from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits
@@ -143,8 +144,8 @@ def variants(text: BracketedTokens, arguments: Sequence[tuple[int, int]], name: 
         return [of_text if _is_string(text, *arguments[-1]) else made]
     if made is None and of_text is None:
         *less, most = map(str, sorted(MADE[name].keys() | MADE_OF_TEXT.get(name, {}).keys()))
-        numbers = f"{', '.join(less)} or {most}" if less else most
-        raise Failure("42883", f"{name.upper()} expects {numbers} argument{'' if numbers == '1' else 's'}, not {count}")
+        expected = f"{', '.join(less)} or {most} arguments" if less else pluralize(int(most), "argument")
+        raise Failure("42883", f"{name.upper()} expects {expected}, not {count}")
     return [made or of_text]
 
 

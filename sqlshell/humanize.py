@@ -25,16 +25,21 @@ def byte_size(size: int) -> str:
     return f"{size / 1000:.1f} kB"
 
 
-def pluralize(number: int, noun: str) -> str:
-    """A number with its noun: `1 row`, `2,000 rows`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def pluralize(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: `1 row`, `2,000 rows`. `plural` is a plural that does not only add an s."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def was(number: int) -> str:
+    """The verb after such a number: `was` or `were`."""
+    return "was" if number == 1 else "were"
 
 
 def not_run(*counts: tuple[int, str], before: str = "") -> str:
     """The message about items that were not run, such as `2 statements and 1 command were not run`; "" for none."""
     left = [(number, noun) for number, noun in counts if number]
     named = " and ".join(pluralize(number, noun) for number, noun in left)
-    return f"{before}{named} {'was' if sum(number for number, _ in left) == 1 else 'were'} not run" if left else ""
+    return f"{before}{named} {was(sum(number for number, _ in left))} not run" if left else ""
 
 
 def one_line(text: str, most: int) -> str:
