@@ -28,3 +28,30 @@ def test_replay_opens_any_name(tmp_path: Path) -> None:
     done = sqlshell("replay", 'it\'s\n`echo no` "y" :x', folder=tmp_path)
     assert done.returncode == 2
     assert "echo no" in done.stderr and ":x" in done.stderr and "line break" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "option"),
+    [
+        (["-c", "select 1", "-o", ""], "--output"),
+        (["-f", ""], "--file"),
+        (["-c", "select 1", "--token-file="], "--token-file"),
+        (["-c", "select 1", "--attach", ""], "--attach"),
+        (["-c", "select 1", "--checkpoint", ""], "--checkpoint"),
+        (["export", "--query", "select 1", "-o", ""], "--output"),
+        (["import", "--table", "t", ""], "FILE"),
+        (["import", "--table", "t", "a.csv", "--rejects", ""], "--rejects"),
+        (["replay", ""], "FILE"),
+        (["serve", "--uds", ""], "--uds"),
+    ],
+)
+def test_an_empty_file_name_is_refused(args: list[str], option: str, tmp_path: Path) -> None:
+    done = sqlshell(*args, folder=tmp_path)
+    name = "sqlshell" if args[0].startswith("-") else f"sqlshell {args[0]}"
+    message = f"error: {option}: the file name is empty\nhelp: {name} --help describes it\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+
+
+def test_an_empty_directory_name_is_refused(tmp_path: Path) -> None:
+    done = sqlshell("serve", "--data", "", folder=tmp_path)
+    assert done.returncode == 2 and "--data: the directory name is empty" in done.stderr

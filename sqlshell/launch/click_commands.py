@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from sqlshell.config.settings import GROUPS, OTHER, SCRIPTS, SETTINGS, Setting
 from sqlshell.errors import UsageError
 from sqlshell.launch.subcommands import SUBCOMMANDS
+
+_FILES: Final = {"FILE": "file", "PATH": "file", "DIR": "directory"}
+"""The values, by their names in the help, that must not be empty."""
 
 
 class Command(click.Command):
@@ -20,6 +24,17 @@ class Command(click.Command):
         if option is not None:
             option.help = "show this help and exit"
         return option
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        for parameter in self.get_params(ctx):
+            kind = _FILES.get(parameter.metavar or "")
+            if kind and ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE:
+                given = ctx.params.get(parameter.name or "")
+                if "" in (given if isinstance(given, tuple) else (given,)):
+                    named = parameter.opts[-1] if isinstance(parameter, click.Option) else parameter.metavar
+                    raise UsageError(f"{named}: the {kind} name is empty", f"{self.name} --help describes it")
+        return rest
 
 
 class GroupedCommand(Command):

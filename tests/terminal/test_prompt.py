@@ -457,8 +457,9 @@ def test_exit_and_help_alone_on_a_line(terminal: Terminal) -> None:
     assert terminal.end() == 0
 
 
-def test_help_in_a_statement_that_cannot_be_edited_is_explained(terminal: Terminal) -> None:
-    for line in ("\\pset multiline off", "\\if true", "select 42 \\echo said"):
+@pytest.mark.parametrize("multiline", ["on", "off"])
+def test_help_in_a_statement_that_cannot_be_edited_is_explained(terminal: Terminal, multiline: str) -> None:
+    for line in (f"\\pset multiline {multiline}", "\\if true", "select 42 \\echo said"):
         terminal.enter(line)
     terminal.wait("said\n       ->")
     terminal.enter("help")

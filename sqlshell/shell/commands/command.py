@@ -42,6 +42,9 @@ KEEP_QUOTES: Final = frozenset({"PATTERN", "PATTERN...", "[PATTERN]", "[VALUE...
 _PLAIN_WORD: Final = re.compile(r'(?:[^\s\'"`:;\\]+|"(?:[^"]|"")*")')
 """A word that needs no quotes."""
 
+_FILES: Final = {"FILE": "file", "[FILE]": "file", "FILE...": "file", "[DIRECTORY]": "directory"}
+"""Placeholders that must not be empty. An empty `[FILE...]` is none, as in psql."""
+
 MEANINGS: Final = {"CONDITION": "a value: true or false (on/off, yes/no, 1/0)"}
 """The words of messages for placeholders whose names do not say what to write."""
 
@@ -231,6 +234,8 @@ def parse(
         missing = required[len(texts)].removesuffix("...")
         raise UsageError(f"\\{name} requires {MEANINGS.get(missing, missing)}", hint)
     for usual, word in zip(wanted, texts, strict=False):
+        if usual in _FILES and not word:
+            raise UsageError(f"\\{name}: the {_FILES[usual]} name is empty", hint)
         choices = usual.strip("[]").split("|")
         if len(choices) > 1 and word not in choices:
             raise UsageError(f"\\{name}: invalid argument {word!r}; expected {_or(choices)}", hint)

@@ -89,6 +89,8 @@ async def show_chart(shell: ShellView, args: Args) -> UseResult:
     if len(words) > 1 and words[-2].lower() == "to":
         args.own(-2)
         picture, words = args.own(-1), words[:-2]
+        if not picture:
+            raise UsageError("\\chart: the file name is empty", "example: \\chart line day total to days.svg")
         if not picture.lower().endswith(".svg"):
             raise UsageError(
                 f"{picture} does not have the extension .svg", "example: \\chart line day total to days.svg"

@@ -155,8 +155,8 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
                 shell.diagnostics.say(HELP)
                 continue
             text = "\\q"
-        elif said := hint(text, state):
-            shell.diagnostics.say(said)
+        elif message := hint(text, state):
+            shell.diagnostics.say(message)
         scanner = shell.buffer.scanner
         send = send and not (complete(text, scanner) or takes_rows(text, scanner))
         continues = await shell.run(Own(text), send=send)
@@ -219,19 +219,22 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
     )
 
     def is_complete(text: str) -> bool:
-        if bare_word(text) and not shell.buffer.scanner.pending:
+        scanner = shell.buffer.scanner
+        if bare_word(text) and not scanner.pending:
             return True
         line = text.count("\n")
-        if line and (said := hint(text.rpartition("\n")[2], lines.before(text, line))):
-            # Only Enter asks.
-            _say_above_prompt(prompt, shell, said)
-        if State.COPY_DATA in {shell.buffer.scanner.state, lines.before(text, line + 1)}:
-            # Each row is taken as it is typed, as in psql.
-            return True
-        # The value of a variable may contain the end of the statement.
-        return complete(text, shell.buffer.scanner) or (
-            ":" in text and complete(view.variables.substitute(own_text(Own(text))).text, shell.buffer.scanner)
+        # Each row of data is taken as it is typed, as in psql. The value of a variable may contain the end of the
+        # statement.
+        ends = (
+            State.COPY_DATA in {scanner.state, lines.before(text, line + 1)}
+            or complete(text, scanner)
+            or (":" in text and complete(view.variables.substitute(own_text(Own(text))).text, scanner))
         )
+        # Only Enter asks. The loop says the message about a single line that it receives.
+        state = lines.before(text, line) if line else scanner.state
+        if (line or not ends) and (message := hint(text.rpartition("\n")[2], state)):
+            _say_above_prompt(prompt, shell, message)
+        return ends
 
     def message() -> StyleAndTextTuples:
         if shell.buffer.scanner.pending or shell.buffer.scanner.state is State.COPY_DATA:

@@ -182,6 +182,8 @@ class _Reader:
         if first.word in STREAMS and self._alone(first):
             return first.word, True, False
         if first.kind == "string":
+            if command and not first.value:
+                raise UsageError("COPY: the file name is empty", _HINT)
             return first.value, False, False
         if not command:
             raise UsageError(f"COPY: expected a file in single quotes, found {first.text!r}", _HINT)
@@ -300,6 +302,8 @@ def _set(given: dict[str, str], name: str, value: str | None, written: str) -> N
         raise UsageError(f"COPY: unknown option {written!r}", f"the options are {', '.join(sorted(_ALL))}")
     if value is None:
         raise UsageError(f"COPY: {written} requires a value", _HINT)
+    if name == "rejects" and not value:
+        raise UsageError(f"COPY: the file name of {written} is empty", _HINT)
     if name in _FLAGS:
         if value.lower() not in _TRUE | _FALSE:
             raise UsageError(f"COPY: {written} is true or false, not {value!r}", _HINT)

@@ -18,6 +18,8 @@ OF_CSV = ("quote '#'", "escape '#'", "force_not_null (a)", "force_null (a)", "al
 OF_TEXT = ("delimiter ';'", "null 'x'", "header true", "encoding 'latin1'", *OF_CSV)
 NOT_FOR = {"text": OF_CSV, "json": OF_TEXT, "parquet": OF_TEXT}
 """The options of COPY that a format does not have."""
+CHARTED = "example: \\chart line day total to days.svg"
+COPIED = "example: \\copy t FROM 'file.csv' WITH (FORMAT csv, HEADER)"
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,21 @@ NOT_FOR = {"text": OF_CSV, "json": OF_TEXT, "parquet": OF_TEXT}
         ("\\watch m=-1", WATCHED),
         ("\\watch nan", WATCHED),
         ("\\watch 1 2", "\\watch: unexpected argument '2'\nusage: \\watch [SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS]"),
+        ('\\export ""', "\\export: the file name is empty\nusage: \\export FILE [resume]"),
+        ('\\i ""', "\\i: the file name is empty\nusage: \\i FILE"),
+        ("\\ir ''", "\\ir: the file name is empty\nusage: \\ir FILE"),
+        ('\\w ""', "\\w: the file name is empty\nusage: \\w FILE"),
+        ('\\e ""', "\\e: the file name is empty\nusage: \\e [FILE]"),
+        ('\\once ""', "\\once: the file name is empty\nusage: \\once FILE..."),
+        ('\\log ""', "\\log: the file name is empty\nusage: \\log [FILE]"),
+        ('\\attach ""', "\\attach: the file name is empty\nusage: \\attach [FILE]"),
+        ('\\transcript ""', "\\transcript: the file name is empty\nusage: \\transcript [FILE]"),
+        ('\\replay ""', "\\replay: the file name is empty\nusage: \\replay FILE"),
+        ('\\cd ""', "\\cd: the directory name is empty\nusage: \\cd [DIRECTORY]"),
+        ("\\chart bar to ''", f"\\chart: the file name is empty\nhelp: {CHARTED}"),
+        ("\\copy t to ''", f"COPY: the file name is empty\nhelp: {COPIED}"),
+        ("\\copy t from ''", f"COPY: the file name is empty\nhelp: {COPIED}"),
+        ("\\copy t from 'f' (rejects '')", f"COPY: the file name of rejects is empty\nhelp: {COPIED}"),
         ("\\repeat x", "\\repeat: 'x' is not a number\nhelp: example: \\repeat 10 0.5"),
         ("\\repeat 0", REPEATED),
         ("\\repeat 1 -1", REPEATED),
