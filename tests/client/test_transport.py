@@ -229,6 +229,43 @@ def test_a_token_that_was_made_again_and_refused_is_not_sent_for_ever() -> None:
     assert len(made) == 2
 
 
+@pytest.mark.parametrize("token", ["tok", ""])
+@pytest.mark.parametrize("refusals", [1, 2])
+def test_a_stream_gets_another_token_once(token: str, refusals: int) -> None:
+    made: list[str] = []
+
+    async def renew() -> str:
+        made.append(f"token-{len(made) + 1}")
+        return made[-1]
+
+    async def read(transport: Transport) -> tuple[int, bytes]:
+        async with transport.stream("/v2/file", {}) as response:
+            return response.status_code, await response.aread()
+
+    answers = [*[(401, {"message": "expired"})] * (refusals - (not token)), (200, {"rows": 1})]
+    with scripted(*answers) as state:
+        status, body = using(state.url, read, token=token, renew=renew)
+    sent = [item[2]["Authorization"].removeprefix("Bearer ") for item in state.asked]
+    # A token that was made for this request is not replaced.
+    assert sent == ([*filter(None, [token]), "token-1"])
+    assert (status, b"rows" in body) == ((200, True) if refusals == 1 else (401, False))
+    assert made == ["token-1"]
+
+
+def test_a_stream_is_not_repeated_without_another_token() -> None:
+    async def none() -> str:
+        return ""
+
+    async def read(transport: Transport) -> int:
+        async with transport.stream("/v2/file", {}) as response:
+            return response.status_code
+
+    for options in ({}, {"renew": none}):
+        with scripted((401, {}), (200, {})) as state:
+            assert using(state.url, read, **options) == 401
+        assert len(state.asked) == 1
+
+
 def test_requests_side_by_side_ask_for_one_token() -> None:
     made: list[int] = []
 

@@ -177,19 +177,14 @@ class Transport:
         tries = Retries(
             self.network, idempotent=method == "GET" if idempotent is None else idempotent, known=self._has_responded
         )
-        renewed = False
+        renewal = _Renewal(self)
         while True:
             try:
-                if self._renew is not None and not self._token:
-                    renewed = True
-                    await self._renew_token(self._renew, "")
-                used = self._token
+                await renewal.begin()
                 answer = await self._attempt(method, path, params, content, headers, rows)
                 self._has_responded = True
-                if answer.status == 401 and self._refused is not None and not renewed:
-                    renewed = True
-                    if await self._renew_token(self._refused, used):
-                        continue
+                if await renewal.repeats(answer.status):
+                    continue
                 wait = tries.after_status(answer.status, answer.headers)
                 if wait is None:
                     return read(answer)
@@ -208,19 +203,24 @@ class Transport:
 
     @contextlib.asynccontextmanager
     async def stream(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
-        """A GET whose body the caller streams. It is not retried."""
+        """A GET whose body the caller streams. It is repeated only with a new token after a 401."""
+        renewal, repeated = _Renewal(self), True
         with self._secrets.redacting():
-            async with self._translating_errors():
-                request = self._client.build_request("GET", path, headers=self._headers_with(headers))
-                traced = self._begin_trace(request, b"")
-                response = await self._client.send(request, stream=True)
-            if traced is not None:
-                traced.record_response(response.status_code, response.headers, b"", 0)
-            try:
-                async with self._translating_errors(answering=True):
-                    yield response
-            finally:
-                await response.aclose()
+            while repeated:
+                await renewal.begin()
+                async with self._translating_errors():
+                    request = self._client.build_request("GET", path, headers=self._headers_with(headers))
+                    traced = self._begin_trace(request, b"")
+                    response = await self._client.send(request, stream=True)
+                if traced is not None:
+                    traced.record_response(response.status_code, response.headers, b"", 0)
+                try:
+                    repeated = await renewal.repeats(response.status_code)
+                    if not repeated:
+                        async with self._translating_errors(answering=True):
+                            yield response
+                finally:
+                    await response.aclose()
 
     def redacted(self, body: Body) -> Body:
         """A received text without the secrets that the service was sent. The embedded service is trusted with them."""
@@ -361,6 +361,31 @@ class Transport:
                 f"the proxy for {base} requires a package that is not installed: {error}",
                 "run: pip install 'httpx[socks]'",
             ) from error
+
+
+class _Renewal:
+    """The new token that one request may get: the first one, or another one after a 401."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._renewed = False
+        self._used = ""
+
+    async def begin(self) -> None:
+        """Before the request is sent."""
+        transport = self._transport
+        if transport._renew is not None and not transport._token:
+            self._renewed = True
+            await transport._renew_token(transport._renew, "")
+        self._used = transport._token
+
+    async def repeats(self, status: int) -> bool:
+        """Whether the request is to be sent again with another token, after a response with `status`."""
+        transport = self._transport
+        if status != 401 or transport._refused is None or self._renewed:
+            return False
+        self._renewed = True
+        return await transport._renew_token(transport._refused, self._used)
 
 
 def _unchanged(answer: Response) -> Response:
