@@ -1,0 +1,373 @@
+"""Where results go, and in which format: all that the screen, stderr and the files get."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from sqlshell.client.statements.client import Observer, Submission
+from sqlshell.context import SessionContext
+from sqlshell.errors import Exit
+from sqlshell.origin import Own
+from sqlshell.output.sinks.sink import StreamSink
+from sqlshell.output.writer import Summary
+from sqlshell.result import Batch, Column, HeldBatches, Result
+from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
+from tests.shell.core.test_waiting import Given, Stream, rows
+
+TABLE = "+-----+\n|   a |\n|-----|\n|   1 |\n+-----+\n"
+RECORD = "-[ RECORD 1 ]+----------\na | 1\n"
+
+
+def as_tables(core: Core) -> None:
+    core.session.options.format, core.session.options.format_chosen = "table", False
+
+
+def run(script: str, client: ScriptedClient | None = None, *, chosen: bool = False) -> Core:
+    """A shell after a script whose failures do not end it; `chosen` says that the user has set the format csv."""
+
+    async def work() -> Core:
+        core = Core(client)
+        if not chosen:
+            as_tables(core)
+        await core.shell.run_script([Own(script)], "", stop=False)
+        core.outlet.close()
+        await core.shell.aclose()
+        return core
+
+    return asyncio.run(work())
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+SEVERAL = "warning: several results in one json output: use jsonl or csv\n"
+JSON = "Format is json.\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "out", "err", "written"),
+    [
+        (
+            "\\o a.csv\nselect 1;\nselect 2;\n\\o b.json\nselect 3;\n\\o\nselect 4;",
+            TABLE,
+            "",
+            {"a.csv": "a\n1\na\n1\n", "b.json": '[{"a":1}]\n'},
+        ),
+        ("\\o a.json\nselect 1;\nselect 2;\nselect 3;\n\\o", "", SEVERAL, {"a.json": '[{"a":1}]\n' * 3}),
+        # Each file begins again.
+        (
+            "\\o a.json\nselect 1;\n\\o b.json\nselect 2;\n\\o\n",
+            "",
+            "",
+            {"a.json": '[{"a":1}]\n', "b.json": '[{"a":1}]\n'},
+        ),
+        (
+            "\\tee a.json\nselect 1;\n\\tee b.json\nselect 2;\nselect 3;\n\\tee\nselect 4;",
+            TABLE * 4,
+            SEVERAL,
+            {"a.json": '[{"a":1}]\n', "b.json": '[{"a":1}]\n[{"a":1}]\n'},
+        ),
+        ("\\o a.csv\n\\echo a\n\\qecho b\n\\o\n\\qecho c", "a\nc\n", "", {"a.csv": "b\n"}),
+        ("\\o a.csv\n\\o", "", "warning: a.csv was not written: no statement returned a result\n", {}),
+        ("\\tee a.csv\n\\tee", "", "warning: a.csv was not written: no statement returned a result\n", {}),
+        ("\\once a.csv\nselect 1;\nselect 2;", TABLE, "", {"a.csv": "a\n1\n"}),
+        (
+            "select 1 \\g a.csv\nselect 2 \\gx b.txt\nselect 3 \\gx\nselect 4;",
+            RECORD + TABLE,
+            "",
+            {"a.csv": "a\n1\n", "b.txt": RECORD},
+        ),
+        (
+            "\\pset expanded on\nselect 1;\n\\pset expanded off\nselect 2;",
+            RECORD + TABLE,
+            "Option expanded is on.\nOption expanded is off.\n",
+            {},
+        ),
+        ("\\pset expanded on\nselect 1 \\g a.csv\n", "", "Option expanded is on.\n", {"a.csv": "a,1\n"}),
+        ("select 1 \\g |cat > c", "", "", {"c": TABLE}),
+        ("select 1 \\g | exit 3", "", "error: the command 'exit 3' exited with code 3\n", {}),
+        (
+            "select 1 \\g |\n",
+            "",
+            "error: missing command after |\nhelp: example: \\o |less\n"
+            "warning: the unfinished statement before \\g was discarded\n",
+            {},
+        ),
+        (
+            "\\o none/a.csv\nselect 1;",
+            TABLE,
+            "error: cannot write to none/a.csv: No such file or directory\nhelp: create the directory first\n",
+            {},
+        ),
+        (
+            "\\o a.csv\nselect 1;\n\\o none/a.csv\nselect 2;",
+            TABLE,
+            "error: cannot write to none/a.csv: No such file or directory\nhelp: create the directory first\n",
+            {"a.csv": "a\n1\n"},
+        ),
+        (
+            "\\o a.xlsx.gz\nselect 1;",
+            TABLE,
+            "error: a.xlsx.gz: the xlsx format cannot be compressed as a whole\nhelp: write a.xlsx\n",
+            {},
+        ),
+        (
+            "\\o a.nosuch\nselect 1;",
+            TABLE,
+            "error: a.nosuch: unknown file extension .nosuch\n"
+            "help: extensions: .txt .csv .tsv .tab .json .jsonl .ndjson .md .markdown .html .htm .sql .xlsx .parquet "
+            ".arrow .feather .arrows; for other names set the format with --format or \\format\n",
+            {},
+        ),
+        ("\\format json\n\\o a.nosuch\nselect 1;\n\\o", "", JSON, {"a.nosuch": '[{"a":1}]\n'}),
+        ("\\format json\n\\o a.csv\nselect 1;\n\\o\nselect 2;", '[{"a":1}]\n', JSON, {"a.csv": "a\n1\n"}),
+        ("\\format json\nselect 1;\nselect 2;\nselect 3;", '[{"a":1}]\n' * 3, JSON + SEVERAL, {}),
+        (
+            "\\log a.log\nselect 1;\nselect 'wrong';\n\\log\nselect 3;",
+            TABLE * 2,
+            "<command>:3: error[42601]: wrong\n",
+            {"a.log": f"select 1;\n{TABLE}select 'wrong';\n-- error[42601]: wrong\n"},
+        ),
+        (
+            "\\log a.log\n\\format json\nselect 1;\nselect 2 \\g b.csv",
+            '[{"a":1}]\n',
+            JSON,
+            {"a.log": f"select 1;\n{TABLE}select 2;\n{TABLE}", "b.csv": "a\n1\n"},
+        ),
+    ],
+)
+def test_what_each_destination_gets(
+    script: str,
+    out: str,
+    err: str,
+    written: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    core = run(f"{script}\n", ScriptedClient({"select 'wrong'": Answer(rows=(), error=failure())}))
+    assert (core.out, core.err) == (out, err)
+    assert files(tmp_path) == written
+
+
+def test_a_format_that_holds_one_result(tmp_path: Path) -> None:
+    core = run(f"\\o {tmp_path}/a.xlsx\nselect 1;\nselect 2;\n")
+    assert core.err == (
+        "error: several results cannot share one xlsx output\nhelp: write each to its own file: \\g FILE\n"
+    )
+    core = run(f"\\tee {tmp_path}/b.xlsx\nselect 1;\nselect 2;\n")
+    assert "error: several results cannot share one xlsx output\n" in core.err
+    core = run(f"select 1 \\g {tmp_path}/c.xlsx\nselect 1 \\g {tmp_path}/d.xlsx\n")
+    assert core.err == ""
+
+
+class Left(Given):
+    """Each of its results is unbounded and was left after some rows."""
+
+    def __init__(self) -> None:
+        super().__init__(rows(2, endless=Stream("service", 2)))
+
+
+@pytest.mark.parametrize("command", ["o", "tee"])
+@pytest.mark.parametrize("unbounded", [True, False])
+def test_only_rows_that_do_not_come_again_are_kept_when_the_program_is_ended(
+    tmp_path: Path, command: str, unbounded: bool
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("before\n")
+
+    async def work() -> None:
+        core = Core(Left() if unbounded else None)
+        await core.run(f"\\{command} {path}\nselect 1;\n")
+        core.outlet.abort()
+
+    asyncio.run(work())
+    assert path.read_text() == ("a\n0\n1\n" if unbounded else "before\n")
+    assert files(tmp_path).keys() == {"a.csv"}
+
+
+def test_rows_of_a_bounded_result_after_an_unbounded_one(tmp_path: Path) -> None:
+    """A new file does not inherit what the former one held."""
+    path = tmp_path / "b.csv"
+
+    async def work() -> None:
+        core = Core(Left())
+        await core.run(f"\\o {tmp_path}/a.csv\nselect 1;\n\\o {path}\n")
+        core.client = ScriptedClient()
+        core.session.state.connection.service.statements = core.client
+        await core.run("select 2;\n")
+        core.outlet.abort()
+
+    asyncio.run(work())
+    assert files(tmp_path) == {"a.csv": "a\n0\n1\n"}
+
+
+class Terminal(StreamSink):
+    """The screen of a terminal; `asked` tells for which kinds of results it was asked for."""
+
+    def __init__(self, core: Core) -> None:
+        super().__init__(core.screen)
+        core.screen.isatty = lambda: True  # type: ignore[method-assign]
+        self.asked: list[tuple[bool, bool]] = []
+        self.offered: list[str] = []
+        core.outlet._screen = self.made
+
+    def made(self, endless: bool, sideways: bool) -> StreamSink:
+        self.asked.append((endless, sideways))
+        return self
+
+
+@pytest.mark.parametrize(
+    ("options", "client", "asked"),
+    [
+        ({}, None, (False, True)),
+        ({"wide": "fold"}, None, (False, False)),
+        ({"format": "csv"}, None, (False, False)),
+        ({}, Left(), (True, True)),
+        ({"format": "jsonl"}, Left(), (True, False)),
+    ],
+)
+def test_the_screen_that_a_result_gets(
+    options: dict[str, str], client: ScriptedClient | None, asked: tuple[bool, bool]
+) -> None:
+    async def work() -> Terminal:
+        core = Core(client)
+        as_tables(core)
+        for name, value in options.items():
+            setattr(core.session.options, name, value)
+        screen = Terminal(core)
+        await core.run("select 1;\n")
+        return screen
+
+    assert asyncio.run(work()).asked == [asked]
+
+
+def test_a_long_text_is_paged_as_it_is() -> None:
+    async def work() -> tuple[Core, Terminal]:
+        core = Core()
+        screen = Terminal(core)
+        await core.outlet.page("a\n\ud800b\n")
+        return core, screen
+
+    core, screen = asyncio.run(work())
+    assert (core.out, screen.asked) == ("a\n?b\n", [(False, False)])
+
+
+@pytest.mark.parametrize(
+    ("terminal", "own", "shown"),
+    [(True, False, "a\\x1b[1m\tb\n"), (True, True, "a\x1b[1m\tb\n"), (False, False, "a\x1b[1m\tb\n")],
+)
+def test_only_own_text_sends_control_sequences_to_a_terminal(terminal: bool, own: bool, shown: str) -> None:
+    async def work() -> Core:
+        core = Core()
+        core.screen.isatty = lambda: terminal  # type: ignore[method-assign]
+        assert core.outlet.print("a\x1b[1m\tb\n", own=own)
+        return core
+
+    assert asyncio.run(work()).out == shown
+
+
+def test_a_text_that_is_no_unicode_is_printed() -> None:
+    async def work() -> Core:
+        core = Core()
+        core.outlet.print("a\ud800\n")
+        return core
+
+    assert asyncio.run(work()).out == "a?\n"
+
+
+@pytest.mark.parametrize("interactive", [True, False])
+def test_a_reader_that_has_exited(interactive: bool, tmp_path: Path) -> None:
+    async def work(stdout: int) -> Core:
+        core = Core(interactive=interactive)
+
+        def closed(data: object) -> int:
+            raise BrokenPipeError
+
+        core.screen.write = closed  # type: ignore[method-assign]
+        core.screen.fileno = lambda: stdout  # type: ignore[method-assign]
+        assert not core.outlet.reader_left
+        assert core.outlet.print("a\n") is False
+        assert core.outlet.reader_left
+        await core.shell.run_script([Own("select 1;\nselect 2;\n")], "")
+        return core
+
+    with (tmp_path / "stdout").open("wb") as stdout:
+        core = asyncio.run(work(stdout.fileno()))
+    assert len(core.client.ran) == (2 if interactive else 1)
+    assert core.shell.exit == (Exit.DONE if interactive else Exit.UNREAD)
+    assert core.err == ("0 rows read (stopped early)\n" * 2 if interactive else "")
+
+
+class Wide(ScriptedClient):
+    """Results of 100 columns; each is fetched again for the explorer."""
+
+    async def result(self) -> AsyncGenerator[Result, None]:
+        columns = [Column(f"c{number}") for number in range(100)]
+        batch = Batch(100, rows=[["x"] * 100])
+        yield Result(columns, HeldBatches(batch), statement_id="id1", row_counts=[1], elapsed=0.5)
+
+    def run(
+        self, submission: Submission, context: SessionContext, observer: Observer | None = None
+    ) -> AsyncGenerator[Result, None]:
+        (observer or Observer()).statement_id("id1")
+        return self.result()
+
+    def fetch(
+        self, statement_id: str, context: SessionContext, observer: Observer | None = None
+    ) -> AsyncGenerator[Result, None]:
+        self.events.append(f"fetch {statement_id}")
+        return self.result()
+
+
+@pytest.mark.parametrize(
+    ("options", "explores"),
+    [
+        ({}, True),
+        ({"explore": 101}, False),
+        ({"explore": 0}, False),
+        ({"wide": "fold"}, False),
+        ({"format": "csv"}, False),
+    ],
+)
+def test_a_result_of_many_columns_opens_in_the_explorer(options: dict[str, object], explores: bool) -> None:
+    browsed: list[int] = []
+
+    async def browse(result: Result) -> Summary:
+        browsed.append(len(result.columns))
+        return Summary(1, True)
+
+    async def work() -> Core:
+        core = Core(Wide(), interactive=True)
+        as_tables(core)
+        for name, value in options.items():
+            setattr(core.session.options, name, value)
+        core.front_end.browse = browse
+        await core.run("select 1;\n")
+        return core
+
+    core = asyncio.run(work())
+    assert browsed == ([100] if explores else [])
+    assert core.events == [
+        "began id1",
+        *([] if explores else ["rows shown"]),
+        "ended id1 00000 1",
+        *["fetch id1"] * explores,
+    ]
+    assert (core.out == "") is explores
+    assert core.err == "1 row\n"
+
+
+def test_without_an_explorer_a_result_of_many_columns_is_shown() -> None:
+    async def work(client: ScriptedClient) -> Core:
+        core = Core(client, interactive=True)
+        as_tables(core)
+        await core.run("select 1;\n")
+        return core
+
+    assert asyncio.run(work(Wide())).out
