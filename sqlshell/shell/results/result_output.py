@@ -125,13 +125,15 @@ class ResultOutput:
                 if output:
                     self._copies["tee"] = _open(output), by_extension
             return
+        former, self._redirected = self._redirected, None
         try:
-            self.close()
+            if former is not None:
+                self._written(former)
         finally:
             # The command of the former output may have failed.
             self._results_in_output = 0
             self._format_by_extension = None
-            self._partial = False
+            self._partial = self._partial and "tee" in self._copies
             if output:
                 self._redirected = _open(output)
                 self._format_by_extension = by_extension

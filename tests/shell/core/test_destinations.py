@@ -139,6 +139,19 @@ JSON = "Format is json.\n"
             JSON,
             {"a.log": f"select 1;\n{TABLE}select 2;\n{TABLE}", "b.csv": "a\n1\n"},
         ),
+        # \o does not end the copies of results.
+        (
+            "\\log a.log\n\\tee t.csv\n\\o b.csv\nselect 1;\n\\o\nselect 2;\n\\tee\n\\log\nselect 3;",
+            TABLE * 2,
+            "",
+            {"a.log": f"select 1;\n{TABLE}select 2;\n{TABLE}", "t.csv": "a\n1\na\n1\n", "b.csv": "a\n1\n"},
+        ),
+        (
+            "\\tee t.csv\n\\o | exit 3\nselect 1;\n\\o b.csv\nselect 2;\n\\o\nselect 3;",
+            TABLE,
+            "error: the command 'exit 3' exited with code 3\n",
+            {"t.csv": "a\n1\n" * 3, "b.csv": "a\n1\n"},
+        ),
     ],
 )
 def test_what_each_destination_gets(
