@@ -99,14 +99,14 @@ class Diagnostics:
         """Pass each further message through `remove`, which takes secret values, such as tokens, out of it."""
         self._filters.append(remove)
 
-    def error(self, error: ShellError, excerpt: Excerpt | None = None, told: str = "") -> None:
+    def error(self, error: ShellError, excerpt: Excerpt | None = None, text: str = "") -> None:
         """Print `FILE:LINE:COLUMN: error[SQLSTATE]: message`, the line of the statement, and `help: hint`.
 
-        `told` is the service's own message. With -v it is printed too, with the statementID. Without -v, the text for
+        `text` is the service's own message. With -v it is printed too, with the statementID. Without -v, the text for
         a pipe has at most three lines, after the notices of a statement that failed: the line of the statement is left
         out if there is a hint or a detail of PostgreSQL, and its context unless it names a line of COPY's data.
         """
-        self._last = (error, excerpt, told)
+        self._last = (error, excerpt, text)
         width = self._width
         # A flag is about this run, and psql's variable may come from a file for all.
         kind = "verbose" if self.verbose else self._verbosity()
@@ -116,7 +116,7 @@ class Diagnostics:
         else:
             lines = self._lines(error, excerpt, self.at_terminal or kind == "verbose", self._look(), width)
         if kind == "verbose":
-            lines += [folded(line, width) for line in self._background(error, told)]
+            lines += [folded(line, width) for line in self._background(error, text)]
         self._write("\n".join(lines), own=True, verbatim=True)
 
     def canceled(self, error: ShellError, after: str) -> None:
@@ -133,9 +133,9 @@ class Diagnostics:
         """The last error in full; "" if there was none."""
         if self._last is None:
             return ""
-        error, excerpt, told = self._last
+        error, excerpt, text = self._last
         width = self._width
-        background = [folded(line, width) for line in self._background(error, told)]
+        background = [folded(line, width) for line in self._background(error, text)]
         return "\n".join([*self._lines(error, excerpt, True, _plain, width), *background])
 
     def _lines(self, error: ShellError, excerpt: Excerpt | None, whole: bool, look: Look, width: int = 0) -> list[str]:
@@ -145,11 +145,11 @@ class Diagnostics:
         detail = ""
         if not whole:
             message, *further = _FURTHER.split(message)
-            told = {head: _joined(text) for head, _, text in (part.partition(": ") for part in further)}
-            message, detail = _joined(message), told.get("DETAIL", "")
-            hints += [told["HINT"]] if told.get("HINT") else []
-            if _OF_COPY.match(told.get("CONTEXT", "")):
-                detail = "; ".join(filter(None, (detail, told["CONTEXT"])))
+            fields = {head: _joined(text) for head, _, text in (part.partition(": ") for part in further)}
+            message, detail = _joined(message), fields.get("DETAIL", "")
+            hints += [fields["HINT"]] if fields.get("HINT") else []
+            if _OF_COPY.match(fields.get("CONTEXT", "")):
+                detail = "; ".join(filter(None, (detail, fields["CONTEXT"])))
             hints = [_sentence(hints)] if hints else []
         lines = [folded(f"{placed}{printable(text, keep=KEPT)}", width) for text in notices]
         lines.append(folded(f"{placed}{look(label, 'error')} {printable(message, keep=KEPT)}", width))
@@ -182,16 +182,16 @@ class Diagnostics:
         label = f"error[{printable(where.sql_state)}]:" if coded else "error:"
         return f"{printable(place)}: " * bool(place), label
 
-    def _background(self, error: ShellError, told: str) -> list[str]:
+    def _background(self, error: ShellError, text: str) -> list[str]:
         """The details of an error other than its message and hint."""
         where = error.where
         facts = [f"{where.sql_state} is {words}"] if (words := meaning(where.sql_state)) else []
         if where.statement_id and where.statement_id not in error.message + error.hint:
             facts.append(f"statement {where.statement_id}")
         lines = [f"note: {printable(', '.join(facts))}"] if facts else []
-        if told.strip() not in {"", error.message.strip()}:
+        if text.strip() not in {"", error.message.strip()}:
             lines += ["note: the service's message:"]
-            lines += [f"  {printable(line, keep=KEPT)}" for line in told.strip().split("\n")]
+            lines += [f"  {printable(line, keep=KEPT)}" for line in text.strip().split("\n")]
         return lines
 
     @property

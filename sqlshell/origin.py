@@ -44,11 +44,11 @@ class Text(Struct, frozen=True):
     @property
     def blanked(self) -> str:
         """The text at its full length, with blanks in place of the parts that came from a service."""
-        made, done = [], 0
+        pieces, done = [], 0
         for start, stop, _ in self.foreign:
-            made += [self.text[done:start], " " * (stop - start)]
+            pieces += [self.text[done:start], " " * (stop - start)]
             done = stop
-        return "".join([*made, self.text[done:]])
+        return "".join([*pieces, self.text[done:]])
 
     def own(self, use: str) -> Own:
         """The text as trusted text; `use` names its use. Raises UsageError if a part came from a service."""
@@ -72,17 +72,17 @@ def service_text(text: str, source: str) -> Text:
 
 def joined(parts: Iterable[Text], between: str = "") -> Text:
     """Texts joined by `between`, a text of this program."""
-    made: list[str] = []
+    texts: list[str] = []
     foreign: list[Foreign] = []
     length = 0
     for number, part in enumerate(parts):
         if number:
-            made.append(between)
+            texts.append(between)
             length += len(between)
-        made.append(part.text)
+        texts.append(part.text)
         foreign += (Foreign(start + length, stop + length, source) for start, stop, source in part.foreign)
         length += len(part.text)
-    return Text("".join(made), tuple(foreign))
+    return Text("".join(texts), tuple(foreign))
 
 
 def refused(use: str, source: str) -> UsageError:

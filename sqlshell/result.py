@@ -292,8 +292,8 @@ class Result(Struct):
     def changed_rows(self) -> int | None:
         """The number of rows that the statement changed, None if the service does not report it (`INSERT 5`, which may
         follow the lines of a warning)."""
-        found = _COMMAND_TAG_COUNT.fullmatch(self.message.rpartition("\n")[2])
-        return int(found[1]) if found is not None else None
+        match = _COMMAND_TAG_COUNT.fullmatch(self.message.rpartition("\n")[2])
+        return int(match[1]) if match is not None else None
 
     @property
     def limited(self) -> bool:

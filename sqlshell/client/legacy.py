@@ -149,9 +149,9 @@ def _failure(answer: Response, base: str, submission: Submission) -> ShellError:
     if answer.status == 400:
         message, _ = read_error(answer.headers, answer.body)
         # The body has no field for the sqlState: a service that knows it writes it before the message.
-        found = _STATE.fullmatch(message)
-        text = found[2] if found else message or error.message
-        return StatementError(text, error.hint, Where(found[1] if found else ""))
+        match = _STATE.fullmatch(message)
+        text = match[2] if match else message or error.message
+        return StatementError(text, error.hint, Where(match[1] if match else ""))
     if answer.status == 404:
         error.message = f"{base} has no legacy interface"
         error.hint = "use --api v2"

@@ -55,8 +55,8 @@ async def download(transport: Transport, path: str, place: Path, *, force: bool,
     received = _Receiver(transport, part, progress)
     await run_download(transport, path, "application/octet-stream", received, transport.say)
     digest = part.sha256()
-    told = _SHA256.match(part.etag) if part.etag else None
-    checksum = received.checksum or (told[1] if told else "")
+    match = _SHA256.match(part.etag) if part.etag else None
+    checksum = received.checksum or (match[1] if match else "")
     if checksum and checksum.lower() != digest:
         part.drop()
         raise ProtocolError(
@@ -214,9 +214,9 @@ def _checksum(headers: Mapping[str, str]) -> str:
     if plain := _SHA256.match(headers.get("x-checksum-sha256", "")):
         return plain[1]
     for name in ("repr-digest", "content-digest", "digest"):
-        found = re.search(r"sha-256=:?([A-Za-z0-9+/]{43}=):?", headers.get(name, ""), re.I)
-        if found and (name != "content-digest" or "content-range" not in headers):
+        match = re.search(r"sha-256=:?([A-Za-z0-9+/]{43}=):?", headers.get(name, ""), re.I)
+        if match and (name != "content-digest" or "content-range" not in headers):
             import base64
 
-            return base64.b64decode(found[1]).hex()
+            return base64.b64decode(match[1]).hex()
     return ""

@@ -55,10 +55,10 @@ class Secrets:
         if not text or not (self._own or self._lent):
             return text
         given = text.encode("utf-8", "surrogatepass")
-        made: Body = given
+        masked: Body = given
         for forms in (*self._own.values(), *self._lent.values()):
-            made = forms.without(made)
-        return text if made == given else bytes(made).decode("utf-8", "replace")
+            masked = forms.without(masked)
+        return text if masked == given else bytes(masked).decode("utf-8", "replace")
 
     def body(self, given: Body, *, from_service: bool = True) -> Body:
         """Redact a response, whose JSON stays valid; `from_service` includes the values that a service sent."""
@@ -127,9 +127,9 @@ def _forms(value: bytes) -> _Forms:
     return _Forms(value)
 
 
-def _unescaped(found: re.Match[bytes]) -> bytes:
-    char = bytes([int(found[1], 16)]) if found[1] else b""
-    return found[0] if char in {b"", b'"', b"\\", b"\x7f"} else char
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    char = bytes([int(match[1], 16)]) if match[1] else b""
+    return match[0] if char in {b"", b'"', b"\\", b"\x7f"} else char
 
 
 def _written(code: int) -> bytes:
@@ -163,7 +163,7 @@ def _cores(value: bytes) -> list[bytes]:
 
 def _without_base64(given: bytes, core: bytes) -> bytes:
     """Remove the base64 words that contain the value."""
-    made: list[bytes] = []
+    pieces: list[bytes] = []
     done = 0
     at = given.find(core)
     while at >= 0:
@@ -172,7 +172,7 @@ def _without_base64(given: bytes, core: bytes) -> bytes:
             start -= 1
         while end < len(given) and given[end] in _IN_BASE64:
             end += 1
-        made += [given[done:start], MASK.encode()]
+        pieces += [given[done:start], MASK.encode()]
         done = end
         at = given.find(core, done)
-    return b"".join([*made, given[done:]])
+    return b"".join([*pieces, given[done:]])

@@ -93,10 +93,10 @@ def read_config(folder: Path) -> Config:
 
 def _toml_error(message: str, text: str) -> str:
     """Convert a message of tomllib to `line N: cause`."""
-    found = re.fullmatch(r"(?s)(.*) \(at (?:line (\d+), column \d+|end of document)\)", message)
-    if found is None:
+    match = re.fullmatch(r"(?s)(.*) \(at (?:line (\d+), column \d+|end of document)\)", message)
+    if match is None:
         return message
-    return f"line {found[2] or text.count(chr(10)) + 1}: {found[1]}"
+    return f"line {match[2] or text.count(chr(10)) + 1}: {match[1]}"
 
 
 def _table(config: Config, profile: str) -> Mapping[str, Any]:
@@ -200,10 +200,10 @@ _TIME = re.compile(r"(?=.)(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)(?:s|\Z))
 
 def seconds_of(text: str) -> float | None:
     """A duration in seconds: a number, or `1h30m`, `5m`, `1.5s`, `200ms`; None for anything else."""
-    found = _TIME.fullmatch(text.strip())
-    if found is None:
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
         return None
-    hours, minutes, seconds, thousandths = (float(part or 0) for part in found.groups())
+    hours, minutes, seconds, thousandths = (float(part or 0) for part in match.groups())
     total = hours * 3600 + minutes * 60 + seconds + thousandths / 1000
     return total if total < 1e9 else None
 

@@ -47,12 +47,12 @@ class Template(Struct, frozen=True):
 
     def bound(self, parameters: Parameters, literals: Literals) -> str:
         """The statement with values in place of its placeholders. Raises ProgrammingError, DataError."""
-        made = [self.pieces[0]]
+        parts = [self.pieces[0]]
         for text, piece in zip(self._texts(parameters, literals), self.pieces[1:], strict=True):
             if not text.isascii():
                 _check_characters(text)
-            made += (text, piece)
-        return "".join(made)
+            parts += (text, piece)
+        return "".join(parts)
 
     def _texts(self, parameters: Parameters, literals: Literals) -> list[str]:
         count = len(self.pieces) - 1
@@ -204,24 +204,24 @@ class RowInsert(Struct, frozen=True):
         Rows whose values have other types go into another INSERT: engines find one type for each column of VALUES, and
         would make floats of the decimals beside one. Raises ProgrammingError, DataError.
         """
-        made: list[str] = []
+        texts: list[str] = []
         size = 0
         types: list[type] = []
         for row in rows:
             text = self.row.bound(row, literals)
             values = [row[name] for name in self.row.names] if isinstance(row, Mapping) else row
             given = [type(value) for value in values]
-            full = len(made) >= BATCH_ROWS or size + len(text) > BATCH_CHARACTERS
-            if made and (full or not _alike(types, given)):
-                yield self._statement(made), len(made)
-                made, size = [], 0
-            if not made:
+            full = len(texts) >= BATCH_ROWS or size + len(text) > BATCH_CHARACTERS
+            if texts and (full or not _alike(types, given)):
+                yield self._statement(texts), len(texts)
+                texts, size = [], 0
+            if not texts:
                 types = given
             types = [new if old is type(None) else old for old, new in zip(types, given, strict=True)]
-            made.append(text)
+            texts.append(text)
             size += len(text)
-        if made:
-            yield self._statement(made), len(made)
+        if texts:
+            yield self._statement(texts), len(texts)
 
     def _statement(self, rows: Sequence[str]) -> str:
         return f"{self.head}{', '.join(rows)}{self.tail}"

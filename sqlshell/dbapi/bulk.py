@@ -42,12 +42,12 @@ _HEAD: Final = re.compile(
 
 def copy_statement(insert: RowInsert) -> str | None:
     """The COPY that inserts the same rows from a file; None for an INSERT that does more than that."""
-    found = _HEAD.fullmatch(insert.head)
+    match = _HEAD.fullmatch(insert.head)
     between = [piece.strip() for piece in insert.row.pieces]
     plain = len(between) > 1 and between == ["(", *[","] * (len(between) - 2), ")"]
-    if found is None or not plain or insert.tail.strip() not in {"", ";"}:
+    if match is None or not plain or insert.tail.strip() not in {"", ";"}:
         return None
-    return f"COPY {found[1]} {found[2] or ''} FROM '@{FILE}' (FORMAT parquet)"
+    return f"COPY {match[1]} {match[2] or ''} FROM '@{FILE}' (FORMAT parquet)"
 
 
 def file_chunks(rows: Iterable[Parameters]) -> Iterator[list[Parameters]]:

@@ -39,11 +39,11 @@ _log = logging.getLogger("sqlshell")
 @contextlib.contextmanager
 def reporting() -> Iterator[Callable[[str], None]]:
     """A function for messages about unsafe settings, which are issued at the end as warnings of the caller's caller."""
-    said: list[str] = []
+    messages: list[str] = []
     try:
-        yield said.append
+        yield messages.append
     finally:
-        for text in said:
+        for text in messages:
             # Frames: this generator, contextlib, connect(), its caller.
             warnings.warn(text, Warning, stacklevel=4)
 

@@ -72,18 +72,18 @@ def stretches(relation: Any, counts: Sequence[int]) -> Iterator[bytes]:
     """
     wanted = iter(counts)
     left = next(wanted, 0)
-    made: list[bytes] = []
+    pieces: list[bytes] = []
     for batch in _arrays(relation):
         values = batch.children[0].contents
         at, end = values.offset, values.offset + values.length
         offsets = (ctypes.c_int64 * (end + 1)).from_address(values.buffers[1]) if at < end else ()
         while at < end:
             taken = min(left, end - at)
-            made.append(ctypes.string_at(values.buffers[2] + offsets[at], offsets[at + taken] - offsets[at]))
+            pieces.append(ctypes.string_at(values.buffers[2] + offsets[at], offsets[at + taken] - offsets[at]))
             at, left = at + taken, left - taken
             if not left:
-                yield made[0] if len(made) == 1 else b"".join(made)
-                made, left = [], next(wanted, 0)
+                yield pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                pieces, left = [], next(wanted, 0)
                 if not left:
                     return
 

@@ -71,8 +71,8 @@ _NAME = re.compile(r"\s*([A-Za-z_0-9]+)")
 
 def base(type_name: str) -> str:
     """The upper-case name of a type without parameters: `DECIMAL(10,2);nowrap` is `DECIMAL`; "" if there is none."""
-    found = _NAME.match(type_name)
-    return found.group(1).upper() if found else ""
+    match = _NAME.match(type_name)
+    return match.group(1).upper() if match else ""
 
 
 @functools.lru_cache(maxsize=256)
@@ -83,8 +83,8 @@ def kind(type_name: str) -> Kind:
 
 def size_of(text: str) -> list[int]:
     """The numbers of a scalar type: precision and scale of `DECIMAL(10,2)`, the length of `VARCHAR(20)`, or none."""
-    found = _SIZE.match(text)
-    return [int(number) for number in found[1].split(",")] if found is not None else []
+    match = _SIZE.match(text)
+    return [int(number) for number in match[1].split(",")] if match is not None else []
 
 
 def parts_of(text: str) -> list[str]:

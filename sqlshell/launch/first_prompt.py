@@ -119,8 +119,8 @@ def first_prompt(
             theme = load(LIGHT if brightness == "light" else DEFAULT, themes)
         diagnostics = Diagnostics(streams.stderr, quiet=lambda: bool(settings["quiet"]))
         diagnostics.paint = painter(theme, color_depth()) if diagnostics.at_terminal else None
-        *said, hint = greeting_of(destination, target, flags, environ)
-        for line in said:
+        *lines, hint = greeting_of(destination, target, flags, environ)
+        for line in lines:
             diagnostics.report(line)
         diagnostics.hint(hint)
         base = " ".join(filter(None, (theme.ui.get("prompt", ""), settings["prompt_color"])))

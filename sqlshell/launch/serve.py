@@ -366,20 +366,22 @@ def _run(given: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics, 
     forward_logs(diagnostics.log_warning, diagnostics.log)
     token_file = given["token_file"] or ""
     own_file = data / "token" if data is not None and not token_file else None
-    made = ""
+    new_token = ""
     if own_file is not None:
-        made = kept_token(own_file)
+        new_token = kept_token(own_file)
     elif not token_file:
-        made = secrets.token_urlsafe(32)
-    token = made or read_token(token_file or str(own_file), diagnostics.warn)
+        new_token = secrets.token_urlsafe(32)
+    token = new_token or read_token(token_file or str(own_file), diagnostics.warn)
 
     peers = Peers(given["state_url"], given["results_url"]) if given["state_url"] else None
 
     def ready(url: str, protections: str) -> None:
         if protections:
             diagnostics.log(protections)
-        if own_file is None and made:
-            diagnostics.say(f"token: {made}\nconnect with: SQLSHELL_TOKEN={made} sqlshell {url}", verbatim=True)
+        if own_file is None and new_token:
+            diagnostics.say(
+                f"token: {new_token}\nconnect with: SQLSHELL_TOKEN={new_token} sqlshell {url}", verbatim=True
+            )
         elif own_file is not None:
             # Not the token itself, because this output often goes to a log.
             diagnostics.say(f"connect with: sqlshell {url} --token-file {own_file}", verbatim=True)

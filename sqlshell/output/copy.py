@@ -202,5 +202,5 @@ def warn_of_names(result: Result, warn: Callable[[str], None], *, fold_case: boo
     """Warn about column names that a format for programs has to change."""
     changed = changed_names(result.columns, fold_case=fold_case)
     if changed:
-        told = ", ".join(f"{old} to {new}" for old, new in changed[:5])
-        warn(f"duplicate column names were changed: {told}{', …' if len(changed) > 5 else ''}")
+        names = ", ".join(f"{old} to {new}" for old, new in changed[:5])
+        warn(f"duplicate column names were changed: {names}{', …' if len(changed) > 5 else ''}")

@@ -42,9 +42,9 @@ def descriptor(path: str) -> Descriptor | None:
             at = os.path.dirname(at)  # noqa: PTH120
             continue
         at = f"{at.rstrip('/')}/{part}"
-        found = _PATH.fullmatch(at)
-        if found and not any(ahead):
-            return _found(found)
+        match = _PATH.fullmatch(at)
+        if match and not any(ahead):
+            return _found(match)
         try:
             target = os.readlink(at)  # noqa: PTH115
         except (OSError, ValueError):
@@ -72,9 +72,9 @@ def stand_in_for_closed() -> None:
             setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
 
 
-def _found(found: re.Match[str]) -> Descriptor:
-    if found["name"]:
-        return Descriptor(_NAMED[found["name"]], True)
-    if found["number"]:
-        return Descriptor(int(found["number"]), True)
-    return Descriptor(int(found["other"]), found["process"] in {"self", "thread-self", str(os.getpid())})
+def _found(match: re.Match[str]) -> Descriptor:
+    if match["name"]:
+        return Descriptor(_NAMED[match["name"]], True)
+    if match["number"]:
+        return Descriptor(int(match["number"]), True)
+    return Descriptor(int(match["other"]), match["process"] in {"self", "thread-self", str(os.getpid())})

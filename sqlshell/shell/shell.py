@@ -371,7 +371,7 @@ class Shell:
                         if isinstance(error, Unread):
                             return False
                         ends = self.failures.ends_script(error)
-                        self._abandon_unfinished(item, told=not ends)
+                        self._abandon_unfinished(item, warns=not ends)
                         if ends:
                             ran = await self._submitter.end_batch()
                             if isinstance(error, Unreadable):
@@ -413,11 +413,11 @@ class Shell:
             self.buffer.clear()
         return error
 
-    def _abandon_unfinished(self, item: Item, *, told: bool) -> None:
+    def _abandon_unfinished(self, item: Item, *, warns: bool) -> None:
         """A command failed: the statement that it would have sent goes back to the user, or is discarded.
 
-        A statement that the command would have left unchanged is not sent at the end of the script. `told` says whether
-        the user is warned of a statement that is discarded.
+        A statement that the command would have left unchanged is not sent at the end of the script. `warns` says
+        whether the user is warned of a statement that is discarded.
         """
         unfinished = self.buffer.scanner.unfinished
         if not isinstance(item, BackslashCommand) or not unfinished.started:
@@ -427,7 +427,7 @@ class Shell:
             unfinished.has_failed_command = True
         else:
             self.buffer.scanner.take()
-            if told:
+            if warns:
                 self.diagnostics.warn(f"the unfinished statement before \\{item.name} was discarded")
 
     @contextlib.contextmanager

@@ -20,12 +20,12 @@ def distinct_for_duckdb(given: Sequence[str]) -> list[str]:
     found: list[str] = []
     low: set[str] = set()
     for name in given:
-        number, made = 0, name or "column"
-        while made.lower() in low:
+        number, unique = 0, name or "column"
+        while unique.lower() in low:
             number += 1
-            made = f"{name}_{number}"
-        low.add(made.lower())
-        found.append(made)
+            unique = f"{name}_{number}"
+        low.add(unique.lower())
+        found.append(unique)
     return found
 
 

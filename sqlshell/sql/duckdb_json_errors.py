@@ -34,19 +34,19 @@ class JsonError(Struct, frozen=True):
 
 def json_error(message: str) -> JsonError | None:
     """The parts of a message; None for one about something else."""
-    if found := _MALFORMED.match(message):
+    if match := _MALFORMED.match(message):
         # These are counted from two.
-        place = f"{_unit(found)} {max(1, int(found['number']) - 1)}, byte {found['byte']}"
-        return JsonError(found["file"], place, found["cause"].strip().rstrip("."))
-    if found := _KEY.match(message):
-        place = f"{_unit(found)} {found['number']}"
-        if found["what"] == "duplicate":
-            return JsonError(found["file"], place, f"the key {found['key']} appears twice in an object")
-        cause = f"the key {found['key']} is not in the first records, from which the columns were detected"
-        return JsonError(found["file"], place, cause, unknown_key=True)
+        place = f"{_unit(match)} {max(1, int(match['number']) - 1)}, byte {match['byte']}"
+        return JsonError(match["file"], place, match["cause"].strip().rstrip("."))
+    if match := _KEY.match(message):
+        place = f"{_unit(match)} {match['number']}"
+        if match["what"] == "duplicate":
+            return JsonError(match["file"], place, f"the key {match['key']} appears twice in an object")
+        cause = f"the key {match['key']} is not in the first records, from which the columns were detected"
+        return JsonError(match["file"], place, cause, unknown_key=True)
     return None
 
 
-def _unit(found: re.Match[str]) -> str:
-    lines = found["unit"] == "line" or found["file"].lower().endswith((".jsonl", ".ndjson"))
+def _unit(match: re.Match[str]) -> str:
+    lines = match["unit"] == "line" or match["file"].lower().endswith((".jsonl", ".ndjson"))
     return "line" if lines else "record"

@@ -50,8 +50,8 @@ def duckdb_type(text: str, depth: int = 0) -> str:
         if all(not is_named(part) for part in parts):
             return f"TUPLE({', '.join(duckdb_type(part, depth + 1) for part in parts)})"
         fields = [field_of(part) for part in parts]
-        made = [f"{always_quoted(field)} {duckdb_type(kind, depth + 1)}" for field, kind in fields]
-        return f"STRUCT({', '.join(made)})"
+        members = [f"{always_quoted(field)} {duckdb_type(kind, depth + 1)}" for field, kind in fields]
+        return f"STRUCT({', '.join(members)})"
     return "JSON"
 
 
@@ -66,10 +66,10 @@ def is_nested(kind: str) -> bool:
 
 
 def _decimal(text: str) -> str:
-    found = re.search(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", text)
-    if found is None:
+    match = re.search(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", text)
+    if match is None:
         return "DECIMAL(38,9)" if "(" not in text else "DOUBLE"
-    digits, places = int(found[1]), int(found[2] or 0)
+    digits, places = int(match[1]), int(match[2] or 0)
     if digits > 38 and not places:
         return "HUGEINT"
     return f"DECIMAL({digits},{places})" if 0 < digits <= 38 and places <= digits else "DOUBLE"

@@ -60,8 +60,8 @@ class Pattern:
         parts: list[list[list[str]]] = [[[]]]
         self.exact = bool(text)
         """Whether it can match only one name."""
-        for found in _PART.finditer(text):
-            exact, dot, char = found.groups()
+        for match in _PART.finditer(text):
+            exact, dot, char = match.groups()
             if dot:
                 parts.append([[]])
             elif exact is not None:

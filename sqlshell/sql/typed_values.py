@@ -41,8 +41,8 @@ def typed_value(text: str, name: str) -> str:
         return name
     if kind(text) is Kind.NESTED:
         value = f"CAST(json({name}) AS {_json_type(text)})"
-        made = _finished(text, value, 0)
-        return value if made == value else f"CAST({made} AS {wanted})"
+        finished = _finished(text, value, 0)
+        return value if finished == value else f"CAST({finished} AS {wanted})"
     return _scalar(text, name)
 
 
@@ -62,8 +62,8 @@ def _type(text: str, depth: int) -> str:
         fields = _fields(parts)
         if len({field.lower() for field, _ in fields}) < len(fields) or not all(field for field, _ in fields):
             raise ValueError(text)
-        made = [f"{always_quoted(field)} {_type(part, depth + 1)}" for field, part in fields]
-        return f"STRUCT({', '.join(made)})"
+        members = [f"{always_quoted(field)} {_type(part, depth + 1)}" for field, part in fields]
+        return f"STRUCT({', '.join(members)})"
     raise ValueError(text)
 
 
@@ -101,12 +101,12 @@ def _scalar(text: str, name: str) -> str:
         return f"from_base64({name})"
     if wanted == TEXT:
         return name
-    made = f"CAST({name} AS {wanted})"
+    cast = f"CAST({name} AS {wanted})"
     if kind(text) not in {Kind.TIME, Kind.TIMESTAMP} or wanted.endswith("_NS"):
-        return made
+        return cast
     # A cast would drop further digits, which must be an error.
     finer = f"strlen({name}) > {SHORT} AND regexp_matches({name}, '{FINER}')"
-    return f"CASE WHEN {finer} THEN CAST('?' || {name} AS {wanted}) ELSE {made} END"
+    return f"CASE WHEN {finer} THEN CAST('?' || {name} AS {wanted}) ELSE {cast} END"
 
 
 def _json_type(text: str) -> str:
@@ -123,8 +123,8 @@ def _json_type(text: str) -> str:
             key = TEXT if kind(parts[0]) is Kind.NESTED else _json_type(parts[0])
             return f"MAP({key}, {_json_type(parts[1])})"
     if any(map(is_named, parts)):
-        made = [f"{always_quoted(field)} {_json_type(part)}" for field, part in _fields(parts)]
-        return f"STRUCT({', '.join(made)})"
+        members = [f"{always_quoted(field)} {_json_type(part)}" for field, part in _fields(parts)]
+        return f"STRUCT({', '.join(members)})"
     return f"TUPLE({', '.join(map(_json_type, parts))})"
 
 
@@ -153,8 +153,8 @@ def _finished(text: str, name: str, depth: int) -> str:
         places = [f"{name}.{always_quoted(field)}" for field, _ in fields]
     else:
         places = [f"struct_extract_at({name}, {number})" for number in range(1, len(fields) + 1)]
-    made = [_finished(part, place, depth) for (_, part), place in zip(fields, places, strict=True)]
-    if made == places and any(map(is_named, parts)):
+    members = [_finished(part, place, depth) for (_, part), place in zip(fields, places, strict=True)]
+    if members == places and any(map(is_named, parts)):
         return name
-    packed = ", ".join(f"{literal(field)}: {value}" for (field, _), value in zip(fields, made, strict=True))
+    packed = ", ".join(f"{literal(field)}: {value}" for (field, _), value in zip(fields, members, strict=True))
     return f"CASE WHEN {name} IS NOT NULL THEN {{{packed}}} END"

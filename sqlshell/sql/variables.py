@@ -28,9 +28,9 @@ def substituted(sql: Lexed | Text, values: Mapping[str, Text]) -> Text:
     return _substituted(lexed(sql), values, frozenset())
 
 
-def reference_value(found: re.Match[str], values: Mapping[str, Text]) -> Text | None:
+def reference_value(match: re.Match[str], values: Mapping[str, Text]) -> Text | None:
     """The value of a reference; None if its variable is not set."""
-    plain, string, quoted, asked = found.groups()
+    plain, string, quoted, asked = match.groups()
     if asked is not None:
         return own_text(Own("TRUE" if asked in values else "FALSE"))
     value = values.get(plain or string or quoted)
@@ -42,29 +42,29 @@ def reference_value(found: re.Match[str], values: Mapping[str, Text]) -> Text | 
 
 def undefined(sql: Sql, values: Mapping[str, Text]) -> list[str]:
     """The names of variables that are inserted, but not set: their references are kept."""
-    names = (found[1] or found[2] or found[3] for _, found in _references(lexed(sql)))
+    names = (match[1] or match[2] or match[3] for _, match in _references(lexed(sql)))
     return list(dict.fromkeys(name for name in names if name and name not in values))
 
 
 def references(sql: Sql) -> list[tuple[int, int]]:
     """Start and end of each reference to a variable."""
-    return [(start, found.end()) for start, found in _references(sql)]
+    return [(start, match.end()) for start, match in _references(sql)]
 
 
 def _substituted(statement: Lexed, values: Mapping[str, Text], within: frozenset[str]) -> Text:
     sql = statement.whole
     parts: list[Text] = []
     done = 0
-    for start, found in _references(statement):
-        name = next(group for group in found.groups() if group is not None)
-        value = reference_value(found, values)
-        if value is None or name in within or sql.part(start, found.end()).foreign:
+    for start, match in _references(statement):
+        name = next(group for group in match.groups() if group is not None)
+        value = reference_value(match, values)
+        if value is None or name in within or sql.part(start, match.end()).foreign:
             continue
         # A value from a service must not refer to variables: the service would receive their values.
-        if found[1] is not None and ":" in value.text and not value.foreign:
+        if match[1] is not None and ":" in value.text and not value.foreign:
             value = _substituted(lexed(value), values, within | {name})
         parts += [sql.part(done, start), value]
-        done = found.end()
+        done = match.end()
     return joined([*parts, sql.part(done, len(sql.text))]) if parts else sql
 
 

@@ -100,12 +100,12 @@ class SqlshellDDLCompiler(compiler.DDLCompiler):
 
     def visit_create_table(self, create: CreateTable, **kw: Any) -> str:
         temporary = "TEMPORARY " if {"TEMP", "TEMPORARY"} & {each.upper() for each in create.element._prefixes} else ""
-        made = [
+        before = [
             f"CREATE {temporary}SEQUENCE IF NOT EXISTS {name}{' ' + options if options else ''};"
             for name, options in self._sequences(create.element)
         ]
         table: str = super().visit_create_table(create, **kw)  # type: ignore[no-untyped-call]
-        return "".join(made) + table
+        return "".join(before) + table
 
     def visit_drop_table(self, drop: DropTable, **kw: Any) -> str:
         dropped = [f";\nDROP SEQUENCE IF EXISTS {name}" for name, _ in self._sequences(drop.element)]

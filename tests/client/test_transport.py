@@ -260,9 +260,9 @@ def test_a_stream_is_not_repeated_without_another_token() -> None:
         async with transport.stream("/v2/file", {}) as response:
             return response.status_code
 
-    for options in ({}, {"renew": none}):
+    for renew in (None, none):
         with scripted((401, {}), (200, {})) as state:
-            assert using(state.url, read, **options) == 401
+            assert using(state.url, read, renew=renew) == 401
         assert len(state.asked) == 1
 
 

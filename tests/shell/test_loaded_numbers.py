@@ -46,7 +46,7 @@ def read(folder: Path, name: str, data: str, most: int = 0) -> tuple[FileLayout,
 )
 def test_new_columns_hold_all_digits(tmp_path: Path, name: str, data: str, type_: str, values: list[str]) -> None:
     looked, _, found = read(tmp_path, name, data)
-    assert [column.made for column in looked.columns] == [type_]
+    assert [column.table_type for column in looked.columns] == [type_]
     assert found == [f"({value})" for value in values]
     assert looked.warnings == ()
 
@@ -56,7 +56,7 @@ def test_new_columns_hold_all_digits(tmp_path: Path, name: str, data: str, type_
 def test_digits_that_no_type_keeps_are_reported(tmp_path: Path, numbers: tuple[str, str], name: str) -> None:
     data = "\n".join(("n", *numbers) if name == "a.csv" else [f'{{"n":{number}}}' for number in numbers])
     looked, _, _ = read(tmp_path, name, data)
-    assert looked.columns[0].made == "DOUBLE"
+    assert looked.columns[0].table_type == "DOUBLE"
     assert looked.warnings == (
         f"{name}, column n: some numbers have more digits than a DOUBLE can store; "
         "create the table with a VARCHAR column to keep all digits",
@@ -81,7 +81,7 @@ def test_whole_numbers_in_every_spelling_are_read_as_such(tmp_path: Path) -> Non
     spelled = {"007": 7, "+5": 5, " 6 ": 6, "1_000": 1000, "0x1F": 31, "8.0": 8, "1e3": 1000, "-0": 0, "": "NULL"}
     data = "n,text\n" + "1,a\n" * 30_000 + "".join(f"{text},b\n" for text in spelled)
     looked, _, found = read(tmp_path, "a.csv", data)
-    assert looked.columns[0].made == "BIGINT"
+    assert looked.columns[0].table_type == "BIGINT"
     assert found[30_000:] == [f"({value}, 'b')" for value in spelled.values()]
 
 

@@ -28,7 +28,7 @@ class Loaded:
         source = DataFile(request, folder)
         try:
             looked = source.look(list(types))
-            self.made = {column.name: column.made for column in looked.columns}
+            self.made = {column.name: column.table_type for column in looked.columns}
             targets = [TargetColumn(*each) for each in (types or self.made).items()]
             self.staged: ConvertedRows = source.stage(looked, list(zip(looked.columns, targets, strict=True)), 0)
         finally:

@@ -95,8 +95,8 @@ async def _attempt(transport: Transport, path: str, accept: str, into: Destinati
             received += len(piece)
             into.add(piece)
         if left is not None and received != left:
-            said = f"{kept + received:,} of {kept + left:,} bytes"
-            raise ConnectionBroken(f"{name} closed the connection after {said}")
+            progress = f"{kept + received:,} of {kept + left:,} bytes"
+            raise ConnectionBroken(f"{name} closed the connection after {progress}")
 
 
 def is_strong(tag: str) -> bool:
@@ -106,5 +106,5 @@ def is_strong(tag: str) -> bool:
 
 def _begin(headers: Mapping[str, str]) -> int | None:
     """The index of the first byte of a part; None if it is not told."""
-    found = _RANGE.fullmatch(headers.get("content-range", ""))
-    return int(found[1]) if found else None
+    match = _RANGE.fullmatch(headers.get("content-range", ""))
+    return int(match[1]) if match else None

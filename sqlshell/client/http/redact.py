@@ -44,7 +44,7 @@ def body(given: bytes | bytearray, sql: Callable[[str], str]) -> str:
         return text if len(given) <= 2_000 else f"{text[:2_000]}… ({len(given):,} bytes)"
     cut = given.find(b'"data":[')
     shown = bytes(given[: min(cut if cut >= 0 else 2_000, 2_000)]).decode(errors="replace")
-    text = _MEMBER.sub(lambda found: f'{found[1]}"{MASK}"' if SECRET_NAME.search(found[1]) else found[0], shown)
+    text = _MEMBER.sub(lambda match: f'{match[1]}"{MASK}"' if SECRET_NAME.search(match[1]) else match[0], shown)
     return text if len(shown) == len(given) else f"{text}… ({len(given):,} bytes)"
 
 
@@ -53,28 +53,28 @@ def _clean(value: Any, sql: Callable[[str], str]) -> Any:
         return [_clean(item, sql) for item in value]
     if not isinstance(value, dict):
         return value
-    made: dict[str, Any] = {}
+    cleaned: dict[str, Any] = {}
     for name, item in value.items():
         if SECRET_NAME.search(name) and isinstance(item, str):
-            made[name] = MASK
+            cleaned[name] = MASK
         elif name == "data":
-            made[name] = item
+            cleaned[name] = item
         elif isinstance(item, str):
             # A statement, or a message that quotes one.
-            made[name] = sql(item)
+            cleaned[name] = sql(item)
         elif name == "statements" and isinstance(item, list):
-            made[name] = [sql(each) if isinstance(each, str) else _clean(each, sql) for each in item]
+            cleaned[name] = [sql(each) if isinstance(each, str) else _clean(each, sql) for each in item]
         else:
-            made[name] = _clean(item, sql)
-    hidden = _hidden(made.get("metadata"))
-    if hidden and isinstance(made.get("data"), list):
-        made["data"] = [
+            cleaned[name] = _clean(item, sql)
+    hidden = _hidden(cleaned.get("metadata"))
+    if hidden and isinstance(cleaned.get("data"), list):
+        cleaned["data"] = [
             [MASK if number in hidden and cell is not None else cell for number, cell in enumerate(row)]
             if isinstance(row, list)
             else row
-            for row in made["data"]
+            for row in cleaned["data"]
         ]
-    return made
+    return cleaned
 
 
 def _hidden(metadata: Any) -> set[int]:

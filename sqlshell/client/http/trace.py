@@ -47,8 +47,8 @@ class Trace:
         return request
 
     def write_response(self, head: str, status: int, headers: Mapping[str, str], body: bytes | bytearray) -> None:
-        found = _ID.search(body[:_SEARCHED_BYTES])
-        named = found[1].decode() if found and found[1].decode() not in head else ""
+        match = _ID.search(body[:_SEARCHED_BYTES])
+        named = match[1].decode() if match and match[1].decode() not in head else ""
         self.write(f"{head}{' ' + named if named else ''}")
         if self._level() > 1:
             lines = [f"< {status}", *(f"< {line}" for line in redact.headers(headers))]

@@ -307,8 +307,8 @@ class Transport:
         whole: Body = body.end()
         if not self.in_process:
             whole = self.redacted(whole)
-            said = "\n".join(headers.values())
-            if self._secrets.text(said) != said:
+            values = "\n".join(headers.values())
+            if self._secrets.text(values) != values:
                 headers = httpx.Headers([(name, self._secrets.text(value)) for name, value in headers.multi_items()])
         return Response(status, headers, whole), received
 

@@ -45,8 +45,8 @@ def attachment(text: Own, limit: int = 0) -> Attachment:
         if not stat.S_ISREG(found.st_mode):
             raise UsageError(f"{text} is not a regular file")
         if limit and found.st_size > limit:
-            said = f"{text} is larger than the upload limit of {limit >> 20:,} MiB"
-            raise UsageError(said, "nothing was sent; raise the limit with --upload-limit MIB (0 = no limit)")
+            message = f"{text} is larger than the upload limit of {limit >> 20:,} MiB"
+            raise UsageError(message, "nothing was sent; raise the limit with --upload-limit MIB (0 = no limit)")
         with path.open("rb"):
             pass
     except FileNotFoundError:

@@ -270,8 +270,8 @@ def _whole_reader(
 
 def _row_counts(done: Done) -> list[int] | None:
     """The number of rows of each partition; None if it is unknown."""
-    told = done.head.metadata.partition_info if done.head.metadata is not None else None
-    return None if told is None else [part.row_count for part in told]
+    partitions = done.head.metadata.partition_info if done.head.metadata is not None else None
+    return None if partitions is None else [part.row_count for part in partitions]
 
 
 def _first_batch(done: Done, counts: list[int] | None, base: str) -> tuple[Batch | None, list[Column]]:

@@ -176,15 +176,15 @@ class Stream:
 
     def _raise_for_close(self, connection: StreamConnection) -> None:
         code = connection.close_code
-        said = f": {connection.close_reason}" if connection.close_reason else ""
+        reason = f": {connection.close_reason}" if connection.close_reason else ""
         if code in NORMAL_CODES:
             self.end_reason = "service"
         elif code in UNAUTHORIZED_CODES:
-            raise NotAuthenticated(f"the data plane refused access ({code}){said}", where=self._where)
+            raise NotAuthenticated(f"the data plane refused access ({code}){reason}", where=self._where)
         else:
             what = "the connection to the stream was lost" if code == 1006 else "the stream was closed"
-            told = f"{what} after {self.rows:,} rows" + ("" if code == 1006 else f" (code {code})")
-            raise ConnectionBroken(told + said, where=self._where)
+            message = f"{what} after {self.rows:,} rows" + ("" if code == 1006 else f" (code {code})")
+            raise ConnectionBroken(message + reason, where=self._where)
 
     def _add_rows(self, frames: list[bytes]) -> None:
         """Convert frames to rows. Raises ProtocolError, and StatementError if the query failed."""
@@ -306,8 +306,8 @@ def _is_permanent(connection: StreamConnection | None) -> bool:
 
 def _decoded(frame: bytes, row: int, where: Where) -> _Frame:
     if len(frame) > UNCOUNTED_BYTES and count_values(frame) > UNCOUNTED_BYTES:
-        told = f"a stream frame after row {row:,} contains more than {UNCOUNTED_BYTES:,} values"
-        raise ProtocolError(told, where=where)
+        message = f"a stream frame after row {row:,} contains more than {UNCOUNTED_BYTES:,} values"
+        raise ProtocolError(message, where=where)
     try:
         return _FRAME.decode(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -315,10 +315,10 @@ def _decoded(frame: bytes, row: int, where: Where) -> _Frame:
 
 
 def _query_error(frame: _Frame, where: Where) -> StatementError:
-    said = frame.message if isinstance(frame.message, str) else json.dumps(frame.message)
+    message = frame.message if isinstance(frame.message, str) else json.dumps(frame.message)
     state = frame.sql_code if isinstance(frame.sql_code, str) else ""
     return StatementError(
-        said[:2_000] if frame.message else "the query failed",
+        message[:2_000] if frame.message else "the query failed",
         where=Where(sql_state=state[:5] or "XX000", statement_id=where.statement_id),
     )
 

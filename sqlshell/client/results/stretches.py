@@ -35,7 +35,7 @@ def stretches(
     string counts once. `blocks` are the bytes of the strings in each `block` rows, nothing if no string is repeated.
     """
     sizes = iter(blocks)
-    made: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     start, size = skip, 0.0
     at = group_end = 0
     block_end, dense = 0, 0.0
@@ -51,6 +51,6 @@ def stretches(
             size += max(0, to - max(at, start)) * each
             at = to
             if at > start and size >= (STRETCH_BYTES if at == group_end else MOST_BYTES):
-                made.append((start, at - start))
+                ranges.append((start, at - start))
                 start, size = at, 0.0
-    return [*made, (start, at - start)] if at > start else made
+    return [*ranges, (start, at - start)] if at > start else ranges

@@ -190,8 +190,8 @@ class PolledBatch:
             await asyncio.wait([self._sending], timeout=LEAVING_SECONDS)
         return self._outcomes.popleft()
 
-    def _may_send_ahead(self, told: Sequence[Done | Fail], context: SessionContext) -> bool:
-        """Whether the next statements can be sent before the received results, which end with `told`, have been read.
+    def _may_send_ahead(self, steps: Sequence[Done | Fail], context: SessionContext) -> bool:
+        """Whether the next statements can be sent before the received results, which end with `steps`, have been read.
 
         They cannot after a failure, if the context has changed, or if a result has not arrived completely, because
         reading it may fail.
@@ -203,13 +203,13 @@ class PolledBatch:
             or len(self._next_submissions()) < 2
         ):
             return False
-        for step in told:
+        for step in steps:
             metadata = step.head.metadata if isinstance(step, Done) else None
             if metadata is None or metadata.dataplane_request is not None:
                 return False
             if context.adopt(metadata.context) != context:
                 return False
-        last = told[-1]
+        last = steps[-1]
         return isinstance(last, Done) and (_ROWS in last.body or not _columns(last))
 
     async def _send_ahead(self, context: SessionContext) -> None:

@@ -135,8 +135,8 @@ class StatementsClient(Struct):
     async def state(self, statement_id: str, context: SessionContext) -> tuple[str, str]:
         """The current sqlState of a statement, and the message of the service. Raises as look_up()."""
         match await self.look_up(statement_id, context):
-            case Poll(message=said):
-                return sqlstate.RUNNING, said
+            case Poll(message=message):
+                return sqlstate.RUNNING, message
             case Fail(error):
                 if error.where.sql_state:
                     return error.where.sql_state, error.message
@@ -293,8 +293,8 @@ class StatementsClient(Struct):
         except TimeoutError:
             if not deadline.expired():
                 raise
-            told = f"no response from {self.base} within {time.monotonic() - began:.1f} s"
-            raise WaitTimeout(told, where=Where(statement_id=statement_id)) from None
+            message = f"no response from {self.base} within {time.monotonic() - began:.1f} s"
+            raise WaitTimeout(message, where=Where(statement_id=statement_id)) from None
 
     def body(self, submission: Submission, context: SessionContext, observer: Observer) -> Upload:
         """The body of a submission. Raises UsageError."""
@@ -345,7 +345,7 @@ class StatementsClient(Struct):
     async def _history(self, query_id: str, context: SessionContext) -> str:
         """The output of DESCRIBE QUERY HISTORY in one line; "" if there is none."""
         submission = Submission(f"DESCRIBE QUERY HISTORY {query_id}", repeatable=True)
-        told: list[str] = []
+        lines: list[str] = []
         try:
             async with asyncio.timeout(HISTORY_SECONDS):
                 step = await self._begun(submission, context, time.monotonic(), Observer())
@@ -355,10 +355,10 @@ class StatementsClient(Struct):
                 names = [column.name.lower() for column in result.columns]
                 wanted = [names.index(name) for name in ("state", "messages", "message") if name in names]
                 async for batch in result.batches:
-                    told += [": ".join(text for at in wanted if (text := row[at])) for row in batch.rows]
+                    lines += [": ".join(text for at in wanted if (text := row[at])) for row in batch.rows]
         except (TimeoutError, ShellError):
             return ""
-        return "; ".join(line for line in told[-3:] if line)[:2_000]
+        return "; ".join(line for line in lines[-3:] if line)[:2_000]
 
 
 @contextlib.contextmanager

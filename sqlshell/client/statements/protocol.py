@@ -175,8 +175,8 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
         return Fail(ProtocolError(f"{base} sent the invalid statementID {wrong_id[:64]!r}"))
     known = head.statement_id or statement_id
     if statement_id and known.lower() != statement_id.lower():
-        told = f"requested statement {statement_id} from {base}, but the response is for {known[:64]}"
-        return Fail(ProtocolError(told, where=Where(statement_id=statement_id)))
+        message = f"requested statement {statement_id} from {base}, but the response is for {known[:64]}"
+        return Fail(ProtocolError(message, where=Where(statement_id=statement_id)))
     context = head.metadata.context if head.metadata else None
     state = head.sql_state or (sqlstate.RUNNING if status == 202 else "")
     if not state:
@@ -324,12 +324,12 @@ def merged_head(head: StatementHead, body: Body, plane: str) -> StatementHead:
     """
     where = Where(statement_id=head.statement_id or "")
     try:
-        told = _HEAD.decode(body)
+        latest = _HEAD.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProtocolError(f"{plane}: partition 0 is not a result: {unreadable(error)}", where=where) from None
-    if wrong := _wrong_metadata(told):
+    if wrong := _wrong_metadata(latest):
         raise ProtocolError(f"{plane} {wrong}", where=where)
-    ours, theirs = head.metadata or Metadata(), told.metadata or Metadata()
+    ours, theirs = head.metadata or Metadata(), latest.metadata or Metadata()
     for what, same in (
         ("partitions", _same(_counts(ours), _counts(theirs))),
         ("columns", _same(_described(ours), _described(theirs))),
@@ -389,9 +389,9 @@ def columns_of(head: StatementHead, width: int) -> list[Column]:
 
 
 def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str, statement_id: str) -> Fail:
-    said, trace = read_error(headers, body)
+    detail, trace = read_error(headers, body)
     where = Where(statement_id=statement_id)
-    tail = f": {said}" if said else ""
+    tail = f": {detail}" if detail else ""
     traced = f"traceID {trace}" if trace else ""
     match status:
         case 400:

@@ -149,29 +149,29 @@ def _name_of(kind: type) -> str:
 
 def _of_numpy_time(literals: Literals, value: Any) -> str:
     """Of datetime64 and timedelta64. Raises DataError for a value that Python's types cannot hold."""
-    made, (name, _, unit) = value.item(), value.dtype.name.partition("[")
-    if isinstance(made, int) and unit in {"ns]", "ps]", "fs]", "as]"}:
+    item, (name, _, unit) = value.item(), value.dtype.name.partition("[")
+    if isinstance(item, int) and unit in {"ns]", "ps]", "fs]", "as]"}:
         rounded = value.astype(f"{name}[us]")
-        made = rounded.item() if rounded == value else made
-    if isinstance(made, int):
+        item = rounded.item() if rounded == value else item
+    if isinstance(item, int):
         raise _inexact(value)
-    return literals.of(made)
+    return literals.of(item)
 
 
 def _of_pandas_time(make: _Make) -> _Make:
     """As `make`, for Timestamp and Timedelta. They are a datetime and a timedelta that have nanoseconds too."""
 
-    def made(literals: Literals, value: Any) -> str:
+    def literal_of(literals: Literals, value: Any) -> str:
         if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):
             raise _inexact(value)
         return make(literals, value)
 
-    return made
+    return literal_of
 
 
 def _inexact(value: object) -> DataError:
-    said = f"Python's datetime types cannot represent {value!r} exactly"
-    return DataError(said, hint="pass a str, and cast it in the statement")
+    message = f"Python's datetime types cannot represent {value!r} exactly"
+    return DataError(message, hint="pass a str, and cast it in the statement")
 
 
 def _datetime(literals: Literals, value: datetime.datetime) -> str:

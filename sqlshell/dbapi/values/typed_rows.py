@@ -224,15 +224,15 @@ _INTERVAL: Final = re.compile(
 
 def _interval(text: str) -> datetime.timedelta:
     """Raises ValueError for an interval with months, which have no fixed length."""
-    found = _INTERVAL.fullmatch(text)
-    if found is None or not text:
+    match = _INTERVAL.fullmatch(text)
+    if match is None or not text:
         raise ValueError(text)
-    part = {name: int(value) for name, value in found.groupdict("0").items() if name in _PARTS}
-    micros = int((found["fraction"] or "").ljust(6, "0"))
+    part = {name: int(value) for name, value in match.groupdict("0").items() if name in _PARTS}
+    micros = int((match["fraction"] or "").ljust(6, "0"))
     time = datetime.timedelta(
         hours=part["hours"], minutes=part["minutes"], seconds=part["seconds"], microseconds=micros
     )
-    return datetime.timedelta(part["days"]) + (-time if found["sign"] == "-" else time)
+    return datetime.timedelta(part["days"]) + (-time if match["sign"] == "-" else time)
 
 
 _PARTS: Final = frozenset({"days", "hours", "minutes", "seconds"})
@@ -345,11 +345,11 @@ def _scaled(text: str) -> Convert:
     unit = Decimal(1).scaleb(-sizes[1]) if len(sizes) > 1 else None
 
     def convert(value: Any) -> Decimal:
-        made = Decimal(value)
-        if unit is None or not made.is_finite():
-            return made
-        scaled = made.quantize(unit, context=_EXACT)
-        return scaled if scaled == made else made
+        number = Decimal(value)
+        if unit is None or not number.is_finite():
+            return number
+        scaled = number.quantize(unit, context=_EXACT)
+        return scaled if scaled == number else number
 
     return convert
 

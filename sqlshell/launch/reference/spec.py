@@ -28,8 +28,8 @@ def spec(main: click.Command, subcommands: Sequence[tuple[str, str, click.Comman
         "epilog": (main.epilog or "").replace("\b\n", ""),
         **_parameters(main),
         "subcommands": [
-            {"name": name, "summary": summary, "help": made.help or "", **_parameters(made)}
-            for name, summary, made in subcommands
+            {"name": name, "summary": summary, "help": command.help or "", **_parameters(command)}
+            for name, summary, command in subcommands
         ],
         "commands": [
             {

@@ -214,16 +214,16 @@ class ScreenSink:
 def less_version() -> str:
     """The first line of `less --version`; "" if it is not available."""
     try:
-        told = subprocess.run(["less", "--version"], check=False, capture_output=True, text=True, timeout=2)
+        done = subprocess.run(["less", "--version"], check=False, capture_output=True, text=True, timeout=2)
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return ""
-    return told.stdout.partition("\n")[0]
+    return done.stdout.partition("\n")[0]
 
 
 def has_header(version: str) -> bool:
     """Whether a version of less can keep lines and columns in view."""
-    found = re.match(r"less (\d+)", version)
-    return found is not None and int(found[1]) >= 600
+    match = re.match(r"less (\d+)", version)
+    return match is not None and int(match[1]) >= 600
 
 
 def screen_lines(data: bytes, width: int, enough: int) -> int:

@@ -31,14 +31,14 @@ def with_hex(rows: Rows, columns: Sequence[int]) -> Rows:
     """The rows with these columns as hexadecimal digits; the same rows if there are none."""
     if not columns:
         return rows
-    made = []
+    converted = []
     for row in rows:
         new = list(row)
         for number in columns:
             text = new[number]
             new[number] = None if text is None else hexadecimal(text)
-        made.append(new)
-    return made
+        converted.append(new)
+    return converted
 
 
 class HexWriter:

@@ -43,8 +43,8 @@ def printable(text: str, keep: str = "") -> str:
     if text.isascii() and text.isprintable():
         return text
 
-    def visible(found: re.Match[str]) -> str:
-        char = found[0]
+    def visible(match: re.Match[str]) -> str:
+        char = match[0]
         if char in keep:
             return char
         code = ord(char)

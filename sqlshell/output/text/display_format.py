@@ -167,10 +167,10 @@ def displayed(writer: Writer, shape: DisplayFormat) -> DisplayWriter:
 
 def with_digit_groups(value: str, thousands: str, point: str) -> str:
     """A number with its digits in groups of three."""
-    found = _NUMBER.fullmatch(value)
-    if found is None:
+    match = _NUMBER.fullmatch(value)
+    if match is None:
         return value
-    sign, whole, dot, fraction, exponent = found.groups()
+    sign, whole, dot, fraction, exponent = match.groups()
     # int() refuses more than 4,300 digits.
     first = len(whole) % 3
     groups = [whole[:first]] if first else []
@@ -197,18 +197,18 @@ def in_time_zone(value: str, zone: ZoneInfo) -> str:
     """A time with an offset converted to a time zone, with the same digits otherwise; one without an offset is not
     changed.
     """
-    found = _INSTANT.fullmatch(value)
-    if found is None:
+    match = _INSTANT.fullmatch(value)
+    if match is None:
         return value
-    day, between, clock, fraction, offset = found.groups()
+    day, between, clock, fraction, offset = match.groups()
     try:
         moment = datetime.fromisoformat(f"{day}T{clock}{'+00:00' if offset == 'Z' else offset}").astimezone(zone)
     except (ValueError, OverflowError):
         return value
     shift = moment.strftime("%z")
-    told = f"{shift[:3]}:{shift[3:5]}" if shift[3:5] != "00" or len(offset) != 3 else shift[:3]
+    offset_text = f"{shift[:3]}:{shift[3:5]}" if shift[3:5] != "00" or len(offset) != 3 else shift[:3]
     time = moment.strftime("%H:%M:%S" if clock.count(":") == 2 else "%H:%M")
-    return f"{moment.date().isoformat()}{between}{time}{fraction or ''}{told}"
+    return f"{moment.date().isoformat()}{between}{time}{fraction or ''}{offset_text}"
 
 
 def indented(value: str) -> str:

@@ -57,9 +57,9 @@ class _Container(Struct):
         if base(self.type) != "MAP":
             return f"{key}: "
         parts = _parts(self.type)
-        found = _PLAIN_KEY.fullmatch(key)
-        bare = found is not None and len(parts) == 2 and (kind(parts[0]).numeric or kind(parts[0]) is Kind.BOOLEAN)
-        return f"{found[1] if found is not None and bare else key}="
+        match = _PLAIN_KEY.fullmatch(key)
+        bare = match is not None and len(parts) == 2 and (kind(parts[0]).numeric or kind(parts[0]) is Kind.BOOLEAN)
+        return f"{match[1] if match is not None and bare else key}="
 
 
 _parts = functools.lru_cache(maxsize=64)(parts_of)
@@ -81,7 +81,7 @@ def spaced(value: str, type_name: str = "") -> str:
             return _flat(_parsed(value, type_name))
         except ValueError:
             return value
-    return _JOINT.sub(lambda found: found[0] if found[0][-1] not in ":," else f"{found[0]} ", value)
+    return _JOINT.sub(lambda match: match[0] if match[0][-1] not in ":," else f"{match[0]} ", value)
 
 
 def over_lines(value: str, width: int) -> str:
@@ -103,13 +103,13 @@ def _parsed(value: str, type_name: str = "") -> _Container | str:
     top = _Container("", [])
     open_ = [top]
     key, name, at = "", "", 0
-    while found := _TOKEN.match(value, at):
-        token, at = found[1], found.end()
+    while match := _TOKEN.match(value, at):
+        token, at = match[1], match.end()
         inner = open_[-1]
         if token in {"{", "["}:
-            made = _Container(token, [], type=inner.inner(key) if len(open_) > 1 else type_name)
-            inner.items.append((name, made))
-            open_.append(made)
+            container = _Container(token, [], type=inner.inner(key) if len(open_) > 1 else type_name)
+            inner.items.append((name, container))
+            open_.append(container)
             key = name = ""
             if len(open_) > DEEPEST:
                 raise ValueError

@@ -113,10 +113,10 @@ class ValueColors:
 
     def number(self, text: str, *, grouped: bool = True) -> str:
         """One number, possibly with spaces around it."""
-        found = _WHOLE.fullmatch(text)
-        if self._paint is None or found is None:
+        match = _WHOLE.fullmatch(text)
+        if self._paint is None or match is None:
             return text
-        lead, whole, rest = found.groups()
+        lead, whole, rest = match.groups()
         color = self.code("negative") if "-" in lead else ""
         dim = self.code("digits")
         if grouped and dim and len(whole) > 3:
@@ -133,7 +133,7 @@ class ValueColors:
     def names(self, text: str) -> str:
         """Part of a nested value, with the names in it dimmed."""
         code = self.code("dim")
-        return _STRING.sub(lambda found: f"{code}{found[1]}{RESET}:" if found[2] else found[0], text) if code else text
+        return _STRING.sub(lambda match: f"{code}{match[1]}{RESET}:" if match[2] else match[0], text) if code else text
 
     def value(self, text: str, value: str | None, column: Column, role: Role | None) -> str:
         """One line of a value, possibly with spaces around it; `role` is that of its column."""
@@ -171,5 +171,5 @@ def is_quantity(column: Column) -> bool:
 
 def whole_digits(text: str) -> int:
     """The number of digits before the decimal point."""
-    found = _WHOLE.fullmatch(text)
-    return len(found[2]) if found is not None else 0
+    match = _WHOLE.fullmatch(text)
+    return len(match[2]) if match is not None else 0

@@ -55,15 +55,15 @@ class ParquetWriter(TypedWriter, Unbuffered):
         rows = self._rows
         assert rows is not None
         try:
-            made = rows.folder / "made.parquet"
+            path = rows.folder / "made.parquet"
             with rows.of_file(columns) as query:
                 if own and (pages := rows.typed_pages(query)) is not None:
                     yield from _read(rows.whole_place, pages[0])
                     yield pages[1]
                     return
-                _copy(rows, query, made, wide=rows.row_bytes() >= WIDE)
+                _copy(rows, query, path, wide=rows.row_bytes() >= WIDE)
             rows.whole_place.unlink()
-            yield from _read(made)
+            yield from _read(path)
         finally:
             rows.close()
 
@@ -75,10 +75,10 @@ class ParquetWriter(TypedWriter, Unbuffered):
         self._pieces.append(piece)
 
     def _join_pieces(self, rows: TypedRows) -> Path:
-        made = rows.folder / "made.parquet"
+        path = rows.folder / "made.parquet"
         files = ", ".join(literal(str(piece)) for piece in self._pieces)
-        _copy(rows, f"FROM read_parquet([{files}])", made, wide=self._size >= WIDE * self._count)
-        return made
+        _copy(rows, f"FROM read_parquet([{files}])", path, wide=self._size >= WIDE * self._count)
+        return path
 
 
 def _copy(rows: TypedRows, query: str, to: Path, *, wide: bool = False) -> None:

@@ -51,10 +51,10 @@ def with_columns(place: Path, names: Sequence[str]) -> tuple[int, bytes]:
     try:
         read = _Reader(footer).struct()
         _change(read, [name.encode() for name in names])
-        made = _written(read)
+        written = _written(read)
     except (IndexError, KeyError, TypeError, ValueError, struct.error, RecursionError) as error:
         raise UnknownFooterError from error
-    return end - length, made + struct.pack("<i", len(made)) + MAGIC
+    return end - length, written + struct.pack("<i", len(written)) + MAGIC
 
 
 def _change(footer: Fields, names: Sequence[bytes]) -> None:

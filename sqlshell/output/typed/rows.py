@@ -140,12 +140,12 @@ class TypedRows:
 
     def _with_exact_numbers(self, row: Sequence[str | None]) -> list[str | None]:
         """A row whose nested values have all numbers as strings, if one is long."""
-        made = list(row)
+        values = list(row)
         for number in self._decimals:
-            text = made[number]
+            text = values[number]
             if text is not None and _LONG_NUMBER.search(text):
-                made[number] = _NUMBER.sub(lambda found: found[0] if found[0][0] == '"' else f'"{found[0]}"', text)
-        return made
+                values[number] = _NUMBER.sub(lambda match: match[0] if match[0][0] == '"' else f'"{match[0]}"', text)
+        return values
 
     def _select(self, values: Sequence[str], source: str) -> str:
         named = (f"{value} AS {always_quoted(name)}" for value, name in zip(values, self.names, strict=True))

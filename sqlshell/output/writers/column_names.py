@@ -26,8 +26,8 @@ def distinct_names(columns: Sequence[Column]) -> list[str]:
 
 def changed_names(columns: Sequence[Column], *, fold_case: bool = False) -> list[tuple[str, str]]:
     """The names that distinct_names() changed, as (old, new), or with `fold_case` distinct_in_any_case()."""
-    made = distinct_in_any_case(columns) if fold_case else distinct_names(columns)
-    return [(column.name, new) for column, new in zip(columns, made, strict=True) if column.name != new]
+    names = distinct_in_any_case(columns) if fold_case else distinct_names(columns)
+    return [(column.name, new) for column, new in zip(columns, names, strict=True) if column.name != new]
 
 
 def distinct_in_any_case(columns: Sequence[Column]) -> list[str]:

@@ -44,12 +44,12 @@ def csv_from_json(body: Body, width: int, count: int, line: Line) -> bytes | Non
         data = bytes(view[start + len(HEAD) : -len(TAIL)])
     if CARE in data or EMPTY in data or not _is_text(data):
         return None
-    made: list[bytes] = []
+    texts: list[bytes] = []
     if ESCAPE in data:
         cut = _without_escapes(data, width, line)
         if cut is None:
             return None
-        data, made = cut
+        data, texts = cut
     # No value contains a quote any more.
     marked = data.replace(b'""', b'"' + EMPTY + b'"') if b'""' in data else data
     if b"null" in marked:
@@ -59,10 +59,10 @@ def csv_from_json(body: Body, width: int, count: int, line: Line) -> bytes | Non
     form = b'""' + b',""' * (width - 1)
     forms = marked.translate(None, _VALUES)
     if forms != (form + BETWEEN) * (count - 1) + form:
-        replaced = _replaced(marked, data, forms.split(BETWEEN), form, count, line, made)
+        replaced = _replaced(marked, data, forms.split(BETWEEN), form, count, line, texts)
         if replaced is None:
             return None
-        marked, made = replaced
+        marked, texts = replaced
     joined = marked.replace(b'","', b",")
     lines = joined.replace(b'"],["', b"\n")
     # Both lengths tell how many separators were replaced: blanks between values and bare numbers change them.
@@ -74,10 +74,10 @@ def csv_from_json(body: Body, width: int, count: int, line: Line) -> bytes | Non
         lines = lines.replace(EMPTY, b'""')
     with memoryview(lines) as whole:
         bare = b"".join((whole[1:-1], b"\n"))
-    if not made:
+    if not texts:
         return bare
     pieces = bare.split(b",".join([CARE] * width))
-    return b"".join([part for pair in zip(pieces, [*made, b""], strict=True) for part in pair])
+    return b"".join([part for pair in zip(pieces, [*texts, b""], strict=True) for part in pair])
 
 
 def _without_escapes(data: bytes, width: int, line: Line) -> tuple[bytes, list[bytes]] | None:
@@ -88,7 +88,7 @@ def _without_escapes(data: bytes, width: int, line: Line) -> tuple[bytes, list[b
     string would not end.
     """
     pieces: list[bytes] = []
-    made: list[bytes] = []
+    texts: list[bytes] = []
     at = 0
     found = data.find(ESCAPE)
     while found >= 0:
@@ -98,11 +98,11 @@ def _without_escapes(data: bytes, width: int, line: Line) -> tuple[bytes, list[b
         if text is None:
             return None
         pieces.append(data[at:start])
-        made.append(text)
+        texts.append(text)
         at = end
         found = data.find(ESCAPE, end)
     pieces.append(data[at:])
-    return _care(width).join(pieces), made
+    return _care(width).join(pieces), texts
 
 
 def _replaced(
@@ -115,19 +115,19 @@ def _replaced(
     if not len(rows) == len(given) == len(forms) == count:
         return None
     width = form.count(b",") + 1
-    made: list[bytes] = []
+    texts: list[bytes] = []
     care = _care(width)
     lines = iter(known)
     for number, found in enumerate(forms):
         if found == form:
-            made += [next(lines)] if known and rows[number] == care else []
+            texts += [next(lines)] if known and rows[number] == care else []
             continue
         text = _line(given[number], width, line)
         if text is None:
             return None
-        made.append(text)
+        texts.append(text)
         rows[number] = care
-    return BETWEEN.join(rows), made
+    return BETWEEN.join(rows), texts
 
 
 def _care(width: int) -> bytes:

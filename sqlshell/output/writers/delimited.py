@@ -188,4 +188,4 @@ class TsvWriter(Unbuffered):
             # A text that looks like NULL gets an unnecessary escape of its first character.
             value, prefix = value[1:], "\\" + value[0]
             return prefix + self._escape(value) if value else prefix
-        return self._escaped.sub(lambda found: self._escapes[found[0]], value)
+        return self._escaped.sub(lambda match: self._escapes[match[0]], value)

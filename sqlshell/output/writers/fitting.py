@@ -117,8 +117,8 @@ class AutoWriter:
         rows: Rows = [
             [value and over_lines(value, SHORTEST) for value in (row[at] for at in wide)] for row in self._sample
         ]
-        made = ScreenTableWriter(self._options, screen).widths(columns, rows) if wide else []
-        return dict(zip(wide, made, strict=True))
+        needed = ScreenTableWriter(self._options, screen).widths(columns, rows) if wide else []
+        return dict(zip(wide, needed, strict=True))
 
     def _transposed(self) -> Writer | None:
         """A few records side by side, if they fit."""

@@ -117,13 +117,13 @@ def number(text: str) -> str:
     """A JSON number with the same value and digits, or a JSON string if the text is not a finite number."""
     if _NUMBER.fullmatch(text):
         return text
-    found = _LOOSE.fullmatch(text)
-    if found is None or not re.search("[0-9]", re.split("[eE]", text)[0]):
+    match = _LOOSE.fullmatch(text)
+    if match is None or not re.search("[0-9]", re.split("[eE]", text)[0]):
         return encode_basestring(text)
-    whole = found[2] or "0"
-    fraction = "" if found[3] in {None, "."} else found[3]
-    exponent = f"e{found[4]}" if found[4] else ""
-    return f"{'-' if found[1] == '-' else ''}{whole}{fraction}{exponent}"
+    whole = match[2] or "0"
+    fraction = "" if match[3] in {None, "."} else match[3]
+    exponent = f"e{match[4]}" if match[4] else ""
+    return f"{'-' if match[1] == '-' else ''}{whole}{fraction}{exponent}"
 
 
 def integer(text: str) -> str:

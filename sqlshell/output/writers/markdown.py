@@ -56,7 +56,7 @@ def _escaped(text: str) -> str:
     return safe.replace("\n", _LINE_BREAK)
 
 
-def _without_meaning(found: re.Match[str]) -> str:
-    char = found[0]
+def _without_meaning(match: re.Match[str]) -> str:
+    char = match[0]
     # Blanks at the edges and after blanks would be dropped, and a backslash works before punctuation only.
     return f"&#{ord(char)};" if char.isspace() else f"\\{char}"

@@ -54,8 +54,8 @@ class CopyCsvWriter(Unbuffered):
         return []
 
     def _column(self, values: Values, forced: bool) -> Sequence[str]:
-        made = self._quoted if forced else self._if_needed
-        return [self._null if value is None else made(value) for value in values]
+        text_of = self._quoted if forced else self._if_needed
+        return [self._null if value is None else text_of(value) for value in values]
 
     def _if_needed(self, value: str) -> str:
         needed = value == self._null or self._special.search(value) or (self._single and value == COPY_END)

@@ -99,12 +99,12 @@ class ScreenTableWriter(SampledTable):
         return [layout.width for layout in self._measured(self._prepared(rows))]
 
     def _prepared(self, rows: Rows) -> list[Drawn]:
-        made: list[Drawn] = []
+        drawn: list[Drawn] = []
         for number, values in enumerate(zip(*rows, strict=True)):
             cap = self._caps.get(number, 0)
             nested = cap > 0 and is_nested(self._columns[number])
-            made.append((values, column_text(self._cut(values, cap, nested=nested) if cap else values, self._null)))
-        return made
+            drawn.append((values, column_text(self._cut(values, cap, nested=nested) if cap else values, self._null)))
+        return drawn
 
     def _cut(self, values: Values, cap: int, *, nested: bool) -> list[str | None]:
         if nested:

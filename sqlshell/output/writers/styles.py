@@ -104,7 +104,7 @@ def _lines(name: str, head: str, widths: Sequence[int], aligns: Sequence[str], h
     drawn = _drawn(name, aligns, head if header else "")
     first, second = (number for number, line in enumerate(drawn) if _CELL in line)
     top = next(number for number, line in enumerate(drawn) if head in line) if header else first
-    cells = [found.span() for found in re.finditer(_CELL, drawn[first])]
+    cells = [match.span() for match in re.finditer(_CELL, drawn[first])]
     before = [0, *(end for _, end in cells)]
 
     def stretched(lines: list[str]) -> str:

@@ -15,7 +15,7 @@ _ESCAPE = re.compile(r"\\[tnr0\\]")
 
 def separator(text: str) -> str:
     """A separator as a user writes it: `\\t`, `\\n`, `\\r`, `\\0` and `\\\\` stand for those characters."""
-    return _ESCAPE.sub(lambda found: _ESCAPES[found[0]], text)
+    return _ESCAPE.sub(lambda match: _ESCAPES[match[0]], text)
 
 
 def shown_separator(text: str) -> str:

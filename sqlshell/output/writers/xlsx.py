@@ -156,10 +156,10 @@ def _discard(sheet: Any, folder: Path) -> None:
 
 def _number(text: str) -> float | None:
     """A number that Excel holds with all its digits; None for any other."""
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         return None
-    digits = (found[1] + (found[2] or "")).strip("0")
+    digits = (match[1] + (match[2] or "")).strip("0")
     number = float(text)
     return number if not digits or (len(digits) <= PRECISE and SMALLEST <= abs(number) <= LARGEST) else None
 

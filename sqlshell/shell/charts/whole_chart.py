@@ -106,8 +106,8 @@ def _position(column: StoredColumn) -> str | None:
         return None
     moment = column.name
     if column.is_text:
-        told = "TIME" if kind is Kind.TIME else "TIMESTAMPTZ" if "LTZ" in column.column.type else "TIMESTAMP"
-        moment = f"TRY_CAST({moment} AS {told})"
+        type_name = "TIME" if kind is Kind.TIME else "TIMESTAMPTZ" if "LTZ" in column.column.type else "TIMESTAMP"
+        moment = f"TRY_CAST({moment} AS {type_name})"
     seconds = f"epoch({moment})"
     return f"CASE WHEN {seconds} {_YEARS} THEN {seconds} END"
 
@@ -151,8 +151,8 @@ async def _points(table: Table, source: str, x: str, y: str, *, sort: bool) -> t
         f"GROUP BY CASE WHEN number <= {MOST_POINTS} THEN i ELSE i * {sections} // number END) "
         "SELECT number, low, high FROM ends ORDER BY i"
     )
-    made = [point for _, *ends in found for point in sorted({(end[0], end[1]) for end in ends})]
-    return (found[0][0] if found else 0), made
+    points = [point for _, *ends in found for point in sorted({(end[0], end[1]) for end in ends})]
+    return (found[0][0] if found else 0), points
 
 
 async def _heat(table: Table, x: StoredColumn, y: StoredColumn, value: StoredColumn) -> Chart:

@@ -85,8 +85,8 @@ def _matched(known: Iterable[tuple[str, str]], typed: str, kind: str) -> list[Su
 def _relations(shell: ShellView, typed: str, kind: str) -> list[Suggestion]:
     """Relations of a kind, written as a pattern: unqualified in the current schema, otherwise qualified."""
     catalog, context = shell.front_end.catalog, shell.session.context
-    found = _NAME.match(typed)
-    lead, last = (found[1], found[2].lstrip('"')) if found else ("", typed)
+    match = _NAME.match(typed)
+    lead, last = (match[1], match[2].lstrip('"')) if match else ("", typed)
     if lead:
         parts = [unquoted(part) for part in re.findall(r'"(?:[^"]|"")*"|[^".]+', lead)]
         inside = dict(catalog.contents_of(parts))

@@ -255,10 +255,10 @@ def _args(name: str, given: Sequence[Text], options: Sequence[Text]) -> Args:
 
 def _options(text: Own, values: Mapping[str, Text], hint: str) -> tuple[list[Text], Own]:
     """The options in the parentheses at the start of a text, and the rest of the text."""
-    found = _BRACKETS.match(text)
-    if found is None:
+    match = _BRACKETS.match(text)
+    if match is None:
         raise UsageError(f"missing closing parenthesis: {text[:40]}", hint)
-    return _words(Own(found[1]), values, quotes=False), Own(text[found.end() :].strip())
+    return _words(Own(match[1]), values, quotes=False), Own(text[match.end() :].strip())
 
 
 def _words(text: Own, values: Mapping[str, Text], *, quotes: bool, strings: bool = False) -> list[Text]:

@@ -45,12 +45,12 @@ async def jobs(shell: ShellView, args: Args) -> ShowResult:
         entries = shell.journal.recent(most)
     numbers = {job.statement_id: str(job.number) for job in shell.background.jobs if job.statement_id}
     rows = [_row(entry, numbers.get(entry.id)) for entry in entries]
-    said = {name for name, _ in COLUMNS}
+    columns = {name for name, _ in COLUMNS}
     if shell.session.interactive:
         # A person does not look for the column of each value, as a script does.
-        said -= {"target"} if all(shell.journal.is_here(entry) for entry in entries) else set()
-        said -= set() if numbers.keys() & {entry.id for entry in entries} else {"job"}
-    places = [at for at, (name, _) in enumerate(COLUMNS) if name in said]
+        columns -= {"target"} if all(shell.journal.is_here(entry) for entry in entries) else set()
+        columns -= set() if numbers.keys() & {entry.id for entry in entries} else {"job"}
+    places = [at for at, (name, _) in enumerate(COLUMNS) if name in columns]
     shown = blank(rows) if shell.result_output.for_people else rows
     return ShowResult(table_of([COLUMNS[at] for at in places], [[row[at] for at in places] for row in shown]))
 

@@ -122,8 +122,8 @@ def _substituted(part: re.Match[str], values: Mapping[str, Text], run: Runner, *
     return own_text(Own(part["bare"]))
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    codes, char = found.groups()
+def _unescaped(match: re.Match[str]) -> str:
+    codes, char = match.groups()
     if codes is not None:
         # Each is a byte, and several may be one character: '\xc3\xa9'.
         numbers = (int(code[1:], 16) if code[0] == "x" else int(code, 8) & 0xFF for code in codes[1:].split("\\"))
@@ -139,26 +139,26 @@ def _for_shell(text: str, values: Mapping[str, Text]) -> tuple[Own, str]:
     """
     import shlex
 
-    made: list[str] = []
+    pieces: list[str] = []
     seen: list[str] = []  # the same, with an empty word in place of each value from a service
     done, source = 0, ""
-    for found in REFERENCE.finditer(text):
-        name = found[1] or found[2]
+    for match in REFERENCE.finditer(text):
+        name = match[1] or match[2]
         if name is None or name not in values:
             continue
-        value, before = values[name], text[done : found.start()]
-        if value.foreign and found[1] is not None:
+        value, before = values[name], text[done : match.start()]
+        if value.foreign and match[1] is not None:
             raise refused("part of a command in backticks", f":{name}")
         if value.foreign and not _one_word("".join([*seen, before]), value.text):
             raise _not_one_word(name)
-        word = value.text if found[1] is not None else shlex.quote(value.text)
-        made += [before, word]
+        word = value.text if match[1] is not None else shlex.quote(value.text)
+        pieces += [before, word]
         seen += [before, "''" if value.foreign else word]
         source = f":'{name}'" if value.foreign else source
-        done = found.end()
+        done = match.end()
     if source and not _only_filters("".join([*seen, text[done:]])):
         raise _not_one_word(source[2:-1])
-    return Own("".join([*made, text[done:]])), source
+    return Own("".join([*pieces, text[done:]])), source
 
 
 def _not_one_word(name: str) -> UsageError:
@@ -173,11 +173,11 @@ def _one_word(before: str, value: str) -> bool:
     last = _LAST.search(before)
     if not _PLAIN.fullmatch(before) or last is None:
         return False
-    found = _ARGUMENT.fullmatch(last[0])
-    if found is None or found["command"] not in _PRINTERS:
+    match = _ARGUMENT.fullmatch(last[0])
+    if match is None or match["command"] not in _PRINTERS:
         return False
-    first = not last[0][found.end("command") :].strip()
-    return not (value.startswith("-") and before[-1:].isspace() and (first or found["command"] != "printf"))
+    first = not last[0][match.end("command") :].strip()
+    return not (value.startswith("-") and before[-1:].isspace() and (first or match["command"] != "printf"))
 
 
 def _only_filters(command: str) -> bool:

@@ -249,13 +249,13 @@ async def show_function(shell: ShellView, args: Args) -> Print:
     if not rows:
         raise not_found("function", pattern, {each: [quoted(each)] for row in known if (each := value(row, name))})
     place, kind = column_index(columns, "definition"), column_index(columns, "type")
-    made = [row for row in rows if value(row, place)]
-    if not made:
+    functions = [row for row in rows if value(row, place)]
+    if not functions:
         raise StatementError(
             f"the service does not report the definition of {pattern}", f"use \\df+ {pattern} for the available details"
         )
     lines = []
-    for row in made:
+    for row in functions:
         parts = [part for part in (value(row, schema), value(row, name)) if part]
         table = "TABLE " if value(row, kind) == "table_macro" else ""
         names = _signature(columns, row) or ""

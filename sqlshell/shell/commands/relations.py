@@ -264,18 +264,20 @@ async def _described_by_engine(shell: ShellView, args: Args) -> Effect:
     return Chain([effect for item in found for effect in _shown_as_told(shell, item, plus=args.plus)])
 
 
-def _shown_as_told(shell: ShellView, told: Description, *, plus: bool) -> list[Effect]:
+def _shown_as_told(shell: ShellView, description: Description, *, plus: bool) -> list[Effect]:
     if not shell.result_output.for_people:
         more = (
-            [_table(("what", "name", "definition"), [list(note) for note in told.notes])] if plus and told.notes else []
+            [_table(("what", "name", "definition"), [list(note) for note in description.notes])]
+            if plus and description.notes
+            else []
         )
-        return [_table(told.titles, told.rows), *more]
-    above = Print(f"{told.kind.capitalize()} {told.name}\n", with_results=True, folds=True)
-    lines = _noted(told.notes)
+        return [_table(description.titles, description.rows), *more]
+    above = Print(f"{description.kind.capitalize()} {description.name}\n", with_results=True, folds=True)
+    lines = _noted(description.notes)
     below = [Print(lines, with_results=True, folds=True)] if lines else []
-    if told.titles[:2] != ["name", "type"]:
-        return [above, _table(told.titles, blank(told.rows)), *below]
-    return [above, _columns_for_people(told.titles, told.rows), *below]
+    if description.titles[:2] != ["name", "type"]:
+        return [above, _table(description.titles, blank(description.rows)), *below]
+    return [above, _columns_for_people(description.titles, description.rows), *below]
 
 
 def _noted(notes: Sequence[tuple[str, str, str]]) -> str:
@@ -346,7 +348,7 @@ def _below(notes: Sequence[tuple[str, str, str]]) -> str:
             continue
         if f"{head}:" not in lines:
             lines.append(f"{head}:")
-        line = _INDEX.sub(lambda found: found[1] or "", text.rstrip(";")).strip() if head == "Indexes" else text
+        line = _INDEX.sub(lambda match: match[1] or "", text.rstrip(";")).strip() if head == "Indexes" else text
         lines.append(("    " + (f"{quoted(name)} " if name else "") + line).replace("\n", "\n    "))
     return "".join(f"{line}\n" for line in lines)
 
@@ -388,8 +390,8 @@ async def show_ddl(shell: ShellView, args: Args) -> Print:
     def rank(item: tuple[Relation, Details]) -> tuple[int, int]:
         return next((at for at, kind in enumerate(order) if kind in item[0].kind), len(order)), item[1].age
 
-    made = sorted([(item, await inspector.details(item)) for item in found], key=rank)
-    return Print("".join(f"{ddl(*item)}\n" for item in made), with_results=True)
+    detailed = sorted([(item, await inspector.details(item)) for item in found], key=rank)
+    return Print("".join(f"{ddl(*item)}\n" for item in detailed), with_results=True)
 
 
 async def _created_by_engine(shell: ShellView, pattern: str) -> Print:

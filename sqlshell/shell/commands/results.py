@@ -96,7 +96,7 @@ async def show_chart(shell: ShellView, args: Args) -> UseResult:
                 f"{picture} does not have the extension .svg", "example: \\chart line day total to days.svg"
             )
         check(picture)
-    made: list[Effect] = []
+    effects: list[Effect] = []
 
     async def take(result: Result) -> Summary:
         from sqlshell.shell.charts.charts import chart
@@ -113,16 +113,18 @@ async def show_chart(shell: ShellView, args: Args) -> UseResult:
                 figure.notes.append(f"the chart shows only the first {MOST_ROWS:,} rows")
         if picture:
             write_text(picture, svg(figure))
-            made.append(ShowMessage(f"wrote {picture}", file=picture))
+            effects.append(ShowMessage(f"wrote {picture}", file=picture))
         else:
             wanted = shell.session.interactive or forces_colors(os.environ)
             colors = wanted and shell.front_end.paint is not None
             size = shutil.get_terminal_size((80, 24))
-            made.append(Print(as_text(figure, min(size.columns, 120), size.lines - 4, colors=colors), True, own=True))
-        made.extend(map(ShowMessage, figure.notes))
+            effects.append(
+                Print(as_text(figure, min(size.columns, 120), size.lines - 4, colors=colors), True, own=True)
+            )
+        effects.extend(map(ShowMessage, figure.notes))
         return summary
 
-    return UseResult(take, lambda: Chain(made))
+    return UseResult(take, lambda: Chain(effects))
 
 
 async def _whole_chart(result: Result, words: Sequence[str]) -> Chart | None:

@@ -16,10 +16,10 @@ HELP = """Type:  \\? for help with sqlshell commands
 
 def bare_word(line: str) -> str:
     """The word that is alone on a line, which may end with a semicolon: `exit`, `help` or ""."""
-    found = _WORDS.fullmatch(line)
-    if found is None:
+    match = _WORDS.fullmatch(line)
+    if match is None:
         return ""
-    return "help" if found[1].lower() == "help" else "exit"
+    return "help" if match[1].lower() == "help" else "exit"
 
 
 def hint(line: str, state: State) -> str:

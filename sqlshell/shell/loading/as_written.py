@@ -32,8 +32,8 @@ def written_for_engine(copy: CopyStatement) -> bool:
         return copy.options.get("format", "text") not in CHOSEN.keys() - {"csv", "text"}
     compressed = Path(copy.place).suffix.lower() in COMPRESSIONS
     form = copy.options.get("format", "") or format_of(copy.place) or "text"
-    told = "format" in copy.options or not format_of(copy.place)
-    return told and not compressed and form not in CHOSEN.keys() - {"csv", "text"}
+    named = "format" in copy.options or not format_of(copy.place)
+    return named and not compressed and form not in CHOSEN.keys() - {"csv", "text"}
 
 
 def written(copy: CopyStatement) -> str:

@@ -128,8 +128,8 @@ def _nested(declared: str, value: str, depth: int) -> str:
     name, parts, item = base(declared), parts_of(declared), f"x{depth}"
 
     def inner(kind_: str, expression: str) -> str:
-        made = _literal(kind_, _converted(kind_), expression, depth + 1)
-        return f"CASE WHEN {expression} IS NULL THEN 'NULL' ELSE {made} END"
+        written = _literal(kind_, _converted(kind_), expression, depth + 1)
+        return f"CASE WHEN {expression} IS NULL THEN 'NULL' ELSE {written} END"
 
     if name == "ARRAY":
         items = f"list_transform({value}, lambda {item}: {inner(parts[0], item)})"
@@ -156,8 +156,8 @@ def interface_type(found: Any) -> str:
         case "map":
             return f"MAP<{interface_type(children['key'])}, {interface_type(children['value'])}>"
         case "struct":
-            made = (f"{always_quoted(field)} {interface_type(each)}" for field, each in children.items())
-            return f"STRUCT<{', '.join(made)}>"
+            parts = (f"{always_quoted(field)} {interface_type(each)}" for field, each in children.items())
+            return f"STRUCT<{', '.join(parts)}>"
         case "timestamp with time zone" | "timestamp_tz":
             return "TIMESTAMP_LTZ(6)"
         case "timestamp" | "timestamp_s" | "timestamp_ms" | "timestamp_us":

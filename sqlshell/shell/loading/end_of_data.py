@@ -64,14 +64,14 @@ def _search(
 
     counted = 0
     # Few files have one: a block without a backslash is not searched by lines.
-    for found in _END.finditer(data) if b"\\." in data else ():
-        if found.start() >= stop:
+    for match in _END.finditer(data) if b"\\." in data else ():
+        if match.start() >= stop:
             break
         if quote:
-            quoted ^= quotes(counted, found.start()) % 2 == 1
-            counted = found.start()
+            quoted ^= quotes(counted, match.start()) % 2 == 1
+            counted = match.start()
         if not quoted:
-            return found.start(), False
+            return match.start(), False
     if quote:
         quoted ^= quotes(counted, stop) % 2 == 1
     return None, quoted

@@ -10,7 +10,7 @@ class SourceColumn(Struct, frozen=True):
 
     name: str
     type: str
-    made: str
+    table_type: str
 
 
 class FileLayout(Struct, frozen=True):

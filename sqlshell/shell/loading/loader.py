@@ -155,7 +155,7 @@ class Loader:
             write_rejects(request.rejects, request.name, staged.rejects)
         count = pluralize(staged.rejected, "row")
         # In a pipe the lines become one.
-        told = ";\n".join(reject_message(request, item) for item in staged.rejects[:TOLD])
+        messages = ";\n".join(reject_message(request, item) for item in staged.rejects[:TOLD])
         more = f";\n… and {staged.rejected - TOLD:,} more" if staged.rejected > TOLD else ""
         if staged.rejected > request.max_errors:
             where = f"all of them are in {request.rejects}; " if request.rejects else ""
@@ -166,10 +166,10 @@ class Loader:
             elif all(item.quoted for item in staged.rejects):
                 remedy = f"use --with 'FORCE_NULL *' (in \\copy: FORCE_NULL *) to load \"\" as NULL, or {remedy}"
             raise StatementError(
-                f"{count} of {request.name} cannot be loaded:\n{told}{more}", f"{where}nothing was sent; {remedy}"
+                f"{count} of {request.name} cannot be loaded:\n{messages}{more}", f"{where}nothing was sent; {remedy}"
             )
         kept = f", written to {request.rejects}" if request.rejects else ""
-        self._diagnostics.warn(f"{count} of {request.name} skipped{kept}:\n{told}{more}")
+        self._diagnostics.warn(f"{count} of {request.name} skipped{kept}:\n{messages}{more}")
 
     def _keeper(self, request: LoadRequest) -> ProgressFile:
         connection = self._session.connection
@@ -288,13 +288,13 @@ class Loader:
             return
         error.message = f"{error.message.rstrip('.')};\n{_summary(request, progress)}"
         if progress.unknown:
-            said = "nothing was sent again; check the table"
+            advice = "nothing was sent again; check the table"
             then = "continue with --resume --unknown skip or send (in \\copy: RESUME, UNKNOWN skip or send)"
         else:
-            said, then = "", f"continue with {RESUME}" if progress.rows else ""
+            advice, then = "", f"continue with {RESUME}" if progress.rows else ""
         if not keeper.stores:
             then = ""
-        error.hint = "\n".join(filter(None, [error.hint, said, then]))
+        error.hint = "\n".join(filter(None, [error.hint, advice, then]))
         self._variables.record_outcome(error)
         raise error
 

@@ -69,7 +69,7 @@ def match_columns(request: LoadRequest, looked: FileLayout, table: Sequence[Targ
 
 def new_columns(looked: FileLayout) -> tuple[TargetColumn, ...]:
     """The columns of a table that is made for the file."""
-    return tuple(TargetColumn(column.name, column.made) for column in looked.columns)
+    return tuple(TargetColumn(column.name, column.table_type) for column in looked.columns)
 
 
 def _wanted(request: LoadRequest, table: Sequence[TargetColumn]) -> list[TargetColumn]:

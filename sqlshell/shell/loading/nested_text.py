@@ -57,9 +57,9 @@ def _completed(json: str, declared: str, depth: int) -> str | None:
     if depth > _DEEPEST:
         return None
     if name == "ARRAY":
-        made = _completed(item, parts_of(declared)[0], depth + 1)
-        items = f"to_json(list_transform(CAST({json} AS JSON[]), lambda {item}: {made}))"
-        return made and f"CASE WHEN json_type({json}) = 'ARRAY' THEN {items} ELSE {json} END"
+        completed = _completed(item, parts_of(declared)[0], depth + 1)
+        items = f"to_json(list_transform(CAST({json} AS JSON[]), lambda {item}: {completed}))"
+        return completed and f"CASE WHEN json_type({json}) = 'ARRAY' THEN {items} ELSE {json} END"
     if name not in {"STRUCT", "ROW"} or not all(map(is_named, parts_of(declared))):
         return None
     fields = list(map(field_of, parts_of(declared)))
@@ -73,14 +73,14 @@ def _completed(json: str, declared: str, depth: int) -> str | None:
     known = f"[{', '.join(literal(field) for field, _ in fields)}]"
     whole = f"json_type({item}) = 'OBJECT' AND list_has_all({known}, json_keys({item}))"
     # The value is evaluated once.
-    made = f"CASE WHEN {whole} THEN json_object({', '.join(values)}) ELSE {item} END"
-    return f"list_transform([{json}], lambda {item}: {made})[1]"
+    completed = f"CASE WHEN {whole} THEN json_object({', '.join(values)}) ELSE {item} END"
+    return f"list_transform([{json}], lambda {item}: {completed})[1]"
 
 
 def _without_rounding(cast: Callable[[str], str], text: str, type_: str) -> str:
     """SQL that casts to a type, and raises for a fraction of an integer, which DuckDB would round. `cast` is given the
     type."""
-    wide = _INTEGERS.sub(lambda found: found[1] or "DOUBLE", type_)
+    wide = _INTEGERS.sub(lambda match: match[1] or "DOUBLE", type_)
     if wide == type_:
         return cast(type_)
     rounded = f"{cast(wide)} IS DISTINCT FROM CAST({cast(type_)} AS {wide})"
@@ -95,7 +95,7 @@ def _array_as_json(text: str, declared: str) -> str:
         item = parts_of(item)[0]
     parts = f"regexp_extract_all({text}, {literal(_PARTS)})"
     bare = "trim(x, E' \\t\\r\\n\\v\\f')"
-    made = (
+    element = (
         "CASE x WHEN '{' THEN '[' WHEN '}' THEN ']' WHEN ',' THEN ',' ELSE CASE "
         f"WHEN starts_with(x, '\"') THEN {_item_as_json(_unescaped('x[2:-2]'), item)} "
         f"WHEN {bare} = '' THEN '' WHEN upper({bare}) = 'NULL' THEN 'null' "
@@ -103,7 +103,9 @@ def _array_as_json(text: str, declared: str) -> str:
     )
     joined = "list_aggregate({}, 'string_agg', '')"
     whole = f"{joined.format(parts)} = {text}"
-    return f"CASE WHEN {whole} THEN {joined.format(f'list_transform({parts}, lambda x: {made})')} ELSE {_NO_JSON} END"
+    return (
+        f"CASE WHEN {whole} THEN {joined.format(f'list_transform({parts}, lambda x: {element})')} ELSE {_NO_JSON} END"
+    )
 
 
 def _unescaped(text: str) -> str:
@@ -130,8 +132,10 @@ def _with_bytes(declared: str, value: str, depth: int) -> str:
         return f"list_transform({value}, lambda {item}: {_with_bytes(parts[0], item, depth + 1)})"
     if name == "MAP":
         # A key is a text in JSON, too.
-        made = [_with_bytes(part, f"{item}.{at}", depth + 1) for part, at in zip(parts, ("key", "value"), strict=True)]
-        entry = f"{{'key': {made[0]}, 'value': {made[1]}}}"
+        entries = [
+            _with_bytes(part, f"{item}.{at}", depth + 1) for part, at in zip(parts, ("key", "value"), strict=True)
+        ]
+        entry = f"{{'key': {entries[0]}, 'value': {entries[1]}}}"
         return f"map_from_entries(list_transform(map_entries({value}), lambda {item}: {entry}))"
     fields = [
         f"{literal(field)}: {_with_bytes(part, f'{item}.{always_quoted(field)}', depth + 1)}"

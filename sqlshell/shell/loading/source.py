@@ -191,9 +191,9 @@ class DataFile:
         with Path(self._path).open("rb") as file:
             line = file.readline(_SEPARATOR_LINE)
         head = line[: len(_UTF16[0])]
-        if request.format == "csv" and request.header is None and (found := _SEPARATOR.fullmatch(line)):
+        if request.format == "csv" and request.header is None and (match := _SEPARATOR.fullmatch(line)):
             raise UsageError(
-                f"{request.name}: the first line, {found[1].decode()}, is Excel's separator and not a header",
+                f"{request.name}: the first line, {match[1].decode()}, is Excel's separator and not a header",
                 "remove the line: tail -n +2 FILE > NEW_FILE",
             )
         if self._path.lower().endswith(".zst") and ends_too_early(Path(self._path)):
@@ -254,24 +254,24 @@ class DataFile:
                     f"cannot load {self._request.name}: the disk of the temporary files is full",
                     "set TMPDIR to a directory on a disk with more space",
                 ) from None
-            said = str(error).partition("\n\nLINE ")[0].partition("\nPossible ")[0]
-            said = said.partition("\nTry ")[0].strip().replace(self._path, self._request.path)
-            if _UNDETECTED in said or _INVALID in said:
+            message = str(error).partition("\n\nLINE ")[0].partition("\nPossible ")[0]
+            message = message.partition("\nTry ")[0].strip().replace(self._path, self._request.path)
+            if _UNDETECTED in message or _INVALID in message:
                 mixed = self._mixed()
                 raise UsageError(
                     f"cannot detect the format of {self._request.name}: "
                     + ("some lines end in \\r\\n, others in \\n" if mixed else "its rows do not have the same columns"),
                     "give all lines the same ending" if mixed else "name the delimiter, the quote and the escape",
                 ) from None
-            if _NOT_UTF8.search(said) and not self._request.encoding:
-                line = found[1] if (found := _LINE_NUMBER.search(said)) and self._text else ""
+            if _NOT_UTF8.search(message) and not self._request.encoding:
+                line = match[1] if (match := _LINE_NUMBER.search(message)) and self._text else ""
                 where = f"{self._request.name}, line {line}" if line else self._request.name
                 remedy = ENCODE if self._text else CONVERT
                 raise UsageError(f"cannot read {where}: the file is not valid UTF-8", remedy) from None
-            if wrong := json_error(said):
+            if wrong := json_error(message):
                 raise UsageError(f"cannot read {self._request.name}, {wrong.place}: {_short(wrong.cause)}") from None
-            said = "\n".join(map(_short, said.split("\n")))
-            raise UsageError(f"cannot read {self._request.name}: {said}") from None
+            message = "\n".join(map(_short, message.split("\n")))
+            raise UsageError(f"cannot read {self._request.name}: {message}") from None
 
     def _mixed(self) -> bool:
         """Whether lines end in different ways."""
@@ -319,7 +319,7 @@ class DataFile:
     ) -> tuple[list[SourceColumn], list[str]]:
         """The columns with DECIMAL where a DOUBLE would change a number; and what no type keeps."""
         found = inexact(self._connection, rows, texts)
-        made, warnings = [], []
+        exact, warnings = [], []
         for column in columns:
             needed = found.get(column.name)
             if needed is not None and needed.decimal:
@@ -329,8 +329,8 @@ class DataFile:
                     f"{self._request.name}, column {column.name}: some numbers have more digits than a DOUBLE can "
                     "store; create the table with a VARCHAR column to keep all digits"
                 )
-            made.append(column)
-        return made, warnings
+            exact.append(column)
+        return exact, warnings
 
     def _sniffed(
         self, fixed: Sequence[tuple[str, str]], known: Sequence[str]
@@ -346,26 +346,26 @@ class DataFile:
         names = [item[0] for item in cursor.description or ()]
         row = cursor.fetchone()
         assert row is not None
-        told = dict(zip(names, row, strict=True))
-        headed = bool(told["HasHeader"])
-        if len(told["Columns"]) == 1 and not any(name == "delim" for name, _ in fixed):
+        dialect = dict(zip(names, row, strict=True))
+        headed = bool(dialect["HasHeader"])
+        if len(dialect["Columns"]) == 1 and not any(name == "delim" for name, _ in fixed):
             # Rows that differ in their number of columns keep it from finding the delimiter.
-            line = "".join([told["Columns"][0]["name"], *self._first(told, fixed)])
+            line = "".join([dialect["Columns"][0]["name"], *self._first(dialect, fixed)])
             if delimiter := next((sign for sign in ",;\t|" if sign in line), ""):
                 return self._sniffed([*fixed, ("delim", literal(delimiter))], known)
         if not headed and not any(name == "header" for name, _ in fixed):
-            first = self._first(told, fixed)
+            first = self._first(dialect, fixed)
             # A file of texts alone does not show that its first line has names.
             if first and {name.lower() for name in first} <= {name.lower() for name in known}:
                 return self._sniffed([*fixed, ("header", "true")], known)
-        columns = [self._column(item["name"], item["type"]) for item in told["Columns"]]
-        reader = [("header", str(headed).lower()), ("skip", str(told["SkipRows"]))]
+        columns = [self._column(item["name"], item["type"]) for item in dialect["Columns"]]
+        reader = [("header", str(headed).lower()), ("skip", str(dialect["SkipRows"]))]
         for option, name in (("Delimiter", "delim"), ("Quote", "quote"), ("Escape", "escape"), ("Comment", "comment")):
-            reader.append((name, literal(_bare(told[option]))))
+            reader.append((name, literal(_bare(dialect[option]))))
         for option, name in (("DateFormat", "dateformat"), ("TimestampFormat", "timestampformat")):
             # Values that a format does not cover, such as infinity and years BC, are read only without one.
-            if told[option] and not str(told[option]).startswith(ISO_DATE):
-                reader.append((name, literal(told[option])))
+            if dialect[option] and not str(dialect[option]).startswith(ISO_DATE):
+                reader.append((name, literal(dialect[option])))
         return columns, headed, reader
 
     def _sniff(self, given: Mapping[str, str]) -> str:
@@ -375,13 +375,13 @@ class DataFile:
     def _column(self, name: str, type_: str) -> SourceColumn:
         return SourceColumn(name, type_, interface_type(self._connection.type(type_)))
 
-    def _first(self, told: dict[str, Any], fixed: Sequence[tuple[str, str]]) -> list[str]:
+    def _first(self, dialect: dict[str, Any], fixed: Sequence[tuple[str, str]]) -> list[str]:
         """The values of the first row."""
-        given = {"delim": literal(_bare(told["Delimiter"])), "quote": literal(_bare(told["Quote"]))} | dict(fixed)
+        given = {"delim": literal(_bare(dialect["Delimiter"])), "quote": literal(_bare(dialect["Quote"]))} | dict(fixed)
         arguments = "".join(f", {name} = {value}" for name, value in given.items())
         found = self._connection.execute(
             f"SELECT * FROM read_csv({literal(self._path)}, header = false, all_varchar = true, {_LINE}, "
-            f"strict_mode = false, skip = {told['SkipRows']}{arguments}) LIMIT 1"
+            f"strict_mode = false, skip = {dialect['SkipRows']}{arguments}) LIMIT 1"
         ).fetchone()
         return [str(value) for value in found] if found is not None else []
 
@@ -547,7 +547,7 @@ class DataFile:
                 raise
             count = self._copy(f"SELECT {chosen} FROM {rows(read, 'rejects_of_reader')} WHERE {which} IS NULL", path)
             rejects = self._rejects("rejects_of_reader", names, dict(looked.reader))
-            found = [(pairs[number], *told) for number, told in wrong]
+            found = [(pairs[number], *details) for number, details in wrong]
             more = self._with_wrong_values(rejects, looked, found)
             rejects = tuple(sorted([*rejects, *more], key=lambda item: item.line))
         checks.check_fractions()

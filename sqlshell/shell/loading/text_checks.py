@@ -84,16 +84,16 @@ class TextChecks:
             read = named.get(form, "''")[1:-1]
             for other in _other_orders(read):
                 text, mine, theirs = always_quoted(source.name), literal(read), literal(other)
-                said = self._connection.execute(
+                example = self._connection.execute(
                     f"SELECT first(x), first(strftime(a, '{ISO_DATE}')), first(strftime(b, '{ISO_DATE}')) "
                     f"FROM (SELECT trim({text}) AS x, try_strptime(x, {mine}) AS a, try_strptime(x, {theirs}) AS b "
                     f"FROM {self._rows} WHERE {text} IS NOT NULL) "
                     "HAVING bool_and(a IS NULL OR b IS NOT NULL) AND bool_or(a <> b)"
                 ).fetchone()
-                if said is not None:
+                if example is not None:
                     found.append(
-                        f"{self._name}, column {source.name}: {said[0]} is read as {said[1]}, but may "
-                        f"be {said[2]}; write dates as YYYY-MM-DD"
+                        f"{self._name}, column {source.name}: {example[0]} is read as {example[1]}, but may "
+                        f"be {example[2]}; write dates as YYYY-MM-DD"
                     )
                     break
         return found
@@ -165,14 +165,14 @@ class TextChecks:
         """Raises UsageError for infinity and epoch among dates of another format: DuckDB reads them as 1900-01-01."""
         named = dict(self._layout.reader)
         for number, (source, target) in enumerate(self._pairs):
-            made = f"c{number}::VARCHAR"
+            date_text = f"c{number}::VARCHAR"
             if {"dateformat", "timestampformat"}.isdisjoint(named) or target.converted not in {"DATE", "TIMESTAMP"}:
                 continue
             text = always_quoted(source.name)
             # Few files need the second query, which reads the text.
-            if self._count(f"read_parquet({literal(str(converted))}) WHERE {made} LIKE '1900-01-01%'") and self._count(
-                f"{self._rows} WHERE lower(trim({text})) IN {_SPECIAL}"
-            ):
+            if self._count(
+                f"read_parquet({literal(str(converted))}) WHERE {date_text} LIKE '1900-01-01%'"
+            ) and self._count(f"{self._rows} WHERE lower(trim({text})) IN {_SPECIAL}"):
                 form = named.get("dateformat") or named["timestampformat"]
                 raise UsageError(
                     f"{self._name}, column {source.name}: contains infinity or epoch, but its dates have the format "
@@ -315,10 +315,10 @@ def lines_at(path: str, positions: Sequence[int]) -> list[int]:
 
 def _other_orders(form: str) -> list[str]:
     """The formats of dates with the day, the month and a year of two digits in another order."""
-    found = _DATE.fullmatch(form)
-    if found is None:
+    match = _DATE.fullmatch(form)
+    if match is None:
         return []
-    first, sign, second, third, rest = found.groups()
+    first, sign, second, third, rest = match.groups()
     given = first, second, third
     # A year of four digits is no day.
     orders = ("dmY", "mdY") if third == "Y" else ("dmy", "mdy", "ymd")

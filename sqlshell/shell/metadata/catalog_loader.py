@@ -352,11 +352,11 @@ def engines_functions(columns: list[str], rows: Rows) -> list[Function]:
     low = [name.lower() for name in columns]
     found: dict[str, list[str]] = {}
     for row in rows:
-        told = dict(zip(low, row, strict=False))
-        name = told.get("name") or ""
-        if _PLAIN.fullmatch(name) and told.get("visible", "true") == "true":
-            result = told.get("result") or ""
-            form = f"({told['arguments'] or ''}){f' -> {result}' if result else ''}" if "arguments" in told else ""
+        listed = dict(zip(low, row, strict=False))
+        name = listed.get("name") or ""
+        if _PLAIN.fullmatch(name) and listed.get("visible", "true") == "true":
+            result = listed.get("result") or ""
+            form = f"({listed['arguments'] or ''}){f' -> {result}' if result else ''}" if "arguments" in listed else ""
             found.setdefault(name, []).append(form)
     return [
         Function(name, f"{forms[0]} (+{pluralize(len(forms) - 1, 'overload')})" if forms[1:] else forms[0])

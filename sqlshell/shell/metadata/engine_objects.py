@@ -66,8 +66,8 @@ class Description(Struct):
 
 async def listed(connected: ServiceSession, what: str, pattern: str = "", *, details: bool = False) -> Objects:
     """The objects of a kind, a word of LIST ENGINE, that match a pattern. Raises the client's errors."""
-    found = _SCHEMA.match(pattern)
-    place = f" IN SCHEMA {found[1]}" if found else ""
+    match = _SCHEMA.match(pattern)
+    place = f" IN SCHEMA {match[1]}" if match else ""
     columns, rows = await query_service(connected, f"LIST ENGINE {what}{place}{' WITH DETAILS' if details else ''}")
     return Objects(columns, rows).matching(pattern)
 

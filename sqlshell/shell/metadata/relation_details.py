@@ -210,7 +210,7 @@ def _from_catalog(rows: Rows, relation: Relation) -> Details:
     found: dict[str, list[dict[str, Any]]] = {}
     for what, text in rows:
         found.setdefault(what or "", []).append(json.loads(text or "{}"))
-    made = (found.get("made") or [{}])[0]
+    entry = (found.get("made") or [{}])[0]
     columns = sorted(found.get("column", ()), key=lambda row: int(row["column_index"]))
     return Details(
         "catalog",
@@ -218,11 +218,11 @@ def _from_catalog(rows: Rows, relation: Relation) -> Details:
         [_constraint(row) for row in found.get("constraint", ()) if row["constraint_type"] != "NOT NULL"],
         [(row["index_name"], row["sql"]) for row in found.get("index", ())],
         [(row["table_name"], row["constraint_text"]) for row in found.get("referenced", ())],
-        made["sql"] if "view_name" in made else "",
-        _made(made, relation) or (found.get("sequence") or [{}])[0].get("sql", ""),
-        made.get("comment") or "",
-        "" if made.get("estimated_size") is None else str(made["estimated_size"]),
-        int(made.get("table_oid") or made.get("view_oid") or 0),
+        entry["sql"] if "view_name" in entry else "",
+        _made(entry, relation) or (found.get("sequence") or [{}])[0].get("sql", ""),
+        entry.get("comment") or "",
+        "" if entry.get("estimated_size") is None else str(entry["estimated_size"]),
+        int(entry.get("table_oid") or entry.get("view_oid") or 0),
         {
             title: str(row[name]).lower() if isinstance(row.get(name), bool) else str(row.get(name) or "")
             for row in found.get("sequence", ())
@@ -309,15 +309,15 @@ def ddl(relation: Relation, details: Details) -> str:
         if relation.schema in {"", "main"}
         else f"{quoted(relation.schema)}.{quoted(relation.name)}"
     )
-    made = details.ddl
-    if not made and details.definition:
+    statement = details.ddl
+    if not statement and details.definition:
         text = details.definition.strip().rstrip(";")
-        made = text if text[:6].upper() == "CREATE" else f"CREATE VIEW {name} AS\n{text}"
-    if not made:
+        statement = text if text[:6].upper() == "CREATE" else f"CREATE VIEW {name} AS\n{text}"
+    if not statement:
         lines = [_definition(column) for column in details.columns]
         lines += [constraint.definition for constraint in details.constraints]
-        made = f"CREATE {(relation.kind or 'table').upper()} {name} (\n  " + ",\n  ".join(lines) + "\n)"
-    statements = [made, *(text for _, text in details.indexes)]
+        statement = f"CREATE {(relation.kind or 'table').upper()} {name} (\n  " + ",\n  ".join(lines) + "\n)"
+    statements = [statement, *(text for _, text in details.indexes)]
     what = "VIEW" if details.definition else "TABLE"
     if details.comment:
         statements.append(f"COMMENT ON {what} {name} IS {literal(details.comment)}")

@@ -140,7 +140,7 @@ def with_arguments(text: Own, arguments: Sequence[Text]) -> Text:
     """The text with its arguments substituted for `$1` and so on, outside of strings. Raises UsageError for too few or
     too many.
     """
-    made: list[Text] = []
+    pieces: list[Text] = []
     done, most = 0, 0
     found = list(tokens(text))
     for sign, number in itertools.pairwise(found):
@@ -150,11 +150,11 @@ def with_arguments(text: Own, arguments: Sequence[Text]) -> Text:
         if not 1 <= at <= len(arguments):
             raise UsageError(f"the query uses ${at}, but {_given(arguments)}", text)
         most = max(most, at)
-        made += [own_text(Own(text[done : sign.start])), arguments[at - 1]]
+        pieces += [own_text(Own(text[done : sign.start])), arguments[at - 1]]
         done = number.end
     if most < len(arguments):
         raise UsageError(f"the query takes {pluralize(most, 'argument')}, but {_given(arguments)}", text)
-    return joined([*made, own_text(Own(text[done:]))])
+    return joined([*pieces, own_text(Own(text[done:]))])
 
 
 def _given(arguments: Sequence[Text]) -> str:

@@ -36,9 +36,9 @@ def crosstab(columns: Sequence[Column], rows: Rows, names: Sequence[str]) -> Res
                 "use GROUP BY with both columns",
             )
         line[at] = row[value]
-    made = [(columns[down].name, columns[down].type)]
-    made += [("NULL" if head is None else head, columns[value].type) for head in heads]
-    return table_of(made, [[key, *(line.get(at) for at in range(len(heads)))] for key, line in lines.items()])
+    titles = [(columns[down].name, columns[down].type)]
+    titles += [("NULL" if head is None else head, columns[value].type) for head in heads]
+    return table_of(titles, [[key, *(line.get(at) for at in range(len(heads)))] for key, line in lines.items()])
 
 
 def _places(columns: Sequence[Column], names: Sequence[str]) -> tuple[int, int, int]:

@@ -86,8 +86,8 @@ class Dumps:
             return types[column] if column < len(types) else ""
 
         # Elsewhere than in a dump, the texts of bytes are the engine's.
-        made = translated_values(item.lexed, values, type_of, with_bytes=self._components.position.in_dump)
-        return item if made == item.text else replace(item, text=made, column=0)
+        translated = translated_values(item.lexed, values, type_of, with_bytes=self._components.position.in_dump)
+        return item if translated == item.text else replace(item, text=translated, column=0)
 
 
 def _losses(statement: str) -> list[str]:

@@ -50,7 +50,7 @@ def cause(message: str) -> MessageParts:
     kind = _KIND.match(message)
     words = SHOWN.sub("", message[kind.end() :] if kind else message)
     named, asked = _CANDIDATES.search(words), _ASKED.search(words)
-    candidates = [found[1] for found in _NAMED.finditer(named[1])] if named else ()
+    candidates = [match[1] for match in _NAMED.finditer(named[1])] if named else ()
     if candidates:
         words = _CANDIDATES.sub("", words)
     if asked:

@@ -158,8 +158,8 @@ class Rehearsal:
 
 def unterminated(state: State) -> StatementError | None:
     """The error of a statement that the end of a script ends in that state; None if it is complete."""
-    said = _UNTERMINATED.get(state)
-    return StatementError(f"{said} at the end of the script", where=Where(sqlstate.SYNTAX)) if said else None
+    construct = _UNTERMINATED.get(state)
+    return StatementError(f"{construct} at the end of the script", where=Where(sqlstate.SYNTAX)) if construct else None
 
 
 class PrintedScript:

@@ -64,6 +64,6 @@ def _truncate(file: BinaryIO, *, cut: bool) -> None:
     if cut:
         extra = 1 if tail.endswith(b"\n") else 0
     else:
-        found = _END.search(tail)
-        extra = len(found[0]) if found is not None else 0
+        match = _END.search(tail)
+        extra = len(match[0]) if match is not None else 0
     file.truncate(size - extra)

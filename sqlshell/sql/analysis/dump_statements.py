@@ -38,14 +38,14 @@ _STRING: Final = r"'(?:[^']|'')*+'"
 _QUOTED: Final = r'"(?:[^"]|"")*+"'
 
 
-def _outside(pattern: str, made: str | Callable[[re.Match[str]], str]) -> Callable[[str], str]:
+def _outside(pattern: str, replacement: str | Callable[[re.Match[str]], str]) -> Callable[[str], str]:
     """Replaces what matches, except in strings and in names in quotes that do not begin the match."""
     compiled = re.compile(rf"({pattern})|{_STRING}|{_QUOTED}")
 
-    def replaced(found: re.Match[str]) -> str:
-        if found[1] is None:
-            return found[0]
-        return made if isinstance(made, str) else made(found)
+    def replaced(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return match[0]
+        return replacement if isinstance(replacement, str) else replacement(match)
 
     return lambda text: compiled.sub(replaced, text)
 
@@ -60,7 +60,7 @@ _TABLE_PARTS: Final = (
     # DuckDB takes ANY for a subquery, which a CHECK may not have.
     _outside(
         rf"(= ANY|<> ALL) \((?:\(ARRAY\[({_LIST})\]\)::[\w ]++\[\]|ARRAY\[({_LIST})\])\)",
-        lambda found: f"{'IN' if found[2] == '= ANY' else 'NOT IN'} ({found[3] or found[4]})",
+        lambda match: f"{'IN' if match[2] == '= ANY' else 'NOT IN'} ({match[3] or match[4]})",
     ),
 )
 _INDEX_PARTS: Final = (
@@ -129,8 +129,8 @@ def rounds_numbers(statement: str) -> bool:
 
 def drops_constraints(statement: str) -> bool:
     """Whether a statement makes a domain with constraints or a default, which the type in its place does not have."""
-    found = _DOMAIN.match(statement)
-    return found is not None and bool((found[3] or "").strip())
+    match = _DOMAIN.match(statement)
+    return match is not None and bool((match[3] or "").strip())
 
 
 def refused(statement: str) -> str:
@@ -147,12 +147,12 @@ def translated_dump(statement: str, *, embedded: bool, in_dump: bool) -> tuple[s
     their own columns, generated columns are not stored, and JSONB is JSON. `in_dump` says that pg_dump has written the
     script: names that are keywords of DuckDB get quotes, which other scripts need not.
     """
-    made = _translated(statement, embedded=embedded, in_dump=in_dump)
+    translated = _translated(statement, embedded=embedded, in_dump=in_dump)
     if not in_dump:
-        return made
-    written = (statement,) if made is None else made
+        return translated
+    written = (statement,) if translated is None else translated
     quoted = tuple(_with_quoted_names(each) for each in written)
-    return made if quoted == written else quoted
+    return translated if quoted == written else quoted
 
 
 def _with_quoted_names(statement: str) -> str:
@@ -187,17 +187,17 @@ def _translated(statement: str, *, embedded: bool, in_dump: bool) -> tuple[str, 
 def _altered(statement: str) -> tuple[str, ...] | None:
     if _OWNER.search(statement, max(0, len(statement) - _TAIL)) or _OWNED.match(statement):
         return ()
-    if found := _IDENTITY.match(statement):
-        sequence = _OF_SEQUENCE.sub("", f"CREATE SEQUENCE {found[2]}{found[3].rstrip()}")
-        column = _ONLY.sub("ALTER TABLE ", found[1])
-        return sequence, f"{column} SET DEFAULT nextval({literal(found[2])})"
-    made = statement
-    for part in (_DEFAULT.search(made, max(0, len(made) - _TAIL)), _ONLY.match(made)):
+    if match := _IDENTITY.match(statement):
+        sequence = _OF_SEQUENCE.sub("", f"CREATE SEQUENCE {match[2]}{match[3].rstrip()}")
+        column = _ONLY.sub("ALTER TABLE ", match[1])
+        return sequence, f"{column} SET DEFAULT nextval({literal(match[2])})"
+    altered = statement
+    for part in (_DEFAULT.search(altered, max(0, len(altered) - _TAIL)), _ONLY.match(altered)):
         # From the end to the beginning: the second place stays where it is.
-        made = made[: part.start(1)] + made[part.end(1) :] if part is not None else made
-    if " CHECK (" in made:
-        made = _with(_TABLE_PARTS, made)
-    return (made,) if made != statement else None
+        altered = altered[: part.start(1)] + altered[part.end(1) :] if part is not None else altered
+    if " CHECK (" in altered:
+        altered = _with(_TABLE_PARTS, altered)
+    return (altered,) if altered != statement else None
 
 
 def _created(statement: str) -> tuple[str, ...] | None:
@@ -205,20 +205,20 @@ def _created(statement: str) -> tuple[str, ...] | None:
         return ()
     if found := _INDEX.match(statement):
         method = "" if _METHODS.fullmatch(found[2]) else found[2]
-        made = found[1] + method + _with(_INDEX_PARTS, statement[found.end() :])
-        return (made,) if made != statement else None
+        created = found[1] + method + _with(_INDEX_PARTS, statement[found.end() :])
+        return (created,) if created != statement else None
     if _SEQUENCE.match(statement):
-        made = _OF_SEQUENCE.sub("", statement)
-        return (made,) if made != statement else None
+        created = _OF_SEQUENCE.sub("", statement)
+        return (created,) if created != statement else None
     if found := _DOMAIN.match(statement):
         return (f"CREATE TYPE {found[1]} AS {found[2]}",)
     found = _FILL_FACTOR.search(statement, max(0, len(statement) - _TAIL))
-    made = statement[: found.start(1)] if found is not None and statement[:6].lower() == "create" else statement
-    if found := _UNLOGGED.match(made):
-        made = made[: found.start(1)] + made[found.end(1) :]
-    if _TABLE.match(made):
-        made = _with(_TABLE_PARTS, made)
-    return (made,) if made != statement else None
+    created = statement[: found.start(1)] if found is not None and statement[:6].lower() == "create" else statement
+    if found := _UNLOGGED.match(created):
+        created = created[: found.start(1)] + created[found.end(1) :]
+    if _TABLE.match(created):
+        created = _with(_TABLE_PARTS, created)
+    return (created,) if created != statement else None
 
 
 def _with(parts: Iterable[Callable[[str], str]], text: str) -> str:

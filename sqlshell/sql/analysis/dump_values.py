@@ -66,7 +66,7 @@ def dump_values(statement: Lexed) -> DumpValues | None:
 
 def read_array(text: str) -> Items | None:
     """The items of PostgreSQL's text of an array, None for any other text."""
-    made: Items = []
+    items: Items = []
     open_: list[Items] = []
     at, needs_item = 0, False
     while at < len(text):
@@ -81,7 +81,7 @@ def read_array(text: str) -> Items | None:
             if open_:
                 open_[-1].append(inner)
             else:
-                made = inner
+                items = inner
             open_.append(inner)
             needs_item = False
         elif not open_:
@@ -102,7 +102,7 @@ def read_array(text: str) -> Items | None:
         else:
             open_[-1].append(None if bare.upper() == "NULL" else re.sub(r"\\(.)", r"\1", bare, flags=re.S))
         needs_item = False
-    return None if open_ or not text else made
+    return None if open_ or not text else items
 
 
 def translated_values(statement: Lexed, values: DumpValues, types: Callable[[int], str], *, with_bytes: bool) -> str:
@@ -110,7 +110,7 @@ def translated_values(statement: Lexed, values: DumpValues, types: Callable[[int
 
     `types` gives the type of a column by its number.
     """
-    made, taken = [], 0
+    pieces, taken = [], 0
     for token, column in values.found:
         declared, text = types(column), token.value
         written = ""
@@ -120,26 +120,26 @@ def translated_values(statement: Lexed, values: DumpValues, types: Callable[[int
         elif with_bytes and kind(declared) is Kind.BYTES:
             written = _item(text, declared)
         if written:
-            made += [statement.text[taken : token.start], written]
+            pieces += [statement.text[taken : token.start], written]
             taken = token.end
-    return "".join([*made, statement.text[taken:]])
+    return "".join([*pieces, statement.text[taken:]])
 
 
 def _list(items: Sequence[str | Items | None], declared: str) -> str:
     """SQL of a list, "" if an item cannot be written exactly."""
     inner = parts_of(declared)[0] if base(declared) == "ARRAY" and parts_of(declared) else declared
-    made = [
+    literals = [
         "NULL" if item is None else _list(item, inner) if isinstance(item, list) else _item(item, inner)
         for item in items
     ]
-    return f"[{', '.join(made)}]" if all(made) else ""
+    return f"[{', '.join(literals)}]" if all(literals) else ""
 
 
 def _item(text: str, declared: str) -> str:
     what = kind(declared)
     if what is Kind.BYTES:
-        found = _HEX.fullmatch(text)
-        return f"unhex('{found[1]}')" if found is not None else ""
+        match = _HEX.fullmatch(text)
+        return f"unhex('{match[1]}')" if match is not None else ""
     if what is Kind.NESTED or (what is Kind.INTEGER and not _WHOLE_NUMBER.fullmatch(text)):
         # A fraction would be rounded.
         return ""

@@ -143,10 +143,10 @@ def _parts(given: Sequence[Token]) -> Iterator[list[Token]]:
 
 def _unwrapped(part: list[Token]) -> Iterator[list[Token]]:
     """The tokens without the beginning and end of an application."""
-    said = [token.word for token in part[:2]]
-    if said == ["BEGIN", "APPLICATION"]:
+    words = [token.word for token in part[:2]]
+    if words == ["BEGIN", "APPLICATION"]:
         part = part[3:]
-    elif said == ["END", "APPLICATION"]:
+    elif words == ["END", "APPLICATION"]:
         return
     if part:
         yield part
@@ -171,37 +171,37 @@ def _effects(part: Sequence[Token]) -> Effects:
 
 
 def _plain_effects(part: Sequence[Token]) -> Effects:
-    said = [token.word for token in part]
-    first = said[0] if said else ""
+    words = [token.word for token in part]
+    first = words[0] if words else ""
     verb = verb_of(part)
-    if first in {"BEGIN", "START", "SET"} and ("READ", "WRITE") in pairwise(said):
+    if first in {"BEGIN", "START", "SET"} and ("READ", "WRITE") in pairwise(words):
         return Effects(True, (first,), "READ WRITE")
-    if first in _SESSION and _session_alone(said, part):
+    if first in _SESSION and _session_alone(words, part):
         return Effects(False, (first,))
-    if first == "SET" and len(said) > 1 and said[1] != "DEFAULT" and changes_session_only(said, part):
+    if first == "SET" and len(words) > 1 and words[1] != "DEFAULT" and changes_session_only(words, part):
         return Effects(False, ("SET",))
     if is_read_only_form(part):
         return Effects(False, ("COPY", "COPY TO") if first == "COPY" else (first,))
-    if first in {"DESCRIBE", "DESC"} and said[1:2] and said[1] in _DESCRIBED:
+    if first in {"DESCRIBE", "DESC"} and words[1:2] and words[1] in _DESCRIBED:
         # It describes what a statement would create, and creates nothing.
         return _planned(first, part)
     inside = _inside(part)
-    if verb == "UPDATE" and said[1:2] and said[1] in UPDATE_OBJECTS and "SET" not in _outside(part):
-        return Effects(True, (*inside, verb, f"{verb} {said[1]}"))
+    if verb == "UPDATE" and words[1:2] and words[1] in UPDATE_OBJECTS and "SET" not in _outside(part):
+        return Effects(True, (*inside, verb, f"{verb} {words[1]}"))
     if verb in {"DELETE", "UPDATE"}:
         whole = "WHERE" not in _outside(part)
         return Effects(True, (*inside, verb, f"{verb} WITHOUT WHERE") if whole else (*inside, verb))
     if verb == "COPY":
         out = "TO" in _outside(part)
         return Effects(True, (*inside, "COPY", "COPY TO" if out else "COPY FROM"))
-    if first == "CREATE" and said[1:3] == ["OR", "REPLACE"]:
+    if first == "CREATE" and words[1:3] == ["OR", "REPLACE"]:
         # The previous object of that name is gone, as after DROP.
         verbs = ("DROP", "CREATE", "CREATE OR REPLACE")
-        return Effects(True, tuple(name for verb in verbs for name in _named(verb, said[1:])))
+        return Effects(True, tuple(name for verb in verbs for name in _named(verb, words[1:])))
     if first == "TRUNCATE":
-        return Effects(True, ("DELETE", "DELETE WITHOUT WHERE", *_named(first, said[1:])))
+        return Effects(True, ("DELETE", "DELETE WITHOUT WHERE", *_named(first, words[1:])))
     if first in _OBJECTS:
-        return Effects(True, _named(first, said[1:]))
+        return Effects(True, _named(first, words[1:]))
     if are_repeatable(part):
         return Effects(False, (verb or first,))
     reason = next(write_reasons(part), "")
@@ -255,15 +255,15 @@ def _inner(verb: str, words: Sequence[str]) -> tuple[str, ...]:
     return _named(verb, words[1:])
 
 
-def _session_alone(said: Sequence[str], part: Sequence[Token]) -> bool:
-    match said[0]:
+def _session_alone(words: Sequence[str], part: Sequence[Token]) -> bool:
+    match words[0]:
         case "USE":
             return all(token.kind != "sign" or token.text in ".:-" for token in part)
         case "RESET":
-            return changes_session_only(said, part)
+            return changes_session_only(words, part)
         case "START":
-            return said[1:2] == ["TRANSACTION"] and in_transaction(said)
-    return in_transaction(said)
+            return words[1:2] == ["TRANSACTION"] and in_transaction(words)
+    return in_transaction(words)
 
 
 def _outside(part: Sequence[Token]) -> list[str]:

@@ -87,7 +87,7 @@ def named_files(statement: Lexed | Text, *, again: bool = False) -> StatementWit
     if "'@" not in sql:
         return StatementWithFiles(sql, ())
     own = statement.own
-    made: list[str] = []
+    pieces: list[str] = []
     found: list[NamedFile] = []
     done = 0
     for key, sign, value in _options(statement.tokens):
@@ -102,9 +102,9 @@ def named_files(statement: Lexed | Text, *, again: bool = False) -> StatementWit
         if not path.startswith("@"):
             found.append(NamedFile(name, Own(path)))
             sent = PurePath(path).name
-        made += [sql[done : value.start], literal(sent)]
+        pieces += [sql[done : value.start], literal(sent)]
         done = value.end
-    return StatementWithFiles("".join([*made, sql[done:]]), tuple(dict.fromkeys(found)))
+    return StatementWithFiles("".join([*pieces, sql[done:]]), tuple(dict.fromkeys(found)))
 
 
 def _options(given: Sequence[Token]) -> Iterator[tuple[list[Token], Token, Token]]:

@@ -43,10 +43,10 @@ def replaced_parts(statement: Lexed) -> tuple[str, ...]:
     """
     if not _MAY_USE.match(statement.text):
         return ()
-    said = [token.word for token in statement.first(3)[:3]]
-    if not said or said[0] != "USE":
+    words = [token.word for token in statement.first(3)[:3]]
+    if not words or words[0] != "USE":
         return ()
-    return _LEAVES.get(said[1] if len(said) == 3 else "", _LEAVES["DATABASE"])
+    return _LEAVES.get(words[1] if len(words) == 3 else "", _LEAVES["DATABASE"])
 
 
 @once_per_statement

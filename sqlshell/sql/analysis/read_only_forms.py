@@ -35,12 +35,12 @@ _COPY_OPTIONS: Final = frozenset(
 
 def is_read_only_form(given: Sequence[Token]) -> bool:
     """Whether a statement has one of the forms CAN I, TEST STORE, PRAGMA, ATTACH … (READ_ONLY), COPY … TO STDOUT."""
-    said = [token.word for token in islice(given, 3)]
-    match said[:1]:
+    words = [token.word for token in islice(given, 3)]
+    match words[:1]:
         case ["CAN"]:
-            return said[1:2] == ["I"] and len(given) > 2 and _names(given[2:])
+            return words[1:2] == ["I"] and len(given) > 2 and _names(given[2:])
         case ["TEST"]:
-            return len(given) > 2 and said[1] in _TESTED and _names(given[2:])
+            return len(given) > 2 and words[1] in _TESTED and _names(given[2:])
         case ["PRAGMA"]:
             return len(given) > 1 and given[1].value.lower() in _PRAGMAS and _one_name(given[2:])
         case ["ATTACH"]:

@@ -276,15 +276,15 @@ def without_values(text: str, values: Sequence[str]) -> str:
 
 def _without_beginnings(text: str, value: str, least: int) -> str:
     """A text without each beginning of a value that has at least this many characters."""
-    made: list[str] = []
+    pieces: list[str] = []
     done = 0
     while (at := text.find(value[:least], done)) >= 0:
         end = at + least
         while end < min(len(text), at + len(value)) and text[end] == value[end - at]:
             end += 1
-        made += [text[done:at], MASK]
+        pieces += [text[done:at], MASK]
         done = end
-    return "".join([*made, text[done:]])
+    return "".join([*pieces, text[done:]])
 
 
 NOT_RECORDED: Final = "the statement failed; its error message is not recorded because it may contain secrets"
@@ -429,14 +429,14 @@ def _without_escapes(text: str) -> str:
     return _ESCAPE.sub(_character, text) if "\\" in text else text
 
 
-def _character(found: re.Match[str]) -> str:
+def _character(match: re.Match[str]) -> str:
     """The character of an escape; a blank for one that is invalid."""
-    number, group = found.lastindex, found.group(found.lastindex or 0)
-    if found.re is _ESCAPE and number == 5:
+    number, group = match.lastindex, match.group(match.lastindex or 0)
+    if match.re is _ESCAPE and number == 5:
         return " "
-    if found.re is _ESCAPE and number == 6:
+    if match.re is _ESCAPE and number == 6:
         return group
-    code = int(group, 8 if found.re is _ESCAPE and number == 4 else 16)
+    code = int(group, 8 if match.re is _ESCAPE and number == 4 else 16)
     return chr(code) if code < 0x110000 else " "
 
 
@@ -453,13 +453,13 @@ _Cut = tuple[int, int, str]
 
 
 def _without(sql: str, cuts: Sequence[_Cut]) -> str:
-    made: list[str] = []
+    pieces: list[str] = []
     done = 0
     for start, end, left in cuts:
         if start >= done:
-            made += [sql[done:start], left]
+            pieces += [sql[done:start], left]
             done = end
-    return "".join([*made, sql[done:]])
+    return "".join([*pieces, sql[done:]])
 
 
 def _hidden_logins(text: str) -> str:

@@ -179,9 +179,9 @@ def write_reasons(given: Sequence[Token]) -> Iterator[str]:
                 yield Call(f"the function {name}")
 
 
-def changes_session_only(said: Sequence[str], given: Sequence[Token]) -> bool:
+def changes_session_only(statement_words: Sequence[str], given: Sequence[Token]) -> bool:
     """Whether SET or RESET changes only settings of the session that affect how it reads."""
-    words = list(said[1:])
+    words = list(statement_words[1:])
     while words and words[0] in {"SESSION", "LOCAL"}:
         words = words[1:]
     if given[0].word == "RESET" and words == ["ALL"]:
@@ -192,12 +192,12 @@ def changes_session_only(said: Sequence[str], given: Sequence[Token]) -> bool:
     return name in _SETTABLE and _ELSEWHERE.isdisjoint(words) and not any(write_reasons(given))
 
 
-def in_transaction(said: Sequence[str]) -> bool:
+def in_transaction(words: Sequence[str]) -> bool:
     """Whether BEGIN, COMMIT or a similar statement contains nothing but its options."""
-    rest = list(said[1:])
-    if "SAVEPOINT" in rest or (said[0] == "ROLLBACK" and "TO" in rest):
+    rest = list(words[1:])
+    if "SAVEPOINT" in rest or (words[0] == "ROLLBACK" and "TO" in rest):
         rest = rest[:-1]
-    return all(word in _IN_TRANSACTION or word == "" for word in rest) and not (said[0] != "START" and "" in rest)
+    return all(word in _IN_TRANSACTION or word == "" for word in rest) and not (words[0] != "START" and "" in rest)
 
 
 def _begins(given: Sequence[Token], number: int, first: Token) -> str:

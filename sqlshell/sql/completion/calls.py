@@ -31,8 +31,8 @@ def call_at(before: str) -> tuple[str, int] | None:
         elif char == ";" or (depth == 0 and char in "[{"):
             return None
         elif char == "(" and depth == 0:
-            found = _NAME.search(before, max(0, at - 64), at)
-            return (found[1], argument) if found else None
+            match = _NAME.search(before, max(0, at - 64), at)
+            return (match[1], argument) if match else None
         elif char == "," and depth == 0:
             argument += 1
         else:
@@ -60,6 +60,6 @@ def parameters(signature: str, argument: int) -> tuple[str, str, str]:
     if argument >= len(places):
         return signature, "", ""
     start, end = places[argument]
-    found = _NAMED.fullmatch(signature, start, end)
-    start, end = found.span(1) if found is not None else (start, end)
+    match = _NAMED.fullmatch(signature, start, end)
+    start, end = match.span(1) if match is not None else (start, end)
     return signature[:start], signature[start:end], signature[end:]

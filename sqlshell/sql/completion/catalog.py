@@ -105,7 +105,7 @@ class _Block:
     def lines(self, pattern: re.Pattern[str]) -> Iterator[int]:
         for match in pattern.finditer(self._joined):
             if not self._starts:
-                self._starts = [0, *(found.end() for found in re.finditer("\n", self._joined))]
+                self._starts = [0, *(match.end() for match in re.finditer("\n", self._joined))]
             yield self._first + bisect.bisect_right(self._starts, match.start()) - 1
 
 

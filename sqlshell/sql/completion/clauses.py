@@ -30,8 +30,8 @@ def kinds_at(root: Group, position: int, before: Sequence[Token]) -> Wanted:
     elif not before:
         return (), (*keywords.STATEMENTS, *keywords.LOCAL_STATEMENTS), ""
     else:
-        said = [item.word if isinstance(item, Token) else "" for item in group.items if item.start < position]
-        found = grammar.statement_words(said) if said else None
+        words = [item.word if isinstance(item, Token) else "" for item in group.items if item.start < position]
+        found = grammar.statement_words(words) if words else None
         if found is not None:
             return (*found[:2], _named_by(before)) if "columnof" in found[0] else found
     return _in_query(here)
@@ -198,12 +198,12 @@ def _clause(here: Sequence[Token | Group]) -> str:
 
 def _created(here: Sequence[Token | Group]) -> tuple[str, ...]:
     """What is valid in a CREATE, outside of its brackets and its query."""
-    said = [item.word if isinstance(item, Token) else "" for item in here]
-    if "INDEX" in said:
-        return ("ON",) if "ON" not in said and said[-1] not in {"INDEX", "EXISTS"} else ()
-    if said[-1] in {"TABLE", "VIEW", "SCHEMA", "SEQUENCE", "TYPE", "MACRO", "FUNCTION", "STREAM", "CHANGELOG"}:
+    words = [item.word if isinstance(item, Token) else "" for item in here]
+    if "INDEX" in words:
+        return ("ON",) if "ON" not in words and words[-1] not in {"INDEX", "EXISTS"} else ()
+    if words[-1] in {"TABLE", "VIEW", "SCHEMA", "SEQUENCE", "TYPE", "MACRO", "FUNCTION", "STREAM", "CHANGELOG"}:
         return ("IF NOT EXISTS",)
-    if said[-1] in {"EXISTS", "ON"}:
+    if words[-1] in {"EXISTS", "ON"}:
         return ()
     return ("AS", "WITH")
 

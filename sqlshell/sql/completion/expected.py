@@ -145,10 +145,10 @@ _VARIABLE: Final = re.compile(r"""(?:^|[\s(,=<>+*/|-]):(['"]?|\{\?)(\w*)\Z""")
 
 def _variable(text: str, cursor: int, given: Sequence[Token]) -> Expected | None:
     """The name of a variable after its colon."""
-    found = _VARIABLE.search(text, max(0, cursor - 100), cursor)
-    if found is None or any(token.kind == "string" and token.start < found.start(1) - 1 < token.end for token in given):
+    match = _VARIABLE.search(text, max(0, cursor - 100), cursor)
+    if match is None or any(token.kind == "string" and token.start < match.start(1) - 1 < token.end for token in given):
         return None
-    return Expected(("variable",), (), found[2], found.start(2), within=found[1])
+    return Expected(("variable",), (), match[2], match.start(2), within=match[1])
 
 
 def _string(partial: Token, given: Sequence[Token], cursor: int) -> Expected:
@@ -169,18 +169,18 @@ def _string(partial: Token, given: Sequence[Token], cursor: int) -> Expected:
 
 def _names_file(before: Sequence[Token], path: Sequence[Group]) -> bool:
     """Whether a string may name a file: in COPY, ATTACH and similar, as a relation, or as an argument of a function."""
-    said = [token.word for token in before]
-    last = said[-1] if said else ""
-    first = said[0] if said else ""
+    words = [token.word for token in before]
+    last = words[-1] if words else ""
+    first = words[0] if words else ""
     if first in grammar.FILE_STATEMENTS and last in {first, "TO", "FROM", "DATABASE", "EXISTS"}:
         return True
     group = path[-1]
     if last in {"FROM", "JOIN"}:
         # In EXTRACT(part FROM '…') and IS DISTINCT FROM '…' it is a value.
         begins = next((item.word for item in group.items if isinstance(item, Token)), "")
-        return said[-2:-1] != ["DISTINCT"] and (len(path) == 1 or begins in {"SELECT", "FROM", "WITH"})
+        return words[-2:-1] != ["DISTINCT"] and (len(path) == 1 or begins in {"SELECT", "FROM", "WITH"})
     if last in {"SUMMARIZE", "DESCRIBE", "DESC"}:
-        return len(said) == 1
+        return len(words) == 1
     if before and before[-1].text not in {"(", "[", ","}:
         return False
     # The first argument of a function that reads files, or an item of its list.

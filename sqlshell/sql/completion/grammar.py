@@ -103,11 +103,11 @@ FILE_FUNCTIONS: Final = frozenset({"glob", "sniff_csv"})
 COMPLETE_TYPES: Final = ("column", "function", "relation")
 
 
-def statement_words(said: Sequence[str]) -> Wanted | None:
+def statement_words(words: Sequence[str]) -> Wanted | None:
     """Statements with a grammar of their own, by the words before the cursor."""
-    first, count = said[0], len(said)
-    second = said[1] if count > 1 else ""
-    last = said[-1]
+    first, count = words[0], len(words)
+    second = words[1] if count > 1 else ""
+    last = words[-1]
     match first:
         case "USE":
             return ((), keywords.CONTEXT_PARTS, "") if count == 1 else _objects(second, count == 2, 2)
@@ -116,36 +116,36 @@ def statement_words(said: Sequence[str]) -> Wanted | None:
                 return (), keywords.LIST_OBJECTS, ""
             if last == "IN":
                 return (), ("STORE", "DATABASE", "SCHEMA", "ORGANIZATION"), ""
-            if "WHERE" in said:
+            if "WHERE" in words:
                 return (), (), ""
-            return _objects(last, True, 1) if said[-2] == "IN" else ((), ("IN", "WHERE"), "")
+            return _objects(last, True, 1) if words[-2] == "IN" else ((), ("IN", "WHERE"), "")
         case "DESCRIBE" | "DESC":
             if count == 1:
                 return ("relation",), (*keywords.DESCRIBE_OBJECTS, "CREATE", "INSERT INTO"), ""
             if second in {"CREATE", "INSERT"}:
-                return statement_words(said[1:])
+                return statement_words(words[1:])
             if second in keywords.DESCRIBE_PARTS and count == 2:
                 return (OBJECTS[second],), keywords.DESCRIBE_PARTS[second], ""
             if second == "ENTITY" and count > 2:
-                return _inside(said, "STORE", ())
+                return _inside(words, "STORE", ())
             return _objects(second, count == 2 or last in {"COLUMNS", "HISTORY", "STATE", "EVENTS", "METRICS"}, 2)
-        case "CREATE" if count == 1 or (count == 3 and said[1:] == ["OR", "REPLACE"]):
+        case "CREATE" if count == 1 or (count == 3 and words[1:] == ["OR", "REPLACE"]):
             return (), ("OR REPLACE", *keywords.CREATE_OBJECTS, "VIEW", "TEMP TABLE"), ""
         case "CREATE" if second == "ENTITY" and count > 2 and last != "WITH":
-            return _inside(said, "STORE", ("WITH",))
+            return _inside(words, "STORE", ("WITH",))
         case "CREATE" if second == "SCHEMA" and count > 2:
-            return _inside(said, "DATABASE", ())
+            return _inside(words, "DATABASE", ())
         case "DROP" | "ALTER":
             if count == 1:
                 return (), (*keywords.DROP_OBJECTS, "VIEW"), ""
             if first == "ALTER" and second == "RELATION" and count > 2:
                 return (), {"SET": ("DESCRIPTION",)}.get(last, ("SET",)), ""
             if second == "ENTITY" and count > 2:
-                return _inside(said, "STORE", ("CASCADE",))
+                return _inside(words, "STORE", ("CASCADE",))
             if last == "EXISTS":
-                return _objects(said[-3], True, 1)
+                return _objects(words[-3], True, 1)
             if first == "ALTER" and second == "TABLE" and count > 2:
-                return _altered(said)
+                return _altered(words)
             if count == 2 or (second == "MATERIALIZED" and count == 3):
                 kinds, _, within = _objects(second, True, 2)
                 return kinds, ("IF EXISTS",), within
@@ -153,29 +153,29 @@ def statement_words(said: Sequence[str]) -> Wanted | None:
         case "PRINT":
             if count < 3:
                 return ((), ("ENTITY",), "") if count == 1 else (("entity", "relation"), (), "")
-            return _inside(said, "STORE", ("WITH", "FROM BEGINNING", "LIMIT")) if last != "WITH" else ((), (), "")
+            return _inside(words, "STORE", ("WITH", "FROM BEGINNING", "LIMIT")) if last != "WITH" else ((), (), "")
         case "CAN" if count < 3:
             return (), ("I",) if count == 1 else keywords.PRIVILEGES, ""
         case "TEST":
             return ((), ("STORE",), "") if count == 1 else _objects(second, count == 2, 2)
         case "UPDATE" if count == 1:
             return ("relation",), keywords.UPDATE_OBJECTS, ""
-        case "UPDATE" if second in keywords.UPDATE_OBJECTS and "SET" not in said and last != "WITH":
+        case "UPDATE" if second in keywords.UPDATE_OBJECTS and "SET" not in words and last != "WITH":
             if count == 2:
                 return _objects(second, True, 2)
-            return _inside(said, "STORE", ("WITH",)) if second == "ENTITY" else ((), ("WITH", "SET"), "")
+            return _inside(words, "STORE", ("WITH",)) if second == "ENTITY" else ((), ("WITH", "SET"), "")
         case "TERMINATE" | "RESTART" | "RESUME":
             return ((), ("QUERY",), "") if count == 1 else (("query",), (), "")
         case "START" | "STOP":
             return ((), ("COMPUTE_POOL",), "") if count == 1 else (("pool",), (), "")
         case "TRUNCATE" | "SUMMARIZE" if count == 1:
             return ("relation",), ("TABLE", "RELATION") if first == "TRUNCATE" else ("SELECT",), ""
-        case "TRUNCATE" | "PIVOT" | "UNPIVOT" if count == 1 or list(said[1:]) in (["TABLE"], ["RELATION"]):
+        case "TRUNCATE" | "PIVOT" | "UNPIVOT" if count == 1 or list(words[1:]) in (["TABLE"], ["RELATION"]):
             return ("relation",), (), ""
         case "VACUUM" | "ANALYZE" if count == 1:
             return ("relation",), (), ""
         case "COMMENT":
-            return _comment(said)
+            return _comment(words)
         case "CALL" | "PRAGMA" if count == 1:
             return ("function",), (), ""
         case "INSTALL" | "LOAD" | "EXECUTE" | "DEALLOCATE" | "COMMIT" | "ROLLBACK" | "ABORT":
@@ -188,8 +188,8 @@ def statement_words(said: Sequence[str]) -> Wanted | None:
             return (), ("INTO",), ""
         case "INSERT" if second == "INTO" and count == 2:
             return ("relation",), ("ENTITY",), ""
-        case "INSERT" if list(said[1:3]) == ["INTO", "ENTITY"] and "VALUE" not in said:
-            return (("entity",), (), "") if count == 3 else _inside(said, "STORE", ("VALUE",))
+        case "INSERT" if list(words[1:3]) == ["INTO", "ENTITY"] and "VALUE" not in words:
+            return (("entity",), (), "") if count == 3 else _inside(words, "STORE", ("VALUE",))
         case "DELETE" if count == 1:
             return (), ("FROM",), ""
         case "EXPLAIN" if count == 1:
@@ -203,11 +203,11 @@ def statement_words(said: Sequence[str]) -> Wanted | None:
         case "SHOW" if count == 1:
             return ("setting",), ("TABLES", "DATABASES", "ALL TABLES", *keywords.SHOW_OBJECTS), ""
         case "SHOW" if second in keywords.SHOW_OBJECTS:
-            return statement_words(["LIST", *said[1:]])
+            return statement_words(["LIST", *words[1:]])
         case "COPY" if count == 1:
             return ("relation",), ("FUNCTION_SOURCE", "DESCRIPTOR_SOURCE"), ""
         case "COPY":
-            return (), () if "TO" in said or "FROM" in said else ("TO", "FROM"), ""
+            return (), () if "TO" in words or "FROM" in words else ("TO", "FROM"), ""
         case "GRANT" | "REVOKE":
             return ("role",), ("ROLE", "ON", "TO", "FROM", "USER"), ""
         case "BEGIN" if count == 1:
@@ -217,9 +217,9 @@ def statement_words(said: Sequence[str]) -> Wanted | None:
     return None
 
 
-def _altered(said: Sequence[str]) -> Wanted:
+def _altered(words: Sequence[str]) -> Wanted:
     """ALTER TABLE name …"""
-    match list(said[-2:]):
+    match list(words[-2:]):
         case ["DROP" | "ALTER" | "RENAME", "COLUMN"]:
             return ("columnof",), (), ""
         case [_, "ADD"] | [_, "DROP"]:
@@ -234,25 +234,25 @@ def _altered(said: Sequence[str]) -> Wanted:
             return (), ("DEFAULT", "NOT NULL", "DATA TYPE"), ""
         case ["RENAME" | "ADD", _] | [_, "TO" | "DEFAULT"]:
             return (), (), ""
-    if "RENAME" in said[2:]:
+    if "RENAME" in words[2:]:
         return (), ("TO",), ""
-    if "ADD" in said[2:]:
-        return (("type",), (), "") if said[-2] == "COLUMN" else ((), ("NOT NULL", "DEFAULT", "UNIQUE", "CHECK"), "")
-    if "ALTER" in said[2:]:
+    if "ADD" in words[2:]:
+        return (("type",), (), "") if words[-2] == "COLUMN" else ((), ("NOT NULL", "DEFAULT", "UNIQUE", "CHECK"), "")
+    if "ALTER" in words[2:]:
         return (), ("TYPE", "SET DEFAULT", "DROP DEFAULT", "SET NOT NULL", "DROP NOT NULL"), ""
-    if "DROP" in said[2:]:
+    if "DROP" in words[2:]:
         return (), ("CASCADE", "RESTRICT"), ""
     return (), ("ADD COLUMN", "DROP COLUMN", "RENAME TO", "RENAME COLUMN", "ALTER COLUMN"), ""
 
 
-def _comment(said: Sequence[str]) -> Wanted:
+def _comment(words: Sequence[str]) -> Wanted:
     """COMMENT ON object name IS '…'"""
-    if len(said) < 3:
-        return (), ("ON",) if len(said) == 1 else ("TABLE", "VIEW", "COLUMN", "INDEX", "SEQUENCE", "TYPE", "MACRO"), ""
-    if len(said) == 3:
+    if len(words) < 3:
+        return (), ("ON",) if len(words) == 1 else ("TABLE", "VIEW", "COLUMN", "INDEX", "SEQUENCE", "TYPE", "MACRO"), ""
+    if len(words) == 3:
         kinds = {"TABLE": ("relation",), "VIEW": ("relation",), "COLUMN": ("relation", "columnof")}
-        return kinds.get(said[2], ()), (), ""
-    return (), ("IS",) if said[-1] != "IS" else ("NULL",), ""
+        return kinds.get(words[2], ()), (), ""
+    return (), ("IS",) if words[-1] != "IS" else ("NULL",), ""
 
 
 def _objects(word: str, wanted: bool, _: int) -> Wanted:
@@ -260,10 +260,10 @@ def _objects(word: str, wanted: bool, _: int) -> Wanted:
     return (((OBJECTS[word],) if word in OBJECTS else ()) if wanted else (), (), "")
 
 
-def _inside(said: Sequence[str], what: str, behind: tuple[str, ...]) -> Wanted:
+def _inside(words: Sequence[str], what: str, behind: tuple[str, ...]) -> Wanted:
     """After a name: the store or database that contains it, and then `behind`."""
-    if said[-1] == "IN":
+    if words[-1] == "IN":
         return (), (what,), ""
-    if said[-1] == what and said[-2] == "IN":
+    if words[-1] == what and words[-2] == "IN":
         return (OBJECTS[what],), (), ""
-    return (), behind if what in said[3:] else (f"IN {what}", *behind), ""
+    return (), behind if what in words[3:] else (f"IN {what}", *behind), ""

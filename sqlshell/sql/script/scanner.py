@@ -376,8 +376,8 @@ class Scanner:
 
 
 def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
-    found = pattern.match(text, position)
-    return found.end() if found else position
+    match = pattern.match(text, position)
+    return match.end() if match else position
 
 
 @once_per_statement

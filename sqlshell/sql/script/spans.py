@@ -39,8 +39,8 @@ class EscapeString:
     state = State.SINGLE_QUOTE
 
     def skip(self, text: str, position: int) -> tuple[int, bool]:
-        found = lexical_rules.ESCAPED_BODY.match(text, position)
-        end = found.end() if found else position
+        match = lexical_rules.ESCAPED_BODY.match(text, position)
+        end = match.end() if match else position
         return (end + 1, True) if text.startswith("'", end) else (end, False)
 
 
@@ -48,8 +48,8 @@ class LineComment:
     state = None
 
     def skip(self, text: str, position: int) -> tuple[int, bool]:
-        found = lexical_rules.LINE_END.search(text, position)
-        return (found.start(), True) if found else (len(text), False)
+        match = lexical_rules.LINE_END.search(text, position)
+        return (match.start(), True) if match else (len(text), False)
 
 
 class BlockComment:
@@ -82,10 +82,10 @@ class DollarString:
     def skip(self, text: str, position: int) -> tuple[int, bool]:
         if not self._closing:
             pattern = lexical_rules.DOLLAR_TAG_REST if self._tag else lexical_rules.DOLLAR_TAG
-            found = pattern.match(text, position)
-            if found:
-                self._tag.append(found.group())
-                position = found.end()
+            match = pattern.match(text, position)
+            if match:
+                self._tag.append(match.group())
+                position = match.end()
             if position == len(text):
                 return position, False
             if text[position] != "$":

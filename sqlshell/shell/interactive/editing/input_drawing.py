@@ -105,8 +105,8 @@ class Prefixes:
             self._drawing, self._width, self._known = drawing, fragment_list_width(first), {(0, 0): first}
         found = self._known.get((line, row))
         if found is None:
-            made = self._continuation(self._width, line, row)
-            found = self._known[line, row] = to_formatted_text(made, style="class:prompt-continuation")
+            prompt = self._continuation(self._width, line, row)
+            found = self._known[line, row] = to_formatted_text(prompt, style="class:prompt-continuation")
         return found
 
 
@@ -155,15 +155,17 @@ class Content:
         return self._preferred_height(width, max_available_height, wrap_lines, get_line_prefix)
 
     def create_content(self, width: int, height: int, preview_search: bool = False) -> UIContent:
-        made = self._create_content(width, height, preview_search)
-        return made if get_app().layout.is_searching else _Lines(made, self._buffer.document.lines)
+        content = self._create_content(width, height, preview_search)
+        return content if get_app().layout.is_searching else _Lines(content, self._buffer.document.lines)
 
 
 class _Lines(UIContent):
     """The same lines. The height of a line of printable ASCII follows from its length."""
 
-    def __init__(self, made: UIContent, lines: list[str]) -> None:
-        super().__init__(made.get_line, made.line_count, made.cursor_position, made.menu_position, made.show_cursor)
+    def __init__(self, content: UIContent, lines: list[str]) -> None:
+        super().__init__(
+            content.get_line, content.line_count, content.cursor_position, content.menu_position, content.show_cursor
+        )
         self._lines = lines
         self._drawing = -1
         self._heights: dict[tuple[int, int], int] = {}

@@ -211,8 +211,8 @@ def bindings(
     def change_words(event: KeyPressEvent, word: str) -> None:
         # In a word, vi leaves the blanks behind it, although w moves over them.
         buffer = event.current_buffer
-        found = re.match(rf"[^\S\n]+|(?:\s*(?:{word})){{1,{event.arg}}}|", buffer.document.text_after_cursor)
-        event.app.clipboard.set_text(buffer.delete(len(found[0]) if found else 0))
+        match = re.match(rf"[^\S\n]+|(?:\s*(?:{word})){{1,{event.arg}}}|", buffer.document.text_after_cursor)
+        event.app.clipboard.set_text(buffer.delete(len(match[0]) if match else 0))
         event.app.vi_state.input_mode = InputMode.INSERT
 
     keys.add("c", "w", filter=vi_navigation_mode)(lambda event: change_words(event, r"\w+|[^\w\s]+"))

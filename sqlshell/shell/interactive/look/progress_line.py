@@ -171,8 +171,8 @@ class ProgressLine:
             label = printable(script.label)
             parts.append((1, cells(label), label))
         if share is not None:
-            said = _percent(share).rjust(4)
-            parts += [(3, 4, said), (2, size if self._unicode else size + 2, bar)]
+            percentage = _percent(share).rjust(4)
+            parts += [(3, 4, percentage), (2, size if self._unicode else size + 2, bar)]
         if script is not None and (script.number > 1 or running.shown_share is not None):
             own = elapsed_time(self._drawn_at - running.began)
             own += f" {_percent(running.shown_share)}" if running.shown_share is not None else ""
@@ -252,12 +252,12 @@ def _rates(running: Running, now: float) -> list[str]:
     if not running.fetched_rows:
         return []
     seconds = now - running.fetching
-    told = [f"{running.fetched_rows:,} rows"]
+    rates = [f"{running.fetched_rows:,} rows"]
     if seconds >= RATE_SECONDS:
-        told.append(f"{short_number(running.fetched_rows / seconds)} rows/s")
+        rates.append(f"{short_number(running.fetched_rows / seconds)} rows/s")
         if running.fetched_bytes:
-            told.append(f"{byte_size(round(running.fetched_bytes / seconds))}/s")
-    return told
+            rates.append(f"{byte_size(round(running.fetched_bytes / seconds))}/s")
+    return rates
 
 
 def _shortened(text: str, unicode: bool) -> str:

@@ -74,7 +74,7 @@ def fragments(template: str, session: Session) -> list[tuple[str, str]]:
 
 def filled(template: str, session: Session) -> str:
     """The current text of the template without styles; fields that are not set are empty."""
-    return _FIELD.sub(lambda found: short(_value(found[1], session)), _STYLE.sub("", template))
+    return _FIELD.sub(lambda match: short(_value(match[1], session)), _STYLE.sub("", template))
 
 
 def _value(field: str, session: Session) -> str:

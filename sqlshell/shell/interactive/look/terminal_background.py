@@ -73,8 +73,8 @@ def _query_terminal(streams: Streams) -> tuple[str, bytes]:
     finally:
         termios.tcsetattr(descriptor, termios.TCSANOW, saved)
     typed = _ANSWERED.sub(b"", _WHOLE_REPLY.sub(b"", reply))
-    found = _REPLY.search(reply)
-    if found is None:
+    match = _REPLY.search(reply)
+    if match is None:
         return "", typed
-    red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in found.groups())
+    red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in match.groups())
     return ("light" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5 else "dark"), typed
