@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import takewhile
 from typing import Final
 
 from sqlshell.client.statements.protocol import poll_wait
@@ -27,6 +28,8 @@ _TRANSACTION: Final = frozenset({"BEGIN", "START", "ROLLBACK", "ABORT", "SAVEPOI
 """Statements of transactions that may be repeated. A COMMIT may have taken effect."""
 _ENDS: Final = frozenset({"COMMIT", "END"})
 _TEMPORARY: Final = frozenset({"TEMP", "TEMPORARY"})
+_BEFORE_KIND: Final = _TEMPORARY | {"OR", "REPLACE", "LOCAL", "GLOBAL"}
+"""The words between CREATE and the kind of the object."""
 
 _ACTING: Final = frozenset({"!", "copy", "cancel", "replay"})
 """The commands that may change something outside of this shell; all others may run twice."""
@@ -284,4 +287,4 @@ class Resumer:
     @staticmethod
     def _is_temporary(statement: Lexed) -> bool:
         words = [token.word for token in statement.first(4)[:4]]
-        return words[:1] == ["CREATE"] and not _TEMPORARY.isdisjoint(words[1:4])
+        return words[:1] == ["CREATE"] and not _TEMPORARY.isdisjoint(takewhile(_BEFORE_KIND.__contains__, words[1:]))

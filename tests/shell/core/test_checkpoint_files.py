@@ -238,6 +238,9 @@ def test_what_only_changes_the_session_runs_again(run: Run, words: str, runs: bo
         ("create temporary view v as select 1", True),
         ("create or replace temp table t (i int)", True),
         ("create table t (temp int)", False),
+        ("create local temp table t (i int)", True),
+        ("create table temp (i int)", False),
+        ("create or replace table temp (i int)", False),
         ("drop table temp", False),
     ],
 )
