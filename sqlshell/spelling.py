@@ -28,5 +28,5 @@ def did_you_mean(
     shown: Callable[[str], str] = str,
 ) -> str:
     """A hint such as `did you mean orders or order_items?`; `otherwise` if no known name is similar."""
-    found = nearest(word, known, most, cutoff)
-    return f"did you mean {' or '.join(map(shown, found))}?" if found else otherwise
+    names = nearest(word, known, most, cutoff)
+    return f"did you mean {' or '.join(map(shown, names))}?" if names else otherwise

@@ -30,10 +30,10 @@ async def version(transport: Transport, *, legacy: bool) -> str:
                 raise error
             raise ServiceError(f"{transport.target.name} responded to {path} with {answer.status}")
         try:
-            found = _VERSION.decode(answer.body)
+            version = _VERSION.decode(answer.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ProtocolError(f"{transport.target.name} responded to {path} with {unreadable(error)}") from None
-        return f"{found.major}.{found.minor}.{found.patch}"
+        return f"{version.major}.{version.minor}.{version.patch}"
 
     return await transport.call("GET", path, read)
 

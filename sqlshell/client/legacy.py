@@ -183,14 +183,14 @@ def _table(data: msgspec.Raw) -> tuple[list[Column], list[list[str | None]]]:
         items = [bytes(item) for item in _LIST.decode(data)]
     except msgspec.DecodeError:
         items = [] if bytes(data).strip() == b"null" else [bytes(data)]
-    found: list[dict[str, msgspec.Raw]] = []
+    objects: list[dict[str, msgspec.Raw]] = []
     for item in items:
         try:
-            found.append(_OBJECT.decode(item))
+            objects.append(_OBJECT.decode(item))
         except msgspec.DecodeError:
-            found.append({"value": msgspec.Raw(item)})
-    names = list(dict.fromkeys(name for row in found for name in row))
-    rows = [[_value(row[name]) if name in row else None for name in names] for row in found]
+            objects.append({"value": msgspec.Raw(item)})
+    names = list(dict.fromkeys(name for row in objects for name in row))
+    rows = [[_value(row[name]) if name in row else None for name in names] for row in objects]
     return [Column(name) for name in names], rows
 
 

@@ -150,15 +150,15 @@ def _hex(code: int) -> Iterator[tuple[int, int]]:
 
 def _cores(value: bytes) -> list[bytes]:
     """The base64 encodings of a value at any offset, without the characters that depend on the neighboring bytes."""
-    found = [value.hex().encode(), value.hex().upper().encode()]
+    cores = [value.hex().encode(), value.hex().upper().encode()]
     for before in range(3):
         whole = base64.b64encode(b"\0" * before + value)
         first = (0, 2, 3)[before]
         last = (len(value) + before) * 8 // 6
         core = whole[first:last]
         if len(core) >= 8:
-            found += [core, core.replace(b"+", b"-").replace(b"/", b"_")]
-    return list(dict.fromkeys(found))
+            cores += [core, core.replace(b"+", b"-").replace(b"/", b"_")]
+    return list(dict.fromkeys(cores))
 
 
 def _without_base64(given: bytes, core: bytes) -> bytes:

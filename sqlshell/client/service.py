@@ -89,10 +89,10 @@ class Service(Struct):
                 Submission("LIST ORGANIZATIONS", repeatable=True), context, observer
             ):
                 await result.batches.aclose()
-        found = next((name for name in reversed(echoed) if name), context.organization)
-        if not found:
+        organization = next((name for name in reversed(echoed) if name), context.organization)
+        if not organization:
             raise UsageError("the service did not return an organization ID", "use --organization ID")
-        return found
+        return organization
 
     async def aclose(self) -> None:
         await self.statements.aclose()

@@ -130,8 +130,8 @@ class AsyncCursor(CursorState):
         """The next row, or None after the last one. Raises ProgrammingError if there is no result, and DataError."""
         with translated():
             async with self._using:
-                found = await self._fetch_many(1)
-        return found[0] if found else None
+                rows = await self._fetch_many(1)
+        return rows[0] if rows else None
 
     async def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next `size` rows (by default the value of arraysize), or fewer at the end. Raises as fetchone()."""

@@ -122,10 +122,10 @@ def _check_finite(root: duckdb.DuckDBPyConnection, query: str, columns: Sequence
     chosen = [(name, column) for name, column in zip(names, columns, strict=True) if column.kind in dates]
     if not chosen:
         return
-    found = root.execute(
+    infinities = root.execute(
         f"SELECT {', '.join(f'bool_or(isinf({always_quoted(name)}))' for name, _ in chosen)} FROM ({query})"
     ).fetchall()[0]
-    for (_, column), infinite in zip(chosen, found, strict=True):
+    for (_, column), infinite in zip(chosen, infinities, strict=True):
         if infinite:
             root.close()
             raise DataError(
@@ -205,10 +205,10 @@ def _unfit_column(
     """The error for the first column with a value that Arrow cannot represent."""
     from sqlshell.output.typed.rows import misfit
 
-    found = misfit(connection, source, names, values)
-    if found is None:
+    unfit = misfit(connection, source, names, values)
+    if unfit is None:
         return None
-    name, shown = columns[found[0]].name, found[1]
+    name, shown = columns[unfit[0]].name, unfit[1]
     return DataError(f"column {name!r}: Arrow cannot represent {shown!r}", hint="cast the column to VARCHAR")
 
 
@@ -226,10 +226,10 @@ def frame_of(rows: ArrowResult, library: str = "") -> Any:
     if library not in {"", "pandas", "polars"}:
         raise ProgrammingError(f"unknown library {library!r}: use pandas or polars")
     wanted = [library] if library else ["pandas", "polars"]
-    found = next((name for name in wanted if importlib.util.find_spec(name) is not None), "")
-    if found == "pandas":
+    package = next((name for name in wanted if importlib.util.find_spec(name) is not None), "")
+    if package == "pandas":
         return rows.to_pandas()
-    if found == "polars":
+    if package == "polars":
         import polars
 
         return polars.DataFrame(rows)

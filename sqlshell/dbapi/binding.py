@@ -136,16 +136,16 @@ def _check_neighbors(given: Sequence[Token], spans: Sequence[tuple[int, int]]) -
     placeholders = {start for start, _ in spans}
     for start, end in spans:
         before, after = bisect_left(begins, start) - 1, bisect_left(begins, end)
-        found = ""
+        problem = ""
         if before >= 0 and given[before].kind == "string":
-            found = "a placeholder directly follows a string"
+            problem = "a placeholder directly follows a string"
         elif after < len(given) and given[after].kind == "string":
-            found = "a string directly follows a placeholder"
+            problem = "a string directly follows a placeholder"
         elif after < len(given) and given[after].start in placeholders:
-            found = "a placeholder directly follows another"
-        if found:
+            problem = "a placeholder directly follows another"
+        if problem:
             raise ProgrammingError(
-                f"{found}: the two would be read as one", hint="put an operator or a comma between them"
+                f"{problem}: the two would be read as one", hint="put an operator or a comma between them"
             )
 
 
@@ -167,19 +167,19 @@ def _marks(given: Sequence[Token]) -> tuple[list[tuple[int, int]], list[int]]:
 
 def _between(sql: str, start: int, end: int, doubled: Sequence[int]) -> str:
     """A part of the statement with one `?` for two."""
-    found = []
+    parts = []
     for at in doubled:
         if start <= at < end:
-            found.append(sql[start:at])
+            parts.append(sql[start:at])
             start = at + 1
-    return "".join([*found, sql[start:end]])
+    return "".join([*parts, sql[start:end]])
 
 
 def _readings(sql: str) -> Sequence[Sequence[Token]]:
     """The tokens of a statement. Raises ProgrammingError if engines disagree on them."""
     readings = lexed(sql).readings
-    found = [{token.start: token.end for token in each if _matters(token)} for each in readings]
-    if any(each != found[0] for each in found):
+    ends = [{token.start: token.end for token in each if _matters(token)} for each in readings]
+    if any(each != ends[0] for each in ends):
         raise ProgrammingError(
             "engines disagree on where the strings or comments of this statement end",
             hint="write no backslash before a quote and no comment inside a comment, or pass the text as a parameter",

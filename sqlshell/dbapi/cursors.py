@@ -212,25 +212,25 @@ class CursorState:
 
     async def _fetch_all(self) -> list[Row]:
         self._check()
-        found = self._take_all()
+        rows = self._take_all()
         try:
             while await self._read_batch():
-                found += self._take_all()
+                rows += self._take_all()
         except BaseException:
-            self._put_back(found)
+            self._put_back(rows)
             raise
-        return found
+        return rows
 
     async def _fetch_many(self, size: int) -> list[Row]:
         self._check()
-        found = self._take(size)
+        rows = self._take(size)
         try:
-            while len(found) < size and await self._read_batch():
-                found += self._take(size - len(found))
+            while len(rows) < size and await self._read_batch():
+                rows += self._take(size - len(rows))
         except BaseException:
-            self._put_back(found)
+            self._put_back(rows)
             raise
-        return found
+        return rows
 
     async def _fetch_arrow(self) -> ArrowResult:
         """The remaining rows of the result, which is read to its end."""
@@ -293,16 +293,16 @@ class CursorState:
 
     def _take(self, size: int) -> list[Row]:
         """Up to `size` of the rows in memory."""
-        found = self._rows[self._next_row : self._next_row + size]
-        self._next_row += len(found)
-        self._rows_fetched += len(found)
-        return found
+        rows = self._rows[self._next_row : self._next_row + size]
+        self._next_row += len(rows)
+        self._rows_fetched += len(rows)
+        return rows
 
     def _take_all(self) -> list[Row]:
-        found = self._rows[self._next_row :] if self._next_row else self._rows
-        self._rows_fetched += len(found)
+        rows = self._rows[self._next_row :] if self._next_row else self._rows
+        self._rows_fetched += len(rows)
         self._rows, self._next_row, self._batch = [], 0, None
-        return found
+        return rows
 
     def _put_back(self, rows: list[Row]) -> None:
         """A fetch failed or was canceled: its rows are the next ones again."""
@@ -334,7 +334,7 @@ class CursorState:
 
     def _files(self, attachments: Attachments, folder: list[Path]) -> list[Attachment]:
         """The files of a statement. Contents given as bytes are written to a new folder, appended to `folder`."""
-        found: list[Attachment] = []
+        files: list[Attachment] = []
         if not isinstance(attachments, Mapping):
             raise ProgrammingError(
                 f"attachments must be a mapping, not {type(attachments).__name__}", hint=_ATTACHMENTS
@@ -345,15 +345,15 @@ class CursorState:
             if isinstance(given, bytes | bytearray | memoryview):
                 if not folder:
                     folder.append(scratch().folder("attachments"))
-                path = folder[0] / str(len(found))
+                path = folder[0] / str(len(files))
                 path.write_bytes(given)
             elif isinstance(given, str | os.PathLike):
                 path = Path(given)
             else:
                 raise ProgrammingError(f"cannot attach a value of type {type(given).__name__}", hint=_ATTACHMENTS)
             file = attachment(Own(str(path)), self._session.upload_limit)
-            found.append(replace(file, name=checked_name(name)))
-        return found
+            files.append(replace(file, name=checked_name(name)))
+        return files
 
 
 class _Remaining:
@@ -380,12 +380,12 @@ class _Remaining:
 def _count(name: str, value: object, *, least: int) -> int:
     """Raises ProgrammingError for what is no integer, or less than `least`."""
     try:
-        found = operator.index(value)  # type: ignore[arg-type]
+        number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise ProgrammingError(f"{name} must be an int, not {type(value).__name__}") from None
-    if found < least:
-        raise ProgrammingError(f"{name} must be at least {least}, not {found}")
-    return found
+    if number < least:
+        raise ProgrammingError(f"{name} must be at least {least}, not {number}")
+    return number
 
 
 def _description_of(column: Column) -> Description:

@@ -57,8 +57,8 @@ def checked_autocommit(value: object) -> bool:
 def _is_empty(sql: Lexed) -> bool:
     """Whether a text has nothing but comments and semicolons."""
     read = 0
-    while len(found := sql.first(read + 1)) > read:
-        if found[read].text != ";":
+    while len(tokens := sql.first(read + 1)) > read:
+        if tokens[read].text != ";":
             return False
         read += 1
     return True
@@ -334,19 +334,19 @@ class Session:
         return {result.sql_state for result in results}
 
     async def _run(self, submission: Submission, running: Running) -> list[Result]:
-        found: list[Result] = []
+        results: list[Result] = []
         async with self._observer(submission.sql, running) as observer:
             try:
                 async for result in self._client.run(submission, self.context, observer):
-                    number = len(found)
-                    found.append(result)
+                    number = len(results)
+                    results.append(result)
                     if is_creation_result(result) and creates_object(submission.sql, number):
-                        found[number] = await tag_of(result)
+                        results[number] = await tag_of(result)
             except BaseException:
-                for result in found:
+                for result in results:
                     await result.batches.aclose()
                 raise
-        return found
+        return results
 
     @contextlib.asynccontextmanager
     async def _observer(self, sql: str, running: Running) -> AsyncIterator[Observer]:

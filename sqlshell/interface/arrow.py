@@ -118,16 +118,16 @@ def _values(column: Array, code: str, seen: Callable[[bytes], None]) -> list[Any
     if not count:
         return []
     if code in {TEXT, BYTES}:
-        found = _strings(column, code, seen)
+        values = _strings(column, code, seen)
     else:
         numbers = array.array(code)
         numbers.frombytes(ctypes.string_at(column.buffers[1] + start * numbers.itemsize, count * numbers.itemsize))
-        found = numbers.tolist()
+        values = numbers.tolist()
     if not column.null_count:
-        return found
+        return values
     valid = int.from_bytes(ctypes.string_at(column.buffers[0], (start + count + 7) // 8), "little") >> start
     bits = f"{valid & ((1 << count) - 1):0{count}b}"[::-1]
-    return [value if bit == "1" else None for value, bit in zip(found, bits, strict=True)]
+    return [value if bit == "1" else None for value, bit in zip(values, bits, strict=True)]
 
 
 def _strings(column: Array, code: str, seen: Callable[[bytes], None]) -> list[Any]:

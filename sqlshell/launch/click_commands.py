@@ -77,11 +77,11 @@ class GroupedCommand(Command):
         if self.name == "sqlshell":
             # Options of a subcommand are unknown here, and must not be reported as the error.
             parser.ignore_unknown_options = True
-        found, rest, order = parser.parse_args(list(args))
+        given, rest, order = parser.parse_args(list(args))
         if self.name == "sqlshell":
-            targets = found.get("target")
+            targets = given.get("target")
             words = [*(targets if isinstance(targets, tuple | list) else ()), *rest]
-            if found.get("verbose"):
+            if given.get("verbose"):
                 _refuse_variable(words)
             _refuse_subcommand(words)
         ctx.meta["scripts"] = [item.name for item in order if item.name in {"command", "file"}]

@@ -203,12 +203,12 @@ def sources_of(destination: Destination) -> dict[str, str]:
     settings = destination.settings
     parts = destination.service.parts if isinstance(destination.service, RemoteService) else {}
     zone = "server" if _has_own_timezone(destination) else "machine"
-    found = {"timezone": zone, "session_id": "new"} | dict.fromkeys(parts, "DSN")
+    sources = {"timezone": zone, "session_id": "new"} | dict.fromkeys(parts, "DSN")
     for name in ("organization", "role", "database", "schema", "store", "compute_pool", "timezone", "session_id"):
         if settings[name] and settings.source(name) != "default":
             profile = f"profile {settings.profile}"
-            found[name] = profile if settings.source(name) == "profile" else settings.source(name)
-    return found
+            sources[name] = profile if settings.source(name) == "profile" else settings.source(name)
+    return sources
 
 
 def _has_own_timezone(destination: Destination) -> bool:

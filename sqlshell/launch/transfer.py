@@ -61,10 +61,10 @@ def export_script(query: str | None, table: str | None) -> str:
 
 def _check_name(table: str) -> None:
     """Raises UsageError for a text that is not a table name: the second word of `no such` would be read as an alias."""
-    found = list(lexed(table).tokens)
-    names, dots = found[::2], found[1::2]
+    tokens = list(lexed(table).tokens)
+    names, dots = tokens[::2], tokens[1::2]
     if (
-        len(found) % 2 == 0
+        len(tokens) % 2 == 0
         or any(each.kind not in {"word", "name"} for each in names)
         or any(each.text != "." for each in dots)
     ):

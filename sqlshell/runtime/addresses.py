@@ -57,14 +57,14 @@ def is_loopback(host: str) -> bool:
     name = normalized_host(host)
     if name == "localhost" or name.endswith(".localhost"):
         return True
-    found = address_of(host)
-    return found is not None and any(_here(meant) for meant in meanings(found))
+    address = address_of(host)
+    return address is not None and any(_here(meant) for meant in meanings(address))
 
 
 def is_private(address: str) -> bool:
     """Whether an address is not on the public internet, or leads to one that is not. Names are never private."""
-    found = address_of(address)
-    return found is None or found in _LOCAL_NAT64 or any(_inside(meant) for meant in meanings(found))
+    parsed = address_of(address)
+    return parsed is None or parsed in _LOCAL_NAT64 or any(_inside(meant) for meant in meanings(parsed))
 
 
 def same_address(one: str, other: str) -> bool:

@@ -42,10 +42,10 @@ def trace(error: ShellError, stream: TextIO) -> None:
 
 def _place(error: BaseException) -> str:
     """The innermost file and line of this package in the traceback."""
-    found, trace = "elsewhere", error.__traceback__
+    place, trace = "elsewhere", error.__traceback__
     while trace is not None:
         path = Path(trace.tb_frame.f_code.co_filename)
         if path.is_relative_to(_PACKAGE):
-            found = f"{path.relative_to(_PACKAGE)}:{trace.tb_lineno}"
+            place = f"{path.relative_to(_PACKAGE)}:{trace.tb_lineno}"
         trace = trace.tb_next
-    return found
+    return place

@@ -18,9 +18,9 @@ _COMMAND_LINE = "uvicorn.main"
 def _first_use(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'uvicorn' has no attribute {name!r}")
-    found = importlib.import_module(_COMMAND_LINE)
+    module = importlib.import_module(_COMMAND_LINE)
     for later in _LATER:
-        setattr(uvicorn, later, getattr(found, later))
+        setattr(uvicorn, later, getattr(module, later))
     return getattr(uvicorn, name)
 
 

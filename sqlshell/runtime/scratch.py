@@ -46,9 +46,9 @@ class Scratch:
 
     def add(self, path: Path) -> None:
         """Register a temporary file in another folder, which will be renamed to its final name. Raises OSError."""
-        found = path.stat()
+        status = path.stat()
         with (self._made() / _BESIDE).open("a", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(f"{found.st_dev} {found.st_ino} {path.absolute()}\0")
+            file.write(f"{status.st_dev} {status.st_ino} {path.absolute()}\0")
         with self._lock:
             self._beside.add(path)
 
@@ -110,14 +110,14 @@ def sweep() -> None:
 @contextlib.contextmanager
 def _left(root: Path) -> Iterator[bool]:
     """Whether the owner of a folder is dead; the folder is locked inside the `with` block."""
-    found = root.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    status = root.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         yield False
         return
     try:
         owner = (root / _OWNER).open("r+")
     except FileNotFoundError:
-        if time.time() - found.st_mtime > UNFINISHED_SECONDS:
+        if time.time() - status.st_mtime > UNFINISHED_SECONDS:
             # rmdir() removes only an empty folder: another program may use such a name.
             root.rmdir()
         yield False
@@ -140,8 +140,8 @@ def _remove_all(root: Path) -> None:
     for line in noted.split("\0")[:-1]:
         device, inode, path = line.split(" ", 2)
         with contextlib.suppress(OSError):
-            found = os.lstat(path)
-            if (str(found.st_dev), str(found.st_ino)) == (device, inode) and Path(path).name.startswith("."):
+            status = os.lstat(path)
+            if (str(status.st_dev), str(status.st_ino)) == (device, inode) and Path(path).name.startswith("."):
                 Path(path).unlink()
     _remove(root)
 

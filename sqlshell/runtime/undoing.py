@@ -16,13 +16,13 @@ async def in_thread_or_undone(work: Callable[[], T], undo: Callable[[T], object]
     Threads cannot be canceled: `work` goes on, and nobody else would release what it opens.
     """
     lock = threading.Lock()
-    found: list[T] = []
+    results: list[T] = []
     canceled = False
 
     def run() -> T:
         result = work()
         with lock:
-            found.append(result)
+            results.append(result)
             unwanted = canceled
         if unwanted:
             undo(result)
@@ -33,7 +33,7 @@ async def in_thread_or_undone(work: Callable[[], T], undo: Callable[[T], object]
     except asyncio.CancelledError:
         with lock:
             canceled = True
-            unwanted = [*found]
+            unwanted = [*results]
         for result in unwanted:
             await asyncio.to_thread(undo, result)
         raise

@@ -385,11 +385,11 @@ class Shell:
                         return True
         return None
 
-    def _check_in_block(self, found: Command, item: BackslashCommand) -> None:
+    def _check_in_block(self, command: Command, item: BackslashCommand) -> None:
         """Raises UsageError for a command that would act before the statements of \\parallel run."""
         from sqlshell.shell.running.parallel import SENDERS
 
-        if found.changes != "text" and found.name not in SENDERS:
+        if command.changes != "text" and command.name not in SENDERS:
             raise UsageError(
                 f"\\{item.name} cannot be used in \\parallel", f"write \\{item.name} before \\parallel or after \\end"
             )
@@ -422,8 +422,8 @@ class Shell:
         unfinished = self.buffer.scanner.unfinished
         if not isinstance(item, BackslashCommand) or not unfinished.started:
             return
-        found = self._commands().get(item.name)
-        if self._at_prompt or found is None or not found.sends_with(item.args):
+        command = self._commands().get(item.name)
+        if self._at_prompt or command is None or not command.sends_with(item.args):
             unfinished.has_failed_command = True
         else:
             self.buffer.scanner.take()
@@ -530,34 +530,36 @@ class Shell:
 
         await self.interruption.interruptible(learn_connection(self.view), "conninfo")
 
-    async def _run_command(self, found: Command, item: BackslashCommand) -> None:
-        if found.name in CONDITION_COMMANDS:
-            self._conditions.before_command(found.name, self.buffer.scanner)
+    async def _run_command(self, command: Command, item: BackslashCommand) -> None:
+        if command.name in CONDITION_COMMANDS:
+            self._conditions.before_command(command.name, self.buffer.scanner)
         for statement in self.buffer.substitute_pending():
             await self._submitter.submit(SubmitRequest(statement, verbatim=True))
-        if self._rehearsal is not None and not self._rehearsal.runs(found, item):
-            if (shown := self._rehearsal.command(found, item)) is not None:
+        if self._rehearsal is not None and not self._rehearsal.runs(command, item):
+            if (shown := self._rehearsal.command(command, item)) is not None:
                 await self._submitter.submit(SubmitRequest(shown))
             return
         if self._submitter.block is not None:
-            self._check_in_block(found, item)
+            self._check_in_block(command, item)
         # The loads of \copy are recorded where they happen.
-        acts = not found.changes and not found.sends_with(item.args) and found.name != "copy"
+        acts = not command.changes and not command.sends_with(item.args) and command.name != "copy"
         if self._resumer is None or not acts:
-            await self._carry_out(found, item)
+            await self._carry_out(command, item)
             return
         text = f"\\{item.name} {item.args}"
-        step = await self._resumer.command(found.name, text, self._submitter.run_again)
+        step = await self._resumer.command(command.name, text, self._submitter.run_again)
         if step is not None:
-            await self._resumer.recording_outcome(step, self._carry_out(found, item))
+            await self._resumer.recording_outcome(step, self._carry_out(command, item))
 
-    async def _carry_out(self, found: Command, item: BackslashCommand) -> None:
-        args = Own(item.args if self._conditions.evaluates(found.name) else "false")
+    async def _carry_out(self, command: Command, item: BackslashCommand) -> None:
+        args = Own(item.args if self._conditions.evaluates(command.name) else "false")
         if self._rehearsal is not None:
-            args = self._rehearsal.argument(found, args)
+            args = self._rehearsal.argument(command, args)
         depth = self._conditions.depth
         try:
-            effect = await self.interruption.interruptible(found.run(self.view, args, item.name, item.words), item.name)
+            effect = await self.interruption.interruptible(
+                command.run(self.view, args, item.name, item.words), item.name
+            )
             if isinstance(effect, Branch):
                 await self._actions().perform(effect, item.name)
                 effect = None
@@ -566,7 +568,7 @@ class Shell:
             # Before the text that follows is skipped: \endif restores the statement as it is now.
             self.buffer.scanner.unfinished.has_failed_command = self.buffer.scanner.unfinished.started
             if self._conditions.depth == depth:
-                self._conditions.reject_condition(found.name)
+                self._conditions.reject_condition(command.name)
             raise
         finally:
             self._conditions.after_command(self.buffer.scanner)

@@ -17,7 +17,7 @@ LONGEST_LINE: Final = 256 << 20
 
 def distinct_for_duckdb(given: Sequence[str]) -> list[str]:
     """Column names that differ in more than case, because DuckDB ignores case."""
-    found: list[str] = []
+    names: list[str] = []
     low: set[str] = set()
     for name in given:
         number, unique = 0, name or "column"
@@ -25,8 +25,8 @@ def distinct_for_duckdb(given: Sequence[str]) -> list[str]:
             number += 1
             unique = f"{name}_{number}"
         low.add(unique.lower())
-        found.append(unique)
-    return found
+        names.append(unique)
+    return names
 
 
 def select_from_csv(path: str, names: Sequence[str], types: Sequence[str]) -> str:

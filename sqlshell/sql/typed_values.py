@@ -48,8 +48,8 @@ def typed_value(text: str, name: str) -> str:
 
 def _type(text: str, depth: int) -> str:
     """As file_type(). Raises ValueError for a nested type that no file can have."""
-    found = kind(text)
-    if found is not Kind.NESTED:
+    kind_ = kind(text)
+    if kind_ is not Kind.NESTED:
         return _scalar_type(text)
     name, parts = base(text), parts_of(text)
     if depth >= DEEPEST:
@@ -75,11 +75,11 @@ def _fields(parts: list[str]) -> list[tuple[str, str]]:
 
 
 def _scalar_type(text: str) -> str:
-    found, sizes = kind(text), size_of(text)
-    if found in _SAME:
+    kind_, sizes = kind(text), size_of(text)
+    if kind_ in _SAME:
         return {"BOOL": "BOOLEAN", "INT": "INTEGER", "REAL": "FLOAT"}.get(base(text), base(text))
     nanoseconds = bool(sizes) and sizes[0] > FINEST
-    match found:
+    match kind_:
         case Kind.DECIMAL if sizes and 0 < sizes[0] <= WIDEST_DECIMAL and sizes[-1] <= sizes[0]:
             return f"DECIMAL({sizes[0]},{sizes[1] if len(sizes) > 1 else 0})"
         case Kind.TIME:

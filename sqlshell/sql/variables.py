@@ -74,7 +74,7 @@ def _references(statement: Lexed) -> list[tuple[int, re.Match[str]]]:
     sql = statement.text
     if ":" not in sql or not REFERENCE.search(sql):
         return []
-    found: list[tuple[int, re.Match[str]]] = []
+    references: list[tuple[int, re.Match[str]]] = []
     inside: list[str] = []
     before: Token | None = None
     skipped = 0
@@ -92,10 +92,10 @@ def _references(statement: Lexed) -> list[tuple[int, re.Match[str]]]:
                     if sql.startswith((":=", "::"), token.start):
                         skipped = token.start + 2
                     elif reference and not (inside[-1:] in (["["], ["{"]) and _bound(before, token.start)):
-                        found.append((token.start, reference))
+                        references.append((token.start, reference))
                         skipped = reference.end()
         before = token
-    return found
+    return references
 
 
 def _bound(token: Token | None, position: int) -> bool:

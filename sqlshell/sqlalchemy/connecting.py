@@ -71,5 +71,5 @@ def engine_of(url: URL) -> str:
     except UsageError:
         # connect() reports it.
         return ""
-    found = engine_at(target or "")
-    return found.engine if found is not None else ""
+    server = engine_at(target or "")
+    return server.engine if server is not None else ""

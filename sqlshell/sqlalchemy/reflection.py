@@ -80,21 +80,21 @@ class Reflection(DefaultDialect):
 
     @reflection.cache
     def get_view_definition(self, connection: Connection, view_name: str, schema: str | None = None, **kw: Any) -> str:
-        found = _rows(
+        rows = _rows(
             connection,
             f"select sql from duckdb_views() where {_HERE} and view_name = :name",
             schema=schema,
             name=view_name,
         )
-        if not found:
+        if not rows:
             raise exc.NoSuchTableError(view_name)
-        return str(found[0][0])
+        return str(rows[0][0])
 
     @reflection.cache
     def get_columns(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[ReflectedColumn]:
-        found = self._about(
+        rows = self._about(
             connection,
             "column_name, data_type, is_nullable, column_default, comment, is_generated, generation_expression",
             "duckdb_columns()",
@@ -102,10 +102,10 @@ class Reflection(DefaultDialect):
             schema,
             "column_index",
         )
-        if not found:
-            found = self._described(connection, table_name, schema)
+        if not rows:
+            rows = self._described(connection, table_name, schema)
         columns: list[ReflectedColumn] = []
-        for name, kind, nullable, default, comment, generated, expression in found:
+        for name, kind, nullable, default, comment, generated, expression in rows:
             column: ReflectedColumn = {
                 "name": name,
                 "type": type_of(kind),
@@ -131,15 +131,15 @@ class Reflection(DefaultDialect):
     def get_unique_constraints(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[ReflectedUniqueConstraint]:
-        found = self._constraints(connection, "UNIQUE", table_name, schema)
-        return [{"name": name, "column_names": columns} for name, columns in found]
+        constraints = self._constraints(connection, "UNIQUE", table_name, schema)
+        return [{"name": name, "column_names": columns} for name, columns in constraints]
 
     @reflection.cache
     def get_check_constraints(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[ReflectedCheckConstraint]:
-        found = self._constraints(connection, "CHECK", table_name, schema, "constraint_name, expression")
-        return [{"name": name, "sqltext": expression} for name, expression in found]
+        constraints = self._constraints(connection, "CHECK", table_name, schema, "constraint_name, expression")
+        return [{"name": name, "sqltext": expression} for name, expression in constraints]
 
     @reflection.cache
     def get_foreign_keys(
@@ -162,7 +162,7 @@ class Reflection(DefaultDialect):
     def get_indexes(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[ReflectedIndex]:
-        found = self._about(
+        indexes = self._about(
             connection,
             "index_name, is_unique, cast(expressions as varchar[])",
             "duckdb_indexes()",
@@ -172,16 +172,16 @@ class Reflection(DefaultDialect):
             "not is_primary",
         )
         self._check_found(connection, table_name, schema)
-        return [_index(name, unique, expressions) for name, unique, expressions in found]
+        return [_index(name, unique, expressions) for name, unique, expressions in indexes]
 
     @reflection.cache
     def get_table_comment(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> ReflectedTableComment:
-        found = self._about(connection, "comment", "duckdb_tables()", table_name, schema, "table_name")
-        if not found:
+        rows = self._about(connection, "comment", "duckdb_tables()", table_name, schema, "table_name")
+        if not rows:
             self._check_found(connection, table_name, schema)
-        return {"text": found[0][0] if found else None}
+        return {"text": rows[0][0] if rows else None}
 
     def _constraints(
         self,

@@ -269,7 +269,7 @@ def test_what_is_under_the_mouse() -> None:
 
 def test_values_that_were_searched_for_are_marked() -> None:
     shown = numbers(4)
-    shown.found = re.compile("row [13]")
+    shown.pattern = re.compile("row [13]")
     marked = [
         [text for style, text in line if "class:search" in style and "selected" not in style]
         for line in shown.lines(60, 5)[1:]

@@ -75,9 +75,9 @@ class BodyReader:
         if self._inflater is not None and not self._inflater.eof:
             raise ConnectionBroken(f"{self._name} closed the connection in the middle of the response")
         most = max(UNCOUNTED_BYTES, self._limit // BYTES_PER_VALUE)
-        if len(self._whole) > UNCOUNTED_BYTES and (found := count_values(self._whole)) > most:
+        if len(self._whole) > UNCOUNTED_BYTES and (count := count_values(self._whole)) > most:
             raise TooLarge(
-                f"the response from {self._name} contains {found:,} values; answer_limit allows {most:,}", REMEDY
+                f"the response from {self._name} contains {count:,} values; answer_limit allows {most:,}", REMEDY
             )
         return self._whole
 

@@ -102,14 +102,14 @@ async def open_socket(host: str, port: int, check_address: CheckAddress | None =
     loop = asyncio.get_running_loop()
     try:
         # A numeric address needs no lookup, and so no thread.
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     if check_address is not None:
-        for *_, address in found:
+        for *_, address in addresses:
             check_address(str(address[0]))
     failures: list[OSError] = []
-    for family, kind, protocol, _, address in found:
+    for family, kind, protocol, _, address in addresses:
         sock = None
         try:
             sock = socket.socket(family, kind, protocol)

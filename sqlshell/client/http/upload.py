@@ -39,12 +39,12 @@ def attachment(text: Own, limit: int = 0) -> Attachment:
     """Check a file before anything is sent. `limit` is its maximum size in bytes, 0 for no limit. Raises UsageError."""
     path = expanded(text)
     try:
-        found = path.stat()
-        if stat.S_ISDIR(found.st_mode):
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
             raise UsageError(f"{text} is a directory; only files can be attached")
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise UsageError(f"{text} is not a regular file")
-        if limit and found.st_size > limit:
+        if limit and status.st_size > limit:
             message = f"{text} is larger than the upload limit of {limit >> 20:,} MiB"
             raise UsageError(message, "nothing was sent; raise the limit with --upload-limit MIB (0 = no limit)")
         with path.open("rb"):
@@ -54,7 +54,7 @@ def attachment(text: Own, limit: int = 0) -> Attachment:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"cannot read {text}: {reason}", "nothing was sent") from None
-    return Attachment(path, checked_name(path.name), found.st_size)
+    return Attachment(path, checked_name(path.name), status.st_size)
 
 
 def checked_name(name: str) -> str:

@@ -84,8 +84,8 @@ def _origin(target: Target) -> tuple[str, str, int]:
 
 def _path(path: str, statement_id: str, refused: str) -> str:
     path = path.rstrip("/")
-    head, found, tail = path.rpartition("/v2")
-    if not found or (tail and not tail.startswith("/")):
+    head, separator, tail = path.rpartition("/v2")
+    if not separator or (tail and not tail.startswith("/")):
         raise ProtocolError(f"{refused}: it does not end in /v2, /v2/statements or /v2/statements/ID")
     steps = tail.strip("/").split("/") if tail else []
     if steps and (steps[0] != "statements" or len(steps) > 2):

@@ -182,11 +182,11 @@ class ResultFactory(Struct):
         async def open_() -> AbstractAsyncContextManager[StreamConnection]:
             nonlocal plane, fresh
             if not fresh:
-                found = await again()
-                given = found.head.metadata.dataplane_request if found.head.metadata else None
+                renewed = await again()
+                given = renewed.head.metadata.dataplane_request if renewed.head.metadata else None
                 if given is None:
                     raise ProtocolError(f"{api.name} no longer has a stream for this statement")
-                plane = self._plane(found, given)
+                plane = self._plane(renewed, given)
             fresh = False
             target, dial, check_address = self._way_to(plane)
             return open_stream(
@@ -283,8 +283,8 @@ def _first_batch(done: Done, counts: list[int] | None, base: str) -> tuple[Batch
     if head.metadata is not None and head.metadata.columns:
         rows, columns = count_rows(done.body) if count is not None else None, columns_of(head, 0)
     else:
-        found = Batch.decode(done.body, 0)
-        rows, columns = len(found), columns_of(head, max(map(len, found), default=0))
+        batch = Batch.decode(done.body, 0)
+        rows, columns = len(batch), columns_of(head, max(map(len, batch), default=0))
     if count is not None and rows != count:
         if not head.statement_id:
             check_count(rows or 0, count, 0, base, "")

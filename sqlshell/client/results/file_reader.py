@@ -115,8 +115,8 @@ class FileReader:
             raise self._wrong(f"has {rows:,} rows instead of {count:,}")
         if not whole:
             return None
-        found = self._file.transport().redacted(pieces[0] if len(pieces) == 1 else b"".join(pieces))
-        return found if isinstance(found, bytes) else bytes(found)
+        redacted = self._file.transport().redacted(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        return redacted if isinstance(redacted, bytes) else bytes(redacted)
 
     def rows(self, start: int, count: int) -> Rows:
         """Some rows as the service would send them."""
@@ -124,10 +124,10 @@ class FileReader:
 
         values = ", ".join(column.string for column in self.stored)
         try:
-            found = self._root.sql(self._query(f"[{values}]", start, count)).fetchall()
+            texts = self._root.sql(self._query(f"[{values}]", start, count)).fetchall()
         except duckdb.Error as error:
             raise self._wrong(f"cannot be read: {error}") from error
-        body = msgspec.json.encode([row for (row,) in found])
+        body = msgspec.json.encode([row for (row,) in texts])
         return msgspec.json.decode(self._file.transport().redacted(body), type=Rows)
 
     def values(self, start: int, count: int) -> list[list[Any]] | None:
@@ -138,7 +138,7 @@ class FileReader:
 
         formats = [_FORMATS.get(column.type_id, TEXT) for column in self.stored]
         chosen = ", ".join(map(_value, self.stored))
-        found: list[list[Any]] = [[] for _ in formats]
+        values: list[list[Any]] = [[] for _ in formats]
         transport = self._file.transport()
         secrets: list[bytes] = []
 
@@ -148,24 +148,24 @@ class FileReader:
 
         try:
             for arrays in columns(self._root.sql(self._query(chosen, start, count)), formats, seen):
-                for whole, part in zip(found, arrays, strict=True):
+                for whole, part in zip(values, arrays, strict=True):
                     whole += part
         except (duckdb.Error, ArrowError, UnicodeDecodeError) as error:
             raise self._wrong(f"cannot be read: {error}") from error
-        if any(len(whole) != count for whole in found):
-            raise self._wrong(f"has {len(found[0]):,} rows instead of {count:,}")
-        return None if secrets else found
+        if any(len(whole) != count for whole in values):
+            raise self._wrong(f"has {len(values[0]):,} rows instead of {count:,}")
+        return None if secrets else values
 
     def contains(self, texts: Sequence[str]) -> bool:
         """Whether a string of the file contains one of these texts."""
         import duckdb
 
         names = [column.name for column in self.stored if column.is_text]
-        found = [f"contains({name}, {literal(text)})" for name in names for text in texts]
-        if not found:
+        conditions = [f"contains({name}, {literal(text)})" for name in names for text in texts]
+        if not conditions:
             return False
         try:
-            query = f"SELECT true FROM {self._source} WHERE {' OR '.join(found)} LIMIT 1"
+            query = f"SELECT true FROM {self._source} WHERE {' OR '.join(conditions)} LIMIT 1"
             return bool(self._root.execute(query).fetchall())
         except duckdb.Error as error:
             raise self._wrong(f"cannot be read: {error}") from error
@@ -259,10 +259,10 @@ class FileReader:
         if not names:
             return
         at = f"file_row_number // {block}"
-        found = self._root.execute(
+        sizes = self._root.execute(
             f"SELECT sum({' + '.join(names)})::BIGINT + 1 FROM {self._source} GROUP BY {at} ORDER BY {at}"
         )
-        while some := found.fetchmany(10_000):
+        while some := sizes.fetchmany(10_000):
             yield from (size for (size,) in some)
 
 

@@ -191,18 +191,18 @@ class Stream:
         width = len(self.columns)
         for frame in frames:
             row = self.rows + len(self._unread_rows)
-            found = _decoded(frame, row, self._where)
-            if found.type == "data":
-                if found.data is None or len(found.data) != width:
+            decoded = _decoded(frame, row, self._where)
+            if decoded.type == "data":
+                if decoded.data is None or len(decoded.data) != width:
                     raise ProtocolError(
-                        f"row {row + 1} of the stream has {len(found.data or ())} values; expected {width}",
+                        f"row {row + 1} of the stream has {len(decoded.data or ())} values; expected {width}",
                         where=self._where,
                     )
-                self._unread_rows.append(found.data)
-            elif found.type == "error":
-                raise _query_error(found, self._where)
-            elif found.type == "metadata":
-                self._set_columns(found)
+                self._unread_rows.append(decoded.data)
+            elif decoded.type == "error":
+                raise _query_error(decoded, self._where)
+            elif decoded.type == "metadata":
+                self._set_columns(decoded)
 
     def _set_columns(self, frame: _Frame) -> None:
         columns = _columns(frame, self._where)
@@ -256,13 +256,13 @@ class Stream:
                 self._raise_for_close(connection)
                 raise ProtocolError("the stream ended before it sent its columns", where=self._where)
             for number, frame in enumerate(frames):
-                found = _decoded(frame, 0, self._where)
-                if found.type == "error":
-                    raise _query_error(found, self._where)
-                if found.type == "data":
+                decoded = _decoded(frame, 0, self._where)
+                if decoded.type == "error":
+                    raise _query_error(decoded, self._where)
+                if decoded.type == "data":
                     raise ProtocolError("the stream sent rows before its columns", where=self._where)
-                if found.type == "metadata":
-                    self._set_columns(found)
+                if decoded.type == "metadata":
+                    self._set_columns(decoded)
                     try:
                         self._add_rows(frames[number + 1 :])
                     except ShellError as error:

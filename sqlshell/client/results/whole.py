@@ -29,20 +29,20 @@ FileRows = bytes | list[list[Any]] | None
 class FileBatch(Batch):
     """Rows of a file, in the form that was asked for."""
 
-    __slots__ = ("_found", "_of", "_read")
+    __slots__ = ("_content", "_of", "_read")
 
-    def __init__(self, width: int, count: int, of: LineSql, found: FileRows, read: Callable[[], Rows]) -> None:
+    def __init__(self, width: int, count: int, of: LineSql, content: FileRows, read: Callable[[], Rows]) -> None:
         super().__init__(width, count=count)
-        self.size = len(found) if isinstance(found, bytes) else 0
+        self.size = len(content) if isinstance(content, bytes) else 0
         self._of = of
-        self._found = found
+        self._content = content
         self._read = read
 
     def lines(self, of: LineSql) -> bytes | None:
-        return self._found if of == self._of and isinstance(self._found, bytes) else None
+        return self._content if of == self._of and isinstance(self._content, bytes) else None
 
     def values(self) -> list[list[Any]] | None:
-        return self._found if isinstance(self._found, list) else None
+        return self._content if isinstance(self._content, list) else None
 
     @property
     def rows(self) -> Rows:
@@ -186,7 +186,7 @@ class WholeReader:
         self._read_ahead(reader, 1 if self._by_column else READERS + 1)
         coming = self._pending[0]
         try:
-            found = await asyncio.shield(coming)
+            rows = await asyncio.shield(coming)
         except BaseException:
             if coming.done():
                 self._forget_pending()
@@ -195,7 +195,7 @@ class WholeReader:
         self._next += 1
         # Making Python objects ahead would only compete with the reader for the GIL.
         self._read_ahead(reader, 0 if self._by_column else READERS + 1)
-        return FileBatch(len(self._file.columns), count, of, found, lambda: self._rows(reader, start, count))
+        return FileBatch(len(self._file.columns), count, of, rows, lambda: self._rows(reader, start, count))
 
     def _read_ahead(self, reader: FileReader, most: int) -> None:
         """Begin to read the next stretches, `most` at once."""

@@ -39,19 +39,19 @@ def _changes(zone: zoneinfo.ZoneInfo, first: int, last: int) -> list[tuple[int, 
     def offset(second: int) -> timedelta:
         return datetime.fromtimestamp(second, zone).utcoffset() or timedelta(0)
 
-    found = [(first, offset(first))]
+    changes = [(first, offset(first))]
     at = first
     while at < last:
         then = min(at + _DAY, last)
-        if offset(then) != found[-1][1]:
+        if offset(then) != changes[-1][1]:
             low, high = at, then
             while high - low > 1:
                 middle = (low + high) // 2
-                low, high = (middle, high) if offset(middle) == found[-1][1] else (low, middle)
-            found.append((high, offset(high)))
+                low, high = (middle, high) if offset(middle) == changes[-1][1] else (low, middle)
+            changes.append((high, offset(high)))
             then = high
         at = then
-    return found
+    return changes
 
 
 def _written(micros: str, offset: timedelta) -> str:

@@ -229,14 +229,14 @@ class PolledBatch:
 
     def _next_submissions(self) -> list[Submission]:
         """The next statements without an outcome, as many as a batch may contain."""
-        found: list[Submission] = []
+        submissions: list[Submission] = []
         size = 0
         for item in islice(self._remaining, len(self._outcomes), len(self._outcomes) + MOST):
             size += len(item.sql)
-            if found and size > SIZE:
+            if submissions and size > SIZE:
                 break
-            found.append(item)
-        return found
+            submissions.append(item)
+        return submissions
 
     async def _submit(self, context: SessionContext) -> None:
         """Send the next statements. Raises _SendSeparately if they cannot be sent together, or if none of the previous
@@ -297,14 +297,14 @@ class PolledBatch:
         if it is not a response to a batch.
         """
         most = self._count - self._outcome_count
-        found = read_batch(answer.status, answer.headers, answer.body, self._client.base, most, batch_id)
-        if isinstance(found, Fail):
-            return found.error
-        self._batch_id = self._batch_id if self._outcome_count else found.statement_id
-        self._outcome_count += len(found.ended)
-        self._outcomes.extend(found.ended)
-        self._last_outcomes = found.ended
-        self._running, self._finished = found.running, found.over
+        status = read_batch(answer.status, answer.headers, answer.body, self._client.base, most, batch_id)
+        if isinstance(status, Fail):
+            return status.error
+        self._batch_id = self._batch_id if self._outcome_count else status.statement_id
+        self._outcome_count += len(status.ended)
+        self._outcomes.extend(status.ended)
+        self._last_outcomes = status.ended
+        self._running, self._finished = status.running, status.over
         return None
 
 

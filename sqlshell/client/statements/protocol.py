@@ -138,8 +138,8 @@ def timing_of(headers: Mapping[str, str]) -> Timing | None:
     """How long a finished statement was queued and ran, from the header `Server-Timing`; None if it does not say."""
     if (given := headers.get("server-timing")) is None:
         return None
-    found = {name: float(value) / 1000 for name, value in _TIMED.findall(given)}
-    return Timing(found["queue"], found["run"]) if {"queue", "run"} <= found.keys() else None
+    seconds = {name: float(value) / 1000 for name, value in _TIMED.findall(given)}
+    return Timing(seconds["queue"], seconds["run"]) if {"queue", "run"} <= seconds.keys() else None
 
 
 def request_part(request: StatementRequest) -> bytes:
@@ -221,13 +221,13 @@ def read_batch(
     if status not in {200, 202}:
         return _http_failure(status, headers, body, base, "")
     try:
-        found = _BATCH.decode(body)
+        batch = _BATCH.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return Fail(ProtocolError(f"{base} responded to a batch with {unreadable(error)}"))
-    over = status == 200 and not sqlstate.running(found.sql_state or "")
-    if found.statements is None or not found.statement_id or not _is_identifier(found.statement_id):
+    over = status == 200 and not sqlstate.running(batch.sql_state or "")
+    if batch.statements is None or not batch.statement_id or not _is_identifier(batch.statement_id):
         return Fail(ProtocolError(f"the response to a batch from {base} has no statements"))
-    steps = [_read(200, headers, bytes(item), base, "") for item in found.statements]
+    steps = [_read(200, headers, bytes(item), base, "") for item in batch.statements]
     ended = [step for step in steps if isinstance(step, Done | Fail)]
     running = steps[-1] if steps and isinstance(steps[-1], Poll) else None
     wrong = next((step.error for step in ended if isinstance(step, Fail) and not step.error.where.sql_state), None)
@@ -235,7 +235,7 @@ def read_batch(
         return Fail(wrong)
     if len(steps) != len(ended) + (running is not None) or len(steps) > most or (over and running is not None):
         return Fail(ProtocolError(f"{base} responded with statements that are not in the batch"))
-    return BatchStatus(found.statement_id, ended, running, over)
+    return BatchStatus(batch.statement_id, ended, running, over)
 
 
 def read_partition(
@@ -253,28 +253,28 @@ def read_partition(
             case _:
                 return False
     try:
-        found = _ROWS.decode(body)
+        partition = _ROWS.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProtocolError(
             f"{base}: partition {number} is not a result: {unreadable(error)}", where=Where(statement_id=statement_id)
         ) from None
-    state = found.sql_state or sqlstate.DONE
+    state = partition.sql_state or sqlstate.DONE
     if sqlstate.running(state):
         return False
     if sqlstate.failed(state):
-        raise StatementError(found.message or sqlstate.meaning(state), where=Where(state, statement_id))
+        raise StatementError(partition.message or sqlstate.meaning(state), where=Where(state, statement_id))
     named = _PARTITION.search(headers.get("content-location", ""))
     if named is not None and int(named[1]) != number:
         raise ProtocolError(
             f"requested partition {number} from {base}, but received partition {named[1]}",
             where=Where("", statement_id),
         )
-    about = found.statement_id or statement_id
+    about = partition.statement_id or statement_id
     if about.lower() != statement_id.lower():
         raise ProtocolError(
             f"requested partition {number} of {statement_id} from {base}, but the response is for {about[:64]}"
         )
-    check_count(len(found.data or ()), count, number, base, statement_id)
+    check_count(len(partition.data or ()), count, number, base, statement_id)
     return True
 
 
@@ -436,15 +436,15 @@ def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str
 def read_error(headers: Mapping[str, str], body: Body) -> tuple[str, str]:
     """The message and traceID in an error body: JSON of the interface, other JSON, HTML from a proxy, or nothing."""
     try:
-        found = _ERROR.decode(body)
+        error = _ERROR.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = body.decode(errors="replace")
         if _looks_like_html(headers, body):
             title = re.search(r"<title[^<>]*+>([^<]*+)</title>", text[:20_000], re.I)
             return (" ".join(html.unescape(title.group(1)).split())[:200] if title else "an HTML page", "")
         return " ".join(text.split())[:200], ""
-    message = found.message if isinstance(found.message, str) else json.dumps(found.message) if found.message else ""
-    return message[:MESSAGE_LIMIT], str(found.trace_id or "")[:200]
+    message = error.message if isinstance(error.message, str) else json.dumps(error.message) if error.message else ""
+    return message[:MESSAGE_LIMIT], str(error.trace_id or "")[:200]
 
 
 def _looks_like_html(headers: Mapping[str, str], body: Body) -> bool:

@@ -99,10 +99,10 @@ def _of_values(column: Column, values: Sequence[Any]) -> Sequence[Any]:
     if isinstance(first, str):
         convert = converter(column.exact_type)
         return values if convert is None else _converted(convert, values)
-    found = kind(column.exact_type)
-    if found is Kind.BOOLEAN:
+    kind_ = kind(column.exact_type)
+    if kind_ is Kind.BOOLEAN:
         return _converted(bool, values)
-    return _converted(Decimal, values) if found is Kind.DECIMAL else values
+    return _converted(Decimal, values) if kind_ is Kind.DECIMAL else values
 
 
 def _converted(convert: Convert, values: Sequence[Any]) -> Sequence[Any]:
@@ -164,15 +164,15 @@ def _fast_type(text: str) -> type | None:
     """The Python type that msgspec decodes values into; None if its values could differ from those of converter()."""
     if text.endswith("[]"):
         return None
-    found = kind(text)
-    if found in {Kind.TIME, Kind.TIMESTAMP} and (size_of(text) or [FINEST + 1])[0] > FINEST:
+    kind_ = kind(text)
+    if kind_ in {Kind.TIME, Kind.TIMESTAMP} and (size_of(text) or [FINEST + 1])[0] > FINEST:
         return None
     # Base64 may spell `null`, which msgspec takes for None.
-    if found in {Kind.NESTED, Kind.BYTES}:
+    if kind_ in {Kind.NESTED, Kind.BYTES}:
         return None
-    if found is Kind.TEXT:
+    if kind_ is Kind.TEXT:
         return {"UUID": uuid.UUID, "JSON": None, "JSONB": None, "INTERVAL": None}.get(base(text), str)
-    return _TYPES[found]
+    return _TYPES[kind_]
 
 
 _TYPES: Final[dict[Kind, type]] = {
@@ -210,10 +210,10 @@ def _deep(text: str) -> int:
 
 
 def _scalar(text: str) -> Convert | None:
-    found = kind(text)
-    if found is Kind.TEXT:
+    kind_ = kind(text)
+    if kind_ is Kind.TEXT:
         return _TEXTS.get(base(text))
-    return _SCALARS[found]
+    return _SCALARS[kind_]
 
 
 _INTERVAL: Final = re.compile(
@@ -275,14 +275,14 @@ def _array_of(element: str) -> Convert:
             # As in columns, a value that Python's type cannot hold is its text.
             return text
 
-    def items(found: Sequence[Any]) -> list[Any]:
-        return [None if item is None else items(item) if isinstance(item, list) else one(item) for item in found]
+    def items(values: Sequence[Any]) -> list[Any]:
+        return [None if item is None else items(item) if isinstance(item, list) else one(item) for item in values]
 
     def array(text: str) -> list[Any]:
-        found = read_array(text)
-        if found is None:
+        values = read_array(text)
+        if values is None:
             raise ValueError(text)
-        return items(found)
+        return items(values)
 
     return array
 
@@ -312,8 +312,8 @@ _SCALARS: Final[dict[Kind, Convert]] = {
 
 def _nested(text: str) -> Convert | None:
     """Turns what JSON makes of a value of a type into Python objects; None where it is that already."""
-    found, name, parts = kind(text), base(text), parts_of(text)
-    if found is not Kind.NESTED:
+    kind_, name, parts = kind(text), base(text), parts_of(text)
+    if kind_ is not Kind.NESTED:
         return _inside(text)
     if name == "ARRAY" and len(parts) == 1:
         item = _nested(parts[0])
@@ -329,12 +329,12 @@ def _nested(text: str) -> Convert | None:
 
 def _inside(text: str) -> Convert | None:
     """Converts a scalar inside of JSON, where it may be a number or a boolean too."""
-    found, convert = kind(text), _scalar(text)
-    if convert is None or found is Kind.BOOLEAN:
+    kind_, convert = kind(text), _scalar(text)
+    if convert is None or kind_ is Kind.BOOLEAN:
         return None
-    if found is Kind.FLOAT:
+    if kind_ is Kind.FLOAT:
         return float
-    if found is Kind.DECIMAL:
+    if kind_ is Kind.DECIMAL:
         return _scaled(text)
     return lambda value: convert(value) if isinstance(value, str) else value
 

@@ -176,11 +176,11 @@ def open_fd(path: Path) -> BinaryIO | None:
     """The descriptor of this process that a path refers to, opened for writing; None for other
     paths. Raises OSError.
     """
-    found = descriptor(str(path))
-    if found is None or not found.own:
+    opened = descriptor(str(path))
+    if opened is None or not opened.own:
         return None
     # Not by its name, which would open a redirected file again, at its start.
-    return os.fdopen(os.dup(found.number), "wb", buffering=0)
+    return os.fdopen(os.dup(opened.number), "wb", buffering=0)
 
 
 def write_error(name: str, error: Exception, hint: str = "") -> OutputError:

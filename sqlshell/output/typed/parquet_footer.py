@@ -127,15 +127,15 @@ class _Reader:
         return self._data[self._at - count : self._at]
 
     def _number(self) -> int:
-        found = shift = 0
+        number = shift = 0
         while (byte := self._byte()) & 0x80:
-            found |= (byte & 0x7F) << shift
+            number |= (byte & 0x7F) << shift
             shift += 7
-        return found | byte << shift
+        return number | byte << shift
 
     def _integer(self) -> int:
-        found = self._number()
-        return (found >> 1) ^ -(found & 1)
+        number = self._number()
+        return (number >> 1) ^ -(number & 1)
 
 
 def _written(fields: Fields) -> bytes:

@@ -120,8 +120,8 @@ class TypedRows:
             self.root.execute(f"DESCRIBE {sql}").fetchall()
             for sql in (query, f"FROM read_parquet({literal(str(self.whole_place))})")
         ]
-        wanted, found = ([str(column[1]) for column in columns[: len(self.names)]] for columns in described)
-        if wanted != found:
+        wanted, actual = ([str(column[1]) for column in columns[: len(self.names)]] for columns in described)
+        if wanted != actual:
             return None
         try:
             return with_columns(self.whole_place, self.names)
@@ -132,11 +132,11 @@ class TypedRows:
         """The average size of the rows of the file at `whole_place`, in bytes of memory. Raises OutputError."""
         file = literal(str(self.whole_place))
         with self._naming_misfits(file, []):
-            found = self.root.execute(
+            rows = self.root.execute(
                 f"SELECT (SELECT sum(total_uncompressed_size) FROM parquet_metadata({file})) // greatest(num_rows, 1) "
                 f"FROM parquet_file_metadata({file})"
             ).fetchall()
-        return int(found[0][0] or 0)
+        return int(rows[0][0] or 0)
 
     def _with_exact_numbers(self, row: Sequence[str | None]) -> list[str | None]:
         """A row whose nested values have all numbers as strings, if one is long."""
@@ -170,10 +170,10 @@ class TypedRows:
     def _misfit(self, source: str, values: Sequence[str]) -> OutputError | None:
         """The error for the first column with a value that is not of its type."""
         names = [f"c{number}" for number in range(len(self._columns))]
-        found = misfit(self.root, source, names, values)
-        if found is None:
+        unfit = misfit(self.root, source, names, values)
+        if unfit is None:
             return None
-        column, shown = self._columns[found[0]], found[1]
+        column, shown = self._columns[unfit[0]], unfit[1]
         return OutputError(
             f"column {column.name!r}: {shown!r} is not a value of {column.type}",
             "cast the column to VARCHAR in the query, or write csv or jsonl",
@@ -188,13 +188,13 @@ def misfit(
 
     for number, (name, value) in enumerate(zip(names, values, strict=True)):
         try:
-            found = connection.execute(
+            rows = connection.execute(
                 f"SELECT {name}::VARCHAR FROM {source} WHERE {name} IS NOT NULL AND TRY({value}) IS NULL LIMIT 1"
             ).fetchall()
         except duckdb.Error:
             continue
-        if found and found[0][0].strip() != "null":
-            text = found[0][0]
+        if rows and rows[0][0].strip() != "null":
+            text = rows[0][0]
             return number, text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
     return None
 

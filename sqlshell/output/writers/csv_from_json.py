@@ -90,9 +90,9 @@ def _without_escapes(data: bytes, width: int, line: Line) -> tuple[bytes, list[b
     pieces: list[bytes] = []
     texts: list[bytes] = []
     at = 0
-    found = data.find(ESCAPE)
-    while found >= 0:
-        before, end = data.rfind(BETWEEN, at, found), data.find(BETWEEN, found)
+    escape = data.find(ESCAPE)
+    while escape >= 0:
+        before, end = data.rfind(BETWEEN, at, escape), data.find(BETWEEN, escape)
         start, end = (before + len(BETWEEN) if before >= 0 else at), (end if end >= 0 else len(data))
         text = _line(data[start:end], width, line)
         if text is None:
@@ -100,7 +100,7 @@ def _without_escapes(data: bytes, width: int, line: Line) -> tuple[bytes, list[b
         pieces.append(data[at:start])
         texts.append(text)
         at = end
-        found = data.find(ESCAPE, end)
+        escape = data.find(ESCAPE, end)
     pieces.append(data[at:])
     return _care(width).join(pieces), texts
 
@@ -118,8 +118,8 @@ def _replaced(
     texts: list[bytes] = []
     care = _care(width)
     lines = iter(known)
-    for number, found in enumerate(forms):
-        if found == form:
+    for number, other in enumerate(forms):
+        if other == form:
             texts += [next(lines)] if known and rows[number] == care else []
             continue
         text = _line(given[number], width, line)

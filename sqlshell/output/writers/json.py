@@ -70,8 +70,8 @@ class JsonlWriter(_Objects):
     def write(self, batch: Batch) -> Iterable[bytes]:
         if (lines := batch.lines(self.line)) is not None:
             return [lines]
-        found = self.objects(batch)
-        return [encode("\n".join(found) + "\n")] if found else []
+        objects = self.objects(batch)
+        return [encode("\n".join(objects) + "\n")] if objects else []
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         return []
@@ -91,13 +91,13 @@ class JsonWriter(_Objects):
 
     def write(self, batch: Batch) -> Iterable[bytes]:
         lines = batch.lines(self.line)
-        found = self.objects(batch) if lines is None else []
-        if not (lines or found):
+        objects = self.objects(batch) if lines is None else []
+        if not (lines or objects):
             return []
         opened, self._open = self._open, BETWEEN
         if lines is not None:
             return [lines] if opened == BETWEEN else [opened.encode(), lines[len(BETWEEN) :]]
-        return [encode(opened + BETWEEN.join(found))]
+        return [encode(opened + BETWEEN.join(objects))]
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         return [b"[]\n" if self._open == "[" else b"]\n"]

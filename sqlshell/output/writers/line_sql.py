@@ -134,8 +134,8 @@ def _tsv(column: StoredColumn, null: str, escaped_null: str, delimiter: str, esc
         escaped = name
         for sign, sequence in escapes.items():
             escaped = f"replace({escaped}, chr({ord(sign)}), {literal(sequence)})"
-        found = " OR ".join(f"contains({name}, chr({ord(sign)}))" for sign in escapes)
-        whens.append(f"WHEN {found} THEN {escaped}")
+        condition = " OR ".join(f"contains({name}, chr({ord(sign)}))" for sign in escapes)
+        whens.append(f"WHEN {condition} THEN {escaped}")
     elif len(whens) == 1:
         return f"coalesce({name}, {literal(null)})"
     return f"CASE {' '.join(whens)} ELSE {name} END"

@@ -130,8 +130,8 @@ def _cell_of(sheet: Any, kind: Kind, form: Any) -> Cell:
             text(row, number, value)
 
     def figure(row: int, number: int, value: str) -> None:
-        if (found := _number(value)) is not None:
-            sheet.write_number(row, number, found)
+        if (parsed := _number(value)) is not None:
+            sheet.write_number(row, number, parsed)
         else:
             text(row, number, value)
 

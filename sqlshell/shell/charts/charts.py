@@ -146,7 +146,7 @@ def bars(columns: Sequence[Column], rows: Rows, count: int, places: Sequence[int
 def _points(kind: str, columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart:
     x, *ys = places
     read, labels = _reader(columns[x], rows, x)
-    found: list[list[Point]] = []
+    series: list[list[Point]] = []
     dropped = 0
     for y in ys[:MOST_SERIES]:
         points = [
@@ -157,25 +157,25 @@ def _points(kind: str, columns: Sequence[Column], rows: Rows, places: Sequence[i
         dropped += len(rows) - len(points)
         if kind == "line":
             points.sort(key=lambda point: point[0])
-        found.append(_thinned(points, MOST_POINTS))
-    return lines(kind, columns, places, found, dropped, labels)
+        series.append(_thinned(points, MOST_POINTS))
+    return lines(kind, columns, places, series, dropped, labels)
 
 
 def lines(
     kind: str,
     columns: Sequence[Column],
     places: Sequence[int],
-    found: Sequence[Sequence[Point]],
+    point_lists: Sequence[Sequence[Point]],
     dropped: int,
     labels: Sequence[str] = (),
 ) -> Chart:
     """A chart of the points of each series. Raises UsageError if there are none."""
     x, *ys = places
-    if not any(found):
+    if not any(point_lists):
         raise UsageError(f"{columns[x].name} and {', '.join(columns[y].name for y in ys)} contain no points to draw")
     series = [
         Series(label(columns[y].name), [point[0] for point in points], [point[1] for point in points])
-        for y, points in zip(ys, found, strict=False)
+        for y, points in zip(ys, point_lists, strict=False)
     ]
     notes = [f"{dropped:,} values are not drawn: they are NULL, not numeric or too large"] if dropped else []
     return Chart(kind, label(columns[x].name), series, list(labels), columns[x].kind in TIMES, notes=notes)
@@ -212,11 +212,11 @@ class Bins(Struct, frozen=True):
 
 def bins(values: Sequence[float]) -> tuple[list[float], list[int]]:
     """The edges of bins of equal width, and the number of values in each."""
-    found = bins_between(min(values), max(values), len(values), integers=all(value == int(value) for value in values))
-    counts = [0] * found.count
+    bins = bins_between(min(values), max(values), len(values), integers=all(value == int(value) for value in values))
+    counts = [0] * bins.count
     for value in values:
-        counts[min(found.count - 1, int((value - found.low) / found.width))] += 1
-    return found.edges, counts
+        counts[min(bins.count - 1, int((value - bins.low) / bins.width))] += 1
+    return bins.edges, counts
 
 
 def bins_between(low: float, high: float, number: int, *, integers: bool) -> Bins:
@@ -243,15 +243,15 @@ def _heat_columns(columns: Sequence[Column], places: Sequence[int]) -> list[int]
     numbers = [at for at in free if columns[at].kind.numeric]
     # Prefer texts for the axes: the cells require numbers.
     free = [at for at in free if at not in numbers] + numbers
-    found = [*places, *free[: max(0, 2 - len(places))]]
-    if len(found) < 3:
-        numbers = [at for at in numbers if at not in found]
-        if len(found) < 2 or not numbers:
+    chosen = [*places, *free[: max(0, 2 - len(places))]]
+    if len(chosen) < 3:
+        numbers = [at for at in numbers if at not in chosen]
+        if len(chosen) < 2 or not numbers:
             raise UsageError(
                 "a heat map requires two columns for its axes and a numeric column", "use \\chart heat X Y VALUE"
             )
-        found.append(numbers[0])
-    return found[:3]
+        chosen.append(numbers[0])
+    return chosen[:3]
 
 
 def _heat(columns: Sequence[Column], rows: Rows, x: int, y: int, value: int) -> Chart:

@@ -62,13 +62,13 @@ async def whole_chart(table: Table, columns: Sequence[Column], words: Sequence[s
             return None
         labels = list(dict.fromkeys(texts))
         source, where = _above_texts(table, stored[0], texts, labels)
-    found: list[list[Point]] = []
+    series: list[list[Point]] = []
     dropped = 0
     for y in stored[1 : MOST_SERIES + 1]:
         drawn, points = await _points(table, source, where, number(y), sort=kind == "line")
         dropped += count - drawn
-        found.append(points)
-    return lines(kind, columns, places, found, dropped, labels)
+        series.append(points)
+    return lines(kind, columns, places, series, dropped, labels)
 
 
 async def histogram_bins(table: Table, source: str) -> tuple[list[float], list[int]]:
@@ -82,11 +82,11 @@ async def histogram_bins(table: Table, source: str) -> tuple[list[float], list[i
         return [], []
     bins = bins_between(low, high, count, integers=integers)
     counts = [0] * bins.count
-    for place, found in await table.query(
+    for place, frequency in await table.query(
         f"SELECT least({bins.count - 1}, trunc((x - {bins.low!r}::DOUBLE) / {bins.width!r}::DOUBLE))::INTEGER, "
         f"count(*) FROM {source} GROUP BY 1"
     ):
-        counts[place] += found
+        counts[place] += frequency
     return bins.edges, counts
 
 
@@ -115,8 +115,8 @@ def _position(column: StoredColumn) -> str | None:
 async def _texts(table: Table, column: StoredColumn) -> list[str]:
     """The labels of the different values of a column in the order of their first rows; MOST_TEXTS + 1 if there are
     more. Two values may have the same label."""
-    found = await table.texts(f"SELECT [s] FROM {_ranked(table, column)} ORDER BY rank LIMIT {MOST_TEXTS + 1}")
-    return [label(text) for (text,) in found]
+    texts = await table.texts(f"SELECT [s] FROM {_ranked(table, column)} ORDER BY rank LIMIT {MOST_TEXTS + 1}")
+    return [label(text) for (text,) in texts]
 
 
 def _ranked(table: Table, column: StoredColumn) -> str:
@@ -141,7 +141,7 @@ async def _points(table: Table, source: str, x: str, y: str, *, sort: bool) -> t
     """How many points there are, and the lowest and the highest of each section of them."""
     order = "x, n" if sort else "n"
     sections = MOST_POINTS // 2
-    found = await table.query(
+    rows = await table.query(
         f"WITH points AS MATERIALIZED (SELECT x, y, row_number() OVER (ORDER BY {order}) - 1 AS i FROM "
         f"(SELECT {x} AS x, {y} AS y, file_row_number AS n FROM {source}) "
         f"WHERE abs(x) <= {LARGEST} AND abs(y) <= {LARGEST}), "
@@ -151,8 +151,8 @@ async def _points(table: Table, source: str, x: str, y: str, *, sort: bool) -> t
         f"GROUP BY CASE WHEN number <= {MOST_POINTS} THEN i ELSE i * {sections} // number END) "
         "SELECT number, low, high FROM ends ORDER BY i"
     )
-    points = [point for _, *ends in found for point in sorted({(end[0], end[1]) for end in ends})]
-    return (found[0][0] if found else 0), points
+    points = [point for _, *ends in rows for point in sorted({(end[0], end[1]) for end in ends})]
+    return (rows[0][0] if rows else 0), points
 
 
 async def _heat(table: Table, x: StoredColumn, y: StoredColumn, value: StoredColumn) -> Chart:

@@ -45,11 +45,11 @@ def arguments(shell: ShellView, name: str, typed: str, before: Sequence[str] = (
         return commands_named(shell.commands, typed.lstrip("\\"))
     known = KNOWN.get(f"{command.name}.{word}") or KNOWN.get(word)
     if known is not None:
-        found = _matched(known(shell, before), typed, name)
+        matched = _matched(known(shell, before), typed, name)
         if word != "STATEMENT":
-            return [Suggestion(quoted_word(item.text), item.kind, item.detail) for item in found]
+            return [Suggestion(quoted_word(item.text), item.kind, item.detail) for item in matched]
         lower = f"{' '.join(before)} {typed}".islower()
-        return [Suggestion(item.text.lower(), item.kind) for item in found] if lower else found
+        return [Suggestion(item.text.lower(), item.kind) for item in matched] if lower else matched
     choices = word.split("|") if "|" in word else [word] if word.startswith("--") else []
     return _matched([(choice, "") for choice in choices], typed, name)
 
@@ -275,7 +275,7 @@ def paths(typed: str, *, folders: bool = False) -> list[Suggestion]:
     if typed.startswith("|"):
         return []
     quote, typed = (typed[:1], typed[1:]) if typed[:1] == "'" else ("", typed)
-    found = []
+    suggestions = []
     for name, inside in files(typed.replace("''", "'") if quote else typed):
         if folders and not inside:
             continue
@@ -283,8 +283,8 @@ def paths(typed: str, *, folders: bool = False) -> list[Suggestion]:
         if quote or re.search(r"[\s'\"\\`:]", name):
             # Leave the quote of a folder open, so that the user can continue with a file.
             name = literal(name)[:-1] if inside else literal(name)
-        found.append(Suggestion(name, kind))
-    return found
+        suggestions.append(Suggestion(name, kind))
+    return suggestions
 
 
 def files(typed: str) -> list[tuple[str, bool]]:

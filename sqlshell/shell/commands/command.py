@@ -213,22 +213,22 @@ def parse(
     try:
         quotes = not elsewhere and not KEEP_QUOTES.isdisjoint(usage.split())
         strings = last == "SQL..." and _NAMED_TEXT.fullmatch(text) is None
-        found = _words(text, values, quotes=quotes, strings=strings)
+        words = _words(text, values, quotes=quotes, strings=strings)
     except UsageError as error:
         raise UsageError(f"\\{name}: {error.message}", error.hint or hint) from None
-    texts = [word.text for word in found]
+    texts = [word.text for word in words]
     if len(texts) > len(wanted) and not (last.endswith("...") and last != "FILE..."):
         extra = texts[len(wanted)]
         raise UsageError(f"\\{name}: unexpected argument {extra!r}", hint)
-    for number, argument in enumerate(found):
+    for number, argument in enumerate(words):
         meant = wanted[min(number, len(wanted) - 1)].strip("[]").removesuffix("...")
         if meant not in data:
             argument.own(f"{meant} of \\{name}")
     if texts and texts[-1].endswith(";") and text.endswith(";") and not last.endswith("..."):
         # Ignore a ; typed out of habit.
-        found[-1] = found[-1].part(0, len(texts[-1].rstrip(";")))
-        found = found if found[-1].text else found[:-1]
-        texts = [word.text for word in found]
+        words[-1] = words[-1].part(0, len(texts[-1].rstrip(";")))
+        words = words if words[-1].text else words[:-1]
+        texts = [word.text for word in words]
     required = [word for word in wanted if not word.startswith("[")]
     if len(texts) < len(required):
         missing = required[len(texts)].removesuffix("...")
@@ -239,7 +239,7 @@ def parse(
         choices = usual.strip("[]").split("|")
         if len(choices) > 1 and word not in choices:
             raise UsageError(f"\\{name}: invalid argument {word!r}; expected {_or(choices)}", hint)
-    return _args(name, found, options)
+    return _args(name, words, options)
 
 
 def _or(words: Sequence[str]) -> str:

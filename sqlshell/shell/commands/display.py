@@ -143,15 +143,15 @@ def _toggled(shell: ShellView) -> str:
 
 def options_in(shell: ShellView, words: Sequence[str]) -> Mapping[str, object]:
     """Parse options such as `format=csv`. Raises UsageError."""
-    found: dict[str, object] = {}
+    options: dict[str, object] = {}
     for word in words:
         given, equals, text = word.partition("=")
         name, inverted = _option(given)
         if not equals:
             raise UsageError(f"option {given} requires a value", f"write it as ({given}=VALUE)")
         value = _read(shell, name, text)
-        found[name] = not value if inverted else value
-    return found
+        options[name] = not value if inverted else value
+    return options
 
 
 _PSQL_NAMES = {

@@ -126,12 +126,12 @@ async def _engine(shell: ShellView) -> list[tuple[str, str, str]]:
     with contextlib.suppress(ShellError):
         if LISTS_ENGINES in await shell.service.extensions():
             _, rows = await query_service(shell, "LIST ENGINES")
-    found = [printable(value or "") for value in rows[0]] if rows else []
-    if len(found) < 5:
+    values = [printable(value or "") for value in rows[0]] if rows else []
+    if len(values) < 5:
         return []
     connection = await learn_connection(shell)
     used = [(shown, printable(connection[name]), "") for name, shown in _CONNECTION.items() if name in connection]
-    return [("engine", found[1], ""), *used, ("supports", found[3], ""), ("lacks", found[4], "")]
+    return [("engine", values[1], ""), *used, ("supports", values[3], ""), ("lacks", values[4], "")]
 
 
 def _described(

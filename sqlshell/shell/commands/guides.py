@@ -99,16 +99,16 @@ async def _sample_data(shell: ShellView, *, remove: bool = False) -> Effect:
     if shell.session.state.transaction.state:
         raise UsageError("\\demo cannot run in a transaction", "end it with COMMIT or ROLLBACK")
     try:
-        _, found = await query_service(shell, sample_data.EXISTING)
+        _, existing = await query_service(shell, sample_data.EXISTING)
     except StatementError:
         if is_local(shell):
             raise
-        found = []
+        existing = []
     if not is_local(shell):
         raise UsageError("\\demo requires the local service", "start one with: sqlshell")
-    marked = [name for _, name, comment in found if name and comment == sample_data.MARK]
+    marked = [name for _, name, comment in existing if name and comment == sample_data.MARK]
     if remove:
-        return await _remove(shell, marked, [name for _, name, _ in found if name and name not in marked])
+        return await _remove(shell, marked, [name for _, name, _ in existing if name and name not in marked])
     if marked:
         return ShowMessage(f"the sample data is already in the schema {schema}; \\demo off removes it")
     if (shell.session.context.database or "").lower() == schema:
@@ -116,7 +116,7 @@ async def _sample_data(shell: ShellView, *, remove: bool = False) -> Effect:
             f"the database is also called {schema}, so names such as {schema}.orders would be ambiguous",
             "use another database",
         )
-    if found:
+    if existing:
         raise UsageError(
             f"the schema {schema} already exists, but \\demo did not create it",
             "rename the schema, or use another database",

@@ -53,11 +53,11 @@ def explanation(item: CommandInfo, width: int, *, keys: bool) -> str:
     lines = [f"\\{item.name} {item.usage}".rstrip()]
     for text in [*_paragraphs(item.help), *([f"Also {also}"] if also else [])]:
         lines += wrapped(text, width, "  ") or [""]
-    found = EXAMPLES.get(item.name, ())
-    if found:
+    examples = EXAMPLES.get(item.name, ())
+    if examples:
         how = " (Ctrl-X and the number put one at the prompt, Enter runs it)" if keys else ""
         lines += ["", *wrapped(f"Examples on the data of \\demo{how}:", width)]
-        for number, text in enumerate(found, 1):
+        for number, text in enumerate(examples, 1):
             for line, each in enumerate(text.split("\n")):
                 lines += wrapped(each, width, "     ", first=f"  {number}  " if not line else "     ")
     return "\n".join(lines) + "\n"

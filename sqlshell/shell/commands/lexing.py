@@ -51,7 +51,7 @@ def words(
     `quotes` keeps the double quotes, as part of a name or of SQL; `strings` keeps the single quotes too. Raises
     UsageError for an unterminated quote and for a command in backticks that fails.
     """
-    found: list[Text] = []
+    texts: list[Text] = []
     current: list[Text] | None = None
     position = 0
     while position < len(text):
@@ -68,7 +68,7 @@ def words(
         position = part.end()
         if part["blank"] is not None:
             if current is not None:
-                found.append(joined(current))
+                texts.append(joined(current))
             current = None
             continue
         if strings and part["single"] is not None:
@@ -76,7 +76,7 @@ def words(
         else:
             word = _substituted(part, values, run or output_of, quotes=quotes)
         current = [*(current or []), word]
-    return found if current is None else [*found, joined(current)]
+    return texts if current is None else [*texts, joined(current)]
 
 
 def commands_in(text: str) -> list[str]:

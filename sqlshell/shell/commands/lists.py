@@ -104,15 +104,15 @@ def _lister(
 
 async def _listed_by_engine(shell: ShellView, args: Args, word: str, what: str) -> Effect:
     """The own objects that an external server lists."""
-    found = await engine_objects.listed(shell, word, args[0] if args else "", details=args.plus)
-    return _objects(shell, args, found, what)
+    objects = await engine_objects.listed(shell, word, args[0] if args else "", details=args.plus)
+    return _objects(shell, args, objects, what)
 
 
-def _objects(shell: ShellView, args: Args, found: Objects, what: str) -> Effect:
-    columns, rows = found.shown()
+def _objects(shell: ShellView, args: Args, objects: Objects, what: str) -> Effect:
+    columns, rows = objects.shown()
     if shell.result_output.for_people:
         if not rows:
-            hint = "" if args or found.at("visible") is None else f"\\{args.name} *.* lists those of all schemas"
+            hint = "" if args or objects.at("visible") is None else f"\\{args.name} *.* lists those of all schemas"
             return ShowMessage(no_match_message(args, hint, what))
         rows = blank(rows)
     return ShowResult(table_of([(title_of(column.name), column.type) for column in columns], rows))
@@ -144,7 +144,7 @@ async def databases(shell: ShellView, args: Args) -> Effect:
     if await engine_of(shell):
         return await _databases_of_engine(shell, args)
     pattern = Pattern(args[0] if args else "*")
-    found: Rows = []
+    listed: Rows = []
     for kind, what in (("database", "DATABASES"), ("organization", "ORGANIZATIONS")):
         columns: list[Column] = []
         rows: Rows = []
@@ -162,18 +162,18 @@ async def databases(shell: ShellView, args: Args) -> Effect:
                 for column, value in zip(columns, row, strict=True)
                 if value and column.name.lower() != "name"
             ]
-            found.append([value(row, name), kind, here, ", ".join(rest)])
+            listed.append([value(row, name), kind, here, ", ".join(rest)])
     titles = ("name", "kind", "current", "details")
-    return _table(titles, found) if args.plus else _table(titles[:3], [row[:3] for row in found])
+    return _table(titles, listed) if args.plus else _table(titles[:3], [row[:3] for row in listed])
 
 
 async def _databases_of_engine(shell: ShellView, args: Args) -> Effect:
-    found = await engine_objects.listed(shell, "DATABASES", args[0] if args else "", details=args.plus)
-    here = found.at("current")
+    objects = await engine_objects.listed(shell, "DATABASES", args[0] if args else "", details=args.plus)
+    here = objects.at("current")
     if here is not None:
-        found.rows = [[*row[:here], "*" if row[here] == "true" else "", *row[here + 1 :]] for row in found.rows]
-        found.columns[here] = Column("current", "VARCHAR")
-    return _objects(shell, args, found, "databases")
+        objects.rows = [[*row[:here], "*" if row[here] == "true" else "", *row[here + 1 :]] for row in objects.rows]
+        objects.columns[here] = Column("current", "VARCHAR")
+    return _objects(shell, args, objects, "databases")
 
 
 @command("df", "[PATTERN]", aliases=("df+",), data=("PATTERN",))
@@ -211,13 +211,13 @@ async def functions(shell: ShellView, args: Args) -> Effect:
 
 
 async def _functions_of_engine(shell: ShellView, args: Args) -> Effect:
-    found = await engine_objects.listed(shell, "FUNCTIONS", args[0] if args else "", details=args.plus)
-    own = found.at("own")
+    functions = await engine_objects.listed(shell, "FUNCTIONS", args[0] if args else "", details=args.plus)
+    own = functions.at("own")
     if own is not None and not args:
-        found.rows = [row for row in found.rows if value(row, own) == "true"]
-        if not found.rows and shell.result_output.for_people:
+        functions.rows = [row for row in functions.rows if value(row, own) == "true"]
+        if not functions.rows and shell.result_output.for_people:
             return ShowMessage("no user-defined functions; \\df * lists all functions")
-    return _objects(shell, args, found, "functions")
+    return _objects(shell, args, functions, "functions")
 
 
 def _signature(columns: Sequence[Column], row: Sequence[str | None]) -> str | None:

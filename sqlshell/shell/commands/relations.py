@@ -74,7 +74,7 @@ async def _relations(shell: ShellView) -> list[Relation]:
     name = column_index(columns, "name", "relationname", "tablename") or 0
     kind = column_index(columns, "type", "relationtype", "kind")
     database, schema = column_index(columns, "databasename", "database"), column_index(columns, "schemaname", "schema")
-    found = {
+    relations = {
         Relation(
             value(row, database) or context.database,
             value(row, schema) or context.schema,
@@ -83,7 +83,7 @@ async def _relations(shell: ShellView) -> list[Relation]:
         )
         for row in rows
     }
-    return sorted(found, key=lambda item: (item.database, item.schema, item.name, item.kind))
+    return sorted(relations, key=lambda item: (item.database, item.schema, item.name, item.kind))
 
 
 def _matching(shell: ShellView, known: Sequence[Relation], text: str, kinds: Sequence[str] = ()) -> list[Relation]:
@@ -109,13 +109,13 @@ def _as_typed(shell: ShellView, known: Sequence[Relation]) -> dict[str, list[str
     """The names of relations, each with what is typed here for the relations of that name."""
     context = shell.session.context
     here = context.database.lower(), context.schema.lower()
-    found: dict[str, list[str]] = {}
+    typed: dict[str, list[str]] = {}
     for item in known:
         place = item.database.lower(), item.schema.lower()
         parts = [] if place == here or item.kind.startswith("temporary") else [item.schema]
         parts = [item.database, *parts] if parts and place[0] != here[0] else parts
-        found.setdefault(item.name, []).append(".".join(quoted(part) for part in [*parts, item.name]))
-    return found
+        typed.setdefault(item.name, []).append(".".join(quoted(part) for part in [*parts, item.name]))
+    return typed
 
 
 def _elsewhere(shell: ShellView, known: Sequence[Relation]) -> str:
@@ -169,14 +169,14 @@ async def list_relations(shell: ShellView, args: Args, kinds: Sequence[str]) -> 
 
 
 async def _listed_by_engine(shell: ShellView, args: Args, kinds: Sequence[str]) -> Effect:
-    found = await engine_objects.listed(shell, "RELATIONS", args[0] if args else "", details=args.plus)
-    kind = found.at("type")
-    found.rows = [
+    objects = await engine_objects.listed(shell, "RELATIONS", args[0] if args else "", details=args.plus)
+    kind = objects.at("type")
+    objects.rows = [
         row
-        for row in found.rows
+        for row in objects.rows
         if (any(word in value(row, kind) for word in kinds) if kinds else "index" not in value(row, kind))
     ]
-    columns, rows = found.shown()
+    columns, rows = objects.shown()
     if shell.result_output.for_people:
         if not rows:
             return ShowMessage(no_match_message(args, "\\d *.* lists the relations of all schemas"))
@@ -233,20 +233,20 @@ async def _named_by_engine(shell: ShellView, pattern: str) -> list[str]:
         if not NAMED.fullmatch(pattern):
             raise not_found("relation", pattern, {})
         return [pattern]
-    found = await engine_objects.listed(shell, "RELATIONS", pattern)
-    kind = found.at("type")
-    found.rows = [row for row in found.rows if "index" not in value(row, kind)]
-    if not found.rows:
+    objects = await engine_objects.listed(shell, "RELATIONS", pattern)
+    kind = objects.at("type")
+    objects.rows = [row for row in objects.rows if "index" not in value(row, kind)]
+    if not objects.rows:
         raise not_found("relation", pattern, {})
-    return engine_objects.names_of(found)
+    return engine_objects.names_of(objects)
 
 
 async def _unknown_to_engine(shell: ShellView, pattern: str) -> StatementError:
     """The error for a relation that does not exist, with similar names."""
-    found = await engine_objects.listed(shell, "RELATIONS", "*.*")
-    schema, name, visible = found.at("schema"), found.at("name"), found.at("visible")
+    objects = await engine_objects.listed(shell, "RELATIONS", "*.*")
+    schema, name, visible = objects.at("schema"), objects.at("name"), objects.at("visible")
     known: dict[str, list[str]] = {}
-    for row in found.rows:
+    for row in objects.rows:
         parts = [value(row, name)] if value(row, visible) == "true" else [value(row, schema), value(row, name)]
         known.setdefault(value(row, name), []).append(".".join(map(quoted, filter(None, parts))))
     return not_found("relation", pattern, known)
@@ -256,12 +256,12 @@ async def _described_by_engine(shell: ShellView, args: Args) -> Effect:
     names = await _named_by_engine(shell, args[0])
     _check_number(args[0], len(names))
     try:
-        found = [await engine_objects.described(shell, name, details=args.plus) for name in names]
+        descriptions = [await engine_objects.described(shell, name, details=args.plus) for name in names]
     except StatementError as error:
         if error.where.sql_state not in ABSENT:
             raise
         raise await _unknown_to_engine(shell, args[0]) from None
-    return Chain([effect for item in found for effect in _shown_as_told(shell, item, plus=args.plus)])
+    return Chain([effect for item in descriptions for effect in _shown_as_told(shell, item, plus=args.plus)])
 
 
 def _shown_as_told(shell: ShellView, description: Description, *, plus: bool) -> list[Effect]:

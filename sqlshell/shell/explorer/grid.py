@@ -67,10 +67,10 @@ class Grid:
         """The filtered rows of the source in their sorted order; None for all its rows."""
         self.anchor: tuple[int, int] | None = None
         """The start of the selection."""
-        self.found: re.Pattern[str] | None = None
+        self.pattern: re.Pattern[str] | None = None
         """The pattern to highlight."""
         self.searched = ""
-        """The text to search for; `found` is its pattern."""
+        """The text to search for; `pattern` is its pattern."""
         self.height = 1
         self._bar, self._ellipsis = in_locale("│"), in_locale("…")
         first = [row for row in map(pages.row, range(min(SAMPLED, pages.total))) if row]
@@ -225,12 +225,12 @@ class Grid:
             self.left += 1
 
     def _names(self, columns: Sequence[tuple[int, GridColumn]], side: int, width: int) -> Fragments:
-        found: Fragments = [("class:header", " " * side)]
+        fragments: Fragments = [("class:header", " " * side)]
         for place, shown in columns:
             style = "class:header class:selected" if place == self.place else "class:header"
             name = self._fitted(printable(shown.column.name), shown.width, right=shown.column.kind.numeric)
-            found += [(style, name), ("class:header", self._bar)]
-        return self._filled(found, width, "class:header")
+            fragments += [(style, name), ("class:header", self._bar)]
+        return self._filled(fragments, width, "class:header")
 
     def _row(self, line: int, columns: Sequence[tuple[int, GridColumn]], side: int, width: int) -> Fragments:
         if line >= self.count:
@@ -238,13 +238,13 @@ class Grid:
         row = self.line(line)
         at = self.number(line)
         number = self._ellipsis if at is None else f"{at + 1:,}"
-        found: Fragments = [("class:continuation", f"{number.rjust(side - 1)} ")]
+        fragments: Fragments = [("class:continuation", f"{number.rjust(side - 1)} ")]
         lines, selected = self.selection()
         for place, shown in columns:
             chosen = (line in lines and shown in selected) if self.anchor else (line, place) == (self.row, self.place)
-            found += self._cell(row, shown, chosen=chosen)
-            found.append(("class:continuation", self._bar))
-        return self._filled(found, width, "")
+            fragments += self._cell(row, shown, chosen=chosen)
+            fragments.append(("class:continuation", self._bar))
+        return self._filled(fragments, width, "")
 
     def _cell(self, row: Row | None, shown: GridColumn, *, chosen: bool) -> Fragments:
         base = "class:selected" if chosen else ""
@@ -253,7 +253,7 @@ class Grid:
         value = row[shown.at]
         if value is None:
             return [(f"class:null {base}", self._fitted("NULL", shown.width, right=shown.column.kind.numeric))]
-        hit = self.found is not None and not chosen and self.found.search(value) is not None
+        hit = self.pattern is not None and not chosen and self.pattern.search(value) is not None
         text = self._fitted(_shown(value, shown.column), shown.width, right=shown.column.kind.numeric)
         if hit or chosen:
             return [(f"{base} class:search" if hit else base, text)]
@@ -283,17 +283,17 @@ class Grid:
 
     def _filled(self, fragments: Fragments, width: int, style: str) -> Fragments:
         """The line truncated or padded to the width."""
-        found: Fragments = []
+        line: Fragments = []
         left = width
         for look, text in fragments:
             size = cells(text)
             if size > left:
-                found.append((look, self._fitted(text, left) if left > 1 else " " * left))
+                line.append((look, self._fitted(text, left) if left > 1 else " " * left))
                 left = 0
                 break
-            found.append((look, text))
+            line.append((look, text))
             left -= size
-        return [*found, (style, " " * left)] if left > 0 else found
+        return [*line, (style, " " * left)] if left > 0 else line
 
 
 def _first(value: str, column: Column) -> str:

@@ -210,7 +210,7 @@ def _search_keys(explorer: Explorer, on: On) -> None:
 
     async def search(since: int, step: int) -> None:
         """Move to the next row that matches, fetching partitions on the way."""
-        assert grid.found is not None
+        assert grid.pattern is not None
         line = since
         while 0 <= line < grid.count:
             row = grid.line(line)
@@ -220,7 +220,7 @@ def _search_keys(explorer: Explorer, on: On) -> None:
                 row = await grid.source.load_row(grid.at(line))
             for number, shown in enumerate(grid.visible):
                 value = row[shown.at] if row is not None else None
-                if value is not None and grid.found.search(value):
+                if value is not None and grid.pattern.search(value):
                     grid.go(row=line, place=number)
                     explorer.message = ""
                     return
@@ -232,23 +232,23 @@ def _search_keys(explorer: Explorer, on: On) -> None:
         since = grid.row
 
         def typing(text: str) -> None:
-            grid.found, grid.searched = pattern(text) if text else None, text
+            grid.pattern, grid.searched = pattern(text) if text else None, text
             if text:
                 explorer.start(lambda: search(since, 1))
 
         def answered(text: str) -> None:
-            grid.found, grid.searched = pattern(text) if text else None, text
+            grid.pattern, grid.searched = pattern(text) if text else None, text
 
         explorer.ask("/", answered, typing)
 
     @on("n")
     def next_match() -> None:
-        if grid.found is not None:
+        if grid.pattern is not None:
             explorer.start(lambda: search(grid.row + 1, 1))
 
     @on("N")
     def previous_match() -> None:
-        if grid.found is not None:
+        if grid.pattern is not None:
             explorer.start(lambda: search(grid.row - 1, -1))
 
 

@@ -97,8 +97,8 @@ def _converted(declared: str) -> str:
     if kind(declared) is Kind.DECIMAL and not size_of(declared):
         # It has any number of digits, such as PostgreSQL's numeric.
         return TEXT
-    found = duckdb_type(_PRECISE.sub(lambda part: part[1] or TEXT, declared))
-    return TEXT if _LOSSY.search(found) or found == "JSON" else found
+    converted = duckdb_type(_PRECISE.sub(lambda part: part[1] or TEXT, declared))
+    return TEXT if _LOSSY.search(converted) or converted == "JSON" else converted
 
 
 def _literal(declared: str, converted: str, value: str, depth: int) -> str:
@@ -146,10 +146,10 @@ def _nested(declared: str, value: str, depth: int) -> str:
     return f"'CAST(ROW(' || {members} || ') AS {declared})'"
 
 
-def interface_type(found: Any) -> str:
+def interface_type(type_: Any) -> str:
     """The interface's name of a type of DuckDB's, for CREATE TABLE."""
-    name = str(found.id)
-    children = dict(found.children) if name in {"list", "array", "struct", "map"} else {}
+    name = str(type_.id)
+    children = dict(type_.children) if name in {"list", "array", "struct", "map"} else {}
     match name:
         case "list" | "array":
             return f"ARRAY<{interface_type(children['child'])}>"
@@ -173,7 +173,7 @@ def interface_type(found: Any) -> str:
         case "blob":
             return "VARBINARY"
         case "decimal" | "boolean" | "tinyint" | "smallint" | "integer" | "bigint" | "float" | "double" | "date":
-            return str(found)
+            return str(type_)
         case "utinyint" | "usmallint" | "uinteger":
             return {"utinyint": "SMALLINT", "usmallint": "INTEGER", "uinteger": "BIGINT"}[name]
         case "ubigint" | "hugeint":

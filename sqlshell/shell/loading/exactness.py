@@ -42,11 +42,11 @@ def inexact(connection: duckdb.DuckDBPyConnection, rows: str, texts: Mapping[str
     """
     selected = ", ".join(f"trim({text}) AS {always_quoted(name)}" for name, text in texts.items())
     measured = ", ".join(_measured(always_quoted(name)) for name in texts)
-    found = connection.execute(f"SELECT {measured} FROM (SELECT {selected} FROM {rows})").fetchone() or ()
+    measures = connection.execute(f"SELECT {measured} FROM (SELECT {selected} FROM {rows})").fetchone() or ()
     return {
         name: Inexact(int(whole or 0), int(places or 0), bool(scientific))
         for name, (lossy, whole, places, scientific) in zip(
-            texts, zip(*(found[at::4] for at in range(4)), strict=True), strict=True
+            texts, zip(*(measures[at::4] for at in range(4)), strict=True), strict=True
         )
         if lossy
     }

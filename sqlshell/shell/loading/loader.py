@@ -105,18 +105,18 @@ class Loader:
         looked, columns = await self.interruptible(self._look(request, source))
         # A service with a time zone of its own has told it with the columns.
         source.use_timezone(self._session.context.timezone)
-        found = match_columns(request, looked, columns)
+        matched = match_columns(request, looked, columns)
         if await self._session.connection.service.engine() == "postgresql":
-            check_date_order(request.name, looked, found.pairs)
-        for line in _plan(request, looked, found):
+            check_date_order(request.name, looked, matched.pairs)
+        for line in _plan(request, looked, matched):
             (self._diagnostics.say if request.dry_run else self._diagnostics.detail)(line)
         for line in looked.warnings:
             self._diagnostics.warn(line)
-        for line in await self.interruptible(blocking(source, lambda: source.ambiguous(looked, found.pairs))):
+        for line in await self.interruptible(blocking(source, lambda: source.ambiguous(looked, matched.pairs))):
             self._diagnostics.warn(line)
         if request.dry_run:
             return
-        if not found.pairs:
+        if not matched.pairs:
             keeper.forget()
             self._session.rows = 0
             self._variables.record_outcome(None)
@@ -124,20 +124,20 @@ class Loader:
             return
         try:
             staged = await self.interruptible(
-                blocking(source, lambda: source.stage(looked, found.pairs, request.max_errors))
+                blocking(source, lambda: source.stage(looked, matched.pairs, request.max_errors))
             )
             self._check_rejects(request, staged)
         except StatementError as error:
             # It is about the file: no statement was sent.
             error.in_command = True
             raise
-        progress = await self._progress(request, found, keeper)
+        progress = await self._progress(request, matched, keeper)
         # A load that is resumed has its table: it is created before the first rows are recorded.
         if request.create and not request.resume:
             listed = ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
             made_ = Statement(f"CREATE TABLE {request.table} ({listed})", 0, 0, True)
             await self._submitter.submit(SubmitRequest(made_, verbatim=True))
-        await self._send(request, found, source, staged, keeper, progress)
+        await self._send(request, matched, source, staged, keeper, progress)
 
     async def _look(self, request: LoadRequest, source: DataFile) -> tuple[FileLayout, Sequence[TargetColumn]]:
         """The layout of the file, and the columns of the table."""
@@ -192,7 +192,7 @@ class Loader:
                 f"this load starts from the beginning; to continue the earlier one, use {RESUME}"
             )
 
-    async def _progress(self, request: LoadRequest, found: ColumnMatch, keeper: ProgressFile) -> Progress:
+    async def _progress(self, request: LoadRequest, matched: ColumnMatch, keeper: ProgressFile) -> Progress:
         """The progress to continue from. Raises UsageError if none matches."""
         if not keeper.stores:
             if request.resume:
@@ -207,7 +207,7 @@ class Loader:
                 fingerprint,
                 request.path,
                 request.table,
-                tuple((target.name, target.type) for target in found.targets),
+                tuple((target.name, target.type) for target in matched.targets),
                 repr((request.format, request.header, request.delimiter, request.null, request.quote, request.escape)),
             )
         )
@@ -249,7 +249,7 @@ class Loader:
     async def _send(
         self,
         request: LoadRequest,
-        found: ColumnMatch,
+        matched: ColumnMatch,
         source: DataFile,
         staged: ConvertedRows,
         keeper: ProgressFile,
@@ -261,7 +261,7 @@ class Loader:
             state = self._session.state
             sender = AttachmentSender(
                 request,
-                found,
+                matched,
                 partial(self._batch, source, staged),
                 self._submit,
                 lambda: bool(state.last_statement_id),
@@ -269,7 +269,7 @@ class Loader:
             )
             work = self._each(sender, staged, keeper, progress)
         else:
-            sender = InsertSender(request, found, source, self._session)
+            sender = InsertSender(request, matched, source, self._session)
             work = self.interruptible(self._each(sender, staged, keeper, progress))
         error: ShellError | None = None
         try:
@@ -352,15 +352,15 @@ def _rows(start: int, stop: int) -> str:
     return f"row {stop:,}" if stop - start == 1 else f"rows {start + 1:,} to {stop:,}"
 
 
-def _plan(request: LoadRequest, looked: FileLayout, found: ColumnMatch) -> list[str]:
+def _plan(request: LoadRequest, looked: FileLayout, matched: ColumnMatch) -> list[str]:
     """Where the columns go, for people."""
     made_ = "a new table " if request.create else ""
     lines = [f"{request.name} ({looked.about}) into {made_}{request.table}:"]
-    width = max((len(source.name) for source, _ in found.pairs), default=0)
-    for source, target in found.pairs:
+    width = max((len(source.name) for source, _ in matched.pairs), default=0)
+    for source, target in matched.pairs:
         lines.append(f"  {source.name:<{width}} {source.type} -> {target.name} {target.type}")
-    if found.left:
-        lines.append(f"  columns that are not in the file and get their defaults: {', '.join(found.left)}")
+    if matched.left:
+        lines.append(f"  columns that are not in the file and get their defaults: {', '.join(matched.left)}")
     return lines
 
 

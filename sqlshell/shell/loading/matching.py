@@ -40,9 +40,9 @@ def match_columns(request: LoadRequest, looked: FileLayout, table: Sequence[Targ
     if not looked.columns:
         return ColumnMatch(())
     if looked.named and (request.columns or request.format not in {"csv", "text"} or _known(looked, wanted)):
-        found = _by_name(request, looked, wanted)
-        if found is not None:
-            return ColumnMatch(found, _left(table, found))
+        by_name = _by_name(request, looked, wanted)
+        if by_name is not None:
+            return ColumnMatch(by_name, _left(table, by_name))
     if looked.named and request.header is None:
         names = [column.name.lower() for column in looked.columns]
         if _known(looked, wanted):
@@ -76,13 +76,13 @@ def _wanted(request: LoadRequest, table: Sequence[TargetColumn]) -> list[TargetC
     if not request.columns:
         return list(table)
     by_name = {column.name.lower(): column for column in table}
-    found = []
+    targets = []
     for written in request.columns:
         name = written[1:-1].replace(written[0] * 2, written[0]) if written[:1] in {'"', "`"} else written
         if name.lower() not in by_name:
             raise UsageError(f"{request.table} has no column {name!r}", f"it has {', '.join(by_name)}")
-        found.append(by_name[name.lower()])
-    return found
+        targets.append(by_name[name.lower()])
+    return targets
 
 
 def _known(looked: FileLayout, wanted: Sequence[TargetColumn]) -> bool:

@@ -99,13 +99,13 @@ def fingerprint(path: Own, table: str, columns: tuple[tuple[str, str], ...], opt
 
 def with_range(ranges: list[Range], new: Range) -> list[Range]:
     """Ranges in order with one more, where neighbours are one."""
-    found: list[Range] = []
+    merged: list[Range] = []
     for start, stop in sorted([*ranges, new]):
-        if found and found[-1][1] >= start:
-            found[-1] = (found[-1][0], max(stop, found[-1][1]))
+        if merged and merged[-1][1] >= start:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
         else:
-            found.append((start, stop))
-    return found
+            merged.append((start, stop))
+    return merged
 
 
 def missing(ranges: Sequence[Range], rows: int) -> Iterator[Range]:
@@ -119,6 +119,6 @@ def missing(ranges: Sequence[Range], rows: int) -> Iterator[Range]:
 
 def without_range(ranges: list[Range], gone: Range) -> list[Range]:
     """Ranges in order without the rows of one."""
-    found = [(start, min(stop, gone[0])) for start, stop in ranges]
-    found += [(max(start, gone[1]), stop) for start, stop in ranges]
-    return sorted({each for each in found if each[0] < each[1]})
+    remaining = [(start, min(stop, gone[0])) for start, stop in ranges]
+    remaining += [(max(start, gone[1]), stop) for start, stop in ranges]
+    return sorted({each for each in remaining if each[0] < each[1]})

@@ -169,14 +169,14 @@ class InsertSender:
         running, self._running = self._running, []
         if running:
             await asyncio.wait([task for _, task in running], timeout=SETTLING_SECONDS)
-        found = []
+        sent = []
         for rows, task in running:
             if task.done():
-                found.append(task.result())
+                sent.append(task.result())
             else:
                 task.cancel()
-                found.append(SentBatch(rows, Interrupted("stopped waiting")))
-        return found
+                sent.append(SentBatch(rows, Interrupted("stopped waiting")))
+        return sent
 
     async def _first(self) -> SentBatch:
         """The first batch that is on its way, when the service has confirmed it."""

@@ -175,10 +175,10 @@ class DataFile:
         escape = quote if request.escape is None else request.escape
         path = self._folder / "data"
         try:
-            found = cut_at_end(Path(self._path), path, *((quote.encode(), escape.encode()) if csv_ else ()))
+            cut = cut_at_end(Path(self._path), path, *((quote.encode(), escape.encode()) if csv_ else ()))
         except (OSError, EOFError) as error:
             raise UsageError(f"cannot read {request.name}: {error}") from None
-        if found:
+        if cut:
             self._path = str(path)
 
     def _check_beginning(self) -> None:
@@ -302,26 +302,26 @@ class DataFile:
         null = request.null if request.null is not None else _NULLS[form]
         # Otherwise a column with this text would be one of texts.
         nulls = [("nullstr", literal(null))] if null else []
-        found = self._sniffed([*fixed, *header, *nulls], known)
-        reader = [*found[2], ("nullstr", literal(null)), *fixed]
+        sniffed = self._sniffed([*fixed, *header, *nulls], known)
+        reader = [*sniffed[2], ("nullstr", literal(null)), *fixed]
         named = dict(reader)
-        text = ", ".join(filter(None, [_about(named["delim"]), "header" if found[1] else "no header"]))
+        text = ", ".join(filter(None, [_about(named["delim"]), "header" if sniffed[1] else "no header"]))
         about = f"{'tab-separated text' if form == 'text' and given['delim'] == chr(9) else form}, {text}"
-        columns = found[0]
+        columns = sniffed[0]
         warnings: list[str] = []
         if request.create and (doubles := [column.name for column in columns if column.type == "DOUBLE"]):
             texts = {name: always_quoted(name) for name in doubles}
             columns, warnings = self._exact(columns, as_texts(self._path, named, columns), texts)
-        return FileLayout(tuple(columns), found[1], about, tuple(named.items()), tuple(warnings))
+        return FileLayout(tuple(columns), sniffed[1], about, tuple(named.items()), tuple(warnings))
 
     def _exact(
         self, columns: Sequence[SourceColumn], rows: str, texts: Mapping[str, str]
     ) -> tuple[list[SourceColumn], list[str]]:
         """The columns with DECIMAL where a DOUBLE would change a number; and what no type keeps."""
-        found = inexact(self._connection, rows, texts)
+        changed = inexact(self._connection, rows, texts)
         exact, warnings = [], []
         for column in columns:
-            needed = found.get(column.name)
+            needed = changed.get(column.name)
             if needed is not None and needed.decimal:
                 column = SourceColumn(column.name, needed.decimal, needed.decimal)
             elif needed is not None:
@@ -379,11 +379,11 @@ class DataFile:
         """The values of the first row."""
         given = {"delim": literal(_bare(dialect["Delimiter"])), "quote": literal(_bare(dialect["Quote"]))} | dict(fixed)
         arguments = "".join(f", {name} = {value}" for name, value in given.items())
-        found = self._connection.execute(
+        row = self._connection.execute(
             f"SELECT * FROM read_csv({literal(self._path)}, header = false, all_varchar = true, {_LINE}, "
             f"strict_mode = false, skip = {dialect['SkipRows']}{arguments}) LIMIT 1"
         ).fetchone()
-        return [str(value) for value in found] if found is not None else []
+        return [str(value) for value in row] if row is not None else []
 
     def _look_at_rows(self) -> FileLayout:
         json = self._request.format == "json"
@@ -408,7 +408,7 @@ class DataFile:
 
     def _parquet_warnings(self) -> list[str]:
         """What DuckDB's reader of Parquet does not keep."""
-        found = self._connection.execute(
+        columns = self._connection.execute(
             f"SELECT name, type, precision FROM parquet_schema({literal(self._path)}) "
             f"WHERE type = 'INT96' OR (converted_type = 'DECIMAL' AND precision > {DIGITS})"
         ).fetchall()
@@ -419,7 +419,7 @@ class DataFile:
                 if kind_ == "INT96"
                 else f"decimals of {precision} digits are read as DOUBLE; write them as strings to keep all digits"
             )
-            for name, kind_, precision in found
+            for name, kind_, precision in columns
         ]
 
     def _check_keys(self, names: Sequence[str]) -> None:
@@ -547,8 +547,8 @@ class DataFile:
                 raise
             count = self._copy(f"SELECT {chosen} FROM {rows(read, 'rejects_of_reader')} WHERE {which} IS NULL", path)
             rejects = self._rejects("rejects_of_reader", names, dict(looked.reader))
-            found = [(pairs[number], *details) for number, details in wrong]
-            more = self._with_wrong_values(rejects, looked, found)
+            wrong_values = [(pairs[number], *details) for number, details in wrong]
+            more = self._with_wrong_values(rejects, looked, wrong_values)
             rejects = tuple(sorted([*rejects, *more], key=lambda item: item.line))
         checks.check_fractions()
         checks.check(path, count + len(rejects))
@@ -569,8 +569,8 @@ class DataFile:
         if not values:
             return []
         tests = (f"bool_or({may_be_dropped(f't{number}', value)})" for number, value in values.items())
-        found = self._connection.execute(f"SELECT {', '.join(tests)} FROM {rows}").fetchall()[0]
-        return [number for number, seen in zip(values, found, strict=True) if seen]
+        dropped = self._connection.execute(f"SELECT {', '.join(tests)} FROM {rows}").fetchall()[0]
+        return [number for number, seen in zip(values, dropped, strict=True) if seen]
 
     def _check_never_null(self, columns: Iterable[tuple[int, TargetColumn]], path: Path) -> None:
         for number, target in columns:
@@ -635,16 +635,16 @@ class DataFile:
 
         Raises StatementError if the last one begins with a quote that is not closed: it is the rest of the file.
         """
-        found = self._connection.execute(
+        rows = self._connection.execute(
             "SELECT line_byte_position, min(line), arg_min(column_name, column_idx), "
             "arg_min(error_message, column_idx), any_value(csv_line), bool_or(error_type = 'INVALID ENCODING'), "
             "bool_or(error_type = 'CAST'), bool_or(error_type = 'UNQUOTED VALUE') "
             f"FROM {table} "
             "GROUP BY line_byte_position ORDER BY line_byte_position"
         ).fetchall()
-        lines = lines_at(self._path, [int(row[0]) for row in found])
-        if found and found[-1][7]:
-            self._check_quote(int(found[-1][0]), lines[-1] or int(found[-1][1]), reader)
+        lines = lines_at(self._path, [int(row[0]) for row in rows])
+        if rows and rows[-1][7]:
+            self._check_quote(int(rows[-1][0]), lines[-1] or int(rows[-1][1]), reader)
         return tuple(
             Reject(
                 line or int(row[1]),
@@ -654,7 +654,7 @@ class DataFile:
                 bool(row[5]),
                 bool(row[6]) and '""' in (row[4] or ""),
             )
-            for line, row in zip(lines, found, strict=True)
+            for line, row in zip(lines, rows, strict=True)
         )
 
     def _check_quote(self, position: int, line: int, reader: Mapping[str, str]) -> None:
@@ -761,8 +761,8 @@ class DataFile:
 
     def _copy(self, select: str, path: Path) -> int:
         self._connection.execute(f"COPY ({select}) TO {literal(str(path))} ({_PARQUET})")
-        found = self._connection.fetchone()
-        return int(found[0]) if found else 0
+        row = self._connection.fetchone()
+        return int(row[0]) if row else 0
 
 
 _LINE: Final = f"max_line_size = {LONGEST_LINE}"

@@ -78,7 +78,7 @@ class TextChecks:
 
     def ambiguous(self) -> list[str]:
         """Warnings about ambiguous dates: columns in which 03/04/2026 is April as well as March."""
-        named, found = dict(self._layout.reader), []
+        named, messages = dict(self._layout.reader), []
         for source, target in self._pairs:
             form = {"DATE": "dateformat", "TIMESTAMP": "timestampformat"}.get(target.converted, "")
             read = named.get(form, "''")[1:-1]
@@ -91,12 +91,12 @@ class TextChecks:
                     "HAVING bool_and(a IS NULL OR b IS NOT NULL) AND bool_or(a <> b)"
                 ).fetchone()
                 if example is not None:
-                    found.append(
+                    messages.append(
                         f"{self._name}, column {source.name}: {example[0]} is read as {example[1]}, but may "
                         f"be {example[2]}; write dates as YYYY-MM-DD"
                     )
                     break
-        return found
+        return messages
 
     def check_fractions(self) -> None:
         """Raises UsageError for a number that is not whole in a column of integers: DuckDB rounds it."""
@@ -109,14 +109,14 @@ class TextChecks:
         signs = (f"bool_or({' OR '.join(f'contains({name}, {sign})' for sign in _SIGNS)})" for name in names)
         suspect = self._connection.execute(f"SELECT {', '.join(signs)} FROM {rows}").fetchall()[0]
         for pair, name, seen in zip(whole, names, suspect, strict=True):
-            found = (
+            first = (
                 seen
                 and self._connection.execute(f"SELECT {name} FROM {rows} WHERE {has_fraction(name)} LIMIT 1").fetchone()
             )
-            if found:
-                place, type_ = self._place(pair, found[0]), pair[1].type
+            if first:
+                place, type_ = self._place(pair, first[0]), pair[1].type
                 raise UsageError(
-                    f"{place}: {abbreviated(found[0])} has a fraction, which {type_} cannot store",
+                    f"{place}: {abbreviated(first[0])} has a fraction, which {type_} cannot store",
                     "nothing was sent; correct the number, or load it into a column of DECIMAL",
                 )
 
@@ -130,8 +130,8 @@ class TextChecks:
         text = dict(self._layout.reader) | {"auto_detect": "false", "max_line_size": str(LONGEST_LINE)}
         text.pop("nullstr", None)
         text["columns"] = f"{{{', '.join(types)}, {extra}: {literal(TEXT)}}}"
-        found = self._count(f"{_csv(self._path, text)}, ignore_errors = true) WHERE coalesce({extra}, '') = ''")
-        if not 0 < found < rows:
+        count = self._count(f"{_csv(self._path, text)}, ignore_errors = true) WHERE coalesce({extra}, '') = ''")
+        if not 0 < count < rows:
             return
         # An empty text is no number, and so an error with its place; a missing one is NULL.
         number = text | {"columns": f"{{{', '.join(types)}, {extra}: 'INTEGER'}}"}
@@ -145,7 +145,7 @@ class TextChecks:
         ).fetchone()
         at = f", line {next(iter(lines_at(self._path, [int(first[0])]))) or first[1]}" if first else ""
         columns = len(self._layout.columns)
-        more = f" (and {pluralize(found - 1, 'more such line')})" if found > 1 else ""
+        more = f" (and {pluralize(count - 1, 'more such line')})" if count > 1 else ""
         raise StatementError(
             f"{self._name}{at}: expected {columns} columns, found {columns + 1}, the last one empty{more}",
             "nothing was sent; remove the delimiter at the end of the line",
@@ -186,22 +186,22 @@ class TextChecks:
             if kind(target.type) is not Kind.FLOAT or target.converted == TEXT:
                 continue
             text = always_quoted(source.name)
-            found = (
+            first = (
                 self._count(f"read_parquet({literal(str(converted))}) WHERE isinf(c{number})")
                 and self._connection.execute(
                     f"SELECT {text} FROM {self._rows} WHERE {overflows(text, target.converted)} LIMIT 1"
                 ).fetchone()
             )
-            if found:
-                place = self._place((source, target), found[0])
+            if first:
+                place = self._place((source, target), first[0])
                 raise UsageError(
-                    f"{place}: {abbreviated(found[0])} is out of range for {target.type}",
+                    f"{place}: {abbreviated(first[0])} is out of range for {target.type}",
                     "correct the number, or load it into a column of VARCHAR",
                 )
 
     def _count(self, rows: str) -> int:
-        found = self._connection.execute(f"SELECT count(*) FROM {rows}").fetchone()
-        return int(found[0]) if found else 0
+        row = self._connection.execute(f"SELECT count(*) FROM {rows}").fetchone()
+        return int(row[0]) if row else 0
 
 
 def as_texts(path: str, reader: Mapping[str, str], columns: Sequence[SourceColumn]) -> str:

@@ -150,8 +150,8 @@ class LocalDatabase:
 
 def named(sql: Sql) -> list[str]:
     """The results that a statement names, each once."""
-    found = (token.value for token in lexed(sql) if token.kind in {"word", "name"})
-    return list(dict.fromkeys(name for name in found if name in NAMES))
+    names = (token.value for token in lexed(sql) if token.kind in {"word", "name"})
+    return list(dict.fromkeys(name for name in names if name in NAMES))
 
 
 def _typed(path: str, stored: Sequence[StoredColumn]) -> str:

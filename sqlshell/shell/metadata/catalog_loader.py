@@ -206,7 +206,7 @@ class CatalogLoader:
 
     async def _contents(self, context: SessionContext) -> CachedCatalog:
         contents = CachedCatalog([], {}, [], {})
-        found: dict[str, Relation] = {}
+        by_key: dict[str, Relation] = {}
         # Before the columns: a relation that is created meanwhile is then listed with its columns, or not at all.
         relations = await self._relations(context)
         columns, of_engine = await self._table(_ENGINES_COLUMNS, context) if self._has_engine else ([], [])
@@ -215,15 +215,15 @@ class CatalogLoader:
                 continue
             database, schema, name, column, kind = (value or "" for value in row[:5])
             relation = Relation(database, schema, name, "table")
-            found.setdefault(key(relation), relation)
+            by_key.setdefault(key(relation), relation)
             contents.columns.setdefault(key(relation), []).append(Column(column, kind))
         for relation in relations:
             word = next((word for word in _OTHERS if word in relation.kind), "")
             if word:
                 contents.names.setdefault(word, []).append(relation.name)
             else:
-                found[key(relation)] = relation
-        contents.relations = [item for item in found.values() if item.database != SYSTEM]
+                by_key[key(relation)] = relation
+        contents.relations = [item for item in by_key.values() if item.database != SYSTEM]
         if contents.relations and not contents.columns:
             await self._describe(contents, context)
         contents.keys = await self._keys(context)
@@ -267,7 +267,7 @@ class CatalogLoader:
         return [Relation(value(row, database), value(row, schema), value(row, name), value(row, kind)) for row in rows]
 
     async def _keys(self, context: SessionContext) -> list[ForeignKey]:
-        found: dict[tuple[str, str], ForeignKey] = {}
+        keys: dict[tuple[str, str], ForeignKey] = {}
         queries = ((False, _ENGINES_KEYS),) if self._has_engine else zip((True, False), _KEYS, strict=True)
         for lists, sql in queries:
             columns, rows = await self._table(sql, context)
@@ -276,13 +276,13 @@ class CatalogLoader:
                     continue
                 constraint, database, schema, name, target, mine, its = (value or "" for value in row[:7])
                 here, there = (key(Relation(database, schema, table)) for table in (name, target))
-                item = found.setdefault((constraint, here), ForeignKey(here, [], there, []))
+                item = keys.setdefault((constraint, here), ForeignKey(here, [], there, []))
                 with contextlib.suppress(msgspec.DecodeError):
                     item.columns.extend(_DECODE(mine) if lists else [mine])
                     item.target_columns.extend(_DECODE(its) if lists else [its])
             if columns:
                 break
-        return list(found.values())
+        return list(keys.values())
 
     async def _describe(self, contents: CachedCatalog, context: SessionContext) -> None:
         for relation in contents.relations[:DESCRIBED]:
@@ -350,17 +350,17 @@ def functions_of(rows: Rows) -> list[Function]:
 def engines_functions(columns: list[str], rows: Rows) -> list[Function]:
     """The functions that LIST ENGINE FUNCTIONS lists, and that are found without a schema."""
     low = [name.lower() for name in columns]
-    found: dict[str, list[str]] = {}
+    forms_by_name: dict[str, list[str]] = {}
     for row in rows:
         listed = dict(zip(low, row, strict=False))
         name = listed.get("name") or ""
         if _PLAIN.fullmatch(name) and listed.get("visible", "true") == "true":
             result = listed.get("result") or ""
             form = f"({listed['arguments'] or ''}){f' -> {result}' if result else ''}" if "arguments" in listed else ""
-            found.setdefault(name, []).append(form)
+            forms_by_name.setdefault(name, []).append(form)
     return [
         Function(name, f"{forms[0]} (+{pluralize(len(forms) - 1, 'overload')})" if forms[1:] else forms[0])
-        for name, forms in found.items()
+        for name, forms in forms_by_name.items()
     ]
 
 

@@ -76,24 +76,24 @@ async def learn_connection(connected: ServiceSession) -> Mapping[str, str]:
     """The session's connection to the engine's server, by lower-case column of LIST ENGINE CONNECTIONS; empty if the
     engine has none or does not tell. The session keeps it, and has its database in its context.
     """
-    found: dict[str, str] = {}
+    connection: dict[str, str] = {}
     with contextlib.suppress(ShellError):
         if await engine_of(connected):
             columns, rows = await query_service(connected, "LIST ENGINE CONNECTIONS")
-            found = {column.name.lower(): value(rows[0], at) for at, column in enumerate(columns) if rows}
+            connection = {column.name.lower(): value(rows[0], at) for at, column in enumerate(columns) if rows}
         elif not connected.session.context.database and LISTS_ENGINES in await connected.service.extensions():
             # Its response says where the session is.
             await query_service(connected, "LIST ENGINES")
-        connected.session.state.server = found
-    return found
+        connected.session.state.server = connection
+    return connection
 
 
-def names_of(found: Objects) -> list[str]:
+def names_of(objects: Objects) -> list[str]:
     """The full names of listed objects, as SQL."""
-    schema, name = found.at("schema"), found.at("name")
+    schema, name = objects.at("schema"), objects.at("name")
     return [
         qualified(value(row, schema), value(row, name)) if value(row, schema) else always_quoted(value(row, name))
-        for row in found.rows
+        for row in objects.rows
     ]
 
 
@@ -111,12 +111,12 @@ async def described(connected: ServiceSession, name: str, *, details: bool) -> D
 
 async def creating(connected: ServiceSession, names: Sequence[str]) -> list[str]:
     """The statements that create relations, in an order in which they can be run. Raises the client's errors."""
-    found: dict[str, tuple[int, int]] = {}
+    order: dict[str, tuple[int, int]] = {}
     for name in names:
         _, rows = await query_service(connected, f"DESCRIBE ENGINE RELATION SQL {name}")
         for phase, age, *sql in rows:
-            found.setdefault(value(sql, 0), (_number(phase), _number(age)))
-    return sorted(found, key=lambda sql: found[sql])
+            order.setdefault(value(sql, 0), (_number(phase), _number(age)))
+    return sorted(order, key=lambda sql: order[sql])
 
 
 async def function(connected: ServiceSession, name: str) -> list[str]:

@@ -93,12 +93,12 @@ class Inspector:
         """The details of a relation. Raises the errors of DESCRIBE if no other way is supported."""
         for source in list(self._sources):
             try:
-                found = await source(relation)
+                details = await source(relation)
             except StatementError:
                 self._sources.remove(source)
                 continue
-            if found.columns or found.sequence:
-                return found
+            if details.columns or details.sequence:
+                return details
         return await self.describe(qualified(*filter(None, (relation.database, relation.schema, relation.name))))
 
     async def size(self, relation: Relation) -> int:
@@ -207,25 +207,25 @@ class Inspector:
 
 def _from_catalog(rows: Rows, relation: Relation) -> Details:
     """Raises an exception of Python's for rows that the catalog functions do not have."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    entries: dict[str, list[dict[str, Any]]] = {}
     for what, text in rows:
-        found.setdefault(what or "", []).append(json.loads(text or "{}"))
-    entry = (found.get("made") or [{}])[0]
-    columns = sorted(found.get("column", ()), key=lambda row: int(row["column_index"]))
+        entries.setdefault(what or "", []).append(json.loads(text or "{}"))
+    entry = (entries.get("made") or [{}])[0]
+    columns = sorted(entries.get("column", ()), key=lambda row: int(row["column_index"]))
     return Details(
         "catalog",
         [_column(row) for row in columns],
-        [_constraint(row) for row in found.get("constraint", ()) if row["constraint_type"] != "NOT NULL"],
-        [(row["index_name"], row["sql"]) for row in found.get("index", ())],
-        [(row["table_name"], row["constraint_text"]) for row in found.get("referenced", ())],
+        [_constraint(row) for row in entries.get("constraint", ()) if row["constraint_type"] != "NOT NULL"],
+        [(row["index_name"], row["sql"]) for row in entries.get("index", ())],
+        [(row["table_name"], row["constraint_text"]) for row in entries.get("referenced", ())],
         entry["sql"] if "view_name" in entry else "",
-        _made(entry, relation) or (found.get("sequence") or [{}])[0].get("sql", ""),
+        _made(entry, relation) or (entries.get("sequence") or [{}])[0].get("sql", ""),
         entry.get("comment") or "",
         "" if entry.get("estimated_size") is None else str(entry["estimated_size"]),
         int(entry.get("table_oid") or entry.get("view_oid") or 0),
         {
             title: str(row[name]).lower() if isinstance(row.get(name), bool) else str(row.get(name) or "")
-            for row in found.get("sequence", ())
+            for row in entries.get("sequence", ())
             for title, name in _SEQUENCE.items()
         },
     )
@@ -286,10 +286,10 @@ def _keys(keys: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]) -> It
     for name, table, column in targets:
         tables[name] = table
         referenced.setdefault(name, []).append(column)
-    for (name, kind), found in columns.items():
+    for (name, kind), key_columns in columns.items():
         target = f"{quoted(tables[name])}({_listed(dict.fromkeys(referenced[name]))})" if name in tables else ""
         end = f" REFERENCES {target}" if target else ""
-        yield Constraint(kind, name, f"{kind} ({_listed(found)}){end}", tuple(found), target)
+        yield Constraint(kind, name, f"{kind} ({_listed(key_columns)}){end}", tuple(key_columns), target)
 
 
 def _listed(names: Iterable[str]) -> str:

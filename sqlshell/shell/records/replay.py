@@ -55,15 +55,15 @@ class Replayer:
                 self._adopt_context(record)
             head = f"{path}:{number}: {one_line(record.statement, 60)}\n"
             try:
-                found = await self._run(record)
+                differences = await self._run(record)
             except NotRun as why:
                 skipped += 1
                 self._result_output.print(f"{head}  not run: {why.message}\n", with_results=True)
                 continue
             done += 1
-            if found:
+            if differences:
                 differing += 1
-                details = "\n".join(f"  {line}" for line in found)
+                details = "\n".join(f"  {line}" for line in differences)
                 self._result_output.print(f"{head}{details}\n", with_results=True)
         what = f"{pluralize(done, 'statement')} run again"
         if differing or skipped:
@@ -125,17 +125,17 @@ def _differences(record: Record, state: str, message: str, results: Sequence[Rec
     if state != record.sql_state:
         details = f": {one_line(message, 120)}" if message else ""
         return [f"expected sqlState {record.sql_state}, got {state}{details}"]
-    found: list[str] = []
+    differences: list[str] = []
     if len(results) != len(record.results):
-        found.append(f"expected {pluralize(len(record.results), 'result')}, got {len(results)}")
+        differences.append(f"expected {pluralize(len(record.results), 'result')}, got {len(results)}")
     for number, (old, new) in enumerate(zip(record.results, results, strict=False), 1):
         which = f"result {number}: " if len(results) > 1 else ""
         if old.columns != new.columns:
-            found.append(f"{which}expected columns {', '.join(old.columns)}, got {', '.join(new.columns)}")
+            differences.append(f"{which}expected columns {', '.join(old.columns)}, got {', '.join(new.columns)}")
         elif old.rows is None:
             pass
         elif old.rows != new.rows:
-            found.append(f"{which}expected {pluralize(old.rows, 'row')}, got {new.rows:,}")
+            differences.append(f"{which}expected {pluralize(old.rows, 'row')}, got {new.rows:,}")
         elif old.digest != new.digest:
-            found.append(f"{which}same number of rows, but different values, types or order")
-    return found
+            differences.append(f"{which}same number of rows, but different values, types or order")
+    return differences

@@ -30,8 +30,8 @@ class SavedQueries:
 
     def all(self) -> dict[str, str]:
         """All queries, by name. Raises UsageError if the file cannot be read."""
-        found = self._entries(self._read())
-        return {name: text for name, text in sorted(found.items()) if isinstance(text, str)}
+        queries = self._entries(self._read())
+        return {name: text for name, text in sorted(queries.items()) if isinstance(text, str)}
 
     def save(self, name: str, text: str) -> None:
         """Save a query. Raises UsageError for an invalid name, an empty text, a text with a secret, or a file that
@@ -142,8 +142,8 @@ def with_arguments(text: Own, arguments: Sequence[Text]) -> Text:
     """
     pieces: list[Text] = []
     done, most = 0, 0
-    found = list(tokens(text))
-    for sign, number in itertools.pairwise(found):
+    signs = list(tokens(text))
+    for sign, number in itertools.pairwise(signs):
         if sign.text != "$" or number.kind != "number" or number.start != sign.end or not number.text.isdecimal():
             continue
         at = int(number.text)

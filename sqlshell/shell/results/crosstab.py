@@ -43,12 +43,12 @@ def crosstab(columns: Sequence[Column], rows: Rows, names: Sequence[str]) -> Res
 
 def _places(columns: Sequence[Column], names: Sequence[str]) -> tuple[int, int, int]:
     """The positions of the three columns: the named ones, and the first free ones for the others."""
-    found = [place(columns, name) for name in names]
-    free = [at for at in range(len(columns)) if at not in found]
-    found += free[: 3 - len(found)]
-    if len(set(found)) < 3:
+    places = [place(columns, name) for name in names]
+    free = [at for at in range(len(columns)) if at not in places]
+    places += free[: 3 - len(places)]
+    if len(set(places)) < 3:
         raise UsageError("\\crosstab requires three different columns", "usage: \\crosstab ROW COLUMN VALUE")
-    return found[0], found[1], found[2]
+    return places[0], places[1], places[2]
 
 
 def place(columns: Sequence[Column], name: str) -> int:

@@ -75,9 +75,9 @@ class PartitionStore:
             raise OutputError(f"{self._folder / MANIFEST} is damaged", START_AGAIN) from None
         for line in lines[1:]:
             with contextlib.suppress(msgspec.DecodeError):
-                found = msgspec.json.decode(line, type=KeptPartition)
-                if found.partition == len(self.kept):
-                    self.kept.append(found)
+                kept = msgspec.json.decode(line, type=KeptPartition)
+                if kept.partition == len(self.kept):
+                    self.kept.append(kept)
             with contextlib.suppress(msgspec.DecodeError):
                 self.kept_file = msgspec.json.decode(line, type=KeptBytes)
         return exported

@@ -162,16 +162,16 @@ class ResultOutput:
         """
         if not output or output.startswith("|"):
             return None
-        found = format_for_path(output)
+        form = format_for_path(output)
         options = self._session.options
         ending = Path(uncompressed(output)).suffix
-        if found is None and ending and not options.format_chosen and options.format == Options().format:
+        if form is None and ending and not options.format_chosen and options.format == Options().format:
             raise UsageError(
                 f"{output}: unknown file extension {ending}",
                 f"extensions: {' '.join(EXTENSIONS)}; for other names set the format with --format or \\format",
             )
-        check_compression(self._format(expanded=False, by_extension=found), output)
-        return found
+        check_compression(self._format(expanded=False, by_extension=form), output)
+        return form
 
     async def show(
         self,

@@ -74,7 +74,7 @@ def not_found(what: str, name: str, known: Mapping[str, Sequence[str]]) -> State
     near = nearest(wanted, known, most=MOST_SUGGESTED)
     # If the name exists elsewhere, similar ones are no help.
     near = near[:1] if near and near[0].lower() == wanted.lower() else near
-    forms = [form for found in near for form in known[found]][:MOST_SUGGESTED]
+    forms = [form for similar in near for form in known[similar]][:MOST_SUGGESTED]
     hint = f"did you mean {' or '.join(forms)}?" if forms else hint
     return StatementError(f"no {what} matches {name}", hint, Where(sqlstate.NO_RELATION if what == "relation" else ""))
 

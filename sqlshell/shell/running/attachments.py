@@ -97,8 +97,8 @@ def reads_stdin(sql: Sql) -> bool:
 
 def is_stdin(path: str) -> bool:
     """Whether a path refers to this program's stdin."""
-    found = descriptor(path)
-    return found is not None and found.own and found.number == 0
+    opened = descriptor(path)
+    return opened is not None and opened.own and opened.number == 0
 
 
 def download_path(name: Own, output: Own) -> Path:

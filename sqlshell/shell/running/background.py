@@ -245,8 +245,8 @@ def find_entry(journal: Journal, start: str) -> Entry | None:
     """The journal's statement whose ID has this prefix; None if there is none. Raises UsageError if
     there are several.
     """
-    found = journal.find(start)
-    if len({entry.id for entry in found}) > 1:
-        ids = ", ".join(entry.id[:13] for entry in found[:4])
+    entries = journal.find(start)
+    if len({entry.id for entry in entries}) > 1:
+        ids = ", ".join(entry.id[:13] for entry in entries[:4])
         raise UsageError(f"several statement IDs begin with {start}: {ids}", "use more characters of the ID")
-    return found[0] if found else None
+    return entries[0] if entries else None

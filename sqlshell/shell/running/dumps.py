@@ -92,12 +92,12 @@ class Dumps:
 
 def _losses(statement: str) -> list[str]:
     """The warnings about information in a dump's statement that the local service cannot keep."""
-    found = []
+    losses = []
     if rounds_numbers(statement):
-        found.append(
+        losses.append(
             "numeric without a precision is DECIMAL(18,3) here, which rounds further digits; "
             "write a precision, such as numeric(38,10), to keep them"
         )
     if drops_constraints(statement):
-        found.append("the domain is a plain type here, without its constraints and default")
-    return found
+        losses.append("the domain is a plain type here, without its constraints and default")
+    return losses

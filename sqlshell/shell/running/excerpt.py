@@ -100,20 +100,20 @@ def suggested(error: ShellError, known: Iterable[str]) -> str:
     """A question with names similar to an unknown one, first among those that the service knows in this place; "" if
     there are none.
     """
-    found = cause(error.message)
-    unknown = [next(part for part in match.groups() if part) for match in QUOTED.finditer(found.words)]
+    reason = cause(error.message)
+    unknown = [next(part for part in match.groups() if part) for match in QUOTED.finditer(reason.words)]
     system = any(_SYSTEM.match(name) for name in unknown)
-    if found.asked and (system or not _SYSTEM.match(found.asked)):
-        return f"did you mean {found.asked}?"
-    if found.functions:
-        return _forms(found.functions)
-    if found.candidates:
-        columns = [name.rpartition(".")[2] for name in found.candidates]
+    if reason.asked and (system or not _SYSTEM.match(reason.asked)):
+        return f"did you mean {reason.asked}?"
+    if reason.functions:
+        return _forms(reason.functions)
+    if reason.candidates:
+        columns = [name.rpartition(".")[2] for name in reason.candidates]
         for name in unknown:
             if near := nearest(name, columns):
                 return f"did you mean {_quoted(near)[0]}?"
         return ""
-    if not sqlstate.is_not_found(error.where.sql_state) or "did you mean" in (found.words + error.hint).lower():
+    if not sqlstate.is_not_found(error.where.sql_state) or "did you mean" in (reason.words + error.hint).lower():
         return ""
     # DuckDB finds a view of its own for every short name.
     names = [name for name in known if system or not _SYSTEM.match(name)]

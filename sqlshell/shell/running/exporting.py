@@ -37,25 +37,25 @@ class Exporter:
             raise UsageError(f"\\export writes to a file, not to {self._path}", "use \\g for other outputs")
         components.result_output.check(self._path)
         state = components.session.state
-        found = self._store.read() if resume else None
+        earlier = self._store.read() if resume else None
         if resume:
-            self._check(found, text)
+            self._check(earlier, text)
         else:
             self._store.supersede()
         try:
-            if found is not None:
+            if earlier is not None:
 
                 async def continue_(result: Result) -> Summary:
-                    if exported(result, found.target, text) != found:
+                    if exported(result, earlier.target, text) != earlier:
                         raise UsageError(
                             "the result on the service has changed since this export began",
                             START_AGAIN,
                         )
                     return await self._write(result)
 
-                self._count = len(found.counts)
+                self._count = len(earlier.counts)
                 components.diagnostics.note(f"{self._held} have already been fetched")
-                await self._foreground.fetch(found.statement_id, state.context, continue_)
+                await self._foreground.fetch(earlier.statement_id, state.context, continue_)
             else:
 
                 async def begin(result: Result) -> Summary:
@@ -95,15 +95,15 @@ class Exporter:
         connection = self._components.session.connection
         return "" if connection.embedded else connection.storage_name
 
-    def _check(self, found: ExportedResult | None, text: str) -> None:
+    def _check(self, earlier: ExportedResult | None, text: str) -> None:
         """Raises UsageError if the kept partitions are not those of the statement."""
-        if found is None:
+        if earlier is None:
             if not self._target:
                 raise UsageError("the embedded service does not keep results after it exits", f"omit {RESUME}")
             raise UsageError(f"there is no interrupted export to {self._path}", f"omit {RESUME}")
-        if found.statement != digest(text):
+        if earlier.statement != digest(text):
             raise UsageError(f"{self._store.name} contains the result of another statement", START_AGAIN)
-        if found.target != self._target:
+        if earlier.target != self._target:
             raise UsageError(f"{self._store.name} contains the result of another service", START_AGAIN)
 
     async def _write(self, result: Result) -> Summary:

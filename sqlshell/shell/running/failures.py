@@ -151,11 +151,11 @@ def report(
 
         error.message = without_values(error.message, removed_values(sent, shown))
     widest = min(WIDEST, max(20, shutil.get_terminal_size().columns - 8)) if diagnostics.at_terminal else WIDEST
-    found = excerpt(sent, error, widest) if shown == sent.text else None
+    extract = excerpt(sent, error, widest) if shown == sent.text else None
     where = error.where
-    if found is not None and column and found.column:
-        found = found.in_script(line, column)
-        where = replace(where, file=script or "<command>", line=found.line, column=found.column)
+    if extract is not None and column and extract.column:
+        extract = extract.in_script(line, column)
+        where = replace(where, file=script or "<command>", line=extract.line, column=extract.column)
     near = suggested(error, names())
     hint = f"{near}\n{error.hint}".rstrip() if near else error.hint
-    diagnostics.error(ShellError(cause(error.message).words, hint, where), found, error.message)
+    diagnostics.error(ShellError(cause(error.message).words, hint, where), extract, error.message)

@@ -96,9 +96,9 @@ class Rehearsal:
         """The arguments of a command that is carried out: a command in backticks is its own text, and a condition that
         depends on a result or on such a command is false.
         """
-        if "`" in args and (found := commands_in(args)):
+        if "`" in args and (commands := commands_in(args)):
             meant = "used as written" if command.name == "set" else "the condition counts as false"
-            self._components.diagnostics.warn_here(f"the command {found[0]} is not run; {meant}")
+            self._components.diagnostics.warn_here(f"the command {commands[0]} is not run; {meant}")
             return quoted_commands(args) if command.name == "set" else Own("false")
         if command.name not in _CONDITIONS or not self._depends:
             return args
@@ -216,7 +216,7 @@ class ResultDescriptions:
 
     async def statement(self, statement: Lexed, ending: str, run: Run) -> None:
         self._number += 1
-        writing = next((found for found in effects(statement) if found.writes), None)
+        writing = next((effect for effect in effects(statement) if effect.writes), None)
         if writing is not None:
             self._components.diagnostics.warn_here(
                 f"{writing.name} may write and is not run; its result is not described"

@@ -146,8 +146,8 @@ def _changes(before: Rows, now: Rows) -> frozenset[tuple[int, int]]:
     """The cells, by row and column, that have changed; none for the first result."""
     if not before:
         return frozenset()
-    found = set()
+    changed = set()
     for number, row in enumerate(now):
         old = before[number] if number < len(before) else None
-        found |= {(number, at) for at, value in enumerate(row) if old is None or at >= len(old) or old[at] != value}
-    return frozenset(found)
+        changed |= {(number, at) for at, value in enumerate(row) if old is None or at >= len(old) or old[at] != value}
+    return frozenset(changed)

@@ -166,13 +166,13 @@ class Resumer:
     def close(self) -> None:
         self._checkpoint.close()
 
-    async def _next(self, found: str) -> tuple[Step, Step | None]:
+    async def _next(self, digest: str) -> tuple[Step, Step | None]:
         """The next step, and what the earlier run recorded of it; its outcome is known. Raises ShellError."""
         former = self._checkpoint.undecided()
         if former is not None:
             await self._decide(former)
         position = self._components.position
-        return self._checkpoint.next(position.script, position.line, found)
+        return self._checkpoint.next(position.script, position.line, digest)
 
     async def _continue(self, step: Step | None, run: Run) -> None:
         """Before the first step that runs: say so, and bring the session to where it was."""

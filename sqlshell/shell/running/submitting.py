@@ -410,7 +410,7 @@ def require_read_only(sql: Sql, command: str) -> None:
     """Raise UsageError if a command would run a statement that may write."""
     from sqlshell.sql.analysis.effects import effects
 
-    writing = next((found for found in effects(sql) if found.writes), None)
+    writing = next((effect for effect in effects(sql) if effect.writes), None)
     if writing is not None:
         raise UsageError(f"\\{command} has to run the statement, but {writing.name} may write", "use \\g to run it")
 

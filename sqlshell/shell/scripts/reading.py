@@ -134,8 +134,8 @@ def skipped_message(scanner: Scanner, items: Sequence[Item], arriving: Iterable[
     `surely` says that no more will arrive. "" if there are none.
     """
     left = [*items]
-    while found := scanner.read():
-        left += found
+    while further := scanner.read():
+        left += further
     chunks = iter(arriving)
     for _ in range(MOST_COUNTED):
         chunk = next(chunks, None)

@@ -89,10 +89,10 @@ def read_copy(sql: Sql, *, command: bool = False) -> CopyStatement:
     Raises UsageError, but not for options.
     """
     statement = lexed(sql)
-    found = list(statement.tokens)
-    while found and found[-1].text == ";":
-        found.pop()
-    reader = _Reader(statement.text, found)
+    tokens = list(statement.tokens)
+    while tokens and tokens[-1].text == ";":
+        tokens.pop()
+    reader = _Reader(statement.text, tokens)
     reader.word("COPY")
     source, columns, query = reader.source()
     direction = reader.next("FROM or TO").word
@@ -106,7 +106,7 @@ def read_copy(sql: Sql, *, command: bool = False) -> CopyStatement:
         reader.options(options)
     except UsageError as error:
         wrong = error
-    tail = statement.text[end : found[-1].end].strip()
+    tail = statement.text[end : tokens[-1].end].strip()
     text, loads = "\\" * command + statement.text, direction == "FROM"
     return CopyStatement(source, columns, query, loads, place, stream, program, end, options, tail, wrong, text)
 
@@ -114,16 +114,16 @@ def read_copy(sql: Sql, *, command: bool = False) -> CopyStatement:
 class _Reader:
     """Goes through the tokens of a statement."""
 
-    def __init__(self, text: str, found: Sequence[Token]) -> None:
+    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
         self._text = text
-        self._found = found
+        self._tokens = tokens
         self._at = 0
         self.last = ""
 
     def next(self, wanted: str) -> Token:
-        if self._at >= len(self._found):
+        if self._at >= len(self._tokens):
             raise UsageError(f"COPY: expected {wanted} at the end", _HINT)
-        token = self._found[self._at]
+        token = self._tokens[self._at]
         self._at += 1
         self.last = token.text
         return token
@@ -131,10 +131,10 @@ class _Reader:
     @property
     def end(self) -> int:
         """The end of the last token."""
-        return self._found[self._at - 1].end
+        return self._tokens[self._at - 1].end
 
     def peek(self, ahead: int = 0) -> Token | None:
-        return self._found[self._at + ahead] if self._at + ahead < len(self._found) else None
+        return self._tokens[self._at + ahead] if self._at + ahead < len(self._tokens) else None
 
     def word(self, wanted: str) -> None:
         if self.next(wanted).word != wanted:

@@ -169,14 +169,14 @@ def _translated(statement: str, *, embedded: bool, in_dump: bool) -> tuple[str, 
     if verb[:3] == "set":
         return () if _SETTING.match(statement) else None
     if verb == "select":
-        if found := _SETVAL.match(statement):
-            return (statement[: found.start(1)] + statement[found.end(1) :],)
+        if match := _SETVAL.match(statement):
+            return (statement[: match.start(1)] + statement[match.end(1) :],)
         if _SEARCH_PATH.fullmatch(statement):
             return (PUBLIC,) if embedded else ()
         return None
     if verb == "insert":
-        found = _OVERRIDING.match(statement) if in_dump else None
-        return None if found is None else (found[1] + statement[found.end() :],)
+        match = _OVERRIDING.match(statement) if in_dump else None
+        return None if match is None else (match[1] + statement[match.end() :],)
     if in_dump and (_PRIVILEGES.match(statement) or _STORAGE.match(statement)):
         return ()
     if verb[:5] == "alter":
@@ -203,19 +203,19 @@ def _altered(statement: str) -> tuple[str, ...] | None:
 def _created(statement: str) -> tuple[str, ...] | None:
     if _EXTENSION.match(statement):
         return ()
-    if found := _INDEX.match(statement):
-        method = "" if _METHODS.fullmatch(found[2]) else found[2]
-        created = found[1] + method + _with(_INDEX_PARTS, statement[found.end() :])
+    if match := _INDEX.match(statement):
+        method = "" if _METHODS.fullmatch(match[2]) else match[2]
+        created = match[1] + method + _with(_INDEX_PARTS, statement[match.end() :])
         return (created,) if created != statement else None
     if _SEQUENCE.match(statement):
         created = _OF_SEQUENCE.sub("", statement)
         return (created,) if created != statement else None
-    if found := _DOMAIN.match(statement):
-        return (f"CREATE TYPE {found[1]} AS {found[2]}",)
-    found = _FILL_FACTOR.search(statement, max(0, len(statement) - _TAIL))
-    created = statement[: found.start(1)] if found is not None and statement[:6].lower() == "create" else statement
-    if found := _UNLOGGED.match(created):
-        created = created[: found.start(1)] + created[found.end(1) :]
+    if match := _DOMAIN.match(statement):
+        return (f"CREATE TYPE {match[1]} AS {match[2]}",)
+    match = _FILL_FACTOR.search(statement, max(0, len(statement) - _TAIL))
+    created = statement[: match.start(1)] if match is not None and statement[:6].lower() == "create" else statement
+    if match := _UNLOGGED.match(created):
+        created = created[: match.start(1)] + created[match.end(1) :]
     if _TABLE.match(created):
         created = _with(_TABLE_PARTS, created)
     return (created,) if created != statement else None

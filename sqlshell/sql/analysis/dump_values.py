@@ -27,7 +27,7 @@ class DumpValues(Struct, frozen=True):
 
     table: str
     columns: tuple[str, ...]
-    found: tuple[tuple[Token, int], ...]
+    strings: tuple[tuple[Token, int], ...]
 
 
 def dump_values(statement: Lexed) -> DumpValues | None:
@@ -48,7 +48,7 @@ def dump_values(statement: Lexed) -> DumpValues | None:
         at = end + 1
     if at >= len(tokens) or tokens[at].word != "VALUES":
         return None
-    found, depth, column = [], 0, 0
+    values, depth, column = [], 0, 0
     for before, token, behind in zip(tokens[at:], tokens[at + 1 :], [*tokens[at + 2 :], None], strict=False):
         if token.text in {"(", "[", "{"} and token.kind == "sign":
             depth += 1
@@ -60,8 +60,8 @@ def dump_values(statement: Lexed) -> DumpValues | None:
         elif token.kind == "string" and depth == 1 and token.text.startswith(("'{", "'\\x")):
             alone = before.text in {"(", ","} and behind is not None and behind.text in {")", ","}
             if alone and (_HEX.fullmatch(token.value) or read_array(token.value) is not None):
-                found.append((token, column))
-    return DumpValues(table, tuple(columns), tuple(found)) if found else None
+                values.append((token, column))
+    return DumpValues(table, tuple(columns), tuple(values)) if values else None
 
 
 def read_array(text: str) -> Items | None:
@@ -111,7 +111,7 @@ def translated_values(statement: Lexed, values: DumpValues, types: Callable[[int
     `types` gives the type of a column by its number.
     """
     pieces, taken = [], 0
-    for token, column in values.found:
+    for token, column in values.strings:
         declared, text = types(column), token.value
         written = ""
         if base(declared) == "ARRAY":

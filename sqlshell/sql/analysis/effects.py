@@ -91,12 +91,12 @@ def effects(statement: Lexed) -> list[Effects]:
 
     If engines read the text differently, the effects of all readings are returned.
     """
-    found: list[Effects] = []
+    listed: list[Effects] = []
     for given in statement.readings:
-        found += [item for part in _parts(given) if (item := _effects(part)) not in found]
-    if found and (reason := ambiguity(statement)):
-        found[0] = Effects(True, found[0].names, reason)
-    return found
+        listed += [item for part in _parts(given) if (item := _effects(part)) not in listed]
+    if listed and (reason := ambiguity(statement)):
+        listed[0] = Effects(True, listed[0].names, reason)
+    return listed
 
 
 def first_without_rows(statement: Lexed) -> str:
@@ -105,8 +105,8 @@ def first_without_rows(statement: Lexed) -> str:
 
     A query may call unknown functions. If engines read the text differently, each reading counts.
     """
-    found = (part for given in statement.readings for part in _parts(given) if not _gives_rows(part))
-    part = next(found, None)
+    parts = (part for given in statement.readings for part in _parts(given) if not _gives_rows(part))
+    part = next(parts, None)
     return "" if part is None else _effects(part).name
 
 
@@ -163,8 +163,8 @@ def _effects(part: Sequence[Token]) -> Effects:
         return Effects(not are_repeatable(part), (*ran.names, "EXPLAIN", "EXPLAIN ANALYZE"), ran.reason)
     if part and part[0].word == "PREPARE" and (rest := _prepared(part)):
         # EXECUTE does not show which statement runs, so a pattern for PREPARE must match it.
-        found = _plain_effects(part)
-        within = dict.fromkeys([*_plain_effects(rest).names, *found.names])
+        effect = _plain_effects(part)
+        within = dict.fromkeys([*_plain_effects(rest).names, *effect.names])
         names = (*(name for name in within if name != "PREPARE"), "PREPARE")
         return Effects(not are_repeatable(rest), names, next(write_reasons(rest), ""))
     return _plain_effects(part)
@@ -224,19 +224,19 @@ def _prepared(part: Sequence[Token]) -> Sequence[Token]:
 
 def _inside(part: Sequence[Token]) -> tuple[str, ...]:
     """The effects of common table expressions and of statements in other parentheses."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     opened: list[tuple[str, list[str]]] = []
     for number, token in enumerate(part):
         if token.kind == "sign" and token.text == "(":
             word = part[number + 1].word if number + 1 < len(part) else ""
             opened.append((word if number and word in _INNER else "", []))
         elif token.kind == "sign" and token.text == ")" and opened:
-            found |= dict.fromkeys(_inner(*opened.pop()))
+            names |= dict.fromkeys(_inner(*opened.pop()))
         elif opened and token.word:
             opened[-1][1].append(token.word)
     for verb, words in opened:
-        found |= dict.fromkeys(_inner(verb, words))
-    return tuple(found)
+        names |= dict.fromkeys(_inner(verb, words))
+    return tuple(names)
 
 
 def _inner(verb: str, words: Sequence[str]) -> tuple[str, ...]:
@@ -269,13 +269,13 @@ def _session_alone(words: Sequence[str], part: Sequence[Token]) -> bool:
 def _outside(part: Sequence[Token]) -> list[str]:
     """The words outside of brackets."""
     depth = 0
-    found = []
+    words = []
     for token in part:
         if token.kind == "sign" and token.text in "()":
             depth = max(0, depth + (1 if token.text == "(" else -1))
         elif not depth and token.word:
-            found.append(token.word)
-    return found
+            words.append(token.word)
+    return words
 
 
 def _named(first: str, rest: Sequence[str]) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ def named_files(statement: Lexed | Text, *, again: bool = False) -> StatementWit
         return StatementWithFiles(sql, ())
     own = statement.own
     pieces: list[str] = []
-    found: list[NamedFile] = []
+    files: list[NamedFile] = []
     done = 0
     for key, sign, value in _options(statement.tokens):
         if value.kind != "string" or not value.value.startswith("@") or len(value.value) < 2:
@@ -100,11 +100,11 @@ def named_files(statement: Lexed | Text, *, again: bool = False) -> StatementWit
             raise refused("the name of a file to upload", statement.whole.source)
         sent = path = value.value[1:]
         if not path.startswith("@"):
-            found.append(NamedFile(name, Own(path)))
+            files.append(NamedFile(name, Own(path)))
             sent = PurePath(path).name
         pieces += [sql[done : value.start], literal(sent)]
         done = value.end
-    return StatementWithFiles("".join([*pieces, sql[done:]]), tuple(dict.fromkeys(found)))
+    return StatementWithFiles("".join([*pieces, sql[done:]]), tuple(dict.fromkeys(files)))
 
 
 def _options(given: Sequence[Token]) -> Iterator[tuple[list[Token], Token, Token]]:

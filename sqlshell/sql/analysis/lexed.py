@@ -83,23 +83,23 @@ class Lexed:
         if question in self._answers:
             kept: T = self._answers[question]
             return kept
-        found = find()
+        result = find()
         if self.is_short or not long:
-            self._answers[question] = found
-        return found
+            self._answers[question] = result
+        return result
 
     def _own(self) -> set[tuple[int, str]]:
         return {(token.start, token.text) for token in tokens(self.whole.blanked)}
 
     def _readings(self) -> list[Sequence[Token]]:
-        text, found = self.text, [self.tokens]
+        text, readings = self.text, [self.tokens]
         if "\\'" in text or '\\"' in text:
-            found.append(list(tokens(text, backslash=True)))
+            readings.append(list(tokens(text, backslash=True)))
         if _NESTED.search(text):
-            found.append(_without_ends(list(tokens(text, nested=False))))
-            if len(found) > 2:
-                found.append(_without_ends(list(tokens(text, backslash=True, nested=False))))
-        return found
+            readings.append(_without_ends(list(tokens(text, nested=False))))
+            if len(readings) > 2:
+                readings.append(_without_ends(list(tokens(text, backslash=True, nested=False))))
+        return readings
 
 
 Sql = Lexed | str

@@ -59,9 +59,9 @@ class Policy(Struct, frozen=True):
             return
         from sqlshell.sql.analysis.effects import effects
 
-        found = effects(sql)
+        listed = effects(sql)
         if self.read_only:
-            writing = next((item for item in found if item.writes), None)
+            writing = next((item for item in listed if item.writes), None)
             if writing is not None:
                 what = f"cannot run {writing.name}"
                 if writing.reason not in {"", writing.name}:
@@ -75,7 +75,7 @@ class Policy(Struct, frozen=True):
                 )
         if not self.confirm or self.yes:
             return
-        met = next((item for item in found if self._asked(item)), None)
+        met = next((item for item in listed if self._asked(item)), None)
         if met is None:
             return
         import textwrap

@@ -246,14 +246,14 @@ def may_hold_secrets(statement: Lexed) -> bool:
 def removed_values(sql: Sql, shown: str) -> list[str]:
     """The values of a statement that its redacted form `shown` does not contain."""
     kept = {token.text for token in lexed(shown)}
-    found: dict[str, None] = {}
+    values: dict[str, None] = {}
     given = lexed(sql).tokens
     for number, token in enumerate(given):
         after = given[number + 1].text if number + 1 < len(given) else ""
         valued = token.kind == "string" or (number and given[number - 1].text == "=" and token.kind != "sign")
         if valued and after != "=" and token.value and token.text not in kept:
-            found |= {token.value: None, token.value.replace("'", "''"): None}
-    return list(found)
+            values |= {token.value: None, token.value.replace("'", "''"): None}
+    return list(values)
 
 
 def without_values(text: str, values: Sequence[str]) -> str:
@@ -299,7 +299,7 @@ def _redacted(statement: Lexed, names: re.Pattern[str], depth: int) -> str:
     sql = statement.text
     if _has(sql, SHAPE_STEMS):
         sql = _SHAPES.sub(MASK, sql)
-    if (found := sql.find("\\")) > 0 and (option := _LOGGED_IN.search(sql, found)):
+    if (backslash := sql.find("\\")) > 0 and (option := _LOGGED_IN.search(sql, backslash)):
         # A command follows the statement.
         sql = f"{sql[: option.end()]}{MASK}"
     if sql != statement.text:
@@ -664,7 +664,7 @@ def _gives(value: str, names: re.Pattern[str]) -> bool:
         return False
     if _PARAMETER.search(value):
         return True
-    return any(_GIVEN.match(value, found.end()) for found in (*names.finditer(value), *_KEY.finditer(value)))
+    return any(_GIVEN.match(value, match.end()) for match in (*names.finditer(value), *_KEY.finditer(value)))
 
 
 def _names(token: Token, names: re.Pattern[str]) -> bool:

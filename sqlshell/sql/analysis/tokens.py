@@ -101,33 +101,33 @@ def tokens(sql: str, *, backslash: bool = False, nested: bool = True) -> Iterato
     With `backslash`, a backslash escapes a quote in any string; without `nested`, the first `*/` ends a comment. Some
     engines read statements in this way.
     """
-    position, match = 0, _compiled(backslash).match
+    position, next_token = 0, _compiled(backslash).match
     while position < len(sql):
-        found = match(sql, position)
-        assert found is not None
-        position = found.end()
-        kind = found.lastgroup
-        start = found.start()
+        match = next_token(sql, position)
+        assert match is not None
+        position = match.end()
+        kind = match.lastgroup
+        start = match.start()
         match kind:
             case "blank":
                 continue
             case "comment":
                 position = _comment_end(sql, position) if nested else _first_end(sql, position)
             case "tag":
-                closing = sql.find(found.group(), position)
-                position = len(sql) if closing < 0 else closing + len(found.group())
+                closing = sql.find(match.group(), position)
+                position = len(sql) if closing < 0 else closing + len(match.group())
                 yield Token("string", sql[start:position], start, position)
             case "escape" | "string":
-                yield Token("string", found.group(), start, position)
+                yield Token("string", match.group(), start, position)
             case "name" | "number" | "word":
-                yield Token(kind, found.group(), start, position)
+                yield Token(kind, match.group(), start, position)
             case _:
-                yield Token("sign", found.group(), start, position)
+                yield Token("sign", match.group(), start, position)
 
 
 def _first_end(sql: str, position: int) -> int:
-    found = sql.find("*/", position)
-    return found + 2 if found >= 0 else len(sql)
+    end = sql.find("*/", position)
+    return end + 2 if end >= 0 else len(sql)
 
 
 def _comment_end(sql: str, position: int) -> int:

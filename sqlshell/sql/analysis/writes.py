@@ -273,15 +273,15 @@ def _is_defined(given: Sequence[Token], number: int, closing: dict[int, int]) ->
 
 def _closing(given: Sequence[Token]) -> dict[int, int]:
     """The position at which each parenthesis is closed."""
-    found: dict[int, int] = {}
+    closing: dict[int, int] = {}
     opened: list[int] = []
     for number, token in enumerate(given):
         if token.kind == "sign":
             if token.text == "(":
                 opened.append(number)
             elif token.text == ")" and opened:
-                found[opened.pop()] = number
-    return found
+                closing[opened.pop()] = number
+    return closing
 
 
 def _words(given: Sequence[Token], number: int, most: int) -> list[str]:

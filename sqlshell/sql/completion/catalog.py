@@ -73,12 +73,12 @@ class Names:
             for name in self.all[:MOST]:
                 yield 0, name
             return
-        found: dict[int, int] = {}
+        ranks: dict[int, int] = {}
         for number, rank in self._found(typed):
-            found.setdefault(number, rank)
-            if len(found) == MOST:
+            ranks.setdefault(number, rank)
+            if len(ranks) == MOST:
                 break
-        for number, rank in found.items():
+        for number, rank in ranks.items():
             yield rank, self.all[number]
 
     def _found(self, typed: str) -> Iterator[tuple[int, int]]:
@@ -133,14 +133,14 @@ class Catalog(Struct):
     def contents_of(self, qualifier: Sequence[str]) -> list[tuple[str, str]]:
         """The content of a qualifier as (name, kind): relations of a schema, schemas of a database."""
         low = [part.lower() for part in qualifier]
-        found: dict[str, str] = {}
+        kinds: dict[str, str] = {}
         for item in self.contents.relations:
             place = [item.database.lower(), item.schema.lower()]
             if place == low or (len(low) == 1 and place[1] == low[0]):
-                found.setdefault(item.name, item.kind or "relation")
+                kinds.setdefault(item.name, item.kind or "relation")
             if len(low) == 1 and place[0] == low[0]:
-                found.setdefault(item.schema, "schema")
-        return list(found.items())
+                kinds.setdefault(item.schema, "schema")
+        return list(kinds.items())
 
     def columns(self, name: Sequence[str], database: str, schema: str) -> list[Column]:
         """The columns of the relation with this name in this context."""
@@ -197,8 +197,8 @@ class Catalog(Struct):
 
     def all_names(self) -> list[str]:
         """The names of all relations, columns and objects."""
-        columns = [column.name for found in self.contents.columns.values() for column in found]
-        names = [name for found in self.contents.names.values() for name in found]
+        columns = [column.name for listed in self.contents.columns.values() for column in listed]
+        names = [name for listed in self.contents.names.values() for name in listed]
         return list(dict.fromkeys([*self.names_of("relation").all, *columns, *names, *self.seen]))
 
     def signatures(self) -> Mapping[str, str]:

@@ -24,16 +24,16 @@ def kinds_at(root: Group, position: int, before: Sequence[Token]) -> Wanted:
     here = [item for item in select_at(group, position) if item.start < position]
     if len(path) > 1:
         opened = _opened(path[-2], group)
-        found = _in_brackets(opened, here, path)
-        if found is not None:
-            return found
+        wanted = _in_brackets(opened, here, path)
+        if wanted is not None:
+            return wanted
     elif not before:
         return (), (*keywords.STATEMENTS, *keywords.LOCAL_STATEMENTS), ""
     else:
         words = [item.word if isinstance(item, Token) else "" for item in group.items if item.start < position]
-        found = grammar.statement_words(words) if words else None
-        if found is not None:
-            return (*found[:2], _named_by(before)) if "columnof" in found[0] else found
+        wanted = grammar.statement_words(words) if words else None
+        if wanted is not None:
+            return (*wanted[:2], _named_by(before)) if "columnof" in wanted[0] else wanted
     return _in_query(here)
 
 
@@ -53,13 +53,13 @@ def _named_by(before: Sequence[Token], *words: str) -> str:
 
 def _opened(outer: Group, inner: Group) -> list[Token]:
     """The tokens before a bracket, the nearest last."""
-    found: list[Token] = []
+    tokens: list[Token] = []
     for item in outer.items:
         if item is inner:
             break
         if isinstance(item, Token):
-            found.append(item)
-    return found[-8:]
+            tokens.append(item)
+    return tokens[-8:]
 
 
 def _in_brackets(opened: Sequence[Token], here: Sequence[Token | Group], path: Sequence[Group]) -> Wanted | None:
@@ -121,8 +121,8 @@ def _definition(here: Sequence[Token | Group]) -> Wanted:
 
 def object_of(root: Group) -> str:
     """The kind of object that a CREATE creates, in capitals."""
-    found = [item.word for item in root.items if isinstance(item, Token) and item.word][:5]
-    return next((word for word in found[1:] if word in {*keywords.CREATE_OBJECTS, "VIEW"}), "")
+    words = [item.word for item in root.items if isinstance(item, Token) and item.word][:5]
+    return next((word for word in words[1:] if word in {*keywords.CREATE_OBJECTS, "VIEW"}), "")
 
 
 def _in_query(here: Sequence[Token | Group]) -> Wanted:

@@ -51,10 +51,10 @@ def expected(text: str, cursor: int) -> Expected:
         begin = ended.start() + 1
     text = text[begin : cursor + LONGEST]
     cursor -= begin
-    found = _expected(text, cursor)
-    if found is NOTHING:
+    wanted = _expected(text, cursor)
+    if wanted is NOTHING:
         return NOTHING
-    return replace(found, start=found.start + begin)
+    return replace(wanted, start=wanted.start + begin)
 
 
 def _expected(text: str, cursor: int) -> Expected:
@@ -224,7 +224,7 @@ def _command(text: str, cursor: int) -> Expected | None:
     start = begin + last.start() if last is not None else cursor
     if last is not None and (variable := _variable(text, cursor, ())) is not None:
         return variable
-    before = tuple(found[0].strip("'\"") for found in words)
+    before = tuple(word[0].strip("'\"") for word in words)
     return Expected(("argument",), (), last[0] if last is not None else "", start, before, within=name)
 
 

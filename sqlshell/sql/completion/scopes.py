@@ -135,15 +135,15 @@ def scope_at(root: Group, position: int) -> Scope:
 
 def select_at(group: Group, position: int) -> list[Token | Group]:
     """The items of the SELECT that contains a position, if a group has several, joined by UNION and similar."""
-    found: list[Token | Group] = []
+    items: list[Token | Group] = []
     for item in group.items:
         if isinstance(item, Token) and (item.word in _SETS or item.text == ";"):
             if item.start >= position:
                 break
-            found = []
+            items = []
         else:
-            found.append(item)
-    return found
+            items.append(item)
+    return items
 
 
 def _ctes(items: Sequence[Token | Group], position: int) -> Iterator[TableReference]:
@@ -173,7 +173,7 @@ def _ctes(items: Sequence[Token | Group], position: int) -> Iterator[TableRefere
                     )
                     number += 1
                     break
-                explicit = tuple(found.value for found in item.items if isinstance(found, Token) and _named(found))
+                explicit = tuple(token.value for token in item.items if isinstance(token, Token) and _named(token))
                 number += 1
             else:
                 return
@@ -242,7 +242,7 @@ def _reference(items: Sequence[Token | Group], number: int) -> tuple[list[TableR
         alias = _token(items[number]).value
         number += 1
         if number < len(items) and isinstance(given := items[number], Group):
-            names = tuple(found.value for found in given.items if isinstance(found, Token) and _named(found))
+            names = tuple(token.value for token in given.items if isinstance(token, Token) and _named(token))
             columns = names or columns
             number += 1
     if inner and not alias:

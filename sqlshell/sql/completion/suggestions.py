@@ -78,16 +78,16 @@ def suggestions(text: str, cursor: int, place: Place) -> tuple[int, list[Suggest
     if place.other is not None and {"command", "argument", "path", "variable"} & set(wanted.kinds):
         return wanted.start, list(place.other(wanted))
     upper = _upper(text, wanted)
-    found: dict[str, tuple[tuple[int, ...], Suggestion]] = {}
+    entries: dict[str, tuple[tuple[int, ...], Suggestion]] = {}
     for number, (rank, item) in enumerate(_candidates(wanted, place)):
         shown = _written(item, wanted, upper)
         whole = item.text.lower() != wanted.prefix.lower()
         used = -place.catalog.used.get(item.text.lower(), 0)
         order = (rank, whole, ORDER.get(item.kind, 3), used, number)
-        known = found.get(shown.text)
+        known = entries.get(shown.text)
         if known is None or order < known[0]:
-            found[shown.text] = (order, shown)
-    ranked = sorted(found.values(), key=lambda entry: entry[0])
+            entries[shown.text] = (order, shown)
+    ranked = sorted(entries.values(), key=lambda entry: entry[0])
     return wanted.start, [item for _, item in ranked]
 
 
@@ -165,15 +165,15 @@ def _joins(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
     sources = wanted.scope.sources
     at = next((number for number, item in enumerate(sources) if item.alias == wanted.within), 0)
     before = sources[:at][::-1]
-    found: dict[str, str] = {}
+    joins: dict[str, str] = {}
     for left in before:
         for text in _by_keys(left, sources[at], place):
-            found.setdefault(text, "foreign key")
+            joins.setdefault(text, "foreign key")
     for left in before:
         for text in _by_names(left, sources[at], wanted, place):
-            found.setdefault(text, "same name")
-    for rank, text in Names(found).matching(wanted.prefix):
-        yield rank, Suggestion(text, "join", found[text])
+            joins.setdefault(text, "same name")
+    for rank, text in Names(joins).matching(wanted.prefix):
+        yield rank, Suggestion(text, "join", joins[text])
 
 
 def _by_keys(left: TableReference, right: TableReference, place: Place) -> Iterator[str]:
@@ -211,9 +211,9 @@ def _equal(left: TableReference, mine: str, right: TableReference, its: str) -> 
 
 
 def _columns_named(name: tuple[str, ...], wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
-    found = {column.name: column.type for column in place.catalog.columns(name, place.database, place.schema)}
-    for rank, text in Names(found).matching(wanted.prefix):
-        yield rank, Suggestion(text, "column", found[text])
+    types = {column.name: column.type for column in place.catalog.columns(name, place.database, place.schema)}
+    for rank, text in Names(types).matching(wanted.prefix):
+        yield rank, Suggestion(text, "column", types[text])
 
 
 def _common(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
@@ -231,8 +231,8 @@ def _columns_of(source: TableReference, wanted: Expected, place: Place, deep: in
         for cte in wanted.scope.ctes:
             if cte.alias.lower() == source.name[0].lower():
                 return [Column(name) for name in cte.columns or () if name != "*"]
-    found = place.catalog.columns(source.name, place.database, place.schema)
-    return found or [Column(name) for name in source.columns or () if name != "*"]
+    columns = place.catalog.columns(source.name, place.database, place.schema)
+    return columns or [Column(name) for name in source.columns or () if name != "*"]
 
 
 def _relations(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:

@@ -26,8 +26,8 @@ class CopyData:
         self._note(text, position, end)
         if self._line in (_END, _LONGEST_END):
             return end + 1, True
-        while (found := text.find("\n" + _END, end)) >= 0:
-            start, end = found + 1, text.find("\n", found + 1)
+        while (line_end := text.find("\n" + _END, end)) >= 0:
+            start, end = line_end + 1, text.find("\n", line_end + 1)
             if end < 0:
                 break
             if text[start:end] in (_END, _LONGEST_END):

@@ -168,8 +168,8 @@ class Scanner:
             self.close()
         else:
             self.feed(piece)
-        while found := self.read():
-            yield from found
+        while items := self.read():
+            yield from items
 
     def take(self) -> Statement | None:
         """Remove and return the unfinished statement, which a command ends instead of `;`. None if there is none."""

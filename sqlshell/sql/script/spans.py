@@ -104,9 +104,9 @@ class DollarString:
                 self._matched += wanted
                 return position + wanted, self._matched == len(closing)
             self._matched = 0
-        found = text.find(closing, position)
-        if found >= 0:
-            return found + len(closing), True
+        closing_at = text.find(closing, position)
+        if closing_at >= 0:
+            return closing_at + len(closing), True
         last = text.rfind("$", max(position, end - len(closing) + 1))
         if last >= 0 and closing.startswith(text[last:]):
             self._matched = end - last

@@ -23,10 +23,10 @@ def statements(text: Text) -> list[Statement]:
 
     Raises UsageError if a value from a service turns one statement into several, which would run unseen.
     """
-    found = _statements(text.text)
+    items = _statements(text.text)
     if text.foreign:
-        refuse_more(text, len(found), len(_statements(text.blanked)))
-    return [replace(item, foreign=text.part(item.offset, item.offset + len(item.text)).foreign) for item in found]
+        refuse_more(text, len(items), len(_statements(text.blanked)))
+    return [replace(item, foreign=text.part(item.offset, item.offset + len(item.text)).foreign) for item in items]
 
 
 def refuse_more(text: Text, count: int, written: int) -> None:

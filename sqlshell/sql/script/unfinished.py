@@ -72,10 +72,10 @@ class UnfinishedStatement:
         self.foreign = text.foreign
 
     def copy(self) -> UnfinishedStatement:
-        found = copy.copy(self)
-        found.body = copy.copy(self.body)
-        found.parts = ["".join(self.parts)]
-        return found
+        copied = copy.copy(self)
+        copied.body = copy.copy(self.body)
+        copied.parts = ["".join(self.parts)]
+        return copied
 
     def omit(self, before: str, *, separated: bool) -> None:
         """Leave out a command after some text. A line with only the command is not a line of the statement.

@@ -65,11 +65,11 @@ class ShellCompleter(Completer):
             return
         context = self._session.context
         place = Place(self._catalog, context.database, context.schema, self._other)
-        start, found = suggestions(document.text, document.cursor_position, place)
+        start, suggested = suggestions(document.text, document.cursor_position, place)
         if not begun:
-            found = [item for item in found if item.kind in FEW]
+            suggested = [item for item in suggested if item.kind in FEW]
         typed = document.text[start : document.cursor_position]
-        for item in found[:SHOWN]:
+        for item in suggested[:SHOWN]:
             # A name with a line break would begin a new line, which could be a command.
             if item.text == typed or is_unsafe(item.text):
                 continue
@@ -102,8 +102,8 @@ class ShellCompleter(Completer):
     def _other(self, wanted: Expected) -> Iterable[Suggestion]:
         if "path" in wanted.kinds:
             # Inside a string, quotes in a name are doubled.
-            found = files(wanted.prefix.replace("''", "'"))
-            return [Suggestion(name.replace("'", "''"), "directory" if inside else "file") for name, inside in found]
+            names = files(wanted.prefix.replace("''", "'"))
+            return [Suggestion(name.replace("'", "''"), "directory" if inside else "file") for name, inside in names]
         if "variable" in wanted.kinds:
             return self._arguments("unset", wanted.prefix, ())
         if "command" in wanted.kinds:

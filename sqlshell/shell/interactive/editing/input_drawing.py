@@ -103,11 +103,11 @@ class Prefixes:
         if drawing != self._drawing:
             first = self._prompt()
             self._drawing, self._width, self._known = drawing, fragment_list_width(first), {(0, 0): first}
-        found = self._known.get((line, row))
-        if found is None:
+        fragments = self._known.get((line, row))
+        if fragments is None:
             prompt = self._continuation(self._width, line, row)
-            found = self._known[line, row] = to_formatted_text(prompt, style="class:prompt-continuation")
-        return found
+            fragments = self._known[line, row] = to_formatted_text(prompt, style="class:prompt-continuation")
+        return fragments
 
 
 class Processors(Processor):

@@ -199,11 +199,11 @@ def bindings(
             event.current_buffer.cursor_position = len(text)
 
     def insert_example(event: KeyPressEvent) -> None:
-        found, number = examples(), int(event.key_sequence[-1].key)
-        if number > len(found):
+        texts, number = examples(), int(event.key_sequence[-1].key)
+        if number > len(texts):
             say(f"there is no example {number}; \\? COMMAND shows the examples of a command")
         else:
-            event.current_buffer.document = Document(found[number - 1])
+            event.current_buffer.document = Document(texts[number - 1])
 
     for digit in "123456789":
         keys.add("c-x", digit)(insert_example)

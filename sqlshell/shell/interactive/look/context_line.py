@@ -30,10 +30,10 @@ class Shown(Struct, frozen=True):
 def context_line(shown: Shown, most: int) -> Fragments:
     """The parts that are set, or `sqlshell`. If it is longer than `most` cells, names are shortened."""
     for role, cut in ((shown.role, 0), ("", 0), ("", CUT)):
-        found = _named(shown, role, cut)
-        if cells("".join(text for _, text in found)) <= most:
+        line = _named(shown, role, cut)
+        if cells("".join(text for _, text in line)) <= most:
             break
-    return found
+    return line
 
 
 def short(text: str) -> str:
@@ -47,7 +47,7 @@ def _named(shown: Shown, role: str, cut: int) -> Fragments:
         text = short(text)
         return text if not cut or len(text) <= cut else f"{text[: cut - 1]}…"
 
-    found: Fragments = [(NOTED, name(role)), (QUIET, "@")] if role else []
+    named: Fragments = [(NOTED, name(role)), (QUIET, "@")] if role else []
     place: Fragments = []
     for part in (shown.database, shown.schema):
         if part:
@@ -55,7 +55,7 @@ def _named(shown: Shown, role: str, cut: int) -> Fragments:
     if shown.store:
         place += [(QUIET, "/"), ("", name(shown.store))]
     if shown.target:
-        found += [("bold", name(shown.target)), *([(QUIET, ":")] if place else [])]
+        named += [("bold", name(shown.target)), *([(QUIET, ":")] if place else [])]
     elif not place:
-        found.append(("", "sqlshell"))
-    return [*found, *place]
+        named.append(("", "sqlshell"))
+    return [*named, *place]

@@ -62,8 +62,8 @@ class LineLexer(Lexer):
             while first and number - first < FURTHEST and self._lines.before(text, first) in _INSIDE:
                 first -= 1
             if first == number:
-                found = self._lexed(given[number])
-                return _doubted(found) if self._lines.before(text, number) is State.READY else found
+                fragments = self._lexed(given[number])
+                return _doubted(fragments) if self._lines.before(text, number) is State.READY else fragments
             whole = self._fragments("\n".join(given[first : number + 1]))
             return _last_line(whole)
 
@@ -81,12 +81,12 @@ class LineLexer(Lexer):
         return first + before.count("\n"), len(before) - before.rfind("\n") - 1
 
     def _lexed(self, line: str) -> StyleAndTextTuples:
-        found = self._known.get(line)
-        if found is None:
+        fragments = self._known.get(line)
+        if fragments is None:
             if len(self._known) > KEPT:
                 self._known.clear()
-            found = self._known[line] = self._fragments(line)
-        return found
+            fragments = self._known[line] = self._fragments(line)
+        return fragments
 
     def _fragments(self, text: str) -> StyleAndTextTuples:
         return [
@@ -97,15 +97,15 @@ class LineLexer(Lexer):
 
 def _marked(fragments: StyleAndTextTuples, column: int) -> StyleAndTextTuples:
     """The same line with the character at a column marked as an error."""
-    found: StyleAndTextTuples = []
+    marked: StyleAndTextTuples = []
     for fragment in fragments:
         style, part = fragment[0], fragment[1]
         if 0 <= column < len(part):
-            found += [(style, part[:column]), (f"{style} class:error", part[column]), (style, part[column + 1 :])]
+            marked += [(style, part[:column]), (f"{style} class:error", part[column]), (style, part[column + 1 :])]
         else:
-            found.append((style, part))
+            marked.append((style, part))
         column -= len(part)
-    return [fragment for fragment in found if fragment[1]]
+    return [fragment for fragment in marked if fragment[1]]
 
 
 def _doubted(fragments: StyleAndTextTuples) -> StyleAndTextTuples:
@@ -122,11 +122,11 @@ def _doubted(fragments: StyleAndTextTuples) -> StyleAndTextTuples:
 
 
 def _last_line(fragments: StyleAndTextTuples) -> StyleAndTextTuples:
-    found: StyleAndTextTuples = []
+    last: StyleAndTextTuples = []
     for fragment in fragments:
         style, part = fragment[0], fragment[1]
         if "\n" in part:
-            found = []
+            last = []
             part = part.rpartition("\n")[2]
-        found.append((style, part))
-    return found
+        last.append((style, part))
+    return last

@@ -27,16 +27,16 @@ def background(cache: Path, streams: Streams) -> tuple[str, bytes]:
     name = "-".join(os.environ.get(part, "") for part in ("TERM_PROGRAM", "TERM", "COLORTERM", "COLORFGBG"))
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if time.time() - cache.stat().st_mtime < KEPT_SECONDS:
-            known, _, found = cache.read_text().strip().partition("\t")
-            if known == name and found in {"dark", "light", ""}:
-                return found, b""
+            known, _, shade = cache.read_text().strip().partition("\t")
+            if known == name and shade in {"dark", "light", ""}:
+                return shade, b""
     typed = b""
-    if not (found := _from_environment()):
-        found, typed = _query_terminal(streams)
+    if not (shade := _from_environment()):
+        shade, typed = _query_terminal(streams)
     with contextlib.suppress(OSError):
         cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        cache.write_text(f"{name}\t{found}\n")
-    return found, typed
+        cache.write_text(f"{name}\t{shade}\n")
+    return shade, typed
 
 
 def _from_environment() -> str:

@@ -79,12 +79,12 @@ def toolbar_text(
 def call_text(typed: str, catalog: Catalog) -> Fragments:
     """The signature of the function whose arguments a text ends in, with the current one bold; nothing if there is
     none."""
-    found = call_at(typed)
-    signature = catalog.signature(found[0]) if found is not None else ""
-    if found is None or not signature:
+    call = call_at(typed)
+    signature = catalog.signature(call[0]) if call is not None else ""
+    if call is None or not signature:
         return []
-    before, current, after = parameters(printable(signature), found[1])
-    return [("", f"{found[0]}{before}"), ("bold", current), ("", after)]
+    before, current, after = parameters(printable(signature), call[1])
+    return [("", f"{call[0]}{before}"), ("bold", current), ("", after)]
 
 
 def _context(session: Session) -> list[str]:
@@ -97,9 +97,9 @@ def _context(session: Session) -> list[str]:
         ("org", "organization", context.organization, remote),
         ("tz", "timezone", context.timezone, False),
     ]
-    found = [f"{running:,} running in the background"] if running else []
+    texts = [f"{running:,} running in the background"] if running else []
     # Parts that the last statement has changed are marked until the next statement.
-    return found + [
+    return texts + [
         f"{title} {short(value)}{'*' if name in changed else ''}"
         for title, name, value, always in parts
         if value and (always or name in changed)
