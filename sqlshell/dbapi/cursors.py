@@ -202,7 +202,7 @@ class CursorState:
     async def _read_batch(self) -> bool:
         """Read the next rows; False at the end. Raises ProgrammingError if there is no result."""
         self._session.check_loop()
-        with self._session.closing_told():
+        with self._session.reporting_closed():
             async for batch in self._rows_result().batches:
                 self._rows, self._next_row, self._batch = self._decoder.rows(batch), 0, batch
                 if self._rows:

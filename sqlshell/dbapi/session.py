@@ -165,7 +165,7 @@ class Session:
             )
 
     @contextlib.contextmanager
-    def closing_told(self) -> Iterator[None]:
+    def reporting_closed(self) -> Iterator[None]:
         """An error of what runs while the connection is closed becomes InterfaceError."""
         try:
             yield
@@ -302,7 +302,7 @@ class Session:
     async def _in_turn(self) -> AsyncIterator[None]:
         """Run a statement when the earlier ones have ended. Raises InterfaceError if the connection is closed."""
         self.check_loop()
-        with self.closing_told():
+        with self.reporting_closed():
             async with self._turn:
                 self.check()
                 yield

@@ -69,9 +69,9 @@ def diagnose(target: str, flags: Mapping[str, Any], environ: Mapping[str, str], 
         )
     except UsageError as error:
         problems.append(Finding("target", error.message, False, error.hint))
-    found = [*asyncio.run(findings(destination, environ, config.path, config_error)), *problems]
-    stdout.write("".join(f"{item}\n" for item in found))
-    return 0 if all(item.passed for item in found) else 3
+    report = [*asyncio.run(findings(destination, environ, config.path, config_error)), *problems]
+    stdout.write("".join(f"{item}\n" for item in report))
+    return 0 if all(item.passed for item in report) else 3
 
 
 def _server_finding(server: EngineUrl) -> Finding:
@@ -95,16 +95,16 @@ async def findings(
     destination: Destination | None, environ: Mapping[str, str], config: Path, config_error: UsageError | None = None
 ) -> list[Finding]:
     """Run all checks and return the findings in display order. `config_error` is the error in config.toml."""
-    found = [*_local_findings(environ, config, config_error)]
+    report = [*_local_findings(environ, config, config_error)]
     if destination is None:
-        return found
-    found += _settings_findings(destination)
+        return report
+    report += _settings_findings(destination)
     if isinstance(destination.service, RemoteService):
-        return found + await _remote_findings(destination.service, network_of(destination.settings))
+        return report + await _remote_findings(destination.service, network_of(destination.settings))
     server = destination.service.server
     if server is None:
-        return [*found, Finding("target", "the embedded service, in this process")]
-    return [*found, await asyncio.to_thread(_server_finding, server)]
+        return [*report, Finding("target", "the embedded service, in this process")]
+    return [*report, await asyncio.to_thread(_server_finding, server)]
 
 
 def _local_findings(environ: Mapping[str, str], config: Path, config_error: UsageError | None) -> Iterator[Finding]:
@@ -139,17 +139,17 @@ def _settings_findings(destination: Destination) -> Iterator[Finding]:
 
 async def _remote_findings(service: RemoteService, network: NetworkOptions) -> list[Finding]:
     target = service.target
-    found = [Finding("target", target.name)]
+    report = [Finding("target", target.name)]
     proxy = proxy_for(target)
     if proxy:
-        found.append(Finding("proxy", proxy.rpartition("@")[2]))
+        report.append(Finding("proxy", proxy.rpartition("@")[2]))
     elif not target.uds:
         reached, usable = await _reach(target, network)
-        found += reached
+        report += reached
         if not usable:
-            return found
-    found += await _answers(service, network)
-    return found
+            return report
+    report += await _answers(service, network)
+    return report
 
 
 async def _reach(target: Target, network: NetworkOptions) -> tuple[list[Finding], bool]:
@@ -162,24 +162,24 @@ async def _reach(target: Target, network: NetworkOptions) -> tuple[list[Finding]
         unknown = f"cannot resolve {target.host}: {error}"
         return [Finding("name", unknown, False, "check the host name, DNS and VPN")], False
     names = ", ".join(dict.fromkeys(str(item[4][0]) for item in addresses))
-    found = [Finding("name", f"{names} in {_ms(began)}")]
+    report = [Finding("name", f"{names} in {_ms(began)}")]
     began = time.perf_counter()
     try:
         async with asyncio.timeout(network.connect_timeout or 10):
             _, writer = await asyncio.open_connection(target.host, target.port)
     except TimeoutError:
-        return [*found, Finding("connection", "timed out", False, "check that no firewall blocks the port")], False
+        return [*report, Finding("connection", "timed out", False, "check that no firewall blocks the port")], False
     except OSError as error:
         failed = connection_failed(target.name, error)
-        return [*found, Finding("connection", failed.message, False, failed.hint)], False
-    found.append(Finding("connection", _ms(began)))
+        return [*report, Finding("connection", failed.message, False, failed.hint)], False
+    report.append(Finding("connection", _ms(began)))
     writer.close()
     if target.scheme == "https":
         certificate, usable = await _certificate(target, network)
-        return [*found, certificate], usable
+        return [*report, certificate], usable
     if not target.loopback:
-        return [*found, Finding("TLS", "none: the token is sent unencrypted", False, "use https")], False
-    return found, True
+        return [*report, Finding("TLS", "none: the token is sent unencrypted", False, "use https")], False
+    return report, True
 
 
 async def _certificate(target: Target, network: NetworkOptions) -> tuple[Finding, bool]:
@@ -213,7 +213,7 @@ async def _certificate(target: Target, network: NetworkOptions) -> tuple[Finding
 
 async def _answers(service: RemoteService, network: NetworkOptions) -> list[Finding]:
     """Check the service: its version twice (on a new and on the kept connection), the token and the clock."""
-    found: list[Finding] = []
+    report: list[Finding] = []
 
     async def renew() -> str:
         return await asyncio.to_thread(run_token_command, service.token_command)
@@ -227,9 +227,9 @@ async def _answers(service: RemoteService, network: NetworkOptions) -> list[Find
             answer = await transport.request("GET", "/v2/version")
             spent = time.perf_counter() - began
             slow = "" if spent < SLOW_SECONDS else "the network or the service is slow"
-            found.append(Finding(what, f"{answer.status} in {spent * 1000:.0f} ms", not slow, slow))
+            report.append(Finding(what, f"{answer.status} in {spent * 1000:.0f} ms", not slow, slow))
         if answer.status in {401, 403}:
-            found.append(
+            report.append(
                 Finding("token", "rejected", False, "set a valid one with SQLSHELL_TOKEN, --token-file or a profile")
             )
         elif answer.status != 200:
@@ -237,16 +237,16 @@ async def _answers(service: RemoteService, network: NetworkOptions) -> list[Find
                 "check the URL: it must be the base URL, such as https://host/v2; if the service has the legacy "
                 "interface, use --api auto"
             )
-            found.append(Finding("interface", f"/v2/version returned {answer.status}", False, advice))
+            report.append(Finding("interface", f"/v2/version returned {answer.status}", False, advice))
         else:
-            found.append(Finding("token", "accepted"))
+            report.append(Finding("token", "accepted"))
         if clock := _clock(answer.headers.get("date", "")):
-            found.append(clock)
+            report.append(clock)
     except ShellError as error:
-        found.append(Finding("service", error.message, False, error.hint))
+        report.append(Finding("service", error.message, False, error.hint))
     finally:
         await transport.aclose()
-    return found
+    return report
 
 
 def _clock(date: str) -> Finding | None:

@@ -44,7 +44,7 @@ def descriptor(path: str) -> Descriptor | None:
         at = f"{at.rstrip('/')}/{part}"
         match = _PATH.fullmatch(at)
         if match and not any(ahead):
-            return _found(match)
+            return _from_match(match)
         try:
             target = os.readlink(at)  # noqa: PTH115
         except (OSError, ValueError):
@@ -72,7 +72,7 @@ def stand_in_for_closed() -> None:
             setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
 
 
-def _found(match: re.Match[str]) -> Descriptor:
+def _from_match(match: re.Match[str]) -> Descriptor:
     if match["name"]:
         return Descriptor(_NAMED[match["name"]], True)
     if match["number"]:

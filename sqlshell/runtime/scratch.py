@@ -42,12 +42,12 @@ class Scratch:
 
     def folder(self, name: str) -> Path:
         """A new folder, mode 0700. Raises OSError."""
-        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._made()))
+        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._root_folder()))
 
     def add(self, path: Path) -> None:
         """Register a temporary file in another folder, which will be renamed to its final name. Raises OSError."""
         status = path.stat()
-        with (self._made() / _BESIDE).open("a", encoding="utf-8", errors="surrogateescape") as file:
+        with (self._root_folder() / _BESIDE).open("a", encoding="utf-8", errors="surrogateescape") as file:
             file.write(f"{status.st_dev} {status.st_ino} {path.absolute()}\0")
         with self._lock:
             self._beside.add(path)
@@ -73,7 +73,7 @@ class Scratch:
         if owner is not None:
             owner.close()
 
-    def _made(self) -> Path:
+    def _root_folder(self) -> Path:
         with self._lock:
             if self._root is None:
                 root = Path(tempfile.mkdtemp(prefix=_PREFIX))

@@ -72,7 +72,7 @@ class Reflection(DefaultDialect):
     @reflection.cache
     def has_table(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> bool:
         self._ensure_has_table_connection(connection)
-        return self._found(connection, table_name, schema)
+        return self._exists(connection, table_name, schema)
 
     @reflection.cache
     def has_sequence(self, connection: Connection, sequence_name: str, schema: str | None = None, **kw: Any) -> bool:
@@ -171,7 +171,7 @@ class Reflection(DefaultDialect):
             "index_name",
             "not is_primary",
         )
-        self._check_found(connection, table_name, schema)
+        self._check_exists(connection, table_name, schema)
         return [_index(name, unique, expressions) for name, unique, expressions in indexes]
 
     @reflection.cache
@@ -180,7 +180,7 @@ class Reflection(DefaultDialect):
     ) -> ReflectedTableComment:
         rows = self._about(connection, "comment", "duckdb_tables()", table_name, schema, "table_name")
         if not rows:
-            self._check_found(connection, table_name, schema)
+            self._check_exists(connection, table_name, schema)
         return {"text": rows[0][0] if rows else None}
 
     def _constraints(
@@ -191,7 +191,7 @@ class Reflection(DefaultDialect):
         schema: str | None,
         chosen: str = "constraint_name, constraint_column_names",
     ) -> Sequence[Any]:
-        self._check_found(connection, table, schema)
+        self._check_exists(connection, table, schema)
         condition = f"constraint_type = '{kind}'"
         return self._about(connection, chosen, "duckdb_constraints()", table, schema, "constraint_index", condition)
 
@@ -211,19 +211,19 @@ class Reflection(DefaultDialect):
 
     def _described(self, connection: Connection, view: str, schema: str | None) -> Sequence[Any]:
         """The columns of a view that DuckDB has not bound since the database was opened."""
-        self._check_found(connection, view, schema)
+        self._check_exists(connection, view, schema)
         name = self.identifier_preparer.quote_identifier(view)
         name = f"{self.identifier_preparer.quote_identifier(schema)}.{name}" if schema else name
         rows = connection.exec_driver_sql(f"select column_name, column_type from (describe from {name})").fetchall()
         return [(column, kind, True, None, None, False, None) for column, kind in rows]
 
-    def _found(self, connection: Connection, table: str, schema: str | None) -> bool:
+    def _exists(self, connection: Connection, table: str, schema: str | None) -> bool:
         tables = self._about(connection, "1", "duckdb_tables()", table, schema, "1")
         views = "(select *, view_name as table_name from duckdb_views())"
         return bool(tables or self._about(connection, "1", views, table, schema, "1"))
 
-    def _check_found(self, connection: Connection, table: str, schema: str | None) -> None:
-        if not self._found(connection, table, schema):
+    def _check_exists(self, connection: Connection, table: str, schema: str | None) -> None:
+        if not self._exists(connection, table, schema):
             raise exc.NoSuchTableError(table)
 
 

@@ -29,7 +29,8 @@ MANUAL = DOCS / "commands.md"
 
 RULES = (
     "In the headings, `FILE` is a required argument and `[FILE]` an optional one, `on|off` means one of the two "
-    "words, and `...` means that an argument can be repeated. `FILE...` may also be `|command`.",
+    "words, and `...` means that an argument can be repeated. `FILE...` may also be `|command`. "
+    'An empty file name is an error; for `\\o`, `\\g` and `\\tee`, `""` means no file.',
     "`PATTERN` is a name or a pattern as in psql: `*` stands for any characters, `?` for one character. "
     "`schema.name` and `database.schema.name` select another schema or database. A pattern ignores case, except "
     'for parts in `"double quotes"`, which match exactly.',

@@ -104,7 +104,7 @@ class FileSink:
         given = open_fd(self._place)
         if given is not None:
             return given
-        there = _found(self.name, self._place)
+        there = _existing(self.name, self._place)
         check_output(self._place, self.name, replaced=True)
         if there is not None and not stat.S_ISREG(there.st_mode):
             return self._place.open("wb", buffering=0)
@@ -149,7 +149,7 @@ def check(path: Own) -> None:
         place = expanded(path)
         if descriptor(str(place)) is not None:
             return
-        there = _found(path, place)
+        there = _existing(path, place)
         check_output(place, path, replaced=True)
         if there is None or stat.S_ISREG(there.st_mode):
             folder = Path(os.path.realpath(place)).parent
@@ -161,7 +161,7 @@ def check(path: Own) -> None:
         raise _unopened(path, error) from error
 
 
-def _found(name: str, place: Path) -> os.stat_result | None:
+def _existing(name: str, place: Path) -> os.stat_result | None:
     """The existing file, None if there is none. Raises OSError, and OutputError if it cannot be replaced."""
     if place.is_dir() or name.endswith("/"):
         raise OutputError(f"{name} is a directory", "name a file in the directory")

@@ -261,10 +261,10 @@ async def _described_by_engine(shell: ShellView, args: Args) -> Effect:
         if error.where.sql_state not in ABSENT:
             raise
         raise await _unknown_to_engine(shell, args[0]) from None
-    return Chain([effect for item in descriptions for effect in _shown_as_told(shell, item, plus=args.plus)])
+    return Chain([effect for item in descriptions for effect in _engine_description(shell, item, plus=args.plus)])
 
 
-def _shown_as_told(shell: ShellView, description: Description, *, plus: bool) -> list[Effect]:
+def _engine_description(shell: ShellView, description: Description, *, plus: bool) -> list[Effect]:
     if not shell.result_output.for_people:
         more = (
             [_table(("what", "name", "definition"), [list(note) for note in description.notes])]

@@ -142,8 +142,8 @@ def _with_bytes(declared: str, value: str, depth: int) -> str:
         for field, part in map(field_of, parts)
     ]
     # The value is evaluated once.
-    made_struct = f"CASE WHEN {item} IS NOT NULL THEN {{{', '.join(fields)}}} END"
-    return f"list_transform([{value}], lambda {item}: {made_struct})[1]"
+    struct = f"CASE WHEN {item} IS NOT NULL THEN {{{', '.join(fields)}}} END"
+    return f"list_transform([{value}], lambda {item}: {struct})[1]"
 
 
 def _has_bytes(declared: str) -> bool:

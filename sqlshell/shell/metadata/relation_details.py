@@ -219,7 +219,7 @@ def _from_catalog(rows: Rows, relation: Relation) -> Details:
         [(row["index_name"], row["sql"]) for row in entries.get("index", ())],
         [(row["table_name"], row["constraint_text"]) for row in entries.get("referenced", ())],
         entry["sql"] if "view_name" in entry else "",
-        _made(entry, relation) or (entries.get("sequence") or [{}])[0].get("sql", ""),
+        _create_statement(entry, relation) or (entries.get("sequence") or [{}])[0].get("sql", ""),
         entry.get("comment") or "",
         "" if entry.get("estimated_size") is None else str(entry["estimated_size"]),
         int(entry.get("table_oid") or entry.get("view_oid") or 0),
@@ -296,7 +296,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(quoted, names))
 
 
-def _made(row: dict[str, Any], relation: Relation) -> str:
+def _create_statement(row: dict[str, Any], relation: Relation) -> str:
     text = str(row.get("sql") or "")
     # To the engine, a stream is a table.
     return text.replace("CREATE TABLE", "CREATE STREAM", 1) if relation.kind == "stream" else text

@@ -313,5 +313,5 @@ def _set(given: dict[str, str], name: str, value: str | None, written: str) -> N
 
 def _value(token: Token) -> str:
     if token.kind == "string" and token.text[0] in "eE":
-        return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), token.text[2:-1].replace("''", "'"))
+        return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), token.text[2:-1].replace("''", "'"))
     return token.value

@@ -26,23 +26,23 @@ def span_of(statement: Lexed, error: ShellError) -> tuple[int, int] | None:
     message, sql, given = error.message, statement.text, statement.tokens
     if error.where.offset is not None:
         return _around(given, min(error.where.offset, len(sql)))
-    if (found := SHOWN.search(message)) and (span := shown_span(statement, found)) is not None:
+    if (match := SHOWN.search(message)) and (span := shown_span(statement, match)) is not None:
         return span
-    if found := _NEAR.search(message):
-        exact = [token for token in given if token.text == found[1] or token.value == found[1]]
+    if match := _NEAR.search(message):
+        exact = [token for token in given if token.text == match[1] or token.value == match[1]]
         if exact:
             return exact[-1].start, exact[-1].end
-    if found := _PLACE.search(message):
+    if match := _PLACE.search(message):
         lines = sql.split("\n")
-        number, column = int(found[1]), int(found[2] or 0)
+        number, column = int(match[1]), int(match[2] or 0)
         if column and 0 < number <= len(lines) and column <= len(lines[number - 1]) + 1:
             start = sum(len(line) + 1 for line in lines[: number - 1]) + column - 1
             return _around(given, start)
-    if (found := _POSITION.search(message)) and 0 < int(found[1]) <= len(sql):
-        return _around(given, int(found[1]) - 1)
+    if (match := _POSITION.search(message)) and 0 < int(match[1]) <= len(sql):
+        return _around(given, int(match[1]) - 1)
     if sqlstate.is_not_found(error.where.sql_state):
-        for match in QUOTED.finditer(message):
-            name = next(part for part in match.groups() if part).rpartition(".")[2].lower()
+        for quoted in QUOTED.finditer(message):
+            name = next(part for part in quoted.groups() if part).rpartition(".")[2].lower()
             named = [token for token in given if token.kind in {"word", "name"} and token.value.lower() == name]
             if named:
                 return named[0].start, named[0].end
