@@ -470,7 +470,7 @@ def test_what_cannot_be_had_is_refused(client: Client, sql: str, state: str, wor
 )
 def test_within_may_be_a_name(end: str) -> None:
     found = translated(f"SELECT x->a FROM {end}", lambda _: False, never)
-    assert found is None or end in found.made.sql
+    assert found is None or end in found.statement.sql
 
 
 def test_a_macro_of_the_user_comes_first(client: Client) -> None:
@@ -601,7 +601,7 @@ def test_any_text_keeps_its_lines_and_its_places(parts: Sequence[str]) -> None:
         return
     if found is None:
         return
-    made = found.made
+    made = found.statement
     assert made.sql.count("\n") == sql.count("\n")
     places = [made.place(offset) for offset in range(len(made.sql) + 1)]
     assert places == sorted(places)
@@ -634,7 +634,7 @@ def test_a_long_text_takes_the_time_of_its_length(made: Callable[[int], str]) ->
         with contextlib.suppress(Failure):
             found = translated(made(number), lambda _: False, never)
             if found is not None:
-                found.made.explained(f"Binder Error: x\n\nLINE {number}: 1::BLOB\n{' ' * 15}^^^^")
+                found.statement.explained(f"Binder Error: x\n\nLINE {number}: 1::BLOB\n{' ' * 15}^^^^")
 
     def calls(number: int) -> int:
         """How many functions are called for a text of that length."""

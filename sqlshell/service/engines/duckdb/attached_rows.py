@@ -25,10 +25,10 @@ class AttachedRows(Struct, frozen=True):
         """The query to insert. Rows that do not fit the table are as they are in the file: DuckDB refuses them."""
         if len(self.columns) != len(self.targets):
             return f"FROM {self.source}"
-        made = (
+        values = (
             _value(name, kind, target) for (name, kind), (_, target) in zip(self.columns, self.targets, strict=True)
         )
-        return f"SELECT {', '.join(made)} FROM {self.source}"
+        return f"SELECT {', '.join(values)} FROM {self.source}"
 
     def wrong(self, connection: duckdb.DuckDBPyConnection) -> str:
         """The first text that cannot be converted, with its column and row; "" if none is found.
@@ -41,14 +41,14 @@ class AttachedRows(Struct, frozen=True):
             if kind != "VARCHAR" or target == kind:
                 continue
             text = always_quoted(name)
-            found = connection.execute(
+            row = connection.execute(
                 f"SELECT file_row_number + 1, {text} "
                 f"FROM {self.source.removesuffix(')')}, file_row_number = true) WHERE {text} IS NOT NULL "
                 f"AND TRY_CAST({_value(name, kind, target)} AS {target}) IS NULL ORDER BY 1 LIMIT 1"
             ).fetchone()
-            if found is not None:
-                value = literal(found[1][:_LONGEST])
-                return f"row {found[0]:,} of the attachment, column {column}: cannot convert {value} to {target}"
+            if row is not None:
+                value = literal(row[1][:_LONGEST])
+                return f"row {row[0]:,} of the attachment, column {column}: cannot convert {value} to {target}"
         return ""
 
 

@@ -43,8 +43,8 @@ class Setting:
     """The subject of a SET, RESET, PRAGMA or CALL: the setting's `name` in lower case, its `value` in lower case."""
 
     def __init__(self, sql: str) -> None:
-        found = _TOKEN.findall(sql[:_HEAD])
-        tokens = [item.strip("'\"").lower() for item in found if not item.startswith(("--", "/*"))]
+        words = _TOKEN.findall(sql[:_HEAD])
+        tokens = [item.strip("'\"").lower() for item in words if not item.startswith(("--", "/*"))]
         self.verb = tokens[0] if tokens and tokens[0] in _FIRST else ""
         rest = tokens[1:] if self.verb else []
         self.is_global = bool(rest) and rest[0] == "global"
@@ -68,14 +68,14 @@ class Setting:
 def check_setting(connection: duckdb.DuckDBPyConnection, setting: Setting) -> None:
     """Raises Failure for a setting that would have no effect, or would write to the program's own output."""
     if setting.is_global and setting.name == "timezone":
-        said = "SET GLOBAL TimeZone is not supported: each session has its own time zone; use SET TimeZone"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = "SET GLOBAL TimeZone is not supported: each session has its own time zone; use SET TimeZone"
+        raise Failure(sqlstate.UNSUPPORTED, message)
     printed = _PRINTS.get(setting.name)
     if printed is None or setting.verb == "reset" or not _prints(connection, setting):
         return
-    said = f"{setting.name} would write {printed} to the standard output of the service"
+    cause = f"{setting.name} would write {printed} to the standard output of the service"
     hint = _INSTEAD.get(printed)
-    raise Failure(sqlstate.UNSUPPORTED, f"{said}; {hint}" if hint else said)
+    raise Failure(sqlstate.UNSUPPORTED, f"{cause}; {hint}" if hint else cause)
 
 
 def _prints(connection: duckdb.DuckDBPyConnection, setting: Setting) -> bool:
@@ -85,8 +85,8 @@ def _prints(connection: duckdb.DuckDBPyConnection, setting: Setting) -> bool:
         case "enable_profiling" | "enable_profile":
             if (setting.verb == "set" and setting.value in _OFF) or "save_location" in setting.rest:
                 return False
-            found = connection.execute("SELECT current_setting('profiling_output')").fetchall()
-            return not found[0][0]
+            rows = connection.execute("SELECT current_setting('profiling_output')").fetchall()
+            return not rows[0][0]
         case "enable_progress_bar_print":
             return setting.value not in _OFF
     return True
@@ -94,8 +94,8 @@ def _prints(connection: duckdb.DuckDBPyConnection, setting: Setting) -> bool:
 
 def keep_unlocked(connection: duckdb.DuckDBPyConnection) -> None:
     """Exempt session settings before the configuration is locked. Raises duckdb.Error."""
-    found = connection.execute("SELECT current_setting('allowed_configs')").fetchall()
-    kept = [*(str(item) for item in found[0][0] or ()), *SESSION_SETTINGS]
+    rows = connection.execute("SELECT current_setting('allowed_configs')").fetchall()
+    kept = [*(str(item) for item in rows[0][0] or ()), *SESSION_SETTINGS]
     connection.execute(f"SET allowed_configs = [{', '.join(literal(name) for name in dict.fromkeys(kept))}]")
 
 

@@ -133,7 +133,7 @@ class DuckdbConnection:
         if translation is None:
             return self._copied_or_run(sql, options, sink)
         with explained(translation):
-            return self._copied_or_run(translation.made.sql, options, sink)
+            return self._copied_or_run(translation.statement.sql, options, sink)
 
     @contextlib.contextmanager
     def _statement(self) -> Iterator[None]:
@@ -217,17 +217,17 @@ class DuckdbConnection:
                 targets = [(row[0], row[1]) for row in self._connection.execute(f"DESCRIBE {table}").fetchall()]
                 rows = AttachedRows(source, sources, targets)
                 try:
-                    found = self._connection.execute(f"{into} {rows.select}").fetchall()
+                    counts = self._connection.execute(f"{into} {rows.select}").fetchall()
                 except duckdb.ConversionException as error:
                     if self._open or not (place := rows.wrong(self._connection)):
                         raise
                     raise failure(error).with_message(place) from error
             except (duckdb.Error, Failure) as error:
-                told = error if isinstance(error, Failure) else failure(error)
+                failed = error if isinstance(error, Failure) else failure(error)
                 # The lines that it quotes are none of the user's statement, and name the file.
-                said = told.message.partition("\n\nLINE ")[0].replace(str(path), "the attachment")
-                raise told.with_message(said) from error
-        return Outcome(message=f"COPY {found[0][0]}")
+                message = failed.message.partition("\n\nLINE ")[0].replace(str(path), "the attachment")
+                raise failed.with_message(message) from error
+        return Outcome(message=f"COPY {counts[0][0]}")
 
     def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
         if self.in_transaction:
@@ -236,12 +236,12 @@ class DuckdbConnection:
             translation = self._translation(sql, options)
             try:
                 with explained(translation):
-                    kind = self._parsed(translation.made.sql if translation is not None else sql).kind
+                    kind = self._parsed(translation.statement.sql if translation is not None else sql).kind
             except duckdb.Error as error:
                 raise failure(error) from error
             if kind in {"TRANSACTION", "SET", "VARIABLE_SET"} or self._elsewhere(sql):
-                said = f"{first_word(sql).upper()} … affects more than the current database"
-                raise Failure(sqlstate.UNSUPPORTED, f"{said}, which is not allowed in an application")
+                cause = f"{first_word(sql).upper()} … affects more than the current database"
+                raise Failure(sqlstate.UNSUPPORTED, f"{cause}, which is not allowed in an application")
         with self._known.changing(), self._cancellation.statement():
             self._run_together(statements, options, sink)
 
@@ -288,15 +288,15 @@ class DuckdbConnection:
         with self._statement():
             translation = self._translation(sql, options)
             if translation is None:
-                found = self._feed(sql, streams, options)
+                feed = self._feed(sql, streams, options)
             else:
                 with explained(translation):
-                    found = self._feed(translation.made.sql, streams, options)
-                found = replace(found, from_earliest=translation.from_earliest) if found is not None else None
-            if found is not None:
-                check_columns(len(found.columns), options)
-                bounded(found.columns, options)
-            return found
+                    feed = self._feed(translation.statement.sql, streams, options)
+                feed = replace(feed, from_earliest=translation.from_earliest) if feed is not None else None
+            if feed is not None:
+                check_columns(len(feed.columns), options)
+                bounded(feed.columns, options)
+            return feed
 
     def _feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
         if not self._judges(options):
@@ -318,11 +318,11 @@ class DuckdbConnection:
             with explained(translation):
                 # A reader's statement is refused; for other roles, so are expressions that would be evaluated while
                 # binding.
-                asked = translation.made.sql if translation is not None else sql
+                asked = translation.statement.sql if translation is not None else sql
                 verdict = self._judge.judge(asked, options, in_transaction=self._open)
-                found = planned(self._connection, verdict.sql, verdict.reads)
-            bounded(found.columns, options)
-            return found
+                plan = planned(self._connection, verdict.sql, verdict.reads)
+            bounded(plan.columns, options)
+            return plan
 
     def columns(self, relation: Relation, options: Options) -> list[ColumnInfo]:
         with self._cancellation.statement():
@@ -380,10 +380,10 @@ class DuckdbConnection:
     def _place(self) -> tuple[str, str, str]:
         """Database, schema and time zone of the session."""
         with self._cancellation.protected():
-            found = self._connection.execute(
+            rows = self._connection.execute(
                 "SELECT current_database(), current_schema(), current_setting('TimeZone')"
             ).fetchall()
-        database, schema, timezone = found[0]
+        database, schema, timezone = rows[0]
         return str(database), str(schema), str(timezone)
 
     @property
@@ -454,17 +454,17 @@ class DuckdbConnection:
 
     def _profile(self) -> str:
         """The file to which profiles are written, or ""."""
-        found = self._connection.execute("SELECT current_setting('profiling_output')").fetchone()
-        return str(found[0] or "") if found else ""
+        row = self._connection.execute("SELECT current_setting('profiling_output')").fetchone()
+        return str(row[0] or "") if row else ""
 
     def _parsed(self, sql: str) -> Verdict:
         """A statement's type and its parsed form. Raises Failure unless it is exactly one statement."""
-        found = self._connection.extract_statements(sql)
-        if len(found) != 1:
-            raise Failure(sqlstate.SYNTAX, f"expected one statement, found {len(found)}")
-        kind = kind_of(found[0], sql)
-        ends = kind == "TRANSACTION" and first_word(str(found[0].query)) in ENDS
-        return Verdict(kind, sql, found[0], transaction="COMMIT" if ends else "")
+        statements = self._connection.extract_statements(sql)
+        if len(statements) != 1:
+            raise Failure(sqlstate.SYNTAX, f"expected one statement, found {len(statements)}")
+        kind = kind_of(statements[0], sql)
+        ends = kind == "TRANSACTION" and first_word(str(statements[0].query)) in ENDS
+        return Verdict(kind, sql, statements[0], transaction="COMMIT" if ends else "")
 
     @contextlib.contextmanager
     def _finding_end(self, sql: str) -> Iterator[None]:
@@ -546,8 +546,8 @@ class DuckdbConnection:
                 before, self.transaction = self.transaction, "" if self._ends else "open"
                 self._read_only = not self._ends and parsed is READ_ONLY
                 if before == "failed" and first_word(sql) in {"commit", "end"}:
-                    said = "the transaction had failed and was rolled back; none of its changes were committed"
-                    return replace(outcome, message=said, sql_state=sqlstate.WARNING)
+                    message = "the transaction had failed and was rolled back; none of its changes were committed"
+                    return replace(outcome, message=message, sql_state=sqlstate.WARNING)
             return outcome
         finally:
             if kind not in KEEPS_PLACE:
@@ -576,8 +576,8 @@ class DuckdbConnection:
             self._go_to_zone(self._first)
         elif timezone != before and not is_zone(timezone):
             self._go_to_zone(before)
-            said = f"unknown time zone {timezone!r}; use a name such as Europe/Berlin or Etc/GMT-5"
-            raise Failure("22023", said)
+            message = f"unknown time zone {timezone!r}; use a name such as Europe/Berlin or Etc/GMT-5"
+            raise Failure("22023", message)
 
     def _look_at_place(self) -> str | None:
         """Read the session's database and schema. Its time zone is None if an aborted transaction does not reveal it,
@@ -595,11 +595,11 @@ class DuckdbConnection:
         """Whether the engine can write a file of the service: the user may have disabled its access to files."""
         if self._strict:
             return True
-        found = self._connection.execute(
+        rows = self._connection.execute(
             "SELECT current_setting('enable_external_access') AND NOT current_setting('disabled_filesystems') "
             "LIKE '%LocalFileSystem%'"
         ).fetchall()
-        return bool(found[0][0])
+        return bool(rows[0][0])
 
     def _other(self, kind: str, parsed: Any, sql: str, options: Options, sink: CountingSink) -> Outcome:
         first, *words = sql.split(None, 6)

@@ -108,10 +108,10 @@ def explained(message: str, *, store: bool = False) -> str:
 
     In a `store` the user cannot choose how a file is read, so the advice is about the file itself.
     """
-    if found := _CSV.match(message):
+    if match := _CSV.match(message):
         named = _FILE.search(message)
         file = named[1] if named else "the CSV file"
-        where, cause = f"{file}, line {found['line']}", found["cause"]
+        where, cause = f"{file}, line {match['line']}", match["cause"]
         if "unicode" in cause and store:
             return f"{where}: {ENCODING}; {CONVERT}"
         if "unicode" in cause:
@@ -121,17 +121,17 @@ def explained(message: str, *, store: bool = False) -> str:
             )
         if counts := _COLUMNS.match(cause):
             cause = f"expected {counts[1]} columns, found {counts[2]}"
-        text = f"\n  {found['text'][:LONGEST_LINE]}" if found["text"] else ""
+        text = f"\n  {match['text'][:LONGEST_LINE]}" if match["text"] else ""
         advice = ""
         if "converting column" in cause and not store:
             advice = f"\n  use from read_csv({literal(file)}, sample_size = -1) to detect types from all rows"
         return f"{where}: {cause}{text}{advice}"
-    if found := _SNIFFED.match(message):
+    if match := _SNIFFED.match(message):
         counts = _GIVEN.search(message)
         cause = "the format cannot be detected; set delim, quote, escape and header"
         if counts:
             cause = f"expected {counts[1]} columns, found {counts[2]}; correct the parameter columns"
-        return f"{found['file']}: {cause}{found['place'] or ''}"
+        return f"{match['file']}: {cause}{match['place'] or ''}"
     if error := json_error(message):
         if error.not_utf8:
             return f"{error.file}, {error.place}: {ENCODING}; {CONVERT}"
@@ -139,8 +139,8 @@ def explained(message: str, *, store: bool = False) -> str:
         if error.unknown_key and not store:
             advice = f"\n  use from read_json({literal(error.file)}, sample_size = -1) to detect all keys"
         return f"{error.file}, {error.place}: {error.cause}{advice}"
-    if store and (found := _OTHER.match(message)):
-        damaged = found["kind"] == "Invalid Input" or " is not a " in found["cause"]
-        cause = found["cause"].strip().rstrip(".")
+    if store and (match := _OTHER.match(message)):
+        damaged = match["kind"] == "Invalid Input" or " is not a " in match["cause"]
+        cause = match["cause"].strip().rstrip(".")
         return f"{cause}; the file is damaged or has the wrong extension" if damaged else cause
     return message

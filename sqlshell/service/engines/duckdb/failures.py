@@ -57,23 +57,23 @@ def failure(error: Exception, lines_before: int = 0) -> Failure:
     # Memory addresses in a trace are of no use to a reader.
     message = explained(str(error)[:_LENGTH].partition("\n\nStack Trace:")[0])
     if lines_before:
-        message = _LINE.sub(lambda found: f"LINE {max(1, int(found[1]) - lines_before)}:", message)
+        message = _LINE.sub(lambda match: f"LINE {max(1, int(match[1]) - lines_before)}:", message)
     if isinstance(error, duckdb.IOException | duckdb.TransactionException) and (full := messages.disk_full(message)):
         return Failure(sqlstate.DISK_FULL, f"disk full: {full}")
     return Failure(_state(error, message), message, messages.missing_schema(message))
 
 
 def _state(error: Exception, message: str) -> str:
-    found = ""
+    state = ""
     match error:
         case duckdb.CatalogException() | duckdb.BinderException() | duckdb.TransactionException():
-            found = messages.state_of(message)
+            state = messages.state_of(message)
         case duckdb.ParserException() if messages.is_span(message):
-            found = sqlstate.UNSUPPORTED
+            state = sqlstate.UNSUPPORTED
         case duckdb.InvalidInputException() if messages.is_read_only(message):
-            found = "25006"
+            state = "25006"
         case duckdb.InternalException() if messages.lacks_memory(message):
-            found = sqlstate.LIMIT
+            state = sqlstate.LIMIT
         case RuntimeError() if messages.is_interrupted(message):
-            found = sqlstate.CANCELED
-    return found or next((code for kind, code in CLASSES if isinstance(error, kind)), sqlstate.INTERNAL)
+            state = sqlstate.CANCELED
+    return state or next((code for kind, code in CLASSES if isinstance(error, kind)), sqlstate.INTERNAL)

@@ -62,8 +62,8 @@ def make_feed(
     )
     assert inner is not None
     node["from_table"] = inner["statements"][0]["node"]["from_table"]
-    found = connection.execute("SELECT json_deserialize_sql(?::VARCHAR::JSON)", [json.dumps(tree)]).fetchone()
-    over_new = str(found[0]) if found else ""
+    deserialized = connection.execute("SELECT json_deserialize_sql(?::VARCHAR::JSON)", [json.dumps(tree)]).fetchone()
+    over_new = str(deserialized[0]) if deserialized else ""
     try:
         described = connection.execute(f"DESCRIBE\n{over_new}", {"lo": 0, "hi": 0}).fetchall()
     except duckdb.InvalidInputException:
@@ -104,15 +104,15 @@ def evaluate(
             rows += texts
             size += sum(map(len, texts))
             if size > MOST:
-                said = f"{end - start} rows of the stream exceed {MOST >> 20} Mi characters"
-                raise Failure(sqlstate.TOO_LARGE, said)
+                message = f"{end - start} rows of the stream exceed {MOST >> 20} Mi characters"
+                raise Failure(sqlstate.TOO_LARGE, message)
         return rows
     except duckdb.Error as error:
         if unwanted.is_set():
             raise Failure(sqlstate.CANCELED, "canceled: no client is reading the rows") from error
         if late:
-            said = f"evaluating {end - start} rows of the stream took longer than {seconds:g} seconds"
-            raise Failure(sqlstate.TIMEOUT, f"{said} {limit_note('seconds')}") from error
+            cause = f"evaluating {end - start} rows of the stream took longer than {seconds:g} seconds"
+            raise Failure(sqlstate.TIMEOUT, f"{cause} {limit_note('seconds')}") from error
         # The statement is not the user's text.
         failed = failure(error)
         raise failed.with_message(without_place(failed.message)) from error
@@ -129,8 +129,8 @@ def _rendered(row: Sequence[str]) -> str:
 
 def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
     """The parse tree of a SELECT, None for other statements."""
-    found = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
-    tree: Any = json.loads(found[0]) if found else {"error": True}
+    serialized = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
+    tree: Any = json.loads(serialized[0]) if serialized else {"error": True}
     return None if tree["error"] or len(tree["statements"]) != 1 else tree
 
 

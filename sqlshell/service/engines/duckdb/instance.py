@@ -197,8 +197,8 @@ class DuckdbEngine(ResultFiles):
     def identity(self, relation: Relation) -> int | None:
         places = zip(("database_name", "schema_name", "table_name"), relation, strict=True)
         wanted = " AND ".join(f"{name} = {literal(part)}" for name, part in places)
-        found = self.read_listing(f"SELECT table_oid FROM duckdb_tables() WHERE {wanted}")
-        return int(found[0][0]) if found else None
+        rows = self.read_listing(f"SELECT table_oid FROM duckdb_tables() WHERE {wanted}")
+        return int(rows[0][0]) if rows else None
 
     def exists(self, relation: Relation, seen: Connection | None = None) -> bool:
         return bool(self.read_listing(f"SELECT 1 FROM ({columns(relation)}) LIMIT 1"))
@@ -226,8 +226,8 @@ class DuckdbEngine(ResultFiles):
 
     def head(self, stream: Relation, least: int = 0) -> int:
         name = qualified(*stream)
-        found = self.read_listing(f"SELECT max(rowid) FROM {name} WHERE rowid >= {least}")
-        return int(found[0][0]) + 1 if found and found[0][0] else least
+        rows = self.read_listing(f"SELECT max(rowid) FROM {name} WHERE rowid >= {least}")
+        return int(rows[0][0]) + 1 if rows and rows[0][0] else least
 
     def rows(self, feed: Feed, start: int, end: int, number: int) -> list[str]:
         unwanted = self._read[number] = threading.Event()

@@ -58,24 +58,24 @@ def missing_schema(message: str) -> tuple[str, ...]:
     """The schema that does not exist, qualified by its database if DuckDB names it. If the database does not exist,
     DuckDB names it as a schema. Empty for other messages.
     """
-    found = _SCHEMA.search(message.partition("\n")[0][:HEAD])
-    if found is None:
+    match = _SCHEMA.search(message.partition("\n")[0][:HEAD])
+    if match is None:
         return ()
-    return (found[1], found[2]) if found[1] else (found[3],)
+    return (match[1], match[2]) if match[1] else (match[3],)
 
 
 def near(message: str) -> tuple[str, str]:
     """The part of a message that names the word at a syntax error, and that word; empty if there is none."""
-    found = _NEAR.search(message, 0, HEAD)
-    return (found[0], found[1]) if found else ("", "")
+    match = _NEAR.search(message, 0, HEAD)
+    return (match[0], match[1]) if match else ("", "")
 
 
 def moved_to_end(message: str) -> str:
     """A syntax error at the end of a text, where DuckDB marks the last word instead; "" for other messages."""
-    found = _PLACE.search(message) if len(message) < HEAD else None
-    if found is None:
+    match = _PLACE.search(message) if len(message) < HEAD else None
+    if match is None:
         return ""
-    return f"{message[: found.start()]}syntax error at end of input{found[1]}{' ' * len(found[2])}^"
+    return f"{message[: match.start()]}syntax error at end of input{match[1]}{' ' * len(match[2])}^"
 
 
 def is_span(message: str) -> bool:
@@ -85,8 +85,8 @@ def is_span(message: str) -> bool:
 
 def disk_full(message: str) -> str:
     """The system's description of a full disk; "" for other messages."""
-    found = _FULL.search(message)
-    return found[0] if found else ""
+    match = _FULL.search(message)
+    return match[0] if match else ""
 
 
 def too_large(message: str) -> bool:

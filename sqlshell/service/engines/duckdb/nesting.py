@@ -35,13 +35,13 @@ def check_nesting(sql: str) -> None:
     else:
         return
     depth = 0
-    for found in _PIECE.finditer(sql):
-        if found[0] in {"(", "[", "{"}:
+    for match in _PIECE.finditer(sql):
+        if match[0] in {"(", "[", "{"}:
             depth += 1
             if depth > MOST:
                 raise Failure(
                     sqlstate.TOO_LARGE,
                     f"the statement is nested too deeply: more than {MOST} brackets are open at once",
                 )
-        elif found[0] in {")", "]", "}"}:
+        elif match[0] in {")", "]", "}"}:
             depth = max(0, depth - 1)

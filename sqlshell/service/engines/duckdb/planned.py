@@ -20,8 +20,8 @@ LARGEST = 1 << 20
 
 def planned(connection: duckdb.DuckDBPyConnection, sql: str, reads: Collection[tuple[str, ...]]) -> Plan:
     """The plan of an allowed CREATE or INSERT that reads these relations. Raises duckdb.Error."""
-    found = connection.execute("SELECT json_serialize_plan($1, optimize := false)", [sql]).fetchone()
-    plans = json.loads(found[0]).get("plans", []) if found else []
+    serialized = connection.execute("SELECT json_serialize_plan($1, optimize := false)", [sql]).fetchone()
+    plans = json.loads(serialized[0]).get("plans", []) if serialized else []
     explained = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
     tree = str(explained[1]) if explained is not None else ""
     whole = sorted({(path[0], path[1], path[2]) for path in reads if len(path) == 3})
@@ -44,16 +44,16 @@ def _columns(plan: Mapping[str, Any]) -> list[ColumnInfo]:
 
 def _named(kind: Mapping[str, Any]) -> str:
     """The interface's name of a type in a plan."""
-    told = kind.get("type_info") or {}
+    info = kind.get("type_info") or {}
     match kind["id"]:
         case "DECIMAL":
-            return f"DECIMAL({told['width']},{told['scale']})"
-        case "LIST" | "ARRAY" if "child_type" in told:
-            return f"ARRAY<{_named(told['child_type'])}>"
-        case "MAP" if "child_type" in told:
-            key, value = (item["second"] for item in told["child_type"]["type_info"]["child_types"])
+            return f"DECIMAL({info['width']},{info['scale']})"
+        case "LIST" | "ARRAY" if "child_type" in info:
+            return f"ARRAY<{_named(info['child_type'])}>"
+        case "MAP" if "child_type" in info:
+            key, value = (item["second"] for item in info["child_type"]["type_info"]["child_types"])
             return f"MAP<{_named(key)}, {_named(value)}>"
-        case "STRUCT" if "child_types" in told:
-            parts = (f"{field_name(item['first'])} {_named(item['second'])}" for item in told["child_types"])
+        case "STRUCT" if "child_types" in info:
+            parts = (f"{field_name(item['first'])} {_named(item['second'])}" for item in info["child_types"])
             return f"STRUCT<{', '.join(parts)}>"
     return NAMES.get(kind["id"].lower(), "VARCHAR")

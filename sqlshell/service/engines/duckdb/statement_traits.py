@@ -18,8 +18,8 @@ _WORD: Final = re.compile(r"\w+|\(")
 def first_word(sql: str) -> str:
     """The first word in lower case, "(" for a parenthesis, "" for neither."""
     blank = _BLANK.match(sql)
-    found = _WORD.match(sql, blank.end() if blank else 0)
-    return found[0].lower() if found else ""
+    match = _WORD.match(sql, blank.end() if blank else 0)
+    return match[0].lower() if match else ""
 
 
 def writes_inside(sql: str) -> bool:
@@ -42,9 +42,9 @@ def returns_rows(sql: str) -> bool:
 def _tokens(sql: str) -> Iterator[tuple[str, bool]]:
     """Words and signs in lower case, and whether each was quoted; without strings."""
     encoded = sql.encode("utf-8", "surrogatepass")
-    found = duckdb.tokenize(sql)
-    starts = [start for start, _ in found] + [len(encoded)]
-    for number, (start, kind) in enumerate(found):
+    lexed = duckdb.tokenize(sql)
+    starts = [start for start, _ in lexed] + [len(encoded)]
+    for number, (start, kind) in enumerate(lexed):
         if kind.name in {"comment", "string_const", "string_constant"}:
             continue
         text = encoded[start : starts[number + 1]].decode("utf-8", "replace").strip()

@@ -85,12 +85,12 @@ _TYPES: Final = {
 
 def columns_of(rows: Values) -> list[ColumnInfo]:
     """The columns that COLUMNS returned."""
-    found: list[ColumnInfo] = []
-    for name, oid, modifier, nullable, told in rows:
+    columns: list[ColumnInfo] = []
+    for name, oid, modifier, nullable, type_text in rows:
         kind = int(oid or 0)
-        exact = None if engine_type(kind) is None else engine_type(kind) or told
-        found.append(ColumnInfo(name, interface_type(kind, int(modifier or -1)), nullable == "t", engine_type=exact))
-    return found
+        exact = None if engine_type(kind) is None else engine_type(kind) or type_text
+        columns.append(ColumnInfo(name, interface_type(kind, int(modifier or -1)), nullable == "t", engine_type=exact))
+    return columns
 
 
 async def type_names(link: Link, kinds: Collection[tuple[int, int]]) -> dict[tuple[int, int], str]:

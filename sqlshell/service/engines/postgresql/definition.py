@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sqlshell.service.engines.postgresql.description import Found
+from sqlshell.service.engines.postgresql.description import ServerRelation
 from sqlshell.service.engines.postgresql.link import Values
 from sqlshell.sql.identifiers import literal, quoted
 
@@ -174,28 +174,28 @@ class _Sequence(Struct, frozen=True):
         )
 
 
-async def statements(found: Found, ask: Ask) -> list[Statement]:
+async def statements(relation: ServerRelation, ask: Ask) -> list[Statement]:
     """The statements that create a relation; none for what is created with something else. Raises Failure."""
-    match found.kind:
+    match relation.kind:
         case "r" | "p" | "f":
-            return await _table(found, ask)
+            return await _table(relation, ask)
         case "v" | "m":
-            return await _view(found, ask)
+            return await _view(relation, ask)
         case "S":
-            return [item for one in await _sequences(found, ask) for item in _created(one)]
+            return [item for one in await _sequences(relation, ask) for item in _created(one)]
         case "i" | "I":
-            rows = await ask(_INDEXES, found.oid)
-            made = [(BEHIND, text) for _, text, *_ in rows if text]
-            return [*made, *(_comment("INDEX", _full(found), rows[0][4] if rows else None) if made else ())]
+            rows = await ask(_INDEXES, relation.oid)
+            indexes = [(BEHIND, text) for _, text, *_ in rows if text]
+            return [*indexes, *(_comment("INDEX", _full(relation), rows[0][4] if rows else None) if indexes else ())]
         case "c":
-            columns = await _columns(found, ask)
+            columns = await _columns(relation, ask)
             listed = ", ".join(f"{quoted(item.name)} {_typed(item)}" for item in columns)
-            return [(BEFORE, f"CREATE TYPE {_full(found)} AS ({listed})")]
+            return [(BEFORE, f"CREATE TYPE {_full(relation)} AS ({listed})")]
     return []
 
 
-async def _table(found: Found, ask: Ask) -> list[Statement]:
-    [row] = await ask(_TABLE, found.oid)
+async def _table(relation: ServerRelation, ask: Ask) -> list[Statement]:
+    [row] = await ask(_TABLE, relation.oid)
     (
         kind,
         key,
@@ -214,10 +214,10 @@ async def _table(found: Found, ask: Ask) -> list[Statement]:
         _,
     ) = row
     is_partition = partition == "true"
-    columns = await _columns(found, ask)
-    sequences = await _sequences(found, ask)
-    constraints = await ask(_CONSTRAINTS, found.oid)
-    name = _full(found)
+    columns = await _columns(relation, ask)
+    sequences = await _sequences(relation, ask)
+    constraints = await ask(_CONSTRAINTS, relation.oid)
+    name = _full(relation)
     identities = {item.column: item for item in sequences if item.owned == "i"}
     own = [item for item in columns if item.local or is_partition]
     if kind:
@@ -228,7 +228,7 @@ async def _table(found: Found, ask: Ask) -> list[Statement]:
         lines = [f"{quoted(item.name)} {_typed(item)}{_rest(item, identities.get(item.name))}" for item in own]
     lines += [f"CONSTRAINT {quoted(str(named))} {text}" for named, what, text, _ in constraints if what in _INSIDE]
     body = " (\n    " + ",\n    ".join(lines) + "\n)" if lines or not kind else ""
-    persistence = {"t": "TEMPORARY ", "u": "UNLOGGED "}.get(found.persistence, "")
+    persistence = {"t": "TEMPORARY ", "u": "UNLOGGED "}.get(relation.persistence, "")
     text = f"CREATE {persistence}{'FOREIGN ' if server else ''}TABLE {name}{f' OF {kind}' if kind else ''}{body}"
     text += f"\nINHERITS ({parents})" if parents and not is_partition else ""
     text += f"\nPARTITION BY {key}" if key else ""
@@ -245,7 +245,7 @@ async def _table(found: Found, ask: Ask) -> list[Statement]:
     for item in columns:
         done += [(RELATION, f"{alter} ALTER COLUMN {quoted(item.name)} {change}") for change in _changes(item, own)]
     done += [item for one in sequences if one.owned == "a" for item in _created(one) if item[0] == BEHIND]
-    done += await _indexed(found, ask)
+    done += await _indexed(relation, ask)
     if is_partition:
         done.append((PARTITION, f"ALTER TABLE ONLY {parents} ATTACH PARTITION {name} {bound}"))
     # PostgreSQL refuses ONLY for a foreign key of a partitioned table, and CREATE TABLE ignores NOT VALID.
@@ -259,80 +259,82 @@ async def _table(found: Found, ask: Ask) -> list[Statement]:
         done.append((LAST, f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY"))
     if forced == "true":
         done.append((LAST, f"ALTER TABLE ONLY {name} FORCE ROW LEVEL SECURITY"))
-    for policy, clauses, told in await ask(_POLICIES, found.oid):
+    for policy, clauses, note in await ask(_POLICIES, relation.oid):
         done.append((LAST, f"CREATE POLICY {policy} ON {name} {clauses}"))
-        done += _comment(f"POLICY {policy} ON", name, told)
-    done += [(LAST, str(text)) for (text,) in await ask(_STATISTICS, found.oid)]
-    done += await _fired(found, ask)
+        done += _comment(f"POLICY {policy} ON", name, note)
+    done += [(LAST, str(text)) for (text,) in await ask(_STATISTICS, relation.oid)]
+    done += await _fired(relation, ask)
     done += _comment(table, name, comment)
     done += _column_comments(name, columns)
-    for named, _, _, told in constraints:
-        done += _comment(f"CONSTRAINT {quoted(str(named))} ON", name, told)
+    for named, _, _, note in constraints:
+        done += _comment(f"CONSTRAINT {quoted(str(named))} ON", name, note)
     return done
 
 
-async def _view(found: Found, ask: Ask) -> list[Statement]:
-    [(query, options, comment, populated, listed)] = await ask(_VIEW, found.oid)
-    materialized = found.kind == "m"
-    what, name = "MATERIALIZED VIEW" if materialized else "VIEW", _full(found)
-    kind = f"TEMPORARY {what}" if found.persistence == "t" else what
+async def _view(relation: ServerRelation, ask: Ask) -> list[Statement]:
+    [(query, options, comment, populated, listed)] = await ask(_VIEW, relation.oid)
+    materialized = relation.kind == "m"
+    what, name = "MATERIALIZED VIEW" if materialized else "VIEW", _full(relation)
+    kind = f"TEMPORARY {what}" if relation.persistence == "t" else what
     columns = f" ({listed})" if listed else ""
     text = f"CREATE {kind} {name}{columns}{f' WITH ({options})' if options else ''} AS\n"
     text += (query or "").rstrip().rstrip(";")
     text += "\nWITH NO DATA" if materialized and populated == "false" else ""
     done: list[Statement] = [(VIEW, text)]
-    shown = await _columns(found, ask)
+    shown = await _columns(relation, ask)
     done += [
         (VIEW, f"ALTER VIEW {name} ALTER COLUMN {quoted(item.name)} SET DEFAULT {item.default}")
         for item in shown
         if item.default
     ]
-    done += [(LAST, each) for _, each in await _indexed(found, ask)]
-    done += await _fired(found, ask)
+    done += [(LAST, each) for _, each in await _indexed(relation, ask)]
+    done += await _fired(relation, ask)
     done += _comment(what, name, comment)
     return done + _column_comments(name, shown)
 
 
-async def _indexed(found: Found, ask: Ask) -> list[Statement]:
+async def _indexed(relation: ServerRelation, ask: Ask) -> list[Statement]:
     """The statements for a table's indexes: CREATE INDEX for those without a constraint, other statements for all."""
     done: list[Statement] = []
-    for index, text, clustered, replica, comment in await ask(_INDEXES, found.oid):
+    for index, text, clustered, replica, comment in await ask(_INDEXES, relation.oid):
         if text:
             done.append((BEHIND, text))
         if clustered == "true":
-            done.append((BEHIND, f"ALTER TABLE {_full(found)} CLUSTER ON {quoted(str(index))}"))
+            done.append((BEHIND, f"ALTER TABLE {_full(relation)} CLUSTER ON {quoted(str(index))}"))
         if replica == "true":
-            done.append((BEHIND, f"ALTER TABLE ONLY {_full(found)} REPLICA IDENTITY USING INDEX {quoted(str(index))}"))
-        prefix = "" if found.persistence == "t" else f"{quoted(found.schema)}."
+            done.append(
+                (BEHIND, f"ALTER TABLE ONLY {_full(relation)} REPLICA IDENTITY USING INDEX {quoted(str(index))}")
+            )
+        prefix = "" if relation.persistence == "t" else f"{quoted(relation.schema)}."
         done += _comment("INDEX", f"{prefix}{quoted(str(index))}", comment)
     return done
 
 
-async def _fired(found: Found, ask: Ask) -> list[Statement]:
+async def _fired(relation: ServerRelation, ask: Ask) -> list[Statement]:
     """The rules and triggers of a relation."""
     done: list[Statement] = []
     enabled = {"D": "DISABLE", "A": "ENABLE ALWAYS", "R": "ENABLE REPLICA"}
-    rows = [*await ask(_RULES, found.oid), *await ask(_TRIGGERS, found.oid)]
+    rows = [*await ask(_RULES, relation.oid), *await ask(_TRIGGERS, relation.oid)]
     for text, name, state, comment, what in rows:
         done.append((LAST, str(text).rstrip(";")))
         if state in enabled:
-            done.append((LAST, f"ALTER TABLE {_full(found)} {enabled[str(state)]} {what} {name}"))
-        done += _comment(f"{what} {name} ON", _full(found), comment)
+            done.append((LAST, f"ALTER TABLE {_full(relation)} {enabled[str(state)]} {what} {name}"))
+        done += _comment(f"{what} {name} ON", _full(relation), comment)
     return done
 
 
-async def _columns(found: Found, ask: Ask) -> list[_Column]:
+async def _columns(relation: ServerRelation, ask: Ask) -> list[_Column]:
     return [
         _Column(*(value == "true" if at in {3, 7} else value or "" for at, value in enumerate(row)))  # type: ignore[arg-type]
-        for row in await ask(_COLUMNS, found.oid)
+        for row in await ask(_COLUMNS, relation.oid)
     ]
 
 
-async def _sequences(found: Found, ask: Ask) -> list[_Sequence]:
+async def _sequences(relation: ServerRelation, ask: Ask) -> list[_Sequence]:
     """The sequence itself, or the sequences of a table's columns."""
     return [
         _Sequence(*(value == "true" if at == 9 else value or "" for at, value in enumerate(row)))  # type: ignore[arg-type]
-        for row in await ask(_SEQUENCES, found.oid)
+        for row in await ask(_SEQUENCES, relation.oid)
     ]
 
 
@@ -349,24 +351,24 @@ def _created(one: _Sequence) -> Iterator[Statement]:
 
 
 def _typed(item: _Column) -> str:
-    made = f"{item.type}{f' OPTIONS ({item.foreign})' if item.foreign else ''}"
-    return f"{made}{f' COLLATE {item.collation}' if item.collation else ''}"
+    text = f"{item.type}{f' OPTIONS ({item.foreign})' if item.foreign else ''}"
+    return f"{text}{f' COLLATE {item.collation}' if item.collation else ''}"
 
 
 def _rest(item: _Column, identity: _Sequence | None) -> str:
     """A column's definition behind its type."""
-    made = ""
+    clause = ""
     if identity is not None:
         how = "ALWAYS" if item.identity == "a" else "BY DEFAULT"
         name = (
             f"SEQUENCE NAME {quoted(identity.schema)}.{quoted(identity.name)} " if identity.persistence != "t" else ""
         )
-        made = f" GENERATED {how} AS IDENTITY ({name}{identity.parameters})"
+        clause = f" GENERATED {how} AS IDENTITY ({name}{identity.parameters})"
     elif item.generated:
-        made = f" GENERATED ALWAYS AS ({item.default}) {'STORED' if item.generated == 's' else 'VIRTUAL'}"
+        clause = f" GENERATED ALWAYS AS ({item.default}) {'STORED' if item.generated == 's' else 'VIRTUAL'}"
     elif item.default:
-        made = f" DEFAULT {item.default}"
-    return f"{made}{' NOT NULL' if item.required else ''}"
+        clause = f" DEFAULT {item.default}"
+    return f"{clause}{' NOT NULL' if item.required else ''}"
 
 
 def _changes(item: _Column, own: list[_Column]) -> Iterator[str]:
@@ -388,7 +390,9 @@ def _changes(item: _Column, own: list[_Column]) -> Iterator[str]:
 
 
 def _column_comments(name: str, columns: list[_Column]) -> list[Statement]:
-    return [told for item in columns for told in _comment("COLUMN", f"{name}.{quoted(item.name)}", item.comment)]
+    return [
+        statement for item in columns for statement in _comment("COLUMN", f"{name}.{quoted(item.name)}", item.comment)
+    ]
 
 
 def _comment(what: str, name: str, text: str | None) -> Iterator[Statement]:
@@ -396,5 +400,7 @@ def _comment(what: str, name: str, text: str | None) -> Iterator[Statement]:
         yield LAST, f"COMMENT ON {what} {name} IS {literal(text)}"
 
 
-def _full(found: Found) -> str:
-    return quoted(found.name) if found.persistence == "t" else f"{quoted(found.schema)}.{quoted(found.name)}"
+def _full(relation: ServerRelation) -> str:
+    return (
+        quoted(relation.name) if relation.persistence == "t" else f"{quoted(relation.schema)}.{quoted(relation.name)}"
+    )

@@ -18,7 +18,7 @@ FIND: Final = (
 """The relation that a name stands for in the session."""
 
 
-class Found(Struct, frozen=True):
+class ServerRelation(Struct, frozen=True):
     """A relation: its OID, schema and name; `kind` is pg_class.relkind, `title` the kind in words."""
 
     oid: str
@@ -102,9 +102,9 @@ TABLE: Final = f"{_FIRST}{_REST}"
 FOREIGN_TABLE: Final = f"{_FIRST}{_options('a.attfdwoptions')}, {_REST}"
 
 
-def columns_of(found: Found, *, details: bool) -> tuple[Sequence[str], str]:
+def columns_of(relation: ServerRelation, *, details: bool) -> tuple[Sequence[str], str]:
     """The names of the columns of a description, and SQL whose first columns these are; $1 is the OID."""
-    match found.kind:
+    match relation.kind:
         case "S":
             return OF_SEQUENCES, SEQUENCE
         case "i" | "I":

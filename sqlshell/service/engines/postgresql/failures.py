@@ -39,10 +39,10 @@ def error_of(result: Any, sql: str, start: int = 0) -> Exception:
     state = _text(result, _FIELD.SQLSTATE)
     if _ENDED.fullmatch(state) or not state:
         return ConnectionLost(_text(result, _FIELD.MESSAGE_PRIMARY) or result.get_error_message())
-    told = [_text(result, _FIELD.MESSAGE_PRIMARY)]
+    lines = [_text(result, _FIELD.MESSAGE_PRIMARY)]
     place = _text(result, _FIELD.STATEMENT_POSITION)
     if place.isdecimal() and 0 < int(place) - start <= len(sql) + 1:
-        told.append(_excerpt(sql, int(place) - start - 1))
+        lines.append(_excerpt(sql, int(place) - start - 1))
     for name, field in (
         ("DETAIL", _FIELD.MESSAGE_DETAIL),
         ("HINT", _FIELD.MESSAGE_HINT),
@@ -50,8 +50,8 @@ def error_of(result: Any, sql: str, start: int = 0) -> Exception:
         ("CONTEXT", _FIELD.CONTEXT),
     ):
         if text := _text(result, field):
-            told.append(f"{name}: {text}")
-    return Failure(_STATES.get(state, state), "\n".join(told)[:_LENGTH])
+            lines.append(f"{name}: {text}")
+    return Failure(_STATES.get(state, state), "\n".join(lines)[:_LENGTH])
 
 
 def reason(error: ConnectionLost) -> str:
@@ -67,11 +67,11 @@ def is_canceled(failure: Failure) -> bool:
 
 def notice_of(notice: Any) -> str:
     """A notice or warning of the server, a psycopg Diagnostic, as psql shows it."""
-    told = [f"{notice.severity or 'NOTICE'}: {notice.message_primary or ''}"]
+    lines = [f"{notice.severity or 'NOTICE'}: {notice.message_primary or ''}"]
     for name, text in (("DETAIL", notice.message_detail), ("HINT", notice.message_hint)):
         if text:
-            told.append(f"{name}: {text}")
-    return "\n".join(told)
+            lines.append(f"{name}: {text}")
+    return "\n".join(lines)
 
 
 def _text(result: Any, field: Any) -> str:

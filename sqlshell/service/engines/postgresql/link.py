@@ -61,12 +61,12 @@ class Server:
                 make_conninfo(**{**self._given, **place}), autocommit=True
             )
         except (psycopg.Error, OSError, UnicodeError) as error:
-            said = stated(str(error))
+            message = stated(str(error))
             password = str(self._given.get("password") or "")
             pgconn = getattr(error, "pgconn", None)
             if pgconn is not None and pgconn.needs_password:
-                raise Failure(NO_PASSWORD, f"the PostgreSQL server requires a password: {said}") from None
-            raise Failure(UNREACHABLE, without(said, password)) from None
+                raise Failure(NO_PASSWORD, f"the PostgreSQL server requires a password: {message}") from None
+            raise Failure(UNREACHABLE, without(message, password)) from None
         link = Link(connection)
         try:
             if self.read_only:
@@ -136,18 +136,18 @@ class Link:
 
     async def ask(self, sql: str, *values: str) -> Values:
         """The rows of the service's own statement, as strings. Raises Failure and ConnectionLost."""
-        found: Values = []
+        rows: Values = []
 
         def took(result: Any) -> None:
             texts = [
                 [result.get_value(row, column) for column in range(result.nfields)] for row in range(result.ntuples)
             ]
-            found.extend(
+            rows.extend(
                 tuple(None if item is None else item.decode("utf-8", "replace") for item in row) for row in texts
             )
 
         await self.wire.run(sql, took, *values)
-        return found
+        return rows
 
     def take_notices(self) -> list[str]:
         """The notices and notifications since the last call."""
@@ -155,11 +155,11 @@ class Link:
             channel, payload = sent.relname.decode("utf-8", "replace"), sent.extra.decode("utf-8", "replace")
             self._note(f"NOTIFY {channel}{': ' * bool(payload)}{payload} (from server process {sent.be_pid})")
         omitted = [f"… {self._dropped:,} notices omitted …"] if self._dropped else []
-        found = [*self._notices, *omitted, *self._latest]
+        notices = [*self._notices, *omitted, *self._latest]
         self._notices, self._size = [], 0
         self._latest.clear()
         self._latest_size = self._dropped = 0
-        return found
+        return notices
 
     async def cancel(self) -> None:
         """Ask the server to cancel the running statement. Raises nothing."""

@@ -40,9 +40,11 @@ def copy_data(path: Path) -> Iterator[bytes]:
             for _, block in strings(root.sql(f"SELECT {line} || chr(10) FROM {source} t({', '.join(names)})")):
                 yield block or b""
     except (duckdb.Error, ArrowError) as error:
-        told = failure(error)
+        failed = failure(error)
         # The message names the file, which is none of the user's.
-        raise told.with_message(told.message.partition("\n\nLINE ")[0].replace(str(path), "the attachment")) from error
+        raise failed.with_message(
+            failed.message.partition("\n\nLINE ")[0].replace(str(path), "the attachment")
+        ) from error
 
 
 def _value(kind: Any, name: str) -> str:
@@ -78,8 +80,8 @@ def _array(kind: Any, name: str, depth: int) -> str:
     else:
         text = f"replace(replace({_text(child, item)}, '\\', '\\\\'), '\"', '\\\"')"
         inner = f"coalesce('\"' || {text} || '\"', 'NULL')"
-    made = f"'{{' || array_to_string(list_transform({name}, lambda {item}: {inner}), ',') || '}}'"
-    return f"CASE WHEN {name} IS NOT NULL THEN {made} END"
+    array = f"'{{' || array_to_string(list_transform({name}, lambda {item}: {inner}), ',') || '}}'"
+    return f"CASE WHEN {name} IS NOT NULL THEN {array} END"
 
 
 def _escaped(text: str) -> str:

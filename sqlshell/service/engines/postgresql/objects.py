@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Listing, ObjectQuery
 from sqlshell.service.engines.postgresql import definition, description
-from sqlshell.service.engines.postgresql.description import Found
+from sqlshell.service.engines.postgresql.description import ServerRelation
 from sqlshell.service.engines.postgresql.link import Values
 from sqlshell.service.engines.postgresql.listings import LISTS, parameters
 from sqlshell.service.failure import Failure
@@ -33,10 +33,10 @@ async def found(query: ObjectQuery, ask: Ask) -> Listing:
         columns = await ask(sql, relation.oid)
         return Listing([(name, _TEXT) for name in names], _strings([row[: len(names)] for row in columns]))
     if query.part == "sql":
-        made = await definition.statements(relation, ask)
+        statements = await definition.statements(relation, ask)
         return Listing(
             [("Phase", "INTEGER"), ("Age", "BIGINT"), ("Sql", _TEXT)],
-            [[str(phase), relation.oid, text] for phase, text in made],
+            [[str(phase), relation.oid, text] for phase, text in statements],
         )
     name = (
         f"{quoted(relation.schema)}.{quoted(relation.name)}" if relation.persistence != "t" else quoted(relation.name)
@@ -48,12 +48,12 @@ async def found(query: ObjectQuery, ask: Ask) -> Listing:
     )
 
 
-async def _relation(names: Sequence[str], ask: Ask) -> Found:
+async def _relation(names: Sequence[str], ask: Ask) -> ServerRelation:
     rows = await ask(description.FIND, qualified(*names[-2:]))
     if not rows:
-        said = f"relation {'.'.join(map(quoted, names))} does not exist"
-        raise Failure(sqlstate.NO_RELATION, said)
-    return Found(*(value or "" for value in rows[0]))
+        message = f"relation {'.'.join(map(quoted, names))} does not exist"
+        raise Failure(sqlstate.NO_RELATION, message)
+    return ServerRelation(*(value or "" for value in rows[0]))
 
 
 async def _function(names: Sequence[str], arguments: str, ask: Ask) -> Listing:
@@ -65,11 +65,11 @@ async def _function(names: Sequence[str], arguments: str, ask: Ask) -> Listing:
     shown = ".".join(map(quoted, names)) + arguments
     if not rows:
         raise Failure("42883", f"function {shown} does not exist")
-    made = [text for (text,) in rows if text]
-    if not made:
-        said = "PostgreSQL does not report the definition of an aggregate function; query pg_catalog.pg_aggregate"
-        raise Failure("42809", f"{shown}: {said}")
-    return Listing([("Sql", _TEXT)], [[text] for text in made])
+    definitions = [text for (text,) in rows if text]
+    if not definitions:
+        reason = "PostgreSQL does not report the definition of an aggregate function; query pg_catalog.pg_aggregate"
+        raise Failure("42809", f"{shown}: {reason}")
+    return Listing([("Sql", _TEXT)], [[text] for text in definitions])
 
 
 def _strings(rows: Values) -> list[list[str]]:

@@ -97,14 +97,14 @@ class _Taker:
         self._rows: list[str] = []
         self._size = 0
 
-    def take(self, found: Any) -> None:
-        if isinstance(found, bytes):
+    def take(self, received: Any) -> None:
+        if isinstance(received, bytes):
             self.copied = True
-            rows = lines_of_copy(found)
+            rows = lines_of_copy(received)
         else:
             if self._reader is None:
-                self._reader = RowReader([found.ftype(number) for number in range(found.nfields)])
-            rows = self._reader.rows(found) if self._left != 0 else []
+                self._reader = RowReader([received.ftype(number) for number in range(received.nfields)])
+            rows = self._reader.rows(received) if self._left != 0 else []
             self._more = self._more or self._left == 0
         if self._left is not None:
             self._more = self._more or len(rows) > self._left

@@ -29,14 +29,14 @@ def rows_of_copy(block: bytes) -> list[str]:
     if b'"' in block:
         block = block.replace(b'"', b'\\"')
     if escapes and b"\\v" in block:
-        block = _ESCAPED.sub(lambda found: b"\\u000b" if found[1] == b"v" else found[0], block)
-    made = b'["' + block[:-1].replace(b"\t", b'","').replace(b"\n", b'"]\n["') + b'"]'
+        block = _ESCAPED.sub(lambda match: b"\\u000b" if match[1] == b"v" else match[0], block)
+    encoded = b'["' + block[:-1].replace(b"\t", b'","').replace(b"\n", b'"]\n["') + b'"]'
     if escapes:
-        made = made.replace(b'"\\N"', b"null")
+        encoded = encoded.replace(b'"\\N"', b"null")
     # The regular expression alone would take ten times as long.
-    if len(made.translate(None, _CONTROLS)) != len(made):
-        made = _RAW.sub(lambda found: b"\\u%04x" % ord(found[0]), made)
-    return _decoded(made).split("\n")
+    if len(encoded.translate(None, _CONTROLS)) != len(encoded):
+        encoded = _RAW.sub(lambda match: b"\\u%04x" % ord(match[0]), encoded)
+    return _decoded(encoded).split("\n")
 
 
 def lines_of_copy(block: bytes) -> list[str]:
@@ -62,7 +62,7 @@ class RowReader:
         return [
             _encode(
                 [
-                    None if (found := value(row, number)) is None else read(found)
+                    None if (raw := value(row, number)) is None else read(raw)
                     for number, read in enumerate(self._readers)
                 ]
             ).decode()

@@ -112,10 +112,10 @@ class PostgresqlSession(ServerSession):
             return relation
         schema = names[-2] if len(names) > 1 else ""
         try:
-            found = self._loop.call(self._guarded(self._ask(catalog.PLACE, schema, relation[2])))
+            rows = self._loop.call(self._guarded(self._ask(catalog.PLACE, schema, relation[2])))
         except Failure:
             return relation
-        return (self.database, str(found[0][0]), relation[2]) if found else relation
+        return (self.database, str(rows[0][0]), relation[2]) if rows else relation
 
     def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: Options) -> Outcome:
         relation = ".".join(map(always_quoted, names))
@@ -283,8 +283,8 @@ class PostgresqlSession(ServerSession):
         for sql in statements:
             word = first_word(sql)
             if is_transactional(word):
-                said = f"{word.upper()} … affects more than the current database"
-                raise Failure(sqlstate.UNSUPPORTED, f"{said}, which is not allowed in an application")
+                cause = f"{word.upper()} … affects more than the current database"
+                raise Failure(sqlstate.UNSUPPORTED, f"{cause}, which is not allowed in an application")
         await self._execute("BEGIN", options, sink, ignore, ignore)
         try:
             for sql in statements:
@@ -372,10 +372,10 @@ class PostgresqlSession(ServerSession):
         if link is not None:
             await link.close()
             self._link, self._remade = None, True
-        made = await self._server.open(self.database)
-        self._link = made
-        await self._restore(made)
-        return made
+        opened = await self._server.open(self.database)
+        self._link = opened
+        await self._restore(opened)
+        return opened
 
     async def _restore(self, link: Link) -> None:
         """Give a new connection the session's search path and time zone."""
@@ -385,19 +385,19 @@ class PostgresqlSession(ServerSession):
             await link.ask(catalog.SET_CONFIG, "TimeZone", self.timezone)
         self.timezone = link.timezone
 
-    def _lost(self, said: str) -> Failure:
+    def _lost(self, detail: str) -> Failure:
         """The failure of a statement whose connection was lost."""
         if self._link is not None:
             self._link.wire.abort()
         # The next statement need not say so again.
         self._has_run = False
-        told = f"{LOST}{f': {said}' if said else ''}"
+        message = f"{LOST}{f': {detail}' if detail else ''}"
         if self.transaction and not self._lost_transaction:
             self._lost_transaction = True
-            told += "; the open transaction was lost, and none of its changes were committed"
+            message += "; the open transaction was lost, and none of its changes were committed"
         elif self._link is not None:
-            told += "; it is unknown whether the statement took effect"
-        return Failure(sqlstate.SESSION_LOST, told)
+            message += "; it is unknown whether the statement took effect"
+        return Failure(sqlstate.SESSION_LOST, message)
 
     def _leave_lost_transaction(self, word: str) -> Outcome:
         if not ends_transaction(word):
@@ -428,8 +428,8 @@ class PostgresqlSession(ServerSession):
             await self._find_place()
 
     async def _find_place(self) -> None:
-        found = await self._ask("SELECT pg_catalog.current_schema(), pg_catalog.current_setting('search_path')")
-        self.schema, self._search_path = found[0][0] or "", found[0][1] or ""
+        rows = await self._ask("SELECT pg_catalog.current_schema(), pg_catalog.current_setting('search_path')")
+        self.schema, self._search_path = rows[0][0] or "", rows[0][1] or ""
         self._placed = True
 
     def _check_canceled(self) -> None:
@@ -469,11 +469,11 @@ def _check_text(sql: str) -> None:
     try:
         sql.encode()
     except UnicodeEncodeError:
-        said = "the statement contains half of a surrogate pair, which is not valid Unicode"
-        raise Failure(sqlstate.SYNTAX, said) from None
+        message = "the statement contains half of a surrogate pair, which is not valid Unicode"
+        raise Failure(sqlstate.SYNTAX, message) from None
     if "\0" in sql:
-        said = "the statement contains a NUL character, which PostgreSQL does not accept; remove it"
-        raise Failure(sqlstate.SYNTAX, said)
+        message = "the statement contains a NUL character, which PostgreSQL does not accept; remove it"
+        raise Failure(sqlstate.SYNTAX, message)
 
 
 async def _in_thread(data: Iterator[bytes]) -> AsyncIterator[bytes]:

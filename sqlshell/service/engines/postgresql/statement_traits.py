@@ -31,8 +31,8 @@ _TRANSACTIONAL: Final = _ENDS | {"begin", "start", "savepoint", "release", "prep
 def first_word(sql: str) -> str:
     """The first word in lower case, "(" for a parenthesis, "" for neither."""
     blank = _BLANK.match(sql)
-    found = _WORD.match(sql, blank.end() if blank else 0)
-    return found[0].lower() if found else ""
+    match = _WORD.match(sql, blank.end() if blank else 0)
+    return match[0].lower() if match else ""
 
 
 def can_be_copied(sql: str, word: str) -> bool:
@@ -50,8 +50,8 @@ def may_change_and_return(sql: str, word: str) -> bool:
 
 def locks_rows(sql: str) -> bool:
     """Whether a statement may lock the rows that it selects."""
-    found = _FOR.search(sql)
-    return found is not None and _LOCKS.search(sql, found.end()) is not None
+    match = _FOR.search(sql)
+    return match is not None and _LOCKS.search(sql, match.end()) is not None
 
 
 def called(sql: str) -> list[str]:

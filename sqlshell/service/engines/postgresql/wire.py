@@ -66,7 +66,7 @@ class Wire:
             self._call(self._pgconn.send_describe_prepared, b"")
             self._call(self._pgconn.pipeline_sync)
             await self._flush()
-            found, failed = None, None
+            description, failed = None, None
             while True:
                 result = await self._result()
                 if result is None:
@@ -76,13 +76,13 @@ class Wire:
                 if result.status in _FAILED:
                     failed = failed or result
                 else:
-                    found = result
+                    description = result
         finally:
             if not self._aborted and self._pgconn.status == pq.ConnStatus.OK:
                 self._pgconn.exit_pipeline_mode()
         if failed is not None:
             raise error_of(failed, sql)
-        return found
+        return description
 
     async def run(self, sql: str, took: Callable[[Any], None], *values: str) -> Any:
         """Run one statement, and pass each PGresult with a row to `took`; returns the last one with columns, or else

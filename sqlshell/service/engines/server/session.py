@@ -17,8 +17,8 @@ def not_supported(engine: str, what: str) -> Failure:
     return Failure(sqlstate.UNSUPPORTED, f"the engine {engine} does not support {what}")
 
 
-def ignore(told: object) -> None:
-    """Do nothing with what a statement tells."""
+def ignore(value: object) -> None:
+    """Do nothing with what a statement reports."""
 
 
 def completed(names: Sequence[str], database: str, schema: str) -> Relation:

@@ -58,8 +58,8 @@ def convert(
             rows = f"read_parquet([{', '.join(literal(str(piece)) for piece in pieces)}])"
             values = _values(root, rows, columns)
             query = f"SELECT {', '.join(values)} FROM {rows}"
-            found = root.execute(f"SELECT count(*) FROM {rows}").fetchall()
-            if ends and ends[-1] >= WIDE * found[0][0]:
+            counts = root.execute(f"SELECT count(*) FROM {rows}").fetchall()
+            if ends and ends[-1] >= WIDE * counts[0][0]:
                 # As in filed.write(): row by row, so that the bytes of a row group are bounded.
                 query += f" UNION ALL SELECT {', '.join(['NULL'] * len(columns))} FROM range(0)"
             root.execute(f"COPY ({query}) {to_file(target, columns, instants)}")
@@ -97,16 +97,16 @@ def _values(root: duckdb.DuckDBPyConnection, rows: str, columns: Sequence[Column
     values = [f"c{number}" for number in range(len(columns))]
     checks: list[tuple[int, str]] = []
     for number, column in enumerate(columns):
-        told = column.type or ""
-        name, type_id = f"c{number}", _KEPT.get(told, "decimal" if file_type(told) == told else "")
-        if type_id and (type_id != "decimal" or told.startswith("DECIMAL(")):
-            value = typed_value(told, name)
+        declared = column.type or ""
+        name, type_id = f"c{number}", _KEPT.get(declared, "decimal" if file_type(declared) == declared else "")
+        if type_id and (type_id != "decimal" or declared.startswith("DECIMAL(")):
+            value = typed_value(declared, name)
             again = string_of(type_id, f"TRY({value})")
             checks.append((number, f"coalesce(bool_and(({again}) IS NOT DISTINCT FROM {name}), true)"))
             values[number] = f"{value} AS {name}"
     if checks:
-        [found] = root.execute(f"SELECT {', '.join(check for _, check in checks)} FROM {rows}").fetchall()
-        for (number, _), unchanged in zip(checks, found, strict=True):
+        [outcomes] = root.execute(f"SELECT {', '.join(check for _, check in checks)} FROM {rows}").fetchall()
+        for (number, _), unchanged in zip(checks, outcomes, strict=True):
             if not unchanged:
                 values[number] = f"c{number}"
     return values

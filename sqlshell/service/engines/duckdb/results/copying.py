@@ -66,10 +66,10 @@ class _Token(Struct, frozen=True):
 
 def copied_out(sql: str, *, paths: bool) -> CopyQuery | None:
     """The SELECT of a COPY … TO STDOUT; None for all other statements. With `paths` also for a path to descriptor 1."""
-    found = _copied(sql)
-    if found is None:
+    parts = _copied(sql)
+    if parts is None:
         return None
-    selected, target, after = found
+    selected, target, after = parts
     if after and after[0].word.startswith("."):
         return None
     if target.word != "stdout" and not (paths and _number(target) == _STDOUT):
@@ -79,8 +79,8 @@ def copied_out(sql: str, *, paths: bool) -> CopyQuery | None:
 
 def select_of_copy(sql: str) -> str:
     """The SELECT of a COPY … TO with any target; "" for other statements."""
-    found = _copied(sql)
-    return found[0] if found is not None else ""
+    parts = _copied(sql)
+    return parts[0] if parts is not None else ""
 
 
 def _copied(sql: str) -> tuple[str, _Token, list[_Token]] | None:
@@ -134,17 +134,17 @@ def check_files(sql: str, profile: Callable[[], str]) -> None:
 def _check_printing(tokens: Sequence[_Token], profile: Callable[[], str]) -> None:
     texts = {token.text.strip("'").lower() for token in tokens if token.word == "'"}
     if "stdout" in texts:
-        said = "the log would be mixed with the rows; use storage = 'memory' and FROM duckdb_logs"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = "the log would be mixed with the rows; use storage = 'memory' and FROM duckdb_logs"
+        raise Failure(sqlstate.UNSUPPORTED, message)
     profiles = any(token.word in _PROFILING for token in tokens) and tokens[0].word != "reset"
     if profiles and "no_output" not in texts and not profile():
-        said = "the query profile would be mixed with the rows; use EXPLAIN ANALYZE"
-        raise Failure(sqlstate.UNSUPPORTED, f"{said}, or write it to a file with SET profiling_output = 'FILE.txt'")
+        cause = "the query profile would be mixed with the rows; use EXPLAIN ANALYZE"
+        raise Failure(sqlstate.UNSUPPORTED, f"{cause}, or write it to a file with SET profiling_output = 'FILE.txt'")
 
 
 def _refusal(name: str) -> Failure:
-    said = f"{name} is a file descriptor of the service; statements cannot read or write it"
-    return Failure(sqlstate.UNSUPPORTED, said)
+    message = f"{name} is a file descriptor of the service; statements cannot read or write it"
+    return Failure(sqlstate.UNSUPPORTED, message)
 
 
 def _selected(encoded: bytes, source: list[_Token], end: int) -> str:
@@ -167,16 +167,16 @@ def _is_descriptor(token: _Token) -> bool:
     if not _MAGIC.search(name):
         return descriptor(name) is not None
     try:
-        found = islice(glob.iglob(name), MATCHES)  # noqa: PTH207
-        return any(descriptor(path) is not None for path in found)
+        paths = islice(glob.iglob(name), MATCHES)  # noqa: PTH207
+        return any(descriptor(path) is not None for path in paths)
     except (OSError, ValueError, re.error):
         return False
 
 
 def _number(token: _Token) -> int | None:
     name = _name(token)
-    found = descriptor(name) if name is not None else None
-    return found.number if found is not None and found.own else None
+    file = descriptor(name) if name is not None else None
+    return file.number if file is not None and file.own else None
 
 
 def _name(token: _Token) -> str | None:
@@ -199,18 +199,18 @@ def _name(token: _Token) -> str | None:
     return None if "\0" in text else text
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    code = found[1] or found[2] or found[3]
-    if code or found[4]:
-        return chr(min(int(code, 16) if code else int(found[4], 8), 0x10FFFF))
-    return _NAMED_ESCAPES.get(found[5], found[5]) if found[5] else "'"
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1] or match[2] or match[3]
+    if code or match[4]:
+        return chr(min(int(code, 16) if code else int(match[4], 8), 0x10FFFF))
+    return _NAMED_ESCAPES.get(match[5], match[5]) if match[5] else "'"
 
 
 def _tokens(sql: str) -> Iterator[_Token]:
     encoded = sql.encode("utf-8", "surrogatepass")
-    found = duckdb.tokenize(sql)
-    ends = [start for start, _ in found[1:]] + [len(encoded)]
-    for (start, kind), end in zip(found, ends, strict=True):
+    lexed = duckdb.tokenize(sql)
+    ends = [start for start, _ in lexed[1:]] + [len(encoded)]
+    for (start, kind), end in zip(lexed, ends, strict=True):
         text = encoded[start:end].decode("utf-8", "replace").strip()
         if kind.name == "comment":
             continue

@@ -39,8 +39,8 @@ class DiskSpace:
         """Reserve bytes. Raises Failure (53000) if there is not enough space."""
         with self._lock:
             if self._taken + number > self.size:
-                said = f"writing this result would exceed {_written(self.size)}"
-                raise Failure(sqlstate.LIMIT, f"{said} (limit set by sqlshell serve --quota)")
+                cause = f"writing this result would exceed {_written(self.size)}"
+                raise Failure(sqlstate.LIMIT, f"{cause} (limit set by sqlshell serve --quota)")
             self._taken += number
 
     def give(self, number: int) -> None:

@@ -62,8 +62,8 @@ def write(
             # copies row by row, in one thread.
             inner += f" UNION ALL SELECT {', '.join(['NULL'] * (len(kinds) + 1))} FROM range(0)"
     connection.execute(f"COPY ({inner}) {to_file(path, columns, [number for number, _ in instants(kinds)])}")
-    found = connection.fetchone()
-    return partitions(connection, path, int(found[0]) if found else 0, options, 0 if varying else fixed)
+    counted = connection.fetchone()
+    return partitions(connection, path, int(counted[0]) if counted else 0, options, 0 if varying else fixed)
 
 
 def write_relation(
@@ -78,10 +78,12 @@ def write_relation(
     names = [f"c{number}" for number in range(len(kinds))]
     values = ", ".join(f"{stored(kind, name)} AS {name}" for kind, name in zip(kinds, names, strict=True))
     fixed, varying = row_width(kinds, names)
-    made = relation.project(values)
+    rendered = relation.project(values)
     if varying:
-        made = made.project(f"*, {fixed} + {varying} AS {WIDTH}")
-    copied = made.query("made", f"COPY (FROM made) {to_file(path, columns, [number for number, _ in instants(kinds)])}")
+        rendered = rendered.project(f"*, {fixed} + {varying} AS {WIDTH}")
+    copied = rendered.query(
+        "made", f"COPY (FROM made) {to_file(path, columns, [number for number, _ in instants(kinds)])}"
+    )
     number = copied.fetchall()[0][0] if copied is not None else 0
     return partitions(connection, path, number, options, 0 if varying else fixed)
 
@@ -90,11 +92,11 @@ def to_file(path: Path, columns: Sequence[ColumnInfo], zoned: Sequence[int]) -> 
     """The end of a COPY to a file whose metadata has the names, types and nullability of `columns`, and the numbers of
     those with instants."""
     metadata = {COLUMNS_KEY: columns, INSTANTS_KEY: zoned}
-    told = ", ".join(f"{key}: {literal(msgspec.json.encode(value).decode())}" for key, value in metadata.items())
+    pairs = ", ".join(f"{key}: {literal(msgspec.json.encode(value).decode())}" for key, value in metadata.items())
     return (
         f"TO {literal(str(path))} (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION snappy, ROW_GROUP_SIZE {ROW_GROUP}, "
         f"ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES}, STRING_DICTIONARY_PAGE_SIZE_LIMIT {DICTIONARY_BYTES}, "
-        f"KV_METADATA {{{told}}})"
+        f"KV_METADATA {{{pairs}}})"
     )
 
 
@@ -102,12 +104,12 @@ def reads_wide(connection: duckdb.DuckDBPyConnection, sql: str) -> bool:
     """Whether a SELECT reads a table with wide rows, judging by a sample."""
     plan = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
     for node in _scans(json.loads(plan[1])) if plan is not None else ():
-        told = node["Projections"]
-        names = [always_quoted(name) for name in ([told] if isinstance(told, str) else told)]
+        projected = node["Projections"]
+        names = [always_quoted(name) for name in ([projected] if isinstance(projected, str) else projected)]
         widths = ", ".join(f"strlen({name}::VARCHAR)" for name in names)
         some = f"SELECT {', '.join(names)} FROM {node['Table']} LIMIT {SAMPLE}"
-        found = connection.execute(f"SELECT avg(list_sum([{widths}])) FROM ({some})").fetchone()
-        if found is not None and (found[0] or 0) >= WIDE:
+        sample = connection.execute(f"SELECT avg(list_sum([{widths}])) FROM ({some})").fetchone()
+        if sample is not None and (sample[0] or 0) >= WIDE:
             return True
     return False
 
@@ -115,9 +117,9 @@ def reads_wide(connection: duckdb.DuckDBPyConnection, sql: str) -> bool:
 def _scans(nodes: Sequence[Any]) -> Iterator[dict[str, Any]]:
     """The scans of a plan that read columns of tables."""
     for node in nodes:
-        told = node.get("extra_info", {})
-        if node.get("name", "").strip() == "SEQ_SCAN" and told.get("Table") and told.get("Projections"):
-            yield told
+        info = node.get("extra_info", {})
+        if node.get("name", "").strip() == "SEQ_SCAN" and info.get("Table") and info.get("Projections"):
+            yield info
         yield from _scans(node.get("children", ()))
 
 
@@ -151,8 +153,8 @@ def partitions(
         return [(count, count * width) for count in (min(most, rows - start) for start in range(0, rows, most))]
     source = f"(SELECT {WIDTH} AS w, file_row_number AS n FROM {_source(path)})"
     block = f"n // {most}"
-    found = connection.execute(f"SELECT count(*), sum(w)::BIGINT FROM {source} GROUP BY {block} ORDER BY {block}")
-    blocks = found.fetchall()
+    result = connection.execute(f"SELECT count(*), sum(w)::BIGINT FROM {source} GROUP BY {block} ORDER BY {block}")
+    blocks = result.fetchall()
     if all(size <= limit for _, size in blocks):
         return blocks
     part = f"(sum(w) OVER (PARTITION BY {block} ORDER BY n) - w)::BIGINT // {limit}"
@@ -179,13 +181,13 @@ class Reader(SharedInstance):
             described = cursor.execute(f"DESCRIBE FROM {source}").fetchall()
             names = [str(item[0]) for item in described if item[0] not in {WIDTH, "file_row_number"}]
             kinds = [cursor.type(item[1]) for item in described[: len(names)]]
-            found = cursor.sql(
+            rendered = cursor.sql(
                 f"SELECT {row(kinds, names, ',')} FROM {source} "
                 f"WHERE file_row_number BETWEEN {start} AND {start + sum(counts) - 1}"
             )
             try:
                 # Whole partitions as bytes: a Python string for each row would take as long as rendering it.
-                return [finished_bytes(text[:-1]) for text in stretches(found, counts)]
+                return [finished_bytes(text[:-1]) for text in stretches(rendered, counts)]
             except ArrowError as error:
                 raise duckdb.Error(str(error)) from error
 

@@ -145,8 +145,8 @@ def value(kind: Any, name: str) -> str:
         case "variant":
             scalars = (("BLOB", "blob"), ("DOUBLE", "double"), ("FLOAT", "float"), ("TIMESTAMP_MICROS_TZ", ZONED))
             cases = "".join(
-                f" WHEN {literal(said)} THEN {value(_Scalar(name_of), f'TRY_CAST({name} AS {name_of})')}"
-                for said, name_of in scalars
+                f" WHEN {literal(label)} THEN {value(_Scalar(name_of), f'TRY_CAST({name} AS {name_of})')}"
+                for label, name_of in scalars
             )
             return f"CASE variant_typeof({name}){cases} ELSE {name}::VARCHAR END"
     return f"{name}::VARCHAR"
@@ -202,10 +202,10 @@ def _nested(kind: Any, name: str, depth: int) -> str:
             return f"CASE WHEN {name} IS NOT NULL THEN {{{packed}}} END"
         case "tuple":
             places = [f"struct_extract_at({name}, {at})" for at in range(1, len(kind.children) + 1)]
-            made = [_nested(part, place, depth) for (_, part), place in zip(kind.children, places, strict=True)]
-            if made == places:
+            elements = [_nested(part, place, depth) for (_, part), place in zip(kind.children, places, strict=True)]
+            if elements == places:
                 return name
-            return f"CASE WHEN {name} IS NOT NULL THEN json_array({', '.join(made)}) END"
+            return f"CASE WHEN {name} IS NOT NULL THEN json_array({', '.join(elements)}) END"
         case plain if plain in AS_JSON or is_text(kind):
             return name
     return value(kind, name)
@@ -215,8 +215,8 @@ def instants(kinds: Sequence[Any]) -> tuple[tuple[int, Any], ...]:
     """The columns that contain instants, and where in their values: True for the whole value, or the parts of a nested
     one.
     """
-    found = ((number, _where(kind)) for number, kind in enumerate(kinds))
-    return tuple((number, where) for number, where in found if where)
+    places = ((number, _where(kind)) for number, kind in enumerate(kinds))
+    return tuple((number, where) for number, where in places if where)
 
 
 def _where(kind: Any) -> Any:
@@ -264,12 +264,12 @@ def row(kinds: Sequence[Any], names: Sequence[str], after: str = "") -> str:
     expressions as possible: to_json() of each text would take several times the memory of the texts.
     """
     parts = ["["]
-    made: list[str] = []
+    pieces: list[str] = []
     for kind, name in zip(kinds, names, strict=True):
         before, inner, behind = _quoted(kind, name)
-        made += [literal(parts.pop() + before), inner]
+        pieces += [literal(parts.pop() + before), inner]
         parts.append(behind + ",")
-    return f"concat({', '.join(made)}, {literal(parts.pop().rstrip(',') + ']' + after)})"
+    return f"concat({', '.join(pieces)}, {literal(parts.pop().rstrip(',') + ']' + after)})"
 
 
 def finished(rows: str) -> str:
@@ -278,7 +278,7 @@ def finished(rows: str) -> str:
     """
     if NULL in rows:
         rows = rows.replace(NULL, "null")
-    return rows if rows.isprintable() else _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", rows)
+    return rows if rows.isprintable() else _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", rows)
 
 
 def finished_bytes(rows: bytes) -> bytes:
@@ -289,7 +289,7 @@ def finished_bytes(rows: bytes) -> bytes:
     # The regular expression alone would take ten times as long.
     if len(rows.translate(None, _CONTROLS)) == len(rows):
         return rows
-    return _CONTROL_BYTE.sub(lambda found: b"\\u%04x" % ord(found[0]), rows)
+    return _CONTROL_BYTE.sub(lambda match: b"\\u%04x" % ord(match[0]), rows)
 
 
 def _quoted(kind: Any, name: str) -> tuple[str, str, str]:

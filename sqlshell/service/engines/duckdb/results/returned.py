@@ -68,9 +68,9 @@ def run_statement(
     kinds = list(relation.types)
     check_columns(len(kinds), options)
     # A statement that reads nothing returns at most as many rows as its text has values.
-    told = relation.columns == ["Success"] and str(kinds[0]) == "BOOLEAN"
-    number = 0 if brief(sql) and len(sql) < LARGE and not told else relation.aggregate("count(*)").fetchall()[0][0]
-    if told and not number:
+    status = relation.columns == ["Success"] and str(kinds[0]) == "BOOLEAN"
+    number = 0 if brief(sql) and len(sql) < LARGE and not status else relation.aggregate("count(*)").fetchall()[0][0]
+    if status and not number:
         return Outcome(message=head)
     named = zip(_original_names(connection, sql, relation.columns), kinds, strict=True)
     columns = bounded((column(name, kind, True) for name, kind in named), options)
@@ -102,11 +102,11 @@ def _kept(
     listed = ", ".join(names)
     table = f"returned_{secrets.token_hex(8)}"
     if kind == "SELECT":
-        made = f"CREATE TEMP TABLE {table}({listed}) AS\n{sql}"
+        create = f"CREATE TEMP TABLE {table}({listed}) AS\n{sql}"
     else:
-        made = f"CREATE TEMP TABLE {table} AS WITH {table}_rows({listed}) AS (\n{sql}\n) FROM {table}_rows"
+        create = f"CREATE TEMP TABLE {table} AS WITH {table}_rows({listed}) AS (\n{sql}\n) FROM {table}_rows"
     try:
-        number = connection.execute(made).fetchall()[0][0]
+        number = connection.execute(create).fetchall()[0][0]
     except duckdb.Error as error:
         raise failure(error, lines_before=1) from error
     rows = f"temp.{table}"
@@ -140,7 +140,7 @@ def _batches(relation: duckdb.DuckDBPyRelation) -> Iterator[Sequence[tuple[str]]
 def _original_names(connection: duckdb.DuckDBPyConnection, sql: str, names: Sequence[str]) -> list[str]:
     """The column names of the statement: a relation renames duplicates."""
     known = {name.lower() for name in names}
-    if any(found and found[1].lower() in known for found in map(_NUMBERED.fullmatch, names)):
+    if any(match and match[1].lower() in known for match in map(_NUMBERED.fullmatch, names)):
         with contextlib.suppress(AttributeError, TypeError, duckdb.Error):
             bound = connection._bind(sql)
             if len(bound[0]) == len(names):

@@ -77,8 +77,8 @@ def selected_constants(
         return None
     check_columns(len(described), options)
     columns = bounded((column(str(item[0]), item[1], True) for item in described), options)
-    if found := connection.fetchall():
-        sink.keep([line(item, writes) for item in found])
+    if rows := connection.fetchall():
+        sink.keep([line(item, writes) for item in rows])
     return Outcome(columns)
 
 
@@ -94,15 +94,15 @@ def bounded(columns: Iterable[ColumnInfo], options: Options) -> list[ColumnInfo]
     """The columns of a result. Raises Failure (54011) if their names and types are too long: each record stores them,
     and each of its responses contains them.
     """
-    found, size = [], 0
+    kept, size = [], 0
     for item in columns:
         # As JSON, in which a character of a name may take six bytes.
         size += len(msgspec.json.encode(item))
         if size > options.columns_size:
-            said = f"the names and types of the result's columns have more than {options.columns_size} bytes"
-            raise Failure("54011", f"{said} {limit_note('columns_size')}")
-        found.append(item)
-    return found
+            cause = f"the names and types of the result's columns have more than {options.columns_size} bytes"
+            raise Failure("54011", f"{cause} {limit_note('columns_size')}")
+        kept.append(item)
+    return kept
 
 
 def _estimate(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
@@ -125,8 +125,8 @@ def _root(plan: str) -> int:
     """The estimate of a plan's root: its own, or that of its first child that has one."""
     nodes = json.loads(plan)
     while nodes:
-        told = nodes[0].get("extra_info", {}).get("Estimated Cardinality")
-        if told is not None:
-            return int(told)
+        estimate = nodes[0].get("extra_info", {}).get("Estimated Cardinality")
+        if estimate is not None:
+            return int(estimate)
         nodes = nodes[0].get("children", [])
     return 0

@@ -66,8 +66,8 @@ def brief(sql: str) -> bool:
 
 def writers(kinds: Sequence[Any]) -> list[Write] | None:
     """Functions that render the values of these DuckDBPyTypes; None if only DuckDB can render them."""
-    found = [_write(kind) for kind in kinds]
-    return None if None in found else [write for write in found if write is not None]
+    writes = [_write(kind) for kind in kinds]
+    return None if None in writes else [write for write in writes if write is not None]
 
 
 def _write(kind: Any) -> Write | None:

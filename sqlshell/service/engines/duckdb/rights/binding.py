@@ -75,9 +75,9 @@ class Binder:
             return plan, is_lasting
         if self._known.strict and not tells and plan["error_type"] not in _TOLD:
             # DuckDB's message may contain data of a file.
-            said = "the statement failed, or reads a file that is not allowed on this service"
+            cause = "the statement failed, or reads a file that is not allowed on this service"
             raise Failure(
-                sqlstate.PRIVILEGE, f"{said}; the details are hidden because they could contain data of a file"
+                sqlstate.PRIVILEGE, f"{cause}; the details are hidden because they could contain data of a file"
             )
         if kind in BOUND_BY_EXPLAIN:
             try:
@@ -89,8 +89,8 @@ class Binder:
                     raise failure(error, lines_before=1) from error
             if own:
                 return {"plans": []}, is_lasting
-            said = "this statement is not allowed because its query plan cannot be checked"
-            raise Failure(sqlstate.PRIVILEGE, f"{said}: {plan['error_message']}")
+            cause = "this statement is not allowed because its query plan cannot be checked"
+            raise Failure(sqlstate.PRIVILEGE, f"{cause}: {plan['error_message']}")
         raise failure(_error(str(plan["error_type"]), str(plan["error_message"])))
 
     def _asked(self, function: str, sql: str) -> Any:
@@ -144,13 +144,13 @@ def _decoded(row: Any) -> Any:
         )
     if not text:
         # DuckDB writes constants of these types as bytes, which are not valid JSON.
-        said = "this statement is not allowed because its query plan cannot be checked"
-        raise Failure(sqlstate.UNSUPPORTED, f"{said}; write constants of type BIT or BIGNUM as (SELECT 'value')::BIT")
+        cause = "this statement is not allowed because its query plan cannot be checked"
+        raise Failure(sqlstate.UNSUPPORTED, f"{cause}; write constants of type BIT or BIGNUM as (SELECT 'value')::BIT")
     try:
         try:
             return msgspec.json.decode(text)
         except msgspec.DecodeError:
-            return msgspec.json.decode(_UNREAL.sub(lambda found: found[1] or "null", text))
+            return msgspec.json.decode(_UNREAL.sub(lambda match: match[1] or "null", text))
     except RecursionError:
         raise Failure(sqlstate.LIMIT, "the statement is nested too deeply") from None
 
@@ -158,6 +158,6 @@ def _decoded(row: Any) -> Any:
 def _error(kind: str, message: str) -> duckdb.Error:
     """The exception that DuckDB would raise for an error of the type `kind`."""
     name = kind.title().replace(" ", "")
-    made = getattr(duckdb, f"{name}Exception", duckdb.InvalidInputException)
-    error = made(f"{kind.title()} Error: {message}")
+    exception = getattr(duckdb, f"{name}Exception", duckdb.InvalidInputException)
+    error = exception(f"{kind.title()} Error: {message}")
     return error if isinstance(error, duckdb.Error) else duckdb.InvalidInputException(message)

@@ -46,10 +46,10 @@ def tokens(sql: str) -> list[Token]:
 
 def _tokens(sql: str) -> Iterator[Token]:
     encoded = sql.encode("utf-8", "surrogatepass")
-    found = duckdb.tokenize(sql)
-    starts = [start for start, _ in found] + [len(encoded)]
+    lexed = duckdb.tokenize(sql)
+    starts = [start for start, _ in lexed] + [len(encoded)]
     depth = at = before = 0
-    for number, (start, kind) in enumerate(found):
+    for number, (start, kind) in enumerate(lexed):
         piece = encoded[start : starts[number + 1]].decode("utf-8", "surrogatepass")
         at += len(encoded[before:start].decode("utf-8", "surrogatepass"))
         before = start
@@ -66,16 +66,16 @@ def bare(sql: str) -> str:
     return _written(sql, _without_end(tokens(sql)))
 
 
-def _without_end(found: Sequence[Token]) -> Sequence[Token]:
+def _without_end(words: Sequence[Token]) -> Sequence[Token]:
     """Without trailing semicolons."""
-    end = len(found)
-    while end and found[end - 1].word == ";":
+    end = len(words)
+    while end and words[end - 1].word == ";":
         end -= 1
-    return found[:end]
+    return words[:end]
 
 
-def _written(sql: str, found: Sequence[Token]) -> str:
-    return sql[found[0].start : found[-1].end] if found else ""
+def _written(sql: str, words: Sequence[Token]) -> str:
+    return sql[words[0].start : words[-1].end] if words else ""
 
 
 def explained(sql: str) -> tuple[str, str, bool]:
@@ -83,29 +83,29 @@ def explained(sql: str) -> tuple[str, str, bool]:
 
     Raises Failure for unknown options.
     """
-    found = tokens(sql)[1:]
+    words = tokens(sql)[1:]
     head = ["EXPLAIN"]
-    if found and found[0].word == "analyze":
+    if words and words[0].word == "analyze":
         head.append("ANALYZE")
-        found = found[1:]
-    if len(found) > 1 and found[0].word == "(" and found[1].word in {"format", "analyze"}:
-        end = next((number for number, token in enumerate(found) if token.word == ")"), 0)
-        options = [token.word.strip("'\"") for token in found[1:end]]
+        words = words[1:]
+    if len(words) > 1 and words[0].word == "(" and words[1].word in {"format", "analyze"}:
+        end = next((number for number, token in enumerate(words) if token.word == ")"), 0)
+        options = [token.word.strip("'\"") for token in words[1:end]]
         if unknown := [word for word in options if word not in _OPTIONS and word != ","]:
             raise Failure(sqlstate.UNSUPPORTED, f"unknown option {unknown[0]!r} of EXPLAIN")
         head.append(f"({' '.join(options)})")
-        found = found[end + 1 :]
-    said = " ".join(head)
-    return said + "\n", sql[found[0].start :] if found else "", "analyze" in said.lower()
+        words = words[end + 1 :]
+    text = " ".join(head)
+    return text + "\n", sql[words[0].start :] if words else "", "analyze" in text.lower()
 
 
 def prepared(sql: str) -> str:
     """The statement of a PREPARE, with NULL for its parameters."""
-    found = tokens(sql)
-    behind = next((number for number, token in enumerate(found) if token.word == "as"), len(found)) + 1
+    words = tokens(sql)
+    behind = next((number for number, token in enumerate(words) if token.word == "as"), len(words)) + 1
     pieces: list[str] = []
-    taken = found[behind].start if behind < len(found) else len(sql)
-    for token, following in pairwise([*found[behind:], Token("", len(sql), len(sql), 0)]):
+    taken = words[behind].start if behind < len(words) else len(sql)
+    for token, following in pairwise([*words[behind:], Token("", len(sql), len(sql), 0)]):
         if token.word in {"?", "$"}:
             pieces += [sql[taken : token.start], "NULL"]
             taken = following.end if following.start == token.end and following.word.isalnum() else token.end
@@ -132,13 +132,13 @@ def copied_database(sql: str) -> str | None:
 
 def select_of_create(sql: str) -> str:
     """The text after the AS of CREATE TABLE … AS or CREATE VIEW … AS, "" for other statements."""
-    found = tokens(sql)
-    if not {"table", "view"} & {token.word for token in found[:8]}:
+    words = tokens(sql)
+    if not {"table", "view"} & {token.word for token in words[:8]}:
         return ""
-    behind = next((number for number, token in enumerate(found) if token.word == "as" and not token.depth), None)
+    behind = next((number for number, token in enumerate(words) if token.word == "as" and not token.depth), None)
     if behind is None:
         return ""
-    rest = _without_end(found[behind + 1 :])
+    rest = _without_end(words[behind + 1 :])
     for end in (["with", "no", "data"], ["with", "data"]):
         if [token.word for token in rest[-len(end) :]] == end:
             return _written(sql, rest[: -len(end)])
@@ -147,13 +147,13 @@ def select_of_create(sql: str) -> str:
 
 def added(sql: str) -> str:
     """ALTER TABLE … ADD COLUMN with IF NOT EXISTS added, "" for another statement."""
-    found = tokens(sql)
-    if not found or found[0].word != "alter":
+    words = tokens(sql)
+    if not words or words[0].word != "alter":
         return ""
-    behind = next((number for number, token in enumerate(found) if token.word == "add" and not token.depth), None)
-    if behind is None or behind + 1 == len(found):
+    behind = next((number for number, token in enumerate(words) if token.word == "add" and not token.depth), None)
+    if behind is None or behind + 1 == len(words):
         return ""
-    at = found[behind + (found[behind + 1].word == "column")].end
+    at = words[behind + (words[behind + 1].word == "column")].end
     return f"{sql[:at]} IF NOT EXISTS{sql[at:]}"
 
 
@@ -162,13 +162,13 @@ def value(sql: str) -> str:
 
     Raises Failure if the value cannot be separated from the rest.
     """
-    found = _without_end(tokens(sql))
-    behind = next((number for number, token in enumerate(found) if token.word in {"=", "to"} and not token.depth), None)
-    if behind is None or len(found) == behind + 2:
-        if any(token.word == "(" for token in found):
+    words = _without_end(tokens(sql))
+    behind = next((number for number, token in enumerate(words) if token.word in {"=", "to"} and not token.depth), None)
+    if behind is None or len(words) == behind + 2:
+        if any(token.word == "(" for token in words):
             raise Failure(sqlstate.SYNTAX, "expected SET name = value or SET VARIABLE name = value")
         return ""
-    return f"SELECT (\n{sql[found[behind].end : found[-1].end]}\n)"
+    return f"SELECT (\n{sql[words[behind].end : words[-1].end]}\n)"
 
 
 def pivot(sql: str, prefix: str) -> Pivot | None:
@@ -176,18 +176,18 @@ def pivot(sql: str, prefix: str) -> Pivot | None:
 
     `prefix` begins the names of the types. None if the statement has none that can be taken apart.
     """
-    found = tokens(sql)
+    words = tokens(sql)
     changed: list[tuple[int, int, str]] = []
     values: list[tuple[str, str]] = []
-    for number, token in enumerate(found):
+    for number, token in enumerate(words):
         if token.word not in {"pivot", "pivot_wider"}:
             continue
-        on = next((at for at in range(number + 1, len(found)) if _at(found[at], "on", token.depth)), None)
+        on = next((at for at in range(number + 1, len(words)) if _at(words[at], "on", token.depth)), None)
         if on is None:
             continue
-        source = sql[found[number + 1].start : found[on - 1].end]
-        common = _common(sql, found[:number], token.depth)
-        for entry in _entries(found[on + 1 :], token.depth):
+        source = sql[words[number + 1].start : words[on - 1].end]
+        common = _common(sql, words[:number], token.depth)
+        for entry in _entries(words[on + 1 :], token.depth):
             name = f"{prefix}{len(values)}"
             listed = _listed(entry, token.depth)
             if listed:
@@ -229,10 +229,10 @@ def _listed(entry: Sequence[Token], depth: int) -> Sequence[Token]:
     return ()
 
 
-def _entries(found: Sequence[Token], depth: int) -> Iterator[Sequence[Token]]:
+def _entries(words: Sequence[Token], depth: int) -> Iterator[Sequence[Token]]:
     """The text after ON, split at its commas."""
     entry: list[Token] = []
-    for token in found:
+    for token in words:
         if token.depth < depth or (token.depth == depth and token.word in _ENDS):
             break
         if _at(token, ",", depth):

@@ -82,8 +82,8 @@ def plain_insert(sql: str) -> InsertShape | None:
     """The rows that stand for all rows of an INSERT … VALUES of literals and conversions of literals; None for all
     other statements, and for unusual forms of such an INSERT. `sql` is one statement that DuckDB can parse.
     """
-    if found := _INSERT().fullmatch(sql):
-        return InsertShape(found[1], found[2])
+    if match := _INSERT().fullmatch(sql):
+        return InsertShape(match[1], match[2])
     begun = _BEGINNING().match(sql)
     if begun is None or not _PIECES().fullmatch(sql, begun.end()) or not _NESTED_ROWS.fullmatch(sql, begun.end()):
         return None

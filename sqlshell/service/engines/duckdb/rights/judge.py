@@ -153,10 +153,10 @@ class Judge:
             plan = self._binder.bind(f"SELECT {always_quoted(name)}({', '.join('1' * _MANY)})")
         except duckdb.Error:
             return True
-        found = bool(plan.get("error_subtype") != "MISSING_ENTRY")
+        exists = bool(plan.get("error_subtype") != "MISSING_ENTRY")
         if version is not None:
-            self._functions[name] = version, found
-        return found
+            self._functions[name] = version, exists
+        return exists
 
     def mismatch(self, sql: str, options: Options, *, in_transaction: bool) -> int | None:
         """The position in a statement, in characters, of a function that does not accept its arguments.
@@ -165,8 +165,8 @@ class Judge:
         not affected. Raises Failure for what is not allowed.
         """
         try:
-            found = self._connection.extract_statements(sql)
-            kind = str(found[0].type.name) if len(found) == 1 else ""
+            statements = self._connection.extract_statements(sql)
+            kind = str(statements[0].type.name) if len(statements) == 1 else ""
         except (duckdb.Error, ValueError):
             return None
         if kind not in (_READ if options.rights is Rights.READ else PLANNED) - {"TRANSACTION"}:
@@ -196,17 +196,17 @@ class Judge:
         self._lasting = self._known.strict and len(sql) <= _SHORT
         verdict = self._judged(sql, options, in_transaction)
         if verdict.reevaluated_default and self._known.strict:
-            said = f"DEFAULT {verdict.reevaluated_default} is not supported with IF NOT EXISTS; omit IF NOT EXISTS"
-            raise Failure(sqlstate.UNSUPPORTED, said)
+            message = f"DEFAULT {verdict.reevaluated_default} is not supported with IF NOT EXISTS; omit IF NOT EXISTS"
+            raise Failure(sqlstate.UNSUPPORTED, message)
         if self._lasting and version is not None and verdict.kind in _LASTING and version == self._known.settled:
             _keep(self._verdicts, key, (version, verdict))
         return verdict
 
     def _judged(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
-        found = self._connection.extract_statements(sql)
-        if len(found) != 1:
-            raise Failure(sqlstate.SYNTAX, f"expected one statement, found {len(found)}")
-        statement = found[0]
+        statements = self._connection.extract_statements(sql)
+        if len(statements) != 1:
+            raise Failure(sqlstate.SYNTAX, f"expected one statement, found {len(statements)}")
+        statement = statements[0]
         try:
             kind = str(statement.type.name)
         except ValueError:
@@ -296,11 +296,16 @@ class Judge:
         if verdict.kind not in BOUND_BY_EXPLAIN:
             raise refused(f"EXPLAIN of {verdict.kind}")
         text = head + verdict.sql
-        found = self._connection.extract_statements(text)
-        if [str(item.type.name) for item in found] != ["EXPLAIN"]:
+        parsed = self._connection.extract_statements(text)
+        if [str(item.type.name) for item in parsed] != ["EXPLAIN"]:
             raise refused("this form of EXPLAIN")
         return Verdict(
-            "EXPLAIN", text, found[0], verdict.required_rights, types=verdict.types, leaves_state=verdict.leaves_state
+            "EXPLAIN",
+            text,
+            parsed[0],
+            verdict.required_rights,
+            types=verdict.types,
+            leaves_state=verdict.leaves_state,
         )
 
     def _added(self, once: str, sql: str, statement: Any, options: Options, in_transaction: bool) -> Verdict:
@@ -312,10 +317,10 @@ class Judge:
         try:
             verdict = self._judged(once, options, in_transaction)
         except duckdb.NotImplementedException as error:
-            said = (
+            message = (
                 "ADD COLUMN with an expression as DEFAULT does not support NOT NULL; add the column, then SET NOT NULL"
             )
-            raise Failure(sqlstate.UNSUPPORTED, said) from error
+            raise Failure(sqlstate.UNSUPPORTED, message) from error
         if verdict.kind != "ALTER":
             raise refused("this form of ALTER")
         return replace(verdict, sql=sql, parsed=statement, reevaluated_default="")
@@ -324,22 +329,22 @@ class Judge:
         """A PIVOT whose columns depend on its data, with types that provide them, as in DuckDB's own implementation."""
         taken = decomposition.pivot(sql, "__pivoted_")
         if taken is None:
-            said = "this PIVOT requires a list of values: PIVOT t ON column IN (value, …) USING …"
-            raise Failure(sqlstate.UNSUPPORTED, said)
-        made: list[str] = []
+            message = "this PIVOT requires a list of values: PIVOT t ON column IN (value, …) USING …"
+            raise Failure(sqlstate.UNSUPPORTED, message)
+        created: list[str] = []
         self._lasting = False
         try:
             for name, values in taken.values:
                 verdict = self._judged(values, options, in_transaction)
                 if verdict.kind != "SELECT" or verdict.required_rights > Rights.READ:
                     raise refused("this form of PIVOT")
-                made.append(name)
+                created.append(name)
                 self._connection.execute(f'CREATE OR REPLACE TEMP TYPE "{name}" AS ENUM (\n{verdict.sql}\n)')
             verdict = self._judged(taken.sql, options, in_transaction)
         except BaseException:
-            self.remove(tuple(made))
+            self.remove(tuple(created))
             raise
-        return replace(verdict, types=(*verdict.types, *made))
+        return replace(verdict, types=(*verdict.types, *created))
 
     def remove(self, types: tuple[str, ...]) -> None:
         """Remove the temporary types of a PIVOT."""
@@ -349,9 +354,9 @@ class Judge:
 
     def _seen(self, kind: str, sql: str, options: Options, in_transaction: bool) -> StatementEffects:
         if kind == "TRANSACTION":
-            found = StatementEffects(strict=self._known.strict)
-            walk(self._binder.transaction_plan(sql), self._known, found)
-            return found
+            effects = StatementEffects(strict=self._known.strict)
+            walk(self._binder.transaction_plan(sql), self._known, effects)
+            return effects
         with self._binder.reading(in_transaction), self._failing(sql, in_transaction):
             text = self._showing(kind, sql)
             tree = self._binder.tree(text)
@@ -366,21 +371,21 @@ class Judge:
             elif self._known.strict and kind in _WRAPPED | {"SELECT"}:
                 raise refused("this kind of statement")
             tells = tree is not None and not seen.files
-            found = StatementEffects(strict=self._known.strict)
+            effects = StatementEffects(strict=self._known.strict)
             selected = 0
             own = not self._known.strict and options.rights == Rights.OBJECTS
             if kind == "CREATE" and tree is not None:
                 # The plan of CREATE VIEW contains its SELECT only in parsed form, and not what it reads.
-                walk(self._plan("SELECT", text, tells, own=own), self._known, found)
-                selected, found.described = found.described, 0
+                walk(self._plan("SELECT", text, tells, own=own), self._known, effects)
+                selected, effects.described = effects.described, 0
             plan = self._plan(kind, sql, tells, own=own)
-        walk(plan, self._known, found)
-        if self._known.strict and max(selected, found.described) > seen.describes:
+        walk(plan, self._known, effects)
+        if self._known.strict and max(selected, effects.described) > seen.describes:
             raise refused("DESCRIBE at this position")
-        found.needs(seen.required_rights, seen.because)
-        _may(found, options)
-        self._check_places(found, options)
-        return found
+        effects.needs(seen.required_rights, seen.because)
+        _may(effects, options)
+        self._check_places(effects, options)
+        return effects
 
     def _walked(self, kind: str, tree: Any, options: Options) -> StatementEffects:
         """The effects of a parse tree, which may then be bound. Raises Failure for what is not allowed."""
@@ -412,8 +417,10 @@ class Judge:
                 after = before
             if after != before:
                 self._cancellation.fail_transaction()
-                said = "nextval and setval are not allowed in expressions that are evaluated before the statement runs"
-                raise Failure(sqlstate.PRIVILEGE, said)
+                message = (
+                    "nextval and setval are not allowed in expressions that are evaluated before the statement runs"
+                )
+                raise Failure(sqlstate.PRIVILEGE, message)
 
     @staticmethod
     def _showing(kind: str, sql: str) -> str:
@@ -436,21 +443,21 @@ class Judge:
         for path in seen.files:
             self._lasting = False
             if not self._binder.exists(path):
-                said = (
+                message = (
                     f"relation {'.'.join(path)} does not exist; to read a file, run CREATE STORE and use store.entity"
                 )
-                raise Failure(sqlstate.PRIVILEGE, said)
+                raise Failure(sqlstate.PRIVILEGE, message)
 
-    def _check_places(self, found: StatementEffects, options: Options) -> None:
+    def _check_places(self, effects: StatementEffects, options: Options) -> None:
         """Refuse changes of read-only databases, and changes of streams other than INSERT."""
         stores = {name.lower() for name in options.stores}
         streams = {tuple(part.lower() for part in stream): stream for stream in options.streams}
-        for operator, path in found.writes:
+        for operator, path in effects.writes:
             database = path[0].lower() if path else ""
             if database in stores:
-                said = f"cannot change store {path[0]!r} with this statement"
+                cause = f"cannot change store {path[0]!r} with this statement"
                 hint = "use INSERT INTO ENTITY to add records to a writable store"
-                raise Failure(sqlstate.UNSUPPORTED, f"{said}; {hint}")
+                raise Failure(sqlstate.UNSUPPORTED, f"{cause}; {hint}")
             if database in self._known.read_only:
                 raise Failure(sqlstate.PRIVILEGE, f"database {path[0]!r} is read-only")
             name = tuple(part.lower() for part in path)
@@ -461,7 +468,7 @@ class Judge:
                 raise Failure(sqlstate.UNSUPPORTED, f"{stream} is a stream; use DROP STREAM {stream}")
             if operator != "INSERT":
                 raise Failure(sqlstate.UNSUPPORTED, _APPEND_ONLY)
-        if any(tuple(part.lower() for part in path) in streams for path in found.reads):
+        if any(tuple(part.lower() for part in path) in streams for path in effects.reads):
             raise Failure(sqlstate.UNSUPPORTED, _ENDLESS)
 
 
@@ -494,10 +501,10 @@ def _spoken(kind: str, sql: str) -> str:
     return decomposition.tokens(sql)[0].word.upper() if kind in _WRITTEN else kind.replace("_", " ")
 
 
-def _may(found: StatementEffects, options: Options) -> None:
-    if found.required_rights > options.rights:
-        changed = {Rights.DATA: "changes data", Rights.OBJECTS: "changes objects"}[found.required_rights]
+def _may(effects: StatementEffects, options: Options) -> None:
+    if effects.required_rights > options.rights:
+        changed = {Rights.DATA: "changes data", Rights.OBJECTS: "changes objects"}[effects.required_rights]
         raise Failure(
             sqlstate.PRIVILEGE,
-            f"permission denied: role {options.rights.role!r} cannot run {found.because}, which {changed}",
+            f"permission denied: role {options.rights.role!r} cannot run {effects.because}, which {changed}",
         )

@@ -196,8 +196,8 @@ class StatementEffects:
         self.needs(Rights.OBJECTS, what)
 
 
-def walk(tree: Any, known: EngineState, found: StatementEffects, place: str = "") -> None:
-    """Add the effects of a parse tree or plan to `found`. Raises Failure (42501) for anything that no role may do.
+def walk(tree: Any, known: EngineState, effects: StatementEffects, place: str = "") -> None:
+    """Add the effects of a parse tree or plan to `effects`. Raises Failure (42501) for anything that no role may do.
 
     `place` is its position: "", an "argument" that is evaluated while it is bound, or the "body" of a view or macro.
     """
@@ -213,9 +213,9 @@ def walk(tree: Any, known: EngineState, found: StatementEffects, place: str = ""
         if "is_null" in node and node.keys() <= {"is_null", "type", "value"}:
             # A constant: its content comes from the user, and is neither a function nor a relation.
             continue
-        within = _node(node, place, known, found, named)
+        within = _node(node, place, known, effects, named)
         if planned and known.strict and node.get("class") == "FUNCTION":
-            _check_aggregate(node, found)
+            _check_aggregate(node, effects)
         unread = _UNREAD.get(str(node.get("type")), ())
         waiting += [
             (value, within) for key, value in node.items() if value.__class__ in _NESTED and value and key not in unread
@@ -242,52 +242,54 @@ def _common(tree: Any) -> frozenset[str]:
     while waiting:
         node = waiting.pop()
         if node.__class__ is dict:
-            found = node.get("cte_map")
-            if isinstance(found, dict) and isinstance(found.get("map"), list):
-                names.update(str(item["key"]).lower() for item in found["map"] if "key" in item)
+            common = node.get("cte_map")
+            if isinstance(common, dict) and isinstance(common.get("map"), list):
+                names.update(str(item["key"]).lower() for item in common["map"] if "key" in item)
             node = node.values()
         waiting += [item for item in node if item.__class__ in _NESTED and item]
     return frozenset(names)
 
 
-def _node(node: dict[str, Any], place: str, known: EngineState, found: StatementEffects, named: Collection[str]) -> str:
+def _node(
+    node: dict[str, Any], place: str, known: EngineState, effects: StatementEffects, named: Collection[str]
+) -> str:
     """Check one object; returns the place of the objects inside it."""
     if "expression_class" in node:
-        _bound(node, found)
+        _bound(node, effects)
         return place
     if "class" in node:
-        return _parsed(node, place, known, found)
+        return _parsed(node, place, known, effects)
     kind = node.get("type")
     if "info_type" in node:
-        _info(node, found)
+        _info(node, effects)
     elif not isinstance(kind, str) or kind.endswith("_TYPE_INFO"):
         return place
     elif kind.startswith("LOGICAL_"):
-        _operator(kind, node, known, found)
+        _operator(kind, node, known, effects)
         return "body" if kind in BODIES else place
     elif kind == "COPY_QUERY_NODE":
-        found.refuse("COPY")
+        effects.refuse("COPY")
     elif kind not in _TYPES:
-        found.refuse(kind)
+        effects.refuse(kind)
     elif kind in _CHANGING_NODES:
-        found.needs(Rights.DATA, kind.partition("_")[0])
+        effects.needs(Rights.DATA, kind.partition("_")[0])
     elif kind == "TABLE_FUNCTION":
-        _named(node["function"], found, named)
+        _named(node["function"], effects, named)
         return "body" if place == "body" else "argument"
     elif kind == "BASE_TABLE":
-        _table(_path(node), found, named)
+        _table(_path(node), effects, named)
         # AT (… => value) is evaluated while it is bound, and so are the values of a PIVOT.
         return place or "argument"
     elif kind == "PIVOT":
         return place or "argument"
     elif kind == "SHOW_REF":
-        _show(node, place, known, found)
+        _show(node, place, known, effects)
     return place
 
 
-def _parsed(node: dict[str, Any], place: str, known: EngineState, found: StatementEffects) -> str:
+def _parsed(node: dict[str, Any], place: str, known: EngineState, effects: StatementEffects) -> str:
     if node["class"] not in _PARSED:
-        found.refuse(f"expression {node['class']}")
+        effects.refuse(f"expression {node['class']}")
     if node["class"] in {"STAR", "TYPE"}:
         return place or "argument"
     if node["class"] not in {"FUNCTION", "WINDOW"}:
@@ -297,16 +299,16 @@ def _parsed(node: dict[str, Any], place: str, known: EngineState, found: Stateme
         if place and known.strict:
             where = "a view or macro" if place == "body" else "expressions that are evaluated before the statement runs"
             raise Failure(sqlstate.PRIVILEGE, f"{name} is not allowed in {where}")
-        found.needs(Rights.DATA, name)
+        effects.needs(Rights.DATA, name)
     elif name not in known.functions:
         # A macro of the user, or an unknown function. The plan contains the definition of a macro.
         return place or "argument"
     elif not (is_scalar(name) or is_table(name) or name in AGGREGATES or name in WINDOWS):
-        found.refuse(f"function {name}")
+        effects.refuse(f"function {name}")
     return place
 
 
-def _check_aggregate(node: dict[str, Any], found: StatementEffects) -> None:
+def _check_aggregate(node: dict[str, Any], effects: StatementEffects) -> None:
     """Refuse a function that takes the name of an aggregate function, unless the name is a constant and allowed."""
     name = str(node["function_name"]).lower()
     if name not in BY_STRING:
@@ -315,76 +317,76 @@ def _check_aggregate(node: dict[str, Any], found: StatementEffects) -> None:
     given = arguments[1].get("expression") or {} if len(arguments) > 1 else {}
     constant = (given.get("literal") or {}).get("text") if given.get("class") == "CONSTANT" else None
     if constant is None or any(item.get("name") for item in arguments):
-        found.refuse(f"{name} without the name of an aggregate function as a string literal")
+        effects.refuse(f"{name} without the name of an aggregate function as a string literal")
     elif str(constant).lower() not in AGGREGATES:
-        found.refuse(f"aggregate {constant}")
+        effects.refuse(f"aggregate {constant}")
 
 
-def _bound(node: dict[str, Any], found: StatementEffects) -> None:
+def _bound(node: dict[str, Any], effects: StatementEffects) -> None:
     kind = node["expression_class"]
     if kind not in _BOUND:
-        found.refuse(f"expression {kind}")
+        effects.refuse(f"expression {kind}")
     if kind not in {"BOUND_FUNCTION", "BOUND_AGGREGATE", "BOUND_WINDOW"}:
         if "qname" in node:
-            found.refuse(f"a function in {kind}")
+            effects.refuse(f"a function in {kind}")
         return
     if kind == "BOUND_WINDOW" and not (node.get("qname") or {}).get("path"):
         if node["type"] == "WINDOW_AGGREGATE":
-            found.refuse("a window of an unnamed aggregate")
+            effects.refuse("a window of an unnamed aggregate")
         return
-    name = _function(node, found)
-    found.leaves_state = found.leaves_state or name in SEEDS
+    name = _function(node, effects)
+    effects.leaves_state = effects.leaves_state or name in SEEDS
     if kind == "BOUND_FUNCTION" and name in SEQUENCES:
-        found.needs(Rights.DATA, name)
+        effects.needs(Rights.DATA, name)
     elif kind == "BOUND_FUNCTION" and not (is_scalar(name) or name in IMPLIED):
-        found.refuse(f"function {name}")
+        effects.refuse(f"function {name}")
     elif kind == "BOUND_AGGREGATE" and name not in AGGREGATES:
-        found.refuse(f"aggregate {name}")
+        effects.refuse(f"aggregate {name}")
     elif kind == "BOUND_WINDOW" and not (name in AGGREGATES or name in WINDOWS):
-        found.refuse(f"window function {name}")
+        effects.refuse(f"window function {name}")
 
 
-def _function(node: dict[str, Any], found: StatementEffects) -> str:
+def _function(node: dict[str, Any], effects: StatementEffects) -> str:
     """The name of a function in a plan; the name of a user's function cannot occur in a plan."""
     path = [str(part) for part in node["qname"]["path"]]
     if len(path) > 1 and path[0] != "system":
-        found.refuse(f"function {'.'.join(path)}")
+        effects.refuse(f"function {'.'.join(path)}")
     return path[-1].lower()
 
 
-def _operator(kind: str, node: dict[str, Any], known: EngineState, found: StatementEffects) -> None:
+def _operator(kind: str, node: dict[str, Any], known: EngineState, effects: StatementEffects) -> None:
     spoken = kind.removeprefix("LOGICAL_").replace("_", " ")
     if kind in CHANGING:
-        found.needs(Rights.DATA, spoken)
-        found.writes.append((spoken, _path(node["table_info"])))
+        effects.needs(Rights.DATA, spoken)
+        effects.writes.append((spoken, _path(node["table_info"])))
     elif kind in MAKING:
         path = _path(node["info"])
-        _own(kind, path, node["info"], known, found)
+        _own(kind, path, node["info"], known, effects)
         if kind == "LOGICAL_ALTER" and known.strict and node["info"].get("alter_table_type") == "ALTER_COLUMN_TYPE":
             _check_using(node["info"].get("expression"), known)
             if name := _not_lasting(node["info"].get("expression")):
                 raise Failure(sqlstate.UNSUPPORTED, f"{name} is not supported in USING; use UPDATE")
         if kind == "LOGICAL_ALTER" and node["info"].get("alter_table_type") == "ADD_COLUMN":
-            found.reevaluated_default = _not_lasting(node["info"]["new_column"]["expression"], known.functions)
+            effects.reevaluated_default = _not_lasting(node["info"]["new_column"]["expression"], known.functions)
         if str(node["info"].get("type", "")).startswith("SET_"):
             spoken = "COMMENT"
-        found.needs(Rights.DATA if path[:1] == ("temp",) else Rights.OBJECTS, spoken)
-        found.leaves_state = found.leaves_state or path[:1] == ("temp",) or len(path) < 2
-        found.writes.append((spoken, path))
+        effects.needs(Rights.DATA if path[:1] == ("temp",) else Rights.OBJECTS, spoken)
+        effects.leaves_state = effects.leaves_state or path[:1] == ("temp",) or len(path) < 2
+        effects.writes.append((spoken, path))
     elif kind not in READING:
-        found.refuse({"COPY TO FILE": "COPY", "LOAD": "LOAD or INSTALL"}.get(spoken, spoken))
+        effects.refuse({"COPY TO FILE": "COPY", "LOAD": "LOAD or INSTALL"}.get(spoken, spoken))
     elif kind == "LOGICAL_GET":
-        _get(node, found)
+        _get(node, effects)
     elif kind == "LOGICAL_CHUNK_GET":
-        found.described += 1
+        effects.described += 1
     elif kind in {"LOGICAL_SET", "LOGICAL_RESET"}:
-        _setting(node, found)
+        _setting(node, effects)
 
 
-def _own(kind: str, path: Path, info: dict[str, Any], known: EngineState, found: StatementEffects) -> None:
+def _own(kind: str, path: Path, info: dict[str, Any], known: EngineState, effects: StatementEffects) -> None:
     """Refuse an object that would replace an object of DuckDB in the service's own queries."""
     name = path[-1] if path else ""
-    made, what, taken = {
+    created, what, taken = {
         "LOGICAL_CREATE_MACRO": ("macro", "function", known.functions),
         "LOGICAL_CREATE_TYPE": ("type", "type", known.types),
         "LOGICAL_CREATE_TABLE": ("table", "view", known.views),
@@ -394,7 +396,7 @@ def _own(kind: str, path: Path, info: dict[str, Any], known: EngineState, found:
     if kind == "LOGICAL_ALTER":
         name = str(info.get("new_table_name") or info.get("new_view_name") or "")
     if name.lower() in taken:
-        found.refuse(f"a {made} named like DuckDB's own {what} {name}")
+        effects.refuse(f"a {created} named like DuckDB's own {what} {name}")
 
 
 def _check_using(expression: Any, known: EngineState) -> None:
@@ -417,8 +419,8 @@ def _check_using(expression: Any, known: EngineState) -> None:
         name = ".".join(path)
         if name in SEQUENCES:
             raise Failure(sqlstate.UNSUPPORTED, f"{name} is not supported in USING; use UPDATE")
-        said = f"{name} must be qualified with database and schema in USING, such as local.main.{path[-1]}"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = f"{name} must be qualified with database and schema in USING, such as local.main.{path[-1]}"
+        raise Failure(sqlstate.UNSUPPORTED, message)
 
 
 def _not_lasting(expression: Any, functions: Collection[str] = ()) -> str:
@@ -441,69 +443,69 @@ def _not_lasting(expression: Any, functions: Collection[str] = ()) -> str:
     return ""
 
 
-def _get(node: dict[str, Any], found: StatementEffects) -> None:
-    name = _function(node, found)
+def _get(node: dict[str, Any], effects: StatementEffects) -> None:
+    name = _function(node, effects)
     if name == "seq_scan":
-        found.reads.add(_path(node["function_data"]))
+        effects.reads.add(_path(node["function_data"]))
         return
     if not is_table(name):
-        found.refuse(f"function {name}")
+        effects.refuse(f"function {name}")
     used = {node["names"][at] for item in node["column_indexes"] if (at := item["index"]) < len(node["names"])}
     if used & UNSEEN.get(name, frozenset()):
         shown = ", ".join(column for column in node["names"] if column not in UNSEEN[name])
-        told = ", ".join(sorted(UNSEEN[name] & used))
-        found.refuse(f"reading {told} of {name}", f"; select only columns of {shown}")
+        hidden = ", ".join(sorted(UNSEEN[name] & used))
+        effects.refuse(f"reading {hidden} of {name}", f"; select only columns of {shown}")
 
 
-def _setting(node: dict[str, Any], found: StatementEffects) -> None:
+def _setting(node: dict[str, Any], effects: StatementEffects) -> None:
     name = str(node["name"]).lower()
     # The session's database and schema may be in another process.
-    found.leaves_state = found.leaves_state or node["scope"] == "VARIABLE" or name != "schema"
+    effects.leaves_state = effects.leaves_state or node["scope"] == "VARIABLE" or name != "schema"
     if node["scope"] == "VARIABLE":
         return
     if name not in SETTABLE:
-        found.refuse(f"setting {name}")
+        effects.refuse(f"setting {name}")
 
 
-def _info(node: dict[str, Any], found: StatementEffects) -> None:
+def _info(node: dict[str, Any], effects: StatementEffects) -> None:
     kind = node["info_type"]
     if kind not in _INFOS:
-        found.refuse(str(kind).removesuffix("_INFO").replace("_", " "))
+        effects.refuse(str(kind).removesuffix("_INFO").replace("_", " "))
     if kind == "DROP_INFO" and node["type"] not in _DROPPED:
-        found.refuse(f"DROP {str(node['type']).removesuffix('_ENTRY').replace('_', ' ')}")
+        effects.refuse(f"DROP {str(node['type']).removesuffix('_ENTRY').replace('_', ' ')}")
     if kind == "TRANSACTION_INFO":
-        found.transaction = str(node["type"])
+        effects.transaction = str(node["type"])
 
 
-def _named(function: dict[str, Any], found: StatementEffects, named: Collection[str]) -> None:
+def _named(function: dict[str, Any], effects: StatementEffects, named: Collection[str]) -> None:
     """Note the relation that a table function takes by its name."""
     if str(function.get("function_name", "")).lower() not in BY_NAME:
         return
     for argument in function.get("arguments", ())[:1]:
         given = argument.get("expression") or {}
         text = (given.get("literal") or {}).get("text")
-        _table(tuple(map(str, given.get("column_names", ()))) if text is None else (str(text),), found, named)
+        _table(tuple(map(str, given.get("column_names", ()))) if text is None else (str(text),), effects, named)
 
 
-def _table(path: Path, found: StatementEffects, named: Collection[str]) -> None:
+def _table(path: Path, effects: StatementEffects, named: Collection[str]) -> None:
     text = ".".join(path).lower()
     if text in named:
         return
     if any(sign in text for sign in _PATHS) or text.endswith(_ENDINGS):
-        found.files.append(path)
+        effects.files.append(path)
 
 
-def _show(node: dict[str, Any], place: str, known: EngineState, found: StatementEffects) -> None:
+def _show(node: dict[str, Any], place: str, known: EngineState, effects: StatementEffects) -> None:
     if place == "body" and known.strict:
         raise Failure(sqlstate.PRIVILEGE, "DESCRIBE, SHOW and SUMMARIZE are not allowed in a view or macro")
     if node["show_type"] == "DESCRIBE":
-        found.describes += 1
+        effects.describes += 1
         return
     name = str(node.get("table_name", "")).lower()
     if node["show_type"] == "SHOW" and name in known.settings:
         if name not in SETTABLE:
-            found.refuse(f"setting {name}")
-        found.describes += 1
+            effects.refuse(f"setting {name}")
+        effects.describes += 1
 
 
 def _path(node: dict[str, Any]) -> Path:

@@ -22,4 +22,4 @@ def explained(translation: Translation | None) -> Iterator[None]:
             raise
         failed = error if isinstance(error, Failure) else failure(error)
         cause = error.__cause__ if isinstance(error, Failure) else error
-        raise failed.with_message(translation.made.explained(failed.message)) from cause
+        raise failed.with_message(translation.statement.explained(failed.message)) from cause

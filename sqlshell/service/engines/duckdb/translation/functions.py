@@ -131,22 +131,22 @@ def variants(text: BracketedTokens, arguments: Sequence[tuple[int, int]], name: 
     if name in REFUSED:
         raise Failure(sqlstate.UNSUPPORTED, f"{name.upper()} is not supported: {REFUSED[name]}")
     count = len(arguments)
-    made, of_text = MADE[name].get(count), MADE_OF_TEXT.get(name, {}).get(count)
+    replacement, of_text = MADE[name].get(count), MADE_OF_TEXT.get(name, {}).get(count)
     if name == "to_timestamp":
         # DuckDB has a function of this name for a number of seconds.
-        of_text = of_text or made
+        of_text = of_text or replacement
         if of_text is None or (count == 1 and _is_number(text, *arguments[0])):
             return [None]
         return [of_text] if count == 1 and _is_string(text, *arguments[0]) else [None, of_text]
-    if made is not None and of_text is not None:
+    if replacement is not None and of_text is not None:
         if count == 1 and not (_is_string(text, *arguments[0]) or _is_number(text, *arguments[0])):
-            return [made, of_text]
-        return [of_text if _is_string(text, *arguments[-1]) else made]
-    if made is None and of_text is None:
+            return [replacement, of_text]
+        return [of_text if _is_string(text, *arguments[-1]) else replacement]
+    if replacement is None and of_text is None:
         *less, most = map(str, sorted(MADE[name].keys() | MADE_OF_TEXT.get(name, {}).keys()))
         expected = f"{', '.join(less)} or {most} arguments" if less else pluralize(int(most), "argument")
         raise Failure("42883", f"{name.upper()} expects {expected}, not {count}")
-    return [made or of_text]
+    return [replacement or of_text]
 
 
 def unit(text: BracketedTokens, start: int, behind: int) -> str:
@@ -176,15 +176,15 @@ def write(text: BracketedTokens, at: int, expression: str, edits: Edits) -> None
     edits.drop(at, at + 2)
     edits.drop(end, end + 1)
     taken, place, part = 0, at, ""
-    for found in _PLACE.finditer(expression):
-        part += expression[taken : found.start()]
-        taken = found.end()
-        if found[1] is None:
-            part += found[0][0]
+    for match in _PLACE.finditer(expression):
+        part += expression[taken : match.start()]
+        taken = match.end()
+        if match[1] is None:
+            part += match[0][0]
             continue
-        start, behind = arguments[int(found[1])]
-        if found[2]:
-            part += _LITERALS[found[2]](text, start, behind)
+        start, behind = arguments[int(match[1])]
+        if match[2]:
+            part += _LITERALS[match[2]](text, start, behind)
             edits.drop(start, behind)
         edits.replace(place, part)
         # An argument is followed by the comma or parenthesis that ends it.
@@ -194,8 +194,8 @@ def write(text: BracketedTokens, at: int, expression: str, edits: Edits) -> None
 
 def _string(text: BracketedTokens, start: int, behind: int, what: str) -> str:
     if behind != start + 1 or text.tokens[start].kind != "string":
-        said = f"{text.written(start, behind)} is not supported as {what}; use a string literal"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = f"{text.written(start, behind)} is not supported as {what}; use a string literal"
+        raise Failure(sqlstate.UNSUPPORTED, message)
     return text.tokens[start].value
 
 
@@ -205,9 +205,9 @@ def _pattern(text: BracketedTokens, start: int, behind: int) -> str:
 
 def path(text: BracketedTokens, start: int, behind: int) -> str:
     """A JSON path as a string, without its mode. Raises Failure (0A000)."""
-    said = _string(text, start, behind, "a path")
-    mode, _, rest = said.partition(" ")
-    return literal(rest if mode.lower() in {"lax", "strict"} else said)
+    written = _string(text, start, behind, "a path")
+    mode, _, rest = written.partition(" ")
+    return literal(rest if mode.lower() in {"lax", "strict"} else written)
 
 
 def _unit(text: BracketedTokens, start: int, behind: int) -> str:
@@ -221,8 +221,8 @@ def _unit(text: BracketedTokens, start: int, behind: int) -> str:
 def _scale(text: BracketedTokens, start: int, behind: int) -> str:
     precision = text.written(start, behind)
     if precision not in {"0", "3"}:
-        said = f"TO_TIMESTAMP_LTZ expects precision 0 (seconds) or 3 (milliseconds), not {precision[:60]}"
-        raise Failure(sqlstate.UNSUPPORTED, said)
+        message = f"TO_TIMESTAMP_LTZ expects precision 0 (seconds) or 3 (milliseconds), not {precision[:60]}"
+        raise Failure(sqlstate.UNSUPPORTED, message)
     return "1000000" if precision == "0" else "1000"
 
 

@@ -23,16 +23,16 @@ _PARTS: Final = {
 
 def strftime(pattern: str) -> str:
     """The equivalent format for strftime(). Raises Failure (0A000) for a letter without an equivalent."""
-    made = []
-    for found in _PART.finditer(pattern):
-        if found[1]:
-            part = _PARTS.get(found[0])
+    parts = []
+    for match in _PART.finditer(pattern):
+        if match[1]:
+            part = _PARTS.get(match[0])
         else:
-            quoted = found[2]
-            part = found[3] if quoted is None else quoted.replace("''", "'") or "'"
+            quoted = match[2]
+            part = match[3] if quoted is None else quoted.replace("''", "'") or "'"
             part = None if (part in {"'", "%"} and quoted is None) or "%" in (part or "") else part
         if part is None:
-            said = f"{found[0]} is not supported in a date format: DuckDB has no equivalent"
-            raise Failure(sqlstate.UNSUPPORTED, said)
-        made.append(part)
-    return "".join(made)
+            message = f"{match[0]} is not supported in a date format: DuckDB has no equivalent"
+            raise Failure(sqlstate.UNSUPPORTED, message)
+        parts.append(part)
+    return "".join(parts)

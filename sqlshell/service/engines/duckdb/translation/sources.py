@@ -20,21 +20,21 @@ def options(text: BracketedTokens, at: int, edits: Edits) -> dict[str, str]:
     """
     if text.sign(at + 1) != "(" or text.sign(at + 3) != "=" or text.tokens[at + 2].kind not in {"string", "name"}:
         return {}
-    found: dict[str, str] = {}
+    given: dict[str, str] = {}
     for start, behind in text.arguments(at + 1):
         if behind != start + 3 or text.sign(start + 1) != "=":
             return {}
-        found[text.tokens[start].value.lower()] = text.tokens[start + 2].value
-    position = found.get(_POSITION, "latest")
+        given[text.tokens[start].value.lower()] = text.tokens[start + 2].value
+    position = given.get(_POSITION, "latest")
     if position.lower() not in {"earliest", "latest"}:
         raise Failure(sqlstate.UNSUPPORTED, f"'{_POSITION}': expected 'earliest' or 'latest', not {position[:60]!r}")
     # QUERY WITH (…) names the query of a streaming engine.
     edits.drop(at - (text.word(at - 1) == "QUERY"), text.closing[at + 1] + 1)
-    return found
+    return given
 
 
-def from_earliest(found: dict[str, str]) -> bool:
-    return found.get(_POSITION, "").lower() == "earliest"
+def from_earliest(given: dict[str, str]) -> bool:
+    return given.get(_POSITION, "").lower() == "earliest"
 
 
 def window(name: str) -> Failure:

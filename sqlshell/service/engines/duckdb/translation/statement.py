@@ -100,7 +100,7 @@ _TRIES: Final = 64
 class Translation(Struct, frozen=True):
     """A translated statement; `from_earliest` if its stream is read from the first row."""
 
-    made: TranslatedStatement
+    statement: TranslatedStatement
     from_earliest: bool = False
 
 
@@ -186,18 +186,18 @@ def _settled(reader: _Reader, mismatch: Callable[[str], int | None]) -> Translat
         for name in reader.names:
             if any(reader.sites[at].variants[chosen[at]] for at in name.sites):
                 edits.append(name.last, name.name)
-        made = edits.made(text)
+        statement = edits.applied(text)
         left = [at for at, site in enumerate(reader.sites) if chosen[at] + 1 < len(site.variants)]
-        offset = mismatch(made.sql) if left else None
+        offset = mismatch(statement.sql) if left else None
         if offset is None:
-            return made
-        place = made.place(offset)
+            return statement
+        place = statement.place(offset)
         abouts = {reader.sites[at].about for at in left if text.tokens[reader.sites[at].start].start == place}
         if not abouts:
-            return made
+            return statement
         for at in left:
             chosen[at] += reader.sites[at].about in abouts
-    return reader.edits.made(text)
+    return reader.edits.applied(text)
 
 
 class _Reader:
@@ -298,8 +298,8 @@ class _Reader:
                 if fields.is_lambda(text, at, frame.opening):
                     # The text before it does not belong to the value after it.
                     self._values[at + 2] = at + 2
-                elif (found := fields.arrow(text, at, self._values)) is not None:
-                    self._arrow(at, *found)
+                elif (arrow := fields.arrow(text, at, self._values)) is not None:
+                    self._arrow(at, *arrow)
 
     def _arrow(self, at: int, start: int, last: int) -> None:
         edits = Edits()
@@ -312,8 +312,8 @@ class _Reader:
 
     def _add(self, site: Site) -> None:
         if len(self.sites) == _MOST_SITES:
-            said = f"the statement has more than {_MOST_SITES} -> operators and type-dependent calls"
-            raise Failure(sqlstate.LIMIT, said)
+            message = f"the statement has more than {_MOST_SITES} -> operators and type-dependent calls"
+            raise Failure(sqlstate.LIMIT, message)
         self._frames[-1].sites.append(len(self.sites))
         self.sites.append(site)
 
@@ -367,9 +367,9 @@ class _Reader:
             case "SIZE" | "ADVANCE" if frame.kind in sources.WINDOWS:
                 raise sources.window(frame.kind)
             case "WITH" if frame.reads and self._kind != "COPY":
-                found = sources.options(text, at, self.edits)
-                self.from_earliest = self.from_earliest or sources.from_earliest(found)
-                self._place = text.closing[at + 1] + 1 if found else self._place
+                given = sources.options(text, at, self.edits)
+                self.from_earliest = self.from_earliest or sources.from_earliest(given)
+                self._place = text.closing[at + 1] + 1 if given else self._place
             case "MATCH_RECOGNIZE" if frame.reads and text.sign(at + 1) == "(":
                 raise sources.matches()
             case "MAP" if text.sign(at + 1) == "[" and text.commas[at + 1] and at + 1 in text.closing:
@@ -414,8 +414,8 @@ class _Reader:
         if end is None or len(commas) != 1:
             return
         if self._place != end:
-            said = f"{frame.kind} … {self.text.written(self._place, end)[:60]} is not supported: DuckDB returns NULL"
-            raise Failure(sqlstate.UNSUPPORTED, said)
+            message = f"{frame.kind} … {self.text.written(self._place, end)[:60]} is not supported: DuckDB returns NULL"
+            raise Failure(sqlstate.UNSUPPORTED, message)
         path = at - 1
         if self.text.tokens[path].kind == "string":
             self.edits.replace(path, functions.path(self.text, path, at))
@@ -456,8 +456,8 @@ class _Reader:
             return
         variants = functions.variants(text, arguments, name)
         if self._in_definition(at) and any(variant and "lambda" in variant for variant in variants):
-            said = f"{name.upper()} is not supported in a DEFAULT, CHECK or generated column"
-            raise Failure(sqlstate.UNSUPPORTED, said)
+            message = f"{name.upper()} is not supported in a DEFAULT, CHECK or generated column"
+            raise Failure(sqlstate.UNSUPPORTED, message)
         written = [Edits() for _ in variants]
         for edits, expression in zip(written, variants, strict=True):
             if expression is not None:

@@ -77,8 +77,8 @@ class BracketedTokens:
         if end is None:
             return []
         bounds = [at, *self.commas[at], end]
-        found = [(left + 1, right) for left, right in pairwise(bounds)]
-        return [] if found == [(at + 1, at + 1)] else found
+        ranges = [(left + 1, right) for left, right in pairwise(bounds)]
+        return [] if ranges == [(at + 1, at + 1)] else ranges
 
     def written(self, first: int, behind: int) -> str:
         """The text from one token to before another one."""
@@ -117,7 +117,7 @@ class Edits:
         for at, texts in others.before.items():
             self.before.setdefault(at, []).extend(texts)
 
-    def made(self, text: BracketedTokens) -> TranslatedStatement:
+    def applied(self, text: BracketedTokens) -> TranslatedStatement:
         """The statement with all edits. Line numbers do not change, because the text between tokens is not edited."""
         sql, taken = text.sql, 0
         pieces: list[tuple[str, int, bool]] = []
@@ -134,8 +134,8 @@ class Edits:
 
 def without_place(message: str) -> str:
     """A message of DuckDB without the line and marks of a text that the user did not type."""
-    found = _PLACE.search(message, 0, _LONGEST)
-    return message[: found.start()].rstrip() + message[found.end() :] if found else message
+    match = _PLACE.search(message, 0, _LONGEST)
+    return message[: match.start()].rstrip() + message[match.end() :] if match else message
 
 
 def message_for_typed(message: str, typed: str, before: str, part: str, behind: str) -> str:
@@ -168,19 +168,19 @@ class TranslatedStatement:
         self.typed = typed
         self.sql = "".join(piece for piece, _, _ in pieces)
         self._places: list[tuple[int, int, bool]] = []
-        made = 0
+        length = 0
         for piece, start, kept in pieces:
             if piece:
-                self._places.append((made, start, kept))
-                made += len(piece)
+                self._places.append((length, start, kept))
+                length += len(piece)
         self._starts = [place[0] for place in self._places]
 
     def place(self, offset: int) -> int:
         """The position in the typed statement of a character of the translated one."""
         if not self._places:
             return 0
-        made, typed, kept = self._places[max(0, bisect.bisect_right(self._starts, offset) - 1)]
-        return min(len(self.typed), typed + (offset - made if kept else 0))
+        begin, typed, kept = self._places[max(0, bisect.bisect_right(self._starts, offset) - 1)]
+        return min(len(self.typed), typed + (offset - begin if kept else 0))
 
     def explained(self, message: str) -> str:
         """Convert a message of DuckDB about this statement to one about the typed statement."""
@@ -188,22 +188,22 @@ class TranslatedStatement:
 
     def located(self, message: str) -> str | None:
         """As explained(); None for a message without a position in this statement."""
-        found = _PLACE.search(message, 0, _LONGEST)
-        span = self._span(found) if found else None
-        if found is None or span is None:
+        match = _PLACE.search(message, 0, _LONGEST)
+        span = self._span(match) if match else None
+        if match is None or span is None:
             return None
         start = self.place(span[0])
         end = max(start + 1, self.place(span[1] - 1) + 1)
-        return message[: found.start()] + _excerpt(self.typed, start, end) + message[found.end() :]
+        return message[: match.start()] + _excerpt(self.typed, start, end) + message[match.end() :]
 
-    def _span(self, found: re.Match[str]) -> tuple[int, int] | None:
+    def _span(self, match: re.Match[str]) -> tuple[int, int] | None:
         """The range that a message points at, as offsets in this statement."""
         lines = self.sql.split("\n")
-        number = int(found[1])
+        number = int(match[1])
         if not 0 < number <= len(lines):
             return None
-        line, shown = lines[number - 1], found[2]
-        lead = len(found[3]) - len(f"LINE {number}: ")
+        line, shown = lines[number - 1], match[2]
+        lead = len(match[3]) - len(f"LINE {number}: ")
         at = line.find(shown)
         if at < 0:
             inner = shown.removeprefix(_CUT)
@@ -217,7 +217,7 @@ class TranslatedStatement:
             return None
         first = _characters(shown, lead)
         start = sum(len(item) + 1 for item in lines[: number - 1]) + at + first
-        return start, start + max(1, _characters(shown[first:], len(found[4])))
+        return start, start + max(1, _characters(shown[first:], len(match[4])))
 
 
 def _wide(sign: str) -> int:

@@ -155,8 +155,8 @@ class _Reader:
             digits = int(numbers[0][:4])
             behind = self._arguments(behind)
             if digits > MOST_DIGITS:
-                said = f"{word}({digits}) is not supported: DuckDB stores at most {MOST_DIGITS} fractional digits"
-                raise Failure(sqlstate.UNSUPPORTED, said)
+                message = f"{word}({digits}) is not supported: DuckDB stores at most {MOST_DIGITS} fractional digits"
+                raise Failure(sqlstate.UNSUPPORTED, message)
         end, zone = self._zone(behind)
         if word == "TIME":
             if zone:
@@ -186,8 +186,8 @@ class _Reader:
         """The numbers in the parentheses at a token; None if there is something else."""
         if self._text.sign(at) != "(":
             return None
-        found = self._text.arguments(at)
-        numbers = [self._text.tokens[start] for start, behind in found if behind == start + 1]
-        if len(numbers) != len(found) or not all(item.kind == "number" and item.text.isdigit() for item in numbers):
+        arguments = self._text.arguments(at)
+        numbers = [self._text.tokens[start] for start, behind in arguments if behind == start + 1]
+        if len(numbers) != len(arguments) or not all(item.kind == "number" and item.text.isdigit() for item in numbers):
             return None
         return tuple(item.text for item in numbers)
