@@ -272,7 +272,7 @@ def test_encodings_of_a_plane() -> None:
 
 
 def test_rows_that_a_plane_announces_and_does_not_have() -> None:
-    with pytest.raises(ProtocolError, match="partition 0 has 1 rows; expected 2"):
+    with pytest.raises(ProtocolError, match="partition 0 has 1 row; expected 2"):
         on_plane({}, OWN, [[["1", "a"]]])
 
 

@@ -109,7 +109,7 @@ def test_data_planes_beyond_the_maximum_and_all_at_the_end(monkeypatch: pytest.M
 def test_a_number_of_rows_that_is_wrong_and_cannot_be_looked_up(count: int) -> None:
     answer = done("", data=[["1"]], metadata={"partitionInfo": [{"rowCount": count}]})
     with scripted((200, answer)) as state:
-        with pytest.raises(ProtocolError, match=f"partition 0 has 1 rows; expected {count}"):
+        with pytest.raises(ProtocolError, match=f"partition 0 has 1 row; expected {count}"):
             using(state.url, first)
         assert len(state.asked) == 1
 

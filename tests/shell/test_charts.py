@@ -225,4 +225,4 @@ def test_a_bar_of_a_histogram_stands_in_the_middle_of_its_values() -> None:
     (bars,) = found.series
     assert (bars.xs, bars.ys) == ([1.0, 2.0, 3.0], [1.0, 1.0, 2.0])
     assert (found.x, found.labels) == ("n", ["1", "2", "3"])
-    assert found.notes == ["1 values are not counted: they are NULL, not numeric or too large"]
+    assert found.notes == ["1 value is not counted: it is NULL, not numeric or too large"]

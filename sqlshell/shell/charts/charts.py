@@ -15,6 +15,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from sqlshell.errors import UsageError
+from sqlshell.humanize import pluralize
 from sqlshell.interface.types import Kind
 from sqlshell.output.text.cells import printable
 from sqlshell.result import Column, Rows
@@ -177,8 +178,16 @@ def lines(
         Series(label(columns[y].name), [point[0] for point in points], [point[1] for point in points])
         for y, points in zip(ys, point_lists, strict=False)
     ]
-    notes = [f"{dropped:,} values are not drawn: they are NULL, not numeric or too large"] if dropped else []
+    notes = _notes(dropped, "drawn")
     return Chart(kind, label(columns[x].name), series, list(labels), columns[x].kind in TIMES, notes=notes)
+
+
+def _notes(dropped: int, done: str) -> list[str]:
+    """The note about values that are not "drawn" or "counted"."""
+    if not dropped:
+        return []
+    they, are = ("it", "is") if dropped == 1 else ("they", "are")
+    return [f"{pluralize(dropped, 'value')} {are} not {done}: {they} {are} NULL, not numeric or too large"]
 
 
 def _histogram(columns: Sequence[Column], rows: Rows, at: int) -> Chart:
@@ -193,7 +202,7 @@ def histogram(column: Column, edges: Sequence[float], counts: Sequence[int], dro
         raise UsageError(f"{column.name} contains no numbers to count")
     middles = [(low + high) / 2 for low, high in pairwise(edges)]
     labels = [bin_label(low, high) for low, high in pairwise(edges)]
-    notes = [f"{dropped:,} values are not counted: they are NULL, not numeric or too large"] if dropped else []
+    notes = _notes(dropped, "counted")
     bars = [Series("rows", middles, [float(count) for count in counts])]
     return Chart("hist", label(column.name), bars, labels, notes=notes)
 

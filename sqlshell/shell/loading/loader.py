@@ -188,7 +188,7 @@ class Loader:
             unknown = ", ".join(_rows(*each) for each in before.unknown)
             arrived = f", and it is unknown whether {unknown} arrived" if unknown else ""
             self._diagnostics.warn(
-                f"an earlier load of {request.name} left {before.rows:,} rows in {request.table}{arrived}; "
+                f"an earlier load of {request.name} left {pluralize(before.rows, 'row')} in {request.table}{arrived}; "
                 f"this load starts from the beginning; to continue the earlier one, use {RESUME}"
             )
 
@@ -243,7 +243,7 @@ class Loader:
             for each in before.unknown:
                 before.done = with_range(before.done, each)
         before.unknown, before.superseded = [], False
-        self._diagnostics.note(f"resuming after {before.rows:,} rows")
+        self._diagnostics.note(f"resuming after {pluralize(before.rows, 'row')}")
         return before
 
     async def _send(
