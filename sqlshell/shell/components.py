@@ -39,6 +39,11 @@ class ShellComponents(CommandComponents, frozen=True, eq=False):
     streams: Streams
     modes: ScriptModes = ScriptModes()
 
+    @property
+    def at_prompt(self) -> bool:
+        """Whether the running text was typed by the user."""
+        return self.session.interactive and not self.position.in_file
+
     @classmethod
     def of(
         cls,

@@ -2,53 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
-
 from sqlshell.errors import Interrupted
 from sqlshell.origin import EMPTY, Own
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Restrict, RunSteps
 from sqlshell.shell.running.failures import Failures
-
-
-class ScriptRunner(Protocol):
-    """Runs scripts."""
-
-    async def run_script(self, chunks: Iterable[Own], name: str, *, stop: bool | None = None) -> bool: ...
-
-    async def include(self, path: Own, *, beside: bool = False) -> None: ...
-
-    def leave(self) -> None: ...
-
-    def restrict(self, key: str) -> None: ...
-
-    def unrestrict(self, key: str) -> None: ...
+from sqlshell.shell.running.item_runner import ItemRunner
+from sqlshell.shell.scripts.script_runner import ScriptRunner
 
 
 class ScriptActions:
     """Each method raises ShellError."""
 
-    def __init__(self, components: ShellComponents, runner: ScriptRunner, failures: Failures) -> None:
+    def __init__(
+        self, components: ShellComponents, scripts: ScriptRunner, items: ItemRunner, failures: Failures
+    ) -> None:
         self._components = components
-        self._runner = runner
+        self._scripts = scripts
+        self._items = items
         self._failures = failures
 
     def quit(self, name: str) -> None:
         components = self._components
         unfinished = components.buffer.scanner.take()
-        if unfinished is not None and not (components.session.interactive and not components.position.in_file):
+        if unfinished is not None and not components.at_prompt:
             components.diagnostics.warn(f"the unfinished statement before \\{name} was discarded")
-        self._runner.leave()
+        self._scripts.leave()
 
     def restrict(self, effect: Restrict) -> None:
         if effect.ends:
-            self._runner.unrestrict(effect.key)
+            self._items.unrestrict(effect.key)
         else:
-            self._runner.restrict(effect.key)
+            self._items.restrict(effect.key)
 
     async def include(self, path: Own, *, beside: bool) -> None:
-        await self._runner.include(path, beside=beside)
+        await self._scripts.include(path, beside=beside)
 
     async def run_steps(self, effect: RunSteps) -> None:
         with self._failures.separate_exit_code():
@@ -59,7 +47,7 @@ class ScriptActions:
                     break
                 if not script or answer.startswith("s"):
                     continue
-                if not await self._runner.run_script([script], "", stop=False):
+                if not await self._scripts.run([script], "", stop=False):
                     break
 
     def edit(self, path: Own) -> None:

@@ -1,1 +1,1 @@
-"""Running a statement: attachments, waiting, background statements, repetition, error reports."""
+"""Running a statement or a command: attachments, waiting, background statements, repetition, error reports."""

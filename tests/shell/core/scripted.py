@@ -21,7 +21,7 @@ from sqlshell.runtime.streams import Streams
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.connection import Connection
-from sqlshell.shell.front_end import NoProgress, Progress
+from sqlshell.shell.front_end import NoProgress
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
@@ -233,13 +233,12 @@ class Core:
         interactive: bool = False,
         context: SessionContext | None = None,
         modes: Callable[[Diagnostics], ScriptModes] = lambda _: ScriptModes(),
-        progress: Progress | None = None,
     ) -> None:
         self.client = client or ScriptedClient()
         self.events = self.client.events
         self.stderr, self.screen = io.StringIO(), Screen(self.events)
         diagnostics = Diagnostics(self.stderr)
-        self.front_end = ScriptFrontEnd(diagnostics, progress or NoProgress())
+        self.front_end = ScriptFrontEnd(diagnostics, NoProgress())
         self.environment = ScriptedEnvironment()
         self.journal = WatchedJournal(self.events)
         given = connection(self.client, context, journal=self.journal, label="first", own_session="s1")

@@ -192,7 +192,6 @@ def test_the_place_in_a_script_is_shown(tmp_path: Path) -> None:
 
     def watched(core: Core) -> None:
         core.front_end.progress = progress
-        core.shell._progress = progress
 
     inner = tmp_path / "inner.sql"
     inner.write_text("select 7;\nselect 8;\n")
@@ -215,7 +214,6 @@ def test_no_place_is_shown_at_the_prompt() -> None:
     async def work() -> None:
         core = Core(interactive=True)
         core.front_end.progress = progress
-        core.shell._progress = progress
         await core.shell.run(Own("select 1;"))
 
     asyncio.run(work())
