@@ -92,6 +92,8 @@ def test_what_is_left_out_is_said() -> None:
     made = of([CITY, N], many)
     assert len(made.labels) == len(made.series[0].ys) == charts.MOST_BARS
     assert made.notes == ["2 more rows are not drawn; use ORDER BY and LIMIT to choose the rows"]
+    one = of([CITY, N], many[:-1]).notes
+    assert one == ["1 more row is not drawn; use ORDER BY and LIMIT to choose the rows"]
     assert of([CITY, N], many[: charts.MOST_BARS]).notes == []
     points = of([N, M], [["1", "2"], [None, "3"], ["4", "nan"], ["5", "1e400"]])
     assert (points.series[0].xs, points.series[0].ys) == ([1.0], [2.0])

@@ -319,6 +319,42 @@ def test_columns_that_are_resized_moved_frozen_and_hidden() -> None:
     run(work)
 
 
+def test_the_keys_are_explained() -> None:
+    async def work() -> None:
+        async with opened(Partitions(numbered(1)), width=80, height=24) as seen:
+            shown = await seen.press("?")
+            assert await seen.press("q", "f1") == shown
+            assert status(await seen.press("escape")) == f"row 1 of 1 │ id INTEGER │ {HELP}"
+        assert [line.rstrip("^v ") for line in shown.split("\n")] == [
+            "arrows, h j k l  move; PgUp, PgDn and Space scroll by a screen",
+            "g, G             go to the first or last row; Home, End to the first or last",
+            "                 column",
+            ":                go to a row by its number",
+            "c                go to a column by its name or number",
+            "/                search for a regular expression; n finds the next match, N",
+            "                 the previous one, Esc stops",
+            "&                show only rows whose value in this column matches a regular",
+            "                 expression; an empty one shows all rows",
+            "[ and ]          sort by this column, ascending or descending",
+            "=                remove the filter and the sort order",
+            "f                freeze the columns up to this one, or unfreeze them;",
+            "                 initially, a narrow first column is frozen",
+            "-, +             hide this column; show all columns",
+            "<, >             make this column narrower or wider",
+            "{, }             move this column left or right",
+            "Enter            show the full value; JSON and nested values are indented",
+            "s                show statistics of this column",
+            "v                start or end a selection",
+            "y, Y, K          copy the cell or selection, the row, the column",
+            "w                write the visible rows and columns to a file; the extension",
+            "                 sets the format",
+            "q, Esc           exit",
+            " q to go back",
+        ]
+
+    run(work)
+
+
 def test_a_value_and_the_statistics_of_a_column() -> None:
     async def work() -> None:
         async with opened(Partitions(numbered(2)), height=16) as seen:

@@ -221,6 +221,7 @@ def test_few_lines_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         ("select 1 -- one", "SELECT\n  1 /* one */", ""),
         ("select 1;\n-- two\n", "SELECT\n  1;\n/* two */", ""),
         ("begin transaction", "BEGIN", ""),
+        ("-- only a comment\n", None, ""),
         ("select 1 ; ", "SELECT\n  1;", ""),
         ("select 1 +", None, "not formatted: cannot parse the text: "),
     ],

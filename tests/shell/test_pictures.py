@@ -13,6 +13,7 @@ EMPTY = math.nan
 BARS = Chart("bar", "city", [Series("n", [0, 1], [2.0, -1.0]), Series("<m>", [0, 1], [0.5, 1.25])], ["Paris", "a&b"])
 NO_BARS = Chart("bar", "city", [Series("n", [0], [0.0])], ["x" * 40])
 LINE = Chart("line", "day", [Series("n", [0.0, 345600.0], [1.0, 3.0]), Series("m", [86400.0], [2.0])], moments=True)
+TEXTS = Chart("scatter", "city", [Series("n", [0.0, 1.0, 2.0], [-1.0, 5.0, 1.0])], ["a", "b", "c"])
 ONE_POINT = Chart("scatter", "x", [Series("y", [7.0], [1234567.0])])
 HEAT = Chart(
     "heat",
@@ -99,6 +100,31 @@ NO_HEAT = Chart("heat", "x", [Series("r", [0], [EMPTY])], ["a"], rows=["r"])
 <text x="435.0" y="440.0" text-anchor="middle">day</text>
 """,
             id="line",
+        ),
+        pytest.param(
+            TEXTS,
+            """\
+<line x1="90.0" y1="400.0" x2="780.0" y2="400.0" stroke="#ddd"/>
+<text x="84.0" y="404.0" text-anchor="end">-1</text>
+<line x1="90.0" y1="307.5" x2="780.0" y2="307.5" stroke="#ddd"/>
+<text x="84.0" y="311.5" text-anchor="end">0.5</text>
+<line x1="90.0" y1="215.0" x2="780.0" y2="215.0" stroke="#ddd"/>
+<text x="84.0" y="219.0" text-anchor="end">2</text>
+<line x1="90.0" y1="122.5" x2="780.0" y2="122.5" stroke="#ddd"/>
+<text x="84.0" y="126.5" text-anchor="end">3.5</text>
+<line x1="90.0" y1="30.0" x2="780.0" y2="30.0" stroke="#ddd"/>
+<text x="84.0" y="34.0" text-anchor="end">5</text>
+<text x="90.0" y="416.0" text-anchor="middle">a</text>
+<text x="435.0" y="416.0" text-anchor="middle">b</text>
+<text x="780.0" y="416.0" text-anchor="middle">c</text>
+<circle cx="90.0" cy="400.0" r="2.5" fill="#4477aa"/>
+<circle cx="435.0" cy="30.0" r="2.5" fill="#4477aa"/>
+<circle cx="780.0" cy="276.7" r="2.5" fill="#4477aa"/>
+<rect x="90" y="8" width="10" height="10" fill="#4477aa"/>
+<text x="105.0" y="17.0" text-anchor="start">n</text>
+<text x="435.0" y="440.0" text-anchor="middle">city</text>
+""",
+            id="texts",
         ),
         pytest.param(
             ONE_POINT,

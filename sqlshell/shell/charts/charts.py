@@ -140,7 +140,8 @@ def bars(columns: Sequence[Column], rows: Rows, count: int, places: Sequence[int
         Series(label(columns[y].name), list(range(len(labels))), [_number(row[y]) or 0.0 for row in rows]) for y in ys
     ]
     left = count - len(labels)
-    notes = [f"{left:,} more rows are not drawn; use ORDER BY and LIMIT to choose the rows"] if left > 0 else []
+    more = "row is" if left == 1 else "rows are"
+    notes = [f"{left:,} more {more} not drawn; use ORDER BY and LIMIT to choose the rows"] if left > 0 else []
     return Chart("bar", label(columns[x].name), series, labels, notes=notes)
 
 

@@ -67,7 +67,7 @@ def _points(plotext: Any, chart: Chart, width: int, height: int) -> None:
     xs = [x for item in chart.series for x in item.xs]
     low, high = min(xs), max(xs)
     if chart.moments:
-        ticks = [low + (high - low) * number / (TICKS - 1) for number in range(TICKS)] if high > low else [low]
+        ticks = [low + (high - low) * number / (TICKS - 1) for number in range(TICKS)]
         plotext.xticks(ticks, [moment(tick, high - low) for tick in ticks])
     elif chart.labels:
         step = max(1, len(chart.labels) // TICKS)

@@ -81,11 +81,15 @@ def _points(chart: Chart, height: int) -> Iterator[str]:
         _, y = at(x_low, tick)
         yield _axis(LEFT, y, WIDTH - RIGHT, y, "#ddd")
         yield _text(LEFT - 6, y + 4, f"{tick:.6g}", "end")
-    for tick in _ticks(x_low, x_high):
+    ticks = _ticks(x_low, x_high)
+    if chart.labels:
+        # A text has its place at a whole number.
+        ticks = list(dict.fromkeys(float(round(tick)) for tick in ticks))
+    for tick in ticks:
         x, _ = at(tick, y_low)
         label = moment(tick, x_high - x_low) if chart.moments else f"{tick:.6g}"
         if chart.labels:
-            label = chart.labels[min(len(chart.labels) - 1, round(tick))]
+            label = chart.labels[round(tick)]
         yield _text(x, height - BOTTOM + 16, label)
     for number, item in enumerate(chart.series):
         color = COLORS[number % len(COLORS)]

@@ -207,8 +207,6 @@ def parse(
             options, text = _options(text, values, hint)
     whole = last == "TEXT..." or (last == "FILE..." and text.startswith("|"))
     if whole and len(wanted) == 1:
-        if not text and not wanted[-1].startswith("["):
-            raise UsageError(f"\\{name} requires {wanted[-1]}", hint)
         return _args(name, [own_text(text)] if text else [], options)
     try:
         quotes = not elsewhere and not KEEP_QUOTES.isdisjoint(usage.split())

@@ -120,13 +120,11 @@ async def _known(shell: ShellView, args: Args, otherwise: str = "") -> Entry:
     Without an argument it is the last statement, or `otherwise` if this connection has had none."""
     named = args[0].lower() if args else shell.session.state.last_statement_id or otherwise
     number = shell.session.state.last_job
-    if args and _number(named) is not None:
+    if args:
         number = _number(named) or 0
         known = any(job.number == number for job in shell.background.jobs)
         # Digits may also be the start of an id.
         number = number if known or named.startswith("[") else 0
-    elif args:
-        number = 0
     if number:
         named = await shell.background.id_of(number)
     if not named:

@@ -75,8 +75,8 @@ def bindings(explorer: Explorer) -> KeyBindings:
     def show_keys() -> None:
         width = max(len(name) for name, _ in HELP)
         lines = "\n".join(f"{name.ljust(width)}  {text}" for name, text in HELP)
-        # The last column is that of the scrollbar.
-        explorer.read(folded(lines, explorer.app.output.get_size().columns - 1))
+        # The last column is that of the scrollbar, and the one before it that of the cursor behind a line.
+        explorer.read(folded(lines, explorer.app.output.get_size().columns - 2))
 
     @on("enter")
     def show_value() -> None:

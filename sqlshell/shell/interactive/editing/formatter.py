@@ -36,7 +36,9 @@ def format_script(text: str) -> tuple[str, str]:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         return text, f"not formatted: cannot parse the text: {first[:120]}"
     end = ";" if text.rstrip().endswith(";") else ""
-    return ";\n".join(part for part in parts if part) + end, ""
+    formatted = ";\n".join(part for part in parts if part) + end
+    # Of a text that is only a comment, the parser returns nothing.
+    return formatted or text, ""
 
 
 def unfinished(sql: str) -> bool:

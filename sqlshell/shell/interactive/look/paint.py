@@ -84,12 +84,9 @@ def preview(theme: Theme, colors: int, width: int = 0) -> str:
     by_kind = {kind: look for name, look in theme.tokens.items() for kind in TOKENS[name]}
     drawn = []
     for kind, text in SqlshellLexer().get_tokens(SAMPLE):
-        text = text.rstrip("\n")
         left -= len(text)
         if left < 0:
             break
-        if not text:
-            continue
         name = str(kind).removeprefix("Token.")
         while name and name not in by_kind:
             name = name.rpartition(".")[0]
