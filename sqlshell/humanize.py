@@ -18,19 +18,19 @@ def duration(seconds: float) -> str:
 def byte_size(size: int) -> str:
     """A number of bytes for people: `512 bytes`, `1.2 kB`, `3.4 MB`."""
     if size < 1000:
-        return pluralize(size, "byte")
+        return format_count(size, "byte")
     for unit, bytes_ in (("GB", 10**9), ("MB", 10**6)):
         if size >= bytes_:
             return f"{size / bytes_:.1f} {unit}"
     return f"{size / 1000:.1f} kB"
 
 
-def pluralize(number: int, noun: str, plural: str = "") -> str:
+def format_count(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun: `1 row`, `2,000 rows`. `plural` is a plural that does not only add an s."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def was(number: int) -> str:
+def was_or_were(number: int) -> str:
     """The verb after such a number: `was` or `were`."""
     return "was" if number == 1 else "were"
 
@@ -38,8 +38,8 @@ def was(number: int) -> str:
 def not_run(*counts: tuple[int, str], before: str = "") -> str:
     """The message about items that were not run, such as `2 statements and 1 command were not run`; "" for none."""
     left = [(number, noun) for number, noun in counts if number]
-    named = " and ".join(pluralize(number, noun) for number, noun in left)
-    return f"{before}{named} {was(sum(number for number, _ in left))} not run" if left else ""
+    named = " and ".join(format_count(number, noun) for number, noun in left)
+    return f"{before}{named} {was_or_were(sum(number for number, _ in left))} not run" if left else ""
 
 
 def one_line(text: str, most: int) -> str:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from sqlshell.dbapi.exceptions import DataError, ProgrammingError
 from sqlshell.dbapi.values.literals import Literals
 from sqlshell.errors import surrogate
-from sqlshell.humanize import pluralize, was
+from sqlshell.humanize import format_count, was_or_were
 from sqlshell.sql.analysis.lexed import lexed
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.variables import references
@@ -72,8 +72,8 @@ class Template(Struct, frozen=True):
             if not count and self.other:
                 raise ProgrammingError(f"the placeholder {self.other} needs a mapping, not a sequence", hint="write ?")
             raise ProgrammingError(
-                f"the statement has {pluralize(count, 'placeholder')}, "
-                f"but {pluralize(given, 'value')} {was(given)} given",
+                f"the statement has {format_count(count, 'placeholder')}, "
+                f"but {format_count(given, 'value')} {was_or_were(given)} given",
                 hint="" if count else "write ? for each value, or :name and pass a mapping",
             )
         return list(map(literals.of, parameters))

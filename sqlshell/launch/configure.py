@@ -11,7 +11,7 @@ from sqlshell.client.target import Target, without_token
 from sqlshell.config.settings import SETTINGS
 from sqlshell.config.values import Config, Settings, config_folder, read_config, resolve
 from sqlshell.errors import UsageError
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.launch.credentials import without_secrets
 from sqlshell.mask import MASK
 from sqlshell.origin import Own
@@ -138,7 +138,7 @@ def _check(config: Config, path: Path, streams: Streams) -> int:
     for line in wrong:
         streams.stderr.write(f"{line}\n")
     if not wrong:
-        streams.stdout.write(f"{path}: {pluralize(len(config.profiles), 'profile')}, no errors\n")
+        streams.stdout.write(f"{path}: {format_count(len(config.profiles), 'profile')}, no errors\n")
     return 2 if wrong else 0
 
 

@@ -14,7 +14,7 @@ from sqlshell.errors import (
     ShellError,
     UsageError,
 )
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.origin import EMPTY, Own
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.running.connection_manager import ConnectionManager
@@ -204,7 +204,7 @@ class Shell:
         """The end of the prompt. Statements that would end with this shell are waited for, until Ctrl-C."""
         jobs = self._connections.ending_jobs
         if jobs and wait:
-            many = pluralize(len(jobs), "background statement")
+            many = format_count(len(jobs), "background statement")
             self.diagnostics.say(f"waiting for {many} of the embedded service; Ctrl-C cancels")
             with contextlib.suppress(Interrupted):
                 await self.interruption.interruptible(self._connections.wait_for_ending_jobs(), "q")

@@ -17,7 +17,7 @@ from sqlshell.client.results.result_table import open_duckdb
 from sqlshell.client.results.stretches import block_of, stretches
 from sqlshell.client.results.zones import in_zone
 from sqlshell.errors import ProtocolError, Where
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
 from sqlshell.interface.strings import NATIVE, ZONED, literal, string_of
 from sqlshell.result import LineSql, Rows, StoredColumn
@@ -113,7 +113,7 @@ class FileReader:
         finally:
             self._idle.append(cursor)
         if rows != count:
-            raise self._wrong(f"has {pluralize(rows, 'row')} instead of {count:,}")
+            raise self._wrong(f"has {format_count(rows, 'row')} instead of {count:,}")
         if not whole:
             return None
         redacted = self._file.transport().redacted(pieces[0] if len(pieces) == 1 else b"".join(pieces))
@@ -154,7 +154,7 @@ class FileReader:
         except (duckdb.Error, ArrowError, UnicodeDecodeError) as error:
             raise self._wrong(f"cannot be read: {error}") from error
         if any(len(whole) != count for whole in values):
-            raise self._wrong(f"has {pluralize(len(values[0]), 'row')} instead of {count:,}")
+            raise self._wrong(f"has {format_count(len(values[0]), 'row')} instead of {count:,}")
         return None if secrets else values
 
     def contains(self, texts: Sequence[str]) -> bool:

@@ -31,7 +31,7 @@ from sqlshell.errors import (
     StatementError,
     Where,
 )
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.result import Batch, Column, Rows
 
 COLUMNS_SECONDS = 60.0
@@ -184,7 +184,7 @@ class Stream:
             raise NotAuthenticated(f"the data plane refused access ({code}){reason}", where=self._where)
         else:
             what = "the connection to the stream was lost" if code == 1006 else "the stream was closed"
-            message = f"{what} after {pluralize(self.rows, 'row')}" + ("" if code == 1006 else f" (code {code})")
+            message = f"{what} after {format_count(self.rows, 'row')}" + ("" if code == 1006 else f" (code {code})")
             raise ConnectionBroken(message + reason, where=self._where)
 
     def _add_rows(self, frames: list[bytes]) -> None:
@@ -196,7 +196,7 @@ class Stream:
             if decoded.type == "data":
                 if decoded.data is None or len(decoded.data) != width:
                     raise ProtocolError(
-                        f"row {row + 1} of the stream has {pluralize(len(decoded.data or ()), 'value')}; "
+                        f"row {row + 1} of the stream has {format_count(len(decoded.data or ()), 'value')}; "
                         f"expected {width}",
                         where=self._where,
                     )

@@ -30,7 +30,7 @@ from sqlshell.errors import (
     WaitTimeout,
     Where,
 )
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import (
     MINIMAL,
@@ -283,7 +283,7 @@ def check_count(rows: int, count: int | None, number: int, base: str, statement_
     """Raises ProtocolError if a partition does not have the announced number of rows."""
     if count is not None and rows != count:
         raise ProtocolError(
-            f"{base}: partition {number} has {pluralize(rows, 'row')}; expected {count:,}",
+            f"{base}: partition {number} has {format_count(rows, 'row')}; expected {count:,}",
             "the result would be incomplete: run the statement again",
             Where(statement_id=statement_id),
         )

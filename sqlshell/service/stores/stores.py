@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import READS, WRITES, dotted, targets
@@ -310,7 +310,7 @@ def test(organization: Organization, store: str, organizations: Organizations) -
                 message = f"store {store!r} is writable, but the service has no permission to write to its directory"
                 raise Failure(sqlstate.STORE_NOT_READY, message)
             can = "read and written"
-    return f"store {store!r} can be {can}: it has {pluralize(number, 'entity', 'entities')}"
+    return f"store {store!r} can be {can}: it has {format_count(number, 'entity', 'entities')}"
 
 
 def _mount_empty(organization: Organization, store: str, detail: Mapping[str, Any], waiting: CopyWaiter) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sqlshell.errors import ShellError, UsageError
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.origin import Own
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import SetContext
@@ -57,7 +57,7 @@ class SessionActions:
 
     def detach(self) -> None:
         count = self._components.attachments.clear()
-        self._components.diagnostics.say(f"{pluralize(count, 'file')} detached")
+        self._components.diagnostics.say(f"{format_count(count, 'file')} detached")
 
     def clear_history(self) -> None:
         try:

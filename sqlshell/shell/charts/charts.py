@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from sqlshell.errors import UsageError
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.interface.types import Kind
 from sqlshell.output.text.cells import printable
 from sqlshell.result import Column, Rows
@@ -188,7 +188,7 @@ def _notes(dropped: int, done: str) -> list[str]:
     if not dropped:
         return []
     they, are = ("it", "is") if dropped == 1 else ("they", "are")
-    return [f"{pluralize(dropped, 'value')} {are} not {done}: {they} {are} NULL, not numeric or too large"]
+    return [f"{format_count(dropped, 'value')} {are} not {done}: {they} {are} NULL, not numeric or too large"]
 
 
 def _histogram(columns: Sequence[Column], rows: Rows, at: int) -> Chart:

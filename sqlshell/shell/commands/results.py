@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlshell.errors import UsageError
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.origin import EMPTY
 from sqlshell.output.sinks.file import check
 from sqlshell.output.writer import Summary
@@ -46,7 +46,7 @@ async def clip(shell: ShellView, args: Args) -> UseResult:
                 f"too many rows to copy: more than {MOST_ROWS:,}", "write them to a file with \\g FILE instead"
             )
         copy_text(data)
-        messages.append(ShowMessage(f"{pluralize(summary.rows, 'row')} copied ({len(data):,} bytes)"))
+        messages.append(ShowMessage(f"{format_count(summary.rows, 'row')} copied ({len(data):,} bytes)"))
         return summary
 
     return UseResult(take, lambda: messages[-1] if messages else None)

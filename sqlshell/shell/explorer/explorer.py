@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding.key_bindings import NotImplementedOrNone
 
 from sqlshell.errors import ShellError
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.output.text.cells import printable
 from sqlshell.output.writer import WriterOptions
 from sqlshell.runtime.streams import in_locale
@@ -190,7 +190,7 @@ class Explorer:
             f"only the first {pages.total:,} rows" if pages.truncated or pages.limited else "",
             f"{printable(shown.column.name)} {printable(shown.column.type)}",
             self.sorted,
-            pluralize(hidden, "hidden column") if hidden else "",
+            format_count(hidden, "hidden column") if hidden else "",
             self.message or "? for help, q to quit",
         ]
         return [("", " " + in_locale(" │ ").join(part for part in parts if part))]

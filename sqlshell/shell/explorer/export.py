@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sqlshell.errors import OutputError
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.origin import Own
 from sqlshell.output.sinks.compressed import CompressedFileSink
 from sqlshell.output.sinks.file import compression
@@ -48,7 +48,7 @@ def copy_cells(grid: Grid, what: str, options: WriterOptions) -> str:
     except OutputError as error:
         return error.message
     missing = "" if grid.source.whole or what != "column" else " (of the rows in memory)"
-    return f"copied {pluralize(len(rows), 'row')} of {pluralize(len(columns), 'column')}{missing}"
+    return f"copied {format_count(len(rows), 'row')} of {format_count(len(columns), 'column')}{missing}"
 
 
 async def export_table(explorer: Explorer, path: Own) -> None:
@@ -77,7 +77,7 @@ async def export_table(explorer: Explorer, path: Own) -> None:
         sink.abort()
         raise
     sink.close()
-    explorer.message = f"wrote {pluralize(written, 'row')} to {path}"
+    explorer.message = f"wrote {format_count(written, 'row')} to {path}"
 
 
 async def _batches(grid: Grid) -> AsyncIterator[list[Row]]:

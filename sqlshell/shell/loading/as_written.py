@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from sqlshell.client.http.upload import attachment
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.origin import Own, service_text
 from sqlshell.runtime.paths import expanded
 from sqlshell.shell.components import ShellComponents
@@ -75,4 +75,4 @@ class WrittenLoader:
         data.name = DATA
         await self._submitter.send(submission_of(Lexed(service_text(sql, "the text of COPY")), [data]))
         rows = self._session.rows or 0
-        self._diagnostics.report(f"{pluralize(rows, 'row')} loaded into {copy.source}")
+        self._diagnostics.report(f"{format_count(rows, 'row')} loaded into {copy.source}")

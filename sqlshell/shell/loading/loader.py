@@ -15,7 +15,7 @@ import duckdb
 from sqlshell.client.http.upload import Attachment
 from sqlshell.config.values import state_folder
 from sqlshell.errors import Interrupted, ShellError, StatementError, UsageError
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.origin import service_text
 from sqlshell.runtime.paths import check_output, expanded
 from sqlshell.runtime.scratch import scratch
@@ -120,7 +120,7 @@ class Loader:
             keeper.forget()
             self._session.rows = 0
             self._variables.record_outcome(None)
-            self._diagnostics.report(f"{pluralize(0, 'row')} loaded into {request.table}")
+            self._diagnostics.report(f"{format_count(0, 'row')} loaded into {request.table}")
             return
         try:
             staged = await self.interruptible(
@@ -153,7 +153,7 @@ class Loader:
             return
         if request.rejects:
             write_rejects(request.rejects, request.name, staged.rejects)
-        count = pluralize(staged.rejected, "row")
+        count = format_count(staged.rejected, "row")
         # In a pipe the lines become one.
         messages = ";\n".join(reject_message(request, item) for item in staged.rejects[:TOLD])
         more = f";\n… and {staged.rejected - TOLD:,} more" if staged.rejected > TOLD else ""
@@ -188,8 +188,8 @@ class Loader:
             unknown = ", ".join(_rows(*each) for each in before.unknown)
             arrived = f", and it is unknown whether {unknown} arrived" if unknown else ""
             self._diagnostics.warn(
-                f"an earlier load of {request.name} left {pluralize(before.rows, 'row')} in {request.table}{arrived}; "
-                f"this load starts from the beginning; to continue the earlier one, use {RESUME}"
+                f"an earlier load of {request.name} left {format_count(before.rows, 'row')} in {request.table}"
+                f"{arrived}; this load starts from the beginning; to continue the earlier one, use {RESUME}"
             )
 
     async def _progress(self, request: LoadRequest, matched: ColumnMatch, keeper: ProgressFile) -> Progress:
@@ -243,7 +243,7 @@ class Loader:
             for each in before.unknown:
                 before.done = with_range(before.done, each)
         before.unknown, before.superseded = [], False
-        self._diagnostics.note(f"resuming after {pluralize(before.rows, 'row')}")
+        self._diagnostics.note(f"resuming after {format_count(before.rows, 'row')}")
         return before
 
     async def _send(
@@ -284,7 +284,9 @@ class Loader:
             keeper.forget()
             self._variables.record_outcome(None)
             after = f", after {earlier:,} of the earlier load" if earlier else ""
-            self._diagnostics.report(f"{pluralize(progress.rows - earlier, 'row')} loaded into {request.table}{after}")
+            self._diagnostics.report(
+                f"{format_count(progress.rows - earlier, 'row')} loaded into {request.table}{after}"
+            )
             return
         error.message = f"{error.message.rstrip('.')};\n{_summary(request, progress)}"
         if progress.unknown:
@@ -342,7 +344,7 @@ def _note(batch: SentBatch, progress: Progress) -> None:
 
 def _summary(request: LoadRequest, progress: Progress) -> str:
     are = "is" if progress.rows == 1 else "are"
-    text = f"{pluralize(progress.rows, 'row')} of {request.name} {are} in {request.table}"
+    text = f"{format_count(progress.rows, 'row')} of {request.name} {are} in {request.table}"
     if progress.unknown:
         text += f"; {', '.join(_rows(*each) for each in progress.unknown)}: unknown"
     return text

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.shell.loading.column_types import TargetColumn
 from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
 from sqlshell.shell.loading.request import LoadRequest
@@ -59,8 +59,8 @@ def match_columns(request: LoadRequest, looked: FileLayout, table: Sequence[Targ
         )
     if len(looked.columns) != len(wanted):
         raise UsageError(
-            f"{request.name} has {pluralize(len(looked.columns), 'column')}, "
-            f"but {request.table} has {pluralize(len(wanted), 'column')} to fill",
+            f"{request.name} has {format_count(len(looked.columns), 'column')}, "
+            f"but {request.table} has {format_count(len(wanted), 'column')} to fill",
             "list the columns of the table in the order of the file: t (a, b)",
         )
     pairs = tuple(zip(looked.columns, wanted, strict=True))

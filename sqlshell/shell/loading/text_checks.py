@@ -20,7 +20,7 @@ import duckdb
 from msgspec import Struct
 
 from sqlshell.errors import StatementError, UsageError
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.interface.types import Kind, kind
 from sqlshell.shell.loading.column_types import TargetColumn
 from sqlshell.shell.loading.exactness import has_fraction, overflows
@@ -145,7 +145,7 @@ class TextChecks:
         ).fetchone()
         at = f", line {next(iter(lines_at(self._path, [int(first[0])]))) or first[1]}" if first else ""
         columns = len(self._layout.columns)
-        more = f" (and {pluralize(count - 1, 'more such line')})" if count > 1 else ""
+        more = f" (and {format_count(count - 1, 'more such line')})" if count > 1 else ""
         raise StatementError(
             f"{self._name}{at}: expected {columns} columns, found {columns + 1}, the last one empty{more}",
             "nothing was sent; remove the delimiter at the end of the line",

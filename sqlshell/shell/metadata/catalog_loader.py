@@ -20,7 +20,7 @@ from sqlshell.client.statements.client import Client
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
 from sqlshell.runtime.background_tasks import start_in_background
@@ -359,7 +359,7 @@ def engines_functions(columns: list[str], rows: Rows) -> list[Function]:
             form = f"({listed['arguments'] or ''}){f' -> {result}' if result else ''}" if "arguments" in listed else ""
             forms_by_name.setdefault(name, []).append(form)
     return [
-        Function(name, f"{forms[0]} (+{pluralize(len(forms) - 1, 'overload')})" if forms[1:] else forms[0])
+        Function(name, f"{forms[0]} (+{format_count(len(forms) - 1, 'overload')})" if forms[1:] else forms[0])
         for name, forms in forms_by_name.items()
     ]
 

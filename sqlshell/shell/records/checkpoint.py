@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from sqlshell.errors import CannotResume, OutputError, UsageError, Where, reason
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.origin import Own
 from sqlshell.output.sinks.file import write_error
 from sqlshell.runtime.paths import check_output, expanded
@@ -99,7 +99,7 @@ class Checkpoint:
             if self._former and not complete and not resume:
                 done = sum(step.state == "done" for step in self._former.values())
                 raise UsageError(
-                    f"{path} is the checkpoint of a run that is not complete ({pluralize(done, 'statement')} done)",
+                    f"{path} is the checkpoint of a run that is not complete ({format_count(done, 'statement')} done)",
                     "continue it with --resume, or remove the file to start again",
                 )
             if complete and not resume:

@@ -15,7 +15,7 @@ from sqlshell.errors import (
     StatementError,
     UsageError,
 )
-from sqlshell.humanize import one_line, pluralize
+from sqlshell.humanize import format_count, one_line
 from sqlshell.interface import sqlstate
 from sqlshell.origin import Own, service_text
 from sqlshell.output.writer import Summary
@@ -65,7 +65,7 @@ class Replayer:
                 differing += 1
                 details = "\n".join(f"  {line}" for line in differences)
                 self._result_output.print(f"{head}{details}\n", with_results=True)
-        what = f"{pluralize(done, 'statement')} run again"
+        what = f"{format_count(done, 'statement')} run again"
         if differing or skipped:
             details = (
                 f"{differing} {'differs' if differing == 1 else 'differ'}"
@@ -127,7 +127,7 @@ def _differences(record: Record, state: str, message: str, results: Sequence[Rec
         return [f"expected sqlState {record.sql_state}, got {state}{details}"]
     differences: list[str] = []
     if len(results) != len(record.results):
-        differences.append(f"expected {pluralize(len(record.results), 'result')}, got {len(results)}")
+        differences.append(f"expected {format_count(len(record.results), 'result')}, got {len(results)}")
     for number, (old, new) in enumerate(zip(record.results, results, strict=False), 1):
         which = f"result {number}: " if len(results) > 1 else ""
         if old.columns != new.columns:
@@ -135,7 +135,7 @@ def _differences(record: Record, state: str, message: str, results: Sequence[Rec
         elif old.rows is None:
             pass
         elif old.rows != new.rows:
-            differences.append(f"{which}expected {pluralize(old.rows, 'row')}, got {new.rows:,}")
+            differences.append(f"{which}expected {format_count(old.rows, 'row')}, got {new.rows:,}")
         elif old.digest != new.digest:
             differences.append(f"{which}same number of rows, but different values, types or order")
     return differences

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from sqlshell.errors import UsageError, reason
-from sqlshell.humanize import pluralize, was
+from sqlshell.humanize import format_count, was_or_were
 from sqlshell.origin import Own, Text, joined, own_text
 from sqlshell.spelling import did_you_mean
 from sqlshell.sql.analysis.secrets import redacted
@@ -153,12 +153,12 @@ def with_arguments(text: Own, arguments: Sequence[Text]) -> Text:
         pieces += [own_text(Own(text[done : sign.start])), arguments[at - 1]]
         done = number.end
     if most < len(arguments):
-        raise UsageError(f"the query takes {pluralize(most, 'argument')}, but {_given(arguments)}", text)
+        raise UsageError(f"the query takes {format_count(most, 'argument')}, but {_given(arguments)}", text)
     return joined([*pieces, own_text(Own(text[done:]))])
 
 
 def _given(arguments: Sequence[Text]) -> str:
-    return f"{pluralize(len(arguments), 'argument')} {was(len(arguments))} given"
+    return f"{format_count(len(arguments), 'argument')} {was_or_were(len(arguments))} given"
 
 
 def _quoted(text: str) -> str:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from sqlshell.client.statements.client import Observer
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import OutputError, ShellError, UsageError
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.origin import EMPTY, Own
 from sqlshell.output.copy import copy, warn_of_names
 from sqlshell.output.sinks import file
@@ -513,7 +513,7 @@ class ResultOutput:
         if count:
             them = "it" if count == 1 else "them"
             self._diagnostics.note(
-                f"{pluralize(count, 'value')} truncated; use \\pset maxwidth 0 to show {them} in full", always=True
+                f"{format_count(count, 'value')} truncated; use \\pset maxwidth 0 to show {them} in full", always=True
             )
 
     def _writer_options(

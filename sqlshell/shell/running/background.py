@@ -17,7 +17,7 @@ from sqlshell.client.statements.client import Client, Observer, Timing
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, UnknownStatement, UsageError, WaitTimeout, Where
-from sqlshell.humanize import duration, one_line, pluralize
+from sqlshell.humanize import duration, format_count, one_line
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.runtime.bugs import bug_of
@@ -208,7 +208,7 @@ class Background:
                 job.rows = rows if rows is not None else result.changed_rows
                 self._journal.record_end(result.statement_id, result.sql_state, result.message, rows)
             took = duration(time.monotonic() - job.began)
-            many = f"{pluralize(rows, 'row')}, " if rows is not None else ""
+            many = f"{format_count(rows, 'row')}, " if rows is not None else ""
             fetch = self._fetch_hint(job) if rows is not None else ""
             self._announce(f"{self._job_name(job)} finished ({many}{took}): {text}{fetch}")
         except Exception as unexpected:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sqlshell.errors import OutputError, ShellError, UnknownStatement, UsageError
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.origin import Own
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
@@ -79,7 +79,7 @@ class Exporter:
             if components.session.connection.offline is None:
                 raise UsageError("\\export: the statement ran, but did not return a result set")
             return
-        text = f"{pluralize(self._rows, 'row')} written to {self._path}"
+        text = f"{format_count(self._rows, 'row')} written to {self._path}"
         components.diagnostics.report(text, file=str(self._path))
 
     @property

@@ -28,7 +28,7 @@ from sqlshell.errors import (
     WaitTimeout,
     Where,
 )
-from sqlshell.humanize import byte_size, duration, pluralize
+from sqlshell.humanize import byte_size, duration, format_count
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.output.copy import Consumer
@@ -340,7 +340,7 @@ class Foreground:
         if self._diagnostics.verbose or self._session.options.timing:
             parts.append(duration(seconds))
         if shown is not None and shown.shortened:
-            parts.append(f"{pluralize(shown.shortened, 'value')} cut (\\pset maxwidth 0 shows all)")
+            parts.append(f"{format_count(shown.shortened, 'value')} cut (\\pset maxwidth 0 shows all)")
         if self._diagnostics.verbose:
             parts += [byte_size(size)] if size else []
             parts += [f"statement {result.statement_id}"] if result.statement_id else []
@@ -349,8 +349,8 @@ class Foreground:
     async def _report_stream(self, endless: Endless, result: Result, seconds: float, *, submitted_here: bool) -> None:
         """Report the number of rows, and the state of the query."""
         query = endless.query_id or result.statement_id
-        summary = f"{pluralize(endless.rows, 'row')} in {duration(seconds)}"
-        gaps = f", with {pluralize(endless.gaps, 'possible gap')}" if endless.gaps else ""
+        summary = f"{format_count(endless.rows, 'row')} in {duration(seconds)}"
+        gaps = f", with {format_count(endless.gaps, 'possible gap')}" if endless.gaps else ""
         if endless.end_reason == "service":
             self._journal.record_end(result.statement_id, sqlstate.DONE, "", endless.rows)
             self._diagnostics.report(f"the stream ended: {summary}{gaps}")
@@ -507,7 +507,7 @@ def _summary(result: Result, rows: int | None, complete: bool, *, rolled_back: b
             # Its message is the warning.
             return label + ("ROLLBACK" if rolled_back else "done")
         return label + (result.message or "done")
-    text = label + pluralize(rows, "row")
+    text = label + format_count(rows, "row")
     if result.limited and (complete or rows == result.row_count):
         # Its message, if it has one, is a warning above.
         return text if result.message else f"{text} (stopped at the row limit)"

@@ -11,7 +11,7 @@ from sqlshell.client.statements.client import StatementBatch
 from sqlshell.client.statements.concurrent import ConcurrentBatch
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.errors import Interrupted, ShellError, Unread, UsageError
-from sqlshell.humanize import not_run, pluralize
+from sqlshell.humanize import format_count, not_run
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.running.failures import AlreadyReported, Failures
 from sqlshell.shell.running.foreground import Foreground
@@ -140,7 +140,7 @@ class ParallelRunner:
             await self._close(batch)
         left = len(items) - done
         if failed:
-            many = f"{pluralize(failed, 'statement')} failed"
+            many = f"{format_count(failed, 'statement')} failed"
             rest = not_run((left, "statement"), before=", ")
             raise AlreadyReported(self._failures.exit, f"\\parallel: {many}{rest}")
 
@@ -154,6 +154,6 @@ class ParallelRunner:
         journal.flush()
         if unread:
             self._components.diagnostics.warn(
-                f"\\parallel: {pluralize(len(unread), 'statement')} had already been sent; the service was asked to "
+                f"\\parallel: {format_count(len(unread), 'statement')} had already been sent; the service was asked to "
                 f"cancel {'it' if len(unread) == 1 else 'them'}; \\jobs lists the outcomes"
             )

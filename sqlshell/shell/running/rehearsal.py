@@ -9,7 +9,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from sqlshell.errors import StatementError, Where
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
 from sqlshell.origin import Own, Text
 from sqlshell.output.copy import Consumer
@@ -188,7 +188,7 @@ class PrintedScript:
             self._print(f"-- {self._place} {shown} (not run)\n")
 
     def data(self, lines: int) -> None:
-        self._print(f"-- {self._place} {pluralize(lines, 'line')} of data (not sent)\n")
+        self._print(f"-- {self._place} {format_count(lines, 'line')} of data (not sent)\n")
 
     async def finish(self) -> None:
         return None

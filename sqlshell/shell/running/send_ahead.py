@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from sqlshell.client.statements.client import Client, StatementBatch
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.running.attachments import reads_stdin
 from sqlshell.shell.running.submission import LexedSubmission, submission_of
@@ -64,7 +64,7 @@ class SendAhead:
             return 0, ""
         lines = [statement.line for statement, _ in list(self._planned)[: len(already_run)]]
         where = f"line {lines[0]}" if lines[0] == lines[-1] else f"lines {lines[0]} to {lines[-1]}"
-        many = pluralize(len(already_run), "statement")
+        many = format_count(len(already_run), "statement")
         return len(already_run), f"{many} after it ({where}) had already run; \\jobs lists the outcomes"
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 
 MORE: Final = "..."
 """Stands for further arguments."""
@@ -82,7 +82,9 @@ def signature_of(forms: Sequence[Form]) -> str:
     shorter = _shorter(form, distinct)
     more = len(distinct) - len(shorter)
     arrow = f" -> {_short(form.result)}" if form.result else ""
-    return f"({_listed(form, min(map(len, shorter)))}){arrow}" + (f" (+{pluralize(more, 'overload')})" if more else "")
+    return f"({_listed(form, min(map(len, shorter)))}){arrow}" + (
+        f" (+{format_count(more, 'overload')})" if more else ""
+    )
 
 
 def _listed(form: Form, required: int) -> str:

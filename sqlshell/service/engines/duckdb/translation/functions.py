@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from sqlshell.humanize import pluralize
+from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.translation.patterns import SECONDS, strftime
 from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits
@@ -144,7 +144,7 @@ def variants(text: BracketedTokens, arguments: Sequence[tuple[int, int]], name: 
         return [of_text if _is_string(text, *arguments[-1]) else replacement]
     if replacement is None and of_text is None:
         *less, most = map(str, sorted(MADE[name].keys() | MADE_OF_TEXT.get(name, {}).keys()))
-        expected = f"{', '.join(less)} or {most} arguments" if less else pluralize(int(most), "argument")
+        expected = f"{', '.join(less)} or {most} arguments" if less else format_count(int(most), "argument")
         raise Failure("42883", f"{name.upper()} expects {expected}, not {count}")
     return [replacement or of_text]
 
