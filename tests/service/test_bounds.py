@@ -232,12 +232,12 @@ def test_what_is_rendered_goes_with_the_last_reader(engine: DuckdbEngine, tmp_pa
     reader = Reader()
     first = reader.read(tmp_path / "result", 0, [3])
     assert first == [b'["0"],["1"],["2"]']
-    reader.rest()
+    reader.release_memory()
     assert reader.open is False
     assert reader.read(tmp_path / "result", 2, [1, 1]) == [b'["2"]', b'["3"]']
     [large, rest] = reader.read(tmp_path / "result", 5, [50_000, 4])
     assert (json.loads(b"[" + large + b"]")[-1], rest) == (["50004"], b'["50005"],["50006"],["50007"],["50008"]')
-    reader.rest()
+    reader.release_memory()
 
 
 def test_partitions_that_begin_near_each_other_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -467,7 +467,7 @@ def test_nothing_that_the_event_loop_calls_waits_for_a_process_that_stands_still
     for _ in range(2000):
         connection.interrupt()
         connection.progress()
-        host.engine.rest()
+        host.engine.release_memory()
         host.engine.give_back()
         host.engine.connect().close()
         assert (connection.database, connection.transaction) == ("local", "")

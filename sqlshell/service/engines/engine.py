@@ -366,7 +366,7 @@ class Engine(Protocol):
     def give_back(self) -> None:
         """Return memory that statements no longer use to the system, where the engine has its own. Never waits."""
 
-    def rest(self) -> None:
+    def release_memory(self) -> None:
         """Release the memory for reading results, because none have been read for some time."""
 
     def attach(self, name: str, path: Path | None) -> None:

@@ -85,7 +85,7 @@ class Partitions:
         self._unread = unread
         self._stretches: OrderedDict[tuple[str, int], asyncio.Future[list[bytes]]] = OrderedDict()
         self._sizes: dict[tuple[str, int], int] = {}
-        self._idle = IdleTimer(REST_SECONDS, self._rest)
+        self._idle = IdleTimer(REST_SECONDS, self._release_memory)
 
     async def rows(self, record: Record, number: int, timezone: str, left: Callable[[], bool]) -> Rows:
         """The rows of a partition; close() them.
@@ -241,19 +241,19 @@ class Partitions:
             del self._sizes[oldest]
         return partitions
 
-    def _rest(self) -> None:
+    def _release_memory(self) -> None:
         """Release the memory for readers."""
         for key in list(self._sizes):
             self._stretches.pop(key, None)
             del self._sizes[key]
         engines = [organization.engine for organization in self._organizations.opened()]
 
-        def rest() -> None:
+        def release_memory() -> None:
             for engine in engines:
-                engine.rest()
+                engine.release_memory()
             return_unused_memory()
 
-        in_thread(rest)
+        in_thread(release_memory)
 
 
 def _moved(record: Record, timezone: str) -> bool:

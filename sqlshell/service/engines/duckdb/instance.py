@@ -242,7 +242,7 @@ class DuckdbEngine(ResultFiles):
             unwanted.set()
 
     def close(self) -> None:
-        self._results.rest()
+        self._results.release_memory()
         for connection in (self._admin, self._root):
             if connection is not None:
                 connection.close()

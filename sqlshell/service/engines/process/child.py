@@ -47,9 +47,9 @@ from sqlshell.service.engines.process.frames import (
     Open,
     Opened,
     Progress,
+    ReleaseMemory,
     ReplaceSoon,
     Report,
-    Rest,
     Run,
     State,
     Stop,
@@ -207,8 +207,8 @@ class Host:
                 self.report(Progress(order.connection, held.progress() if held is not None else None))
             case Leave():
                 self.engine.leave(order.number)
-            case Rest():
-                self._closing.put(self._rest)
+            case ReleaseMemory():
+                self._closing.put(self._release_memory)
             case GiveBack() if self._growth.large:
                 self._closing.put(return_unused_memory)
 
@@ -230,8 +230,8 @@ class Host:
             with contextlib.suppress(duckdb.Error):
                 self._closing.get()()
 
-    def _rest(self) -> None:
-        self.engine.rest()
+    def _release_memory(self) -> None:
+        self.engine.release_memory()
         return_unused_memory()
 
     def _held(self, number: int) -> ChildConnection:

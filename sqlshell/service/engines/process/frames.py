@@ -70,7 +70,7 @@ class Ask(Message, frozen=True):
     connection: int = 0
 
 
-class Rest(Message, frozen=True):
+class ReleaseMemory(Message, frozen=True):
     """Request to release the memory for reading results, because none are being read."""
 
 
@@ -88,7 +88,7 @@ class Stop(Message, frozen=True):
     """Shut down."""
 
 
-Order = Open | Channel | Interrupt | Close | Ask | Rest | GiveBack | Leave | Stop
+Order = Open | Channel | Interrupt | Close | Ask | ReleaseMemory | GiveBack | Leave | Stop
 
 
 class Opened(Message, frozen=True):

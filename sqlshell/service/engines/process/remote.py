@@ -45,7 +45,7 @@ from sqlshell.service.engines.process.frames import (
     GiveBack,
     Interrupt,
     Leave,
-    Rest,
+    ReleaseMemory,
     Run,
     convert_to,
     read_answer,
@@ -74,8 +74,8 @@ class RemoteEngine:
     """An engine in a process.
 
     `opening` returns what to open, each time a process is started; `renewed` is called after a process was replaced,
-    before the new one is used. Every call except rest() and close() waits for the process, and raises Failure (XX000)
-    if it cannot be started.
+    before the new one is used. Every call except release_memory() and close() waits for the process, and raises Failure
+    (XX000) if it cannot be started.
     """
 
     name, is_server, files_have_text = "duckdb", False, False
@@ -160,9 +160,9 @@ class RemoteEngine:
             process.used = False
             process.order(GiveBack())
 
-    def rest(self) -> None:
+    def release_memory(self) -> None:
         if self._process is not None:
-            self._process.order(Rest())
+            self._process.order(ReleaseMemory())
 
     def attach(self, name: str, path: Path | None) -> None:
         self._call("attach", name, path)

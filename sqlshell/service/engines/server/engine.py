@@ -104,6 +104,6 @@ class ServerEngine(ResultFiles, ABC):
         return
 
     def close(self) -> None:
-        self._results.rest()
+        self._results.release_memory()
         if not self._shares_loop:
             self._loop.close()

@@ -144,15 +144,15 @@ class SparkEngine(ServerEngine):
     def inline(self, rows: Listing) -> str:
         return catalog.inline(rows)
 
-    def rest(self) -> None:
-        super().rest()
-        self._rendering.rest()
+    def release_memory(self) -> None:
+        super().release_memory()
+        self._rendering.release_memory()
 
     def close(self) -> None:
         if self._loop.running:
             self._loop.call(self._end())
         self._threads.shutdown()
-        self._rendering.rest()
+        self._rendering.release_memory()
         super().close()
 
     def _of(self, seen: Connection | None) -> KeptSession:

@@ -33,5 +33,5 @@ class ResultFiles:
         except duckdb.Error as error:
             raise failure(error) from error
 
-    def rest(self) -> None:
-        self._results.rest()
+    def release_memory(self) -> None:
+        self._results.release_memory()

@@ -28,7 +28,7 @@ def separate_instance(threads: int, settings: Mapping[str, str]) -> duckdb.DuckD
 
 
 class SharedInstance:
-    """A separate instance for callers in any thread: opened for the first one, closed by rest()."""
+    """A separate instance for callers in any thread: opened for the first one, closed by release_memory()."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         """`settings` are SQL by name."""
@@ -42,7 +42,7 @@ class SharedInstance:
     def open(self) -> bool:
         return self._root is not None
 
-    def rest(self) -> None:
+    def release_memory(self) -> None:
         """Close the instance, unless it is in use."""
         with self._lock:
             if self._root is not None and not self._active:
