@@ -126,9 +126,9 @@ class Catalog:
         """Whether a call waits for another machine."""
         return self._storage.remote
 
-    async def apart(self, work: Callable[[], T]) -> T:
+    async def run_async(self, work: Callable[[], T]) -> T:
         """Do work that calls the catalog, while the event loop goes on if the storage is on another machine."""
-        return await self._storage.apart(work)
+        return await self._storage.run_async(work)
 
     def organizations(self) -> list[tuple[str, str]]:
         """Pairs of ID and name, the oldest first."""

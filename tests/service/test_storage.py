@@ -160,18 +160,18 @@ def test_one_connection_that_does_not_respond_holds_up_no_other_call(postgresql_
     with contextlib.closing(PostgresqlStorage(postgresql_database)) as storage:
 
         async def on_a_loop() -> None:
-            (backend,) = (await storage.apart(lambda: storage.read("SELECT pg_backend_pid()")))[0]
+            (backend,) = (await storage.run_async(lambda: storage.read("SELECT pg_backend_pid()")))[0]
             os.kill(backend, signal.SIGSTOP)
             try:
-                held_up = asyncio.ensure_future(storage.apart(lambda: storage.read("SELECT 1")))
+                held_up = asyncio.ensure_future(storage.run_async(lambda: storage.read("SELECT 1")))
                 await asyncio.sleep(0.5)
                 for _ in range(20):
-                    assert await storage.apart(lambda: storage.read("SELECT 1")) == [(1,)]
+                    assert await storage.run_async(lambda: storage.read("SELECT 1")) == [(1,)]
                 assert not held_up.done()
                 # It is read again on another connection.
                 assert await held_up == [(1,)]
                 # Others got responses meanwhile, so calls are not refused.
-                assert await storage.apart(lambda: storage.read("SELECT 1")) == [(1,)]
+                assert await storage.run_async(lambda: storage.read("SELECT 1")) == [(1,)]
             finally:
                 os.kill(backend, signal.SIGCONT)
 

@@ -107,9 +107,9 @@ class Cluster:
         self._end_predecessors()
         self._join()
 
-    async def apart(self, work: Callable[..., T], *values: Any) -> T:
+    async def run_async(self, work: Callable[..., T], *values: Any) -> T:
         """Call a method with these values, while the event loop goes on."""
-        return await self._storage.apart(partial(work, *values))
+        return await self._storage.run_async(partial(work, *values))
 
     def renew(self) -> bool:
         """Renew the lease; returns False if it was lost, so that others have taken over what this process ran."""

@@ -112,7 +112,7 @@ class PeerCheck:
 
     async def _look_around(self) -> None:
         try:
-            rows = await self._cluster.apart(self._cluster.processes)
+            rows = await self._cluster.run_async(self._cluster.processes)
         except StorageError:
             return
         self._compare_tokens([(str(address), str(token)) for _, address, token in rows])

@@ -246,7 +246,7 @@ class Endpoints:
         catalog = self._statements.organizations.catalog
         resource = None
         if caller.may_see(organization_id):
-            resource = await catalog.apart(lambda: catalog.find(organization_id, kind, name))
+            resource = await catalog.run_async(lambda: catalog.find(organization_id, kind, name))
         if resource is None:
             raise BadRequest(f"{kind} {name[:100]!r} does not exist in organization {organization_id}", 404)
         organization = await asyncio.to_thread(self._statements.organizations.get, organization_id)

@@ -97,7 +97,7 @@ class BearerAuth:
         """The caller of a request, None if it has no valid token. Raises Unavailable."""
         if self._catalog.remote and not self._is_operator(given):
             # The event loop does not wait for a database that may not respond.
-            return await self._catalog.apart(lambda: self._caller(given) or self._by_plane(scope, given))
+            return await self._catalog.run_async(lambda: self._caller(given) or self._by_plane(scope, given))
         return self._caller(given) or self._by_plane(scope, given)
 
     def _is_operator(self, given: Sequence[str]) -> bool:

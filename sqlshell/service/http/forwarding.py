@@ -93,7 +93,7 @@ class Forwarding:
             if request.headers.get(PROCESS) != self._cluster.id:
                 return message(RESTARTED, 503, NOT_RUN | {"Retry-After": "2"})
             return None
-        peer = await self._cluster.apart(self._cluster.place_of_session, caller_of(request).token_id, name)
+        peer = await self._cluster.run_async(self._cluster.place_of_session, caller_of(request).token_id, name)
         if peer is None:
             return None
         body = msgspec.json.encode(asked)
@@ -133,7 +133,7 @@ class Forwarding:
         """
         if self._was_forwarded(request):
             return None
-        peer = await self._cluster.apart(self._cluster.peer, record.process)
+        peer = await self._cluster.run_async(self._cluster.peer, record.process)
         if peer is None:
             return None
         path = f"{request.url.path}{f'?{request.url.query}' if request.url.query else ''}"
@@ -150,7 +150,7 @@ class Forwarding:
         try:
             while not (await asyncio.wait({task}, timeout=BEAT_SECONDS))[0]:
                 with contextlib.suppress(StorageError):
-                    if not await self._cluster.apart(self._cluster.is_member, peer.process):
+                    if not await self._cluster.run_async(self._cluster.is_member, peer.process):
                         raise _LeaseEnded
             return await task
         finally:

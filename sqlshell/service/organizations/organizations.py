@@ -105,7 +105,7 @@ class Organization:
 
     async def pool(self, name: str) -> Pool:
         """The pool of this name. Raises Failure if it does not exist or is stopped."""
-        detail = await self.catalog.apart(lambda: self.catalog.find(self.id, "compute_pool", name))
+        detail = await self.catalog.run_async(lambda: self.catalog.find(self.id, "compute_pool", name))
         if detail is None and name != DEFAULT:
             raise missing("compute_pool", name)
         if detail is not None and not detail.detail["running"]:

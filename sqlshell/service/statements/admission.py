@@ -152,7 +152,7 @@ class Admission:
             try:
                 organization = caller.organization
                 if not organization:
-                    organization = await self._organizations.catalog.apart(self._organizations.default)
+                    organization = await self._organizations.catalog.run_async(self._organizations.default)
                 wanted = self._organizations.find_open(organization)
                 if wanted is not None:
                     session = await wanted.workers.run_other(self._sessions.connect, caller)

@@ -60,13 +60,13 @@ class Control:
         elif isinstance(asked, DescribeQuery):
             target = await self.readable(session, asked.statement_id, "DESCRIBE QUERY")
             if self._cluster is not None and target.running and target.process not in {"", self._cluster.id}:
-                target.started = bool(await self._cluster.apart(self._cluster.have_slots, [target.statement_id]))
+                target.started = bool(await self._cluster.run_async(self._cluster.have_slots, [target.statement_id]))
             record.outcome = queries.describe(target, asked.part, record.spool)
         elif asked.what == "sessions":
-            owners = await catalog.apart(lambda: catalog.owners(organization))
+            owners = await catalog.run_async(lambda: catalog.owners(organization))
             running = {id(item.connection) for item in self._ledger.running() if item.connection is not None}
             # Several processes share an engine, and with that the only organization.
-            elsewhere = () if self._cluster is None else await self._cluster.apart(self._cluster.sessions_elsewhere)
+            elsewhere = () if self._cluster is None else await self._cluster.run_async(self._cluster.sessions_elsewhere)
             record.outcome = queries.list_sessions(
                 self._sessions.of_organization(organization), running, owners, record.spool, elsewhere
             )
@@ -122,7 +122,7 @@ class Control:
 
     async def _ended_elsewhere(self, cluster: Cluster, target: Record) -> Record:
         """Have another process cancel a statement; returns its record as it is then."""
-        await cluster.apart(cluster.ask_to_end, target.statement_id)
+        await cluster.run_async(cluster.ask_to_end, target.statement_id)
         until = time.monotonic() + TERMINATE_SECONDS
         while target.running and time.monotonic() < until:
             await asyncio.sleep(0.1)
@@ -132,7 +132,7 @@ class Control:
     async def _terminate_session(self, session: Session, record: Record, asked: TerminateSession) -> None:
         """Terminate a session: at once, canceling its statements, or once they have finished. Raises Failure."""
         # Several processes share an engine, and with that the only organization.
-        known = () if self._cluster is None else await self._cluster.apart(self._cluster.sessions_elsewhere)
+        known = () if self._cluster is None else await self._cluster.run_async(self._cluster.sessions_elsewhere)
         elsewhere = {token for token, name in known if name == asked.name}
         owner = self._sessions.owner_of(asked.name, session, elsewhere)
         if owner != session.caller.token_id:
@@ -150,9 +150,9 @@ class Control:
     @staticmethod
     async def _end_session_elsewhere(cluster: Cluster, owner: str, asked: TerminateSession) -> None:
         """Have another process end a session. Raises Failure if it has not done so in time."""
-        await cluster.apart(cluster.ask_to_end_session, owner, asked.name, asked.when_idle)
+        await cluster.run_async(cluster.ask_to_end_session, owner, asked.name, asked.when_idle)
         until = time.monotonic() + TERMINATE_SECONDS
-        while await cluster.apart(cluster.is_asked_to_end_session, owner, asked.name):
+        while await cluster.run_async(cluster.is_asked_to_end_session, owner, asked.name):
             if time.monotonic() > until:
                 message = (
                     f"another process of the service has not ended session {asked.name!r} yet, and will do so when it "

@@ -111,7 +111,7 @@ class Endings:
     async def end_dropped(self) -> None:
         """Cancel the statements and readers of dropped tokens and of dropped organizations."""
         catalog = self._organizations.catalog
-        tokens, organizations = catalog.dropped, {key for key, _ in await catalog.apart(catalog.organizations)}
+        tokens, organizations = catalog.dropped, {key for key, _ in await catalog.run_async(catalog.organizations)}
 
         def is_gone(record: Record) -> bool:
             return record.owner in tokens or bool(record.organization and record.organization not in organizations)

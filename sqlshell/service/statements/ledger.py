@@ -464,7 +464,7 @@ class Ledger:
     async def look_up(self, statement_id: str) -> Record | None:
         """find(), while the event loop goes on. Raises StorageError."""
         record = self._at_hand(statement_id)
-        return record if record is not None else await self._storage.apart(lambda: self.find(statement_id))
+        return record if record is not None else await self._storage.run_async(lambda: self.find(statement_id))
 
     def running(self) -> list[Record]:
         return list(self._running.values())

@@ -74,7 +74,7 @@ class Membership:
         if isinstance(self._statements.ledger, SharedLedger):
             await self._statements.ledger.flush()
         with contextlib.suppress(StorageError):
-            await self._cluster.apart(self._cluster.leave)
+            await self._cluster.run_async(self._cluster.leave)
 
     @contextlib.asynccontextmanager
     async def slot(self, session: Session, pool: Pool, record: Record) -> AsyncIterator[None]:
@@ -86,28 +86,28 @@ class Membership:
         waits = False
         try:
             # The concurrency of the pool may change meanwhile.
-            while (line and line[0] is not record) or not await self._cluster.apart(
+            while (line and line[0] is not record) or not await self._cluster.run_async(
                 self._cluster.take_slot, *place, pool.size.concurrency, record.statement_id
             ):
                 if not waits:
                     waits = True
                     line.append(record)
-                    await self._cluster.apart(self._cluster.wait_for_slot, *place, record.statement_id)
+                    await self._cluster.run_async(self._cluster.wait_for_slot, *place, record.statement_id)
                 if record.ending:
                     raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
                 await asyncio.sleep(random.uniform(*SLOT_SECONDS))
             if waits:
                 waits = False
                 line.remove(record)
-                await self._cluster.apart(self._cluster.end_wait, record.statement_id)
+                await self._cluster.run_async(self._cluster.end_wait, record.statement_id)
             yield
         finally:
             if waits:
                 line.remove(record)
             with contextlib.suppress(StorageError):
                 if waits:
-                    await self._cluster.apart(self._cluster.end_wait, record.statement_id)
-                await self._cluster.apart(self._cluster.free_slot, record.statement_id)
+                    await self._cluster.run_async(self._cluster.end_wait, record.statement_id)
+                await self._cluster.run_async(self._cluster.free_slot, record.statement_id)
 
     async def give_up_idle_sessions(self) -> None:
         """Leave the sessions that run nothing to the other processes: this one stops."""
@@ -115,7 +115,7 @@ class Membership:
         for session in idle:
             session.ended = True
         with contextlib.suppress(StorageError):
-            await self._cluster.apart(self._cluster.give_up, [(item.caller.token_id, item.name) for item in idle])
+            await self._cluster.run_async(self._cluster.give_up, [(item.caller.token_id, item.name) for item in idle])
         for session in idle:
             self._sessions.forget(session)
 
@@ -146,9 +146,9 @@ class Membership:
 
     async def _look_around(self) -> None:
         cluster, ledger = self._cluster, self._statements.ledger
-        if not await cluster.apart(cluster.renew):
+        if not await cluster.run_async(cluster.renew):
             await self._rejoin()
-        dead = await cluster.apart(cluster.take_over)
+        dead = await cluster.run_async(cluster.take_over)
         if dead:
             _log.warning(
                 "the processes at %s have not renewed their leases for %g seconds; this process ends or continues "
@@ -158,12 +158,12 @@ class Membership:
             )
             if self._statements.peer_check is not None:
                 self._statements.peer_check.note_lost(dead)
-        await cluster.apart(cluster.tidy)
-        for statement_id in await cluster.apart(cluster.asked_to_end):
+        await cluster.run_async(cluster.tidy)
+        for statement_id in await cluster.run_async(cluster.asked_to_end):
             record = await ledger.look_up(statement_id)
             if record is not None and record.running:
                 self._end(record)
-        for token_id, name, when_idle in await cluster.apart(cluster.sessions_asked_to_end):
+        for token_id, name, when_idle in await cluster.run_async(cluster.sessions_asked_to_end):
             self._end_session(token_id, name, when_idle=when_idle)
         if isinstance(ledger, SharedLedger):
             ledger.write_again()
@@ -183,16 +183,16 @@ class Membership:
         self._unused = {key: self._unused.get(key, now) for key in self._cluster.sessions - there}
         for key, since in self._unused.items():
             if now - since > UNUSED_SECONDS:
-                await self._cluster.apart(self._cluster.end_session, *key)
+                await self._cluster.run_async(self._cluster.end_session, *key)
         # They may have been refused because of sessions that other processes have ended meanwhile.
         for token_id in {token_id for token_id, _ in self._unused}:
-            await self._cluster.apart(self._cluster.count_elsewhere, token_id)
+            await self._cluster.run_async(self._cluster.count_elsewhere, token_id)
 
     async def _rejoin(self) -> None:
         """Join again with a new ID after the lease was lost; other processes have taken over the statements."""
         _log.warning("this process did not renew its lease in time; other processes have taken over its statements")
         running = self._statements.ledger.running()
-        await self._cluster.apart(self._cluster.rejoin)
+        await self._cluster.run_async(self._cluster.rejoin)
         for session in self._sessions.all():
             session.ended = True
             self._sessions.forget(session)
@@ -227,8 +227,8 @@ class Membership:
                 await self._statements.endings.end_session(session, when_idle=when_idle)
             else:
                 # It belongs to this process but was never opened.
-                await self._cluster.apart(self._cluster.end_session, token_id, name)
-            await self._cluster.apart(self._cluster.has_ended_session, token_id, name)
+                await self._cluster.run_async(self._cluster.end_session, token_id, name)
+            await self._cluster.run_async(self._cluster.has_ended_session, token_id, name)
         except StorageError:
             # The next beat finds the request again.
             return

@@ -55,7 +55,7 @@ class SharedLedger(Ledger):
         """Add records. Raises Unavailable if they cannot be written: another process could not find them."""
         self._register(records)
         try:
-            await self._shared.apart(partial(self._insert, [self._begun(record) for record in records]))
+            await self._shared.run_async(partial(self._insert, [self._begun(record) for record in records]))
         except BaseException:
             # If a row was written nevertheless, the next beat finds it and ends it.
             self._unregister(records)
@@ -64,15 +64,15 @@ class SharedLedger(Ledger):
     def drop(self, records: Sequence[Record]) -> None:
         self._unregister(records)
         rows = [(record.statement_id,) for record in records]
-        self._start(self._apart(lambda: self._shared.write_all(DELETED, rows)))
+        self._start(self._write_best_effort(lambda: self._shared.write_all(DELETED, rows)))
 
     def note_operation(self, record: Record, operation: str) -> None:
         record.operation = operation
         sql = "UPDATE statements SET operation = ? WHERE id = ?"
-        self._start(self._apart(lambda: self._shared.write(sql, (operation, record.statement_id))))
+        self._start(self._write_best_effort(lambda: self._shared.write(sql, (operation, record.statement_id))))
 
     async def loads_elsewhere(self, keys: Collection[str]) -> Mapping[str, tuple[int, int]]:
-        return await self._shared.apart(lambda: self._cluster.loads(keys))
+        return await self._shared.run_async(lambda: self._cluster.loads(keys))
 
     def finish(self, *endings: tuple[Record, str, str]) -> None:
         new = [item for item in endings if item[0].unfinished]
@@ -99,7 +99,7 @@ class SharedLedger(Ledger):
 
     async def take_up(self) -> list[Record]:
         """interrupted(), while the event loop goes on. Raises StorageError."""
-        return self._taken_up(await self._shared.apart(self._stored_as_running))
+        return self._taken_up(await self._shared.run_async(self._stored_as_running))
 
     def latest(self, organization: str, number: int) -> list[Record]:
         rows = self._storage.read(
@@ -130,7 +130,7 @@ class SharedLedger(Ledger):
         while self._unwritten:
             endings, self._unwritten = self._unwritten, []
             try:
-                results = await self._shared.apart(partial(self._write_ends, endings))
+                results = await self._shared.run_async(partial(self._write_ends, endings))
             except Unavailable:
                 # The next beat begins again.
                 self._unwritten = endings + self._unwritten
@@ -147,7 +147,7 @@ class SharedLedger(Ledger):
     async def _write_one(self, ending: Ending) -> None:
         """Write one end of several that could not be written together."""
         try:
-            self._settle_as([ending], await self._shared.apart(partial(self._write_ends, [ending])))
+            self._settle_as([ending], await self._shared.run_async(partial(self._write_ends, [ending])))
         except Unavailable:
             self._unwritten.append(ending)
         except StorageError as error:
@@ -186,10 +186,10 @@ class SharedLedger(Ledger):
                 item.state, item.message = stored.state, stored.message
         self._settle(endings)
 
-    async def _apart(self, work: Callable[[], object]) -> None:
+    async def _write_best_effort(self, work: Callable[[], object]) -> None:
         """Write what can be lost."""
         with contextlib.suppress(StorageError):
-            await self._shared.apart(work)
+            await self._shared.run_async(work)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

@@ -193,7 +193,7 @@ class Statements:
             raise ShuttingDown("the service is shutting down")
         texts = request.statements or []
         await self.admission.check_load(caller, len(texts), sum(map(len, texts)), 1)
-        given = [_apart(text) for text in texts]
+        given = [_split_semicolon(text) for text in texts]
         try:
             session, _, records = await self.admission.admit(request, caller, given, 1)
         except Failure as failure:
@@ -437,7 +437,7 @@ class Statements:
             # If the database does not respond, the end of the statement waits for it too, and the next one tries again.
             with contextlib.suppress(StorageError):
                 noted = session.caller.token_id, session.name, is_open
-                await self.cluster.apart(self.cluster.note_transaction, *noted)
+                await self.cluster.run_async(self.cluster.note_transaction, *noted)
                 session.noted_transaction = is_open
 
     async def _one(
@@ -688,7 +688,7 @@ async def _store(organization: Organization, record: Record, filed: Sequence[tup
         await organization.workers.run_other(record.spool.finish, filed)
 
 
-def _apart(text: str) -> SentText:
+def _split_semicolon(text: str) -> SentText:
     """A statement of a batch, and the semicolon after it."""
     bare = text.rstrip(BLANKS)
     if not bare.endswith(";"):

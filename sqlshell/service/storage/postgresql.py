@@ -174,7 +174,7 @@ class PostgresqlStorage:
 
         return self._run(work)
 
-    async def apart(self, work: Callable[[], T]) -> T:
+    async def run_async(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     def size_of(self, column: str) -> str:

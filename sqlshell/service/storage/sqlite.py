@@ -57,7 +57,7 @@ class SqliteStorage:
             self._connection.close()
             raise
 
-    async def apart(self, work: Callable[[], T]) -> T:
+    async def run_async(self, work: Callable[[], T]) -> T:
         return work()
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

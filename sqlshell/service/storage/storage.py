@@ -73,7 +73,7 @@ class Storage(Protocol):
     def write_all(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Write all rows or none."""
 
-    async def apart(self, work: Callable[[], T]) -> T:
+    async def run_async(self, work: Callable[[], T]) -> T:
         """Do work that calls the storage, while the event loop goes on if the storage is on another machine."""
 
     def size_of(self, column: str) -> str:
