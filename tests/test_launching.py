@@ -687,5 +687,5 @@ def test_the_first_prompt_is_drawn_if_nothing_comes_before_it(
     ],
 )
 def test_a_password_is_for_the_same_user_on_the_same_server(url: str, place: Sequence[str], expected: str) -> None:
-    found = EngineUrl("postgresql", f"postgresql://{url}").beside(*place)
+    found = EngineUrl("postgresql", f"postgresql://{url}").url_of_other_database(*place)
     assert found == f"postgresql://{expected}"

@@ -37,7 +37,7 @@ class EngineUrl(Struct, frozen=True):
         """The name of the server, for the prompt."""
         return self.shown.partition("://")[2].rpartition("@")[2].partition("/")[0] or self.engine
 
-    def beside(self, database: str, user: str = "", host: str = "", port: str = "") -> str:
+    def url_of_other_database(self, database: str, user: str = "", host: str = "", port: str = "") -> str:
         """The URL of another database of a PostgreSQL server, also as another user or on another server; what is ""
         remains as it is. As in psql, the password is only for the same user on the same server.
         """

@@ -95,21 +95,21 @@ def build_connection(
         offline=curl_client_of(destination, shared.streams.stdout) if settings["offline"] else None,
         examine=examine,
         journal=journal_of(destination, state_folder(inputs.environ), name, redact, shared.diagnostics),
-        beside=_beside(destination),
+        url_of_other_database=_url_of_other_database(destination),
         service=service_of(destination, endpoint, shared, redact),
         release=endpoint.release,
     )
 
 
-def _beside(destination: Destination) -> Callable[..., str] | None:
+def _url_of_other_database(destination: Destination) -> Callable[..., str] | None:
     service = destination.service
     server = service.server if isinstance(service, LocalService) else None
-    return server.beside if server is not None and server.engine == "postgresql" else None
+    return server.url_of_other_database if server is not None and server.engine == "postgresql" else None
 
 
 def _elsewhere(present: Connection, given: Sequence[Own]) -> Own:
     """The target for a database, user, host and port, of which "-" remains as it is. Raises UsageError."""
-    if present.beside is None:
+    if present.url_of_other_database is None:
         raise UsageError(
             "\\c: a user, host and port can be given only when the shell is connected to PostgreSQL",
             "give a URL, such as \\c postgresql://user@host:port/database, and a name with blanks in quotes",
@@ -117,7 +117,7 @@ def _elsewhere(present: Connection, given: Sequence[Own]) -> Own:
     words = ["" if word == "-" else word for word in given]
     if (port := "".join(words[3:])) and not (port.isascii() and port.isdecimal()):
         raise UsageError(f"\\c: invalid port {port!r}", "expected a number, or - for the present one")
-    return Own(present.beside(*words))
+    return Own(present.url_of_other_database(*words))
 
 
 class Environment:
@@ -146,8 +146,12 @@ class Environment:
         warnings: list[str] = []
         if place or target == "-":
             target = _elsewhere(present, [target, *place])
-        elif present.beside is not None and _NAME.fullmatch(target) and not names_profile(target, inputs.config):
-            target = Own(present.beside(target))
+        elif (
+            present.url_of_other_database is not None
+            and _NAME.fullmatch(target)
+            and not names_profile(target, inputs.config)
+        ):
+            target = Own(present.url_of_other_database(target))
         destination = find_destination(target, flags, inputs.environ, inputs.config, warnings.append, inputs.target)
         service = destination.service
         if isinstance(service, RemoteService) and not (warnings or service.token or service.token_command):

@@ -58,7 +58,7 @@ class Connection(Struct, frozen=True, eq=False):
     """Prints requests instead of sending them; None if statements are sent."""
     examine: Callable[[], Awaitable[str]] = _no_findings
     """Runs the checks of \\doctor and returns one finding per line."""
-    beside: Callable[..., str] | None = None
+    url_of_other_database: Callable[..., str] | None = None
     """The target for another database, user, host and port, of which "" remains as it is; None if the target is not the
     database of a server.
     """

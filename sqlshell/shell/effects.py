@@ -119,10 +119,10 @@ class Fetch(Struct, frozen=True):
 
 
 class RunFile(Struct, frozen=True):
-    """Run a script; with `beside`, its name is relative to the script that includes it."""
+    """Run a script; with `relative`, its name is relative to the script that includes it."""
 
     path: Own
-    beside: bool = False
+    relative: bool = False
 
 
 class Redirect(Struct, frozen=True):

@@ -12,7 +12,7 @@ import pytest
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.scripts import reading
-from sqlshell.shell.scripts.reading import beside_script, decode, next_chunk, write_text
+from sqlshell.shell.scripts.reading import decode, next_chunk, relative_to_script, write_text
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +88,7 @@ def test_reading_goes_on_beside_other_work() -> None:
     ],
 )
 def test_a_path_is_relative_to_its_script(script: str, path: str, found: str) -> None:
-    assert beside_script(script, Own(path)) == found
+    assert relative_to_script(script, Own(path)) == found
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:

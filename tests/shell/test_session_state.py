@@ -160,7 +160,7 @@ def test_a_connection_without_a_redactor_and_checks() -> None:
     assert asyncio.run(given.examine()) == ""  # type: ignore[arg-type]
     given.release()
     assert (given.short_name, given.embedded, given.storage_name, given.own_session) == ("", False, "", "")
-    assert (given.prompt_color, given.offline, given.beside, given.secret_names) == ("", None, None, ())
+    assert (given.prompt_color, given.offline, given.url_of_other_database, given.secret_names) == ("", None, None, ())
 
 
 BEFORE = SessionContext(role="r", database="d", schema="s")

@@ -120,8 +120,8 @@ class Actions:
                 components.result_output.log(path)
             case Quit():
                 self._scripts.quit(name)
-            case RunFile(path, beside):
-                await self._scripts.include(path, beside=beside)
+            case RunFile(path, relative):
+                await self._scripts.include(path, relative=relative)
             case RunSteps():
                 await self._scripts.run_steps(effect)
             case Edit(path):

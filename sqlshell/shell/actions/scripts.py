@@ -35,8 +35,8 @@ class ScriptActions:
         else:
             self._items.restrict(effect.key)
 
-    async def include(self, path: Own, *, beside: bool) -> None:
-        await self._scripts.include(path, beside=beside)
+    async def include(self, path: Own, *, relative: bool) -> None:
+        await self._scripts.include(path, relative=relative)
 
     async def run_steps(self, effect: RunSteps) -> None:
         with self._failures.separate_exit_code():

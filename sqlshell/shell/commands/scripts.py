@@ -46,9 +46,9 @@ async def tee(shell: ShellView, args: Args) -> Redirect:
 
 
 @command("ir", "FILE", aliases=("include_relative",), changes="text")
-async def include_beside(shell: ShellView, args: Args) -> RunFile:
+async def include_relative(shell: ShellView, args: Args) -> RunFile:
     """Like \\i, but FILE is relative to the current script."""
-    return RunFile(args.own(0), beside=True)
+    return RunFile(args.own(0), relative=True)
 
 
 @command("parallel", "COUNT", changes="text", data=("COUNT",))
@@ -99,7 +99,7 @@ async def run_in_shell(shell: ShellView, args: Args) -> Chain:
 
 COMMANDS = (
     include,
-    include_beside,
+    include_relative,
     begin_parallel,
     end_parallel,
     redirect,

@@ -97,7 +97,7 @@ async def next_chunk(chunks: Iterator[Own]) -> Own | None:
     return await coming
 
 
-def beside_script(script: str, path: Own) -> Own:
+def relative_to_script(script: str, path: Own) -> Own:
     """A path in a script, relative to the directory of the script."""
     given = expanded(path)
     return path if given.is_absolute() or script == "-" else Own(str(Path(script).parent / given))

@@ -28,7 +28,7 @@ from sqlshell.shell.running.failures import AlreadyReported, Failures
 from sqlshell.shell.running.item_runner import ItemRunner
 from sqlshell.shell.running.submitting import Submitter
 from sqlshell.shell.scripts.inline_copy import InlineCopy
-from sqlshell.shell.scripts.reading import beside_script, next_chunk, read_script, skipped_message
+from sqlshell.shell.scripts.reading import next_chunk, read_script, relative_to_script, skipped_message
 from sqlshell.shell.scripts.script_place import ScriptPlace
 from sqlshell.sql.script.scanner import BackslashCommand, Item, State
 
@@ -111,10 +111,10 @@ class ScriptRunner:
             progress.script = None
             progress.hide()
 
-    async def include(self, path: Own, *, beside: bool = False) -> None:
-        """Run a script; with `beside`, its name is relative to the current script. Raises AlreadyReported."""
-        if beside:
-            path = beside_script(self._position.script, path)
+    async def include(self, path: Own, *, relative: bool = False) -> None:
+        """Run a script; with `relative`, its name is relative to the current script. Raises AlreadyReported."""
+        if relative:
+            path = relative_to_script(self._position.script, path)
         if len(self._position.scripts) > DEEPEST_INCLUDE:
             raise UsageError(
                 f"{path}: scripts are nested more than {DEEPEST_INCLUDE} levels deep",

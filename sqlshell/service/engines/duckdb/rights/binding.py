@@ -41,7 +41,7 @@ class Binder:
         self._connection = connection
         self._cancellation = cancellation
         self._known = known
-        self._beside: duckdb.DuckDBPyConnection | None = None
+        self._transaction_cursor: duckdb.DuckDBPyConnection | None = None
         self._prepared: dict[str, str] = {}
 
     def bind(self, sql: str) -> Any:
@@ -50,9 +50,9 @@ class Binder:
 
     def transaction_plan(self, sql: str) -> Any:
         """The plan of BEGIN, COMMIT or ROLLBACK, which binds nothing and must work in an aborted transaction too."""
-        if self._beside is None:
-            self._beside = self._connection.cursor()
-        return _decoded(self._beside.execute(f"SELECT {_PLAN}", [sql]).fetchone())
+        if self._transaction_cursor is None:
+            self._transaction_cursor = self._connection.cursor()
+        return _decoded(self._transaction_cursor.execute(f"SELECT {_PLAN}", [sql]).fetchone())
 
     def tree(self, text: str) -> Any:
         """The parse tree of a SELECT; None if DuckDB does not show it."""
