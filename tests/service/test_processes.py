@@ -100,7 +100,7 @@ def begun(connection: RemoteConnection, sql: str) -> tuple[threading.Thread, lis
     def run() -> None:
         while not found:
             # Together they have been read together.
-            connection.several([("select 1", Discard()), (sql, Discard())], Options(), ended)
+            connection.run_batch([("select 1", Discard()), (sql, Discard())], Options(), ended)
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -317,7 +317,7 @@ def test_a_statement_that_was_ended_before_it_began_does_not_run(monkeypatch: py
     assert isinstance(connection, DuckdbConnection)
     connection.run("create table t (i int)", Options(), Discard())
     inserts = [(f"insert into t values ({number})", Discard()) for number in range(3)]
-    connection.several(inserts, Options(), lambda number, result, seconds: told.append((number, result)))
+    connection.run_batch(inserts, Options(), lambda number, result, seconds: told.append((number, result)))
     held.end()
     assert isinstance(told[0][1], Outcome)
     assert isinstance(told[1][1], Failure) and told[1][1].sql_state == sqlstate.CANCELED
@@ -345,7 +345,7 @@ def test_several_statements_are_answered_one_by_one(host: Host) -> None:
         while len(told) < len(statements) and not (told and (told[-1][1] > "02" or not spools[len(told) - 1].small)):
             # They may have taken too long together.
             left = list(zip(statements, spools, strict=True))[len(told) :]
-            connection.several(left, Options(), ended)
+            connection.run_batch(left, Options(), ended)
         return list(told)
 
     assert run("create table t (i int)", "begin", "insert into t values (1)") == [(n, "00000") for n in range(3)]

@@ -259,12 +259,12 @@ def test_what_is_under_the_mouse() -> None:
         (6, 0, None),
         (6, 2, None),
     ):
-        assert shown.spot(x, y, 60) == expected
+        assert shown.cell_at(x, y, 60) == expected
     tall = numbers(30)
     tall.lines(60, 6)
     tall.go(row=20)
-    assert tall.spot(4, 1, 60) == (tall.top, 0)
-    assert tall.spot(4, 2, 60) == (tall.top + 1, 0)
+    assert tall.cell_at(4, 1, 60) == (tall.top, 0)
+    assert tall.cell_at(4, 2, 60) == (tall.top + 1, 0)
 
 
 def test_values_that_were_searched_for_are_marked() -> None:

@@ -126,9 +126,9 @@ class Cluster:
         return self._storage.address
 
     @property
-    def trouble(self) -> str:
+    def last_error(self) -> str:
         """Why the database last did not respond."""
-        return self._storage.trouble
+        return self._storage.last_error
 
     def holds_lease(self) -> bool:
         """Whether no other process has taken this one for dead."""

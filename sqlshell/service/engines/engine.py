@@ -227,7 +227,7 @@ class Connection(Protocol):
         Raises Failure.
         """
 
-    def several(self, runs: Runs, options: Options, ended: Ended) -> None:
+    def run_batch(self, runs: Runs, options: Options, ended: Ended) -> None:
         """Run statements one after another, and finish the sink of each. `ended` is called after each.
 
         It ends early after a failure, after a large result, and after TOGETHER_SECONDS.
@@ -264,8 +264,8 @@ class Connection(Protocol):
         """
 
     def interrupt(self, number: int | None = None) -> None:
-        """Interrupt the running statement, if any. `number` is that of one in several(), or 0. A statement that has not
-        started will not start."""
+        """Interrupt the running statement, if any. `number` is that of one in run_batch(), or 0. A statement that has
+        not started will not start."""
 
     def abandon(self) -> bool:
         """Kill the engine's process, with all its statements, if interrupt() had no effect; False if impossible."""

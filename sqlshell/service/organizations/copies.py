@@ -74,7 +74,7 @@ class Copies:
         self._lock = threading.Lock()
         self._copies: dict[str, _Copy] = {}
 
-    def bring(
+    def refresh_copy(
         self, store: str, root: int, known: Mapping[str, Stamp], wanted: Collection[str], waiting: CopyWaiter | None
     ) -> dict[str, str]:
         """Copy the current contents of the `wanted` entities into the store's database.

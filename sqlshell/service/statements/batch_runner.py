@@ -116,7 +116,7 @@ class BatchRunner:
 
         runs = [(record.sql, record.spool) for record in records]
         try:
-            session.connection.several(runs, self._execution.options(session, request.parameters), on_end)
+            session.connection.run_batch(runs, self._execution.options(session, request.parameters), on_end)
         except Exception as error:
             # The statements could not be started.
             on_end(reported, error, 0.0)

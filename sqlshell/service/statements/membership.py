@@ -136,7 +136,7 @@ class Membership:
                 if not failed:
                     what, why = "cannot be used", str(error)
                     if isinstance(error, Unreachable):
-                        what, why = "does not respond", self._cluster.trouble
+                        what, why = "does not respond", self._cluster.last_error
                     _log.warning("the database of --state-url at %s %s: %s", self._cluster.database, what, why)
                 failed = True
             except Exception:

@@ -121,7 +121,7 @@ class PostgresqlStorage:
         self.address = libpq.address(given)
         """The host and port, for messages to the operator."""
         self._password = str(given.get("password") or "")
-        self._trouble = ""
+        self._last_error = ""
         self._lines = [_Line(url) for _ in range(CONNECTIONS)]
         self._free: queue.LifoQueue[_Line] = queue.LifoQueue()
         """The connections that no thread uses; the one that was used last is the next."""
@@ -187,9 +187,9 @@ class PostgresqlStorage:
                 line.close()
 
     @property
-    def trouble(self) -> str:
+    def last_error(self) -> str:
         """Why the database last did not respond, for the operator."""
-        return self._trouble
+        return self._last_error
 
     def server(self) -> str:
         """What distinguishes the server and the database from others, as of an engine on PostgreSQL."""
@@ -279,7 +279,7 @@ class PostgresqlStorage:
             connected = True
             return work(connection)
         except psycopg.OperationalError as error:
-            self._trouble = libpq.without(libpq.stated(str(error)), self._password)
+            self._last_error = libpq.without(libpq.stated(str(error)), self._password)
             if (not connected or time.monotonic() > began + seconds) and self._responded < began:
                 self._retry = time.monotonic() + PAUSE_SECONDS
             raise

@@ -200,7 +200,7 @@ def mount(organization: Organization, store: str, names: Sequence[str], waiting:
         for name in names:
             if name not in known:
                 raise missing("entity", f"{store}.{name}")
-        for name, reason in _bring(organization, store, place, known, names, waiting).items():
+        for name, reason in _refresh_relations(organization, store, place, known, names, waiting).items():
             raise unreadable(store, name, reason)
 
 
@@ -222,7 +222,7 @@ def mount_named(organization: Organization, sql: str, waiting: CopyWaiter, datab
             with open_store(organization, store) as place:
                 known = place.entities()
                 named = [name for name in known if name.lower().replace('"', '""') in text]
-                refused = _bring(organization, store, place, known, named, waiting)
+                refused = _refresh_relations(organization, store, place, known, named, waiting)
                 broken |= {(store, name): reason for name, reason in refused.items()}
         except Failure as failure:
             if failure.sql_state == sqlstate.CANCELED:
@@ -240,7 +240,7 @@ def named_stores(organization: Organization, sql: str) -> list[str]:
     ]
 
 
-def _bring(
+def _refresh_relations(
     organization: Organization,
     store: str,
     place: Place,
@@ -254,7 +254,7 @@ def _bring(
     names = [name for name in names if name not in alike]
     if organization.copies is not None:
         stamps = {name: stamp(status) for name, status in known.items() if folded[name.lower()] == 1}
-        return alike | organization.copies.bring(store, place.root, stamps, names, waiting)
+        return alike | organization.copies.refresh_copy(store, place.root, stamps, names, waiting)
     broken = alike
     organization.engine.view(store, {})
     for name in names:
@@ -320,7 +320,7 @@ def _mount_empty(organization: Organization, store: str, detail: Mapping[str, An
     except OSError as error:
         raise Failure("22023", f"'uri': cannot open {detail['uri']!r}: {error.strerror}") from None
     try:
-        _bring(organization, store, Place(folder, root, frozenset()), {}, [], waiting)
+        _refresh_relations(organization, store, Place(folder, root, frozenset()), {}, [], waiting)
     finally:
         os.close(root)
 

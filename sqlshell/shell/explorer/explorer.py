@@ -102,7 +102,7 @@ class Explorer:
     def working(self) -> bool:
         return self._work is not None and not self._work.done()
 
-    def want(self, number: int) -> None:
+    def request_partition(self, number: int) -> None:
         """Fetch a partition whose rows are visible."""
         source = self.grid.source
         if (source, number) in self._loading:
@@ -212,7 +212,7 @@ class _Table(UIControl):
         grid = explorer.grid
         for line in range(grid.top, min(grid.count, grid.top + grid.height)):
             if grid.line(line) is None:
-                explorer.want(grid.source.partition_of(grid.at(line)))
+                explorer.request_partition(grid.source.partition_of(grid.at(line)))
         return UIContent(lambda number: lines[number], line_count=len(lines), show_cursor=False)
 
     def mouse_handler(self, mouse_event: MouseEvent) -> NotImplementedOrNone:
@@ -223,7 +223,7 @@ class _Table(UIControl):
             case MouseEventType.SCROLL_UP:
                 grid.go(row=grid.row - SCROLLED)
             case MouseEventType.MOUSE_DOWN:
-                spot = grid.spot(mouse_event.position.x, mouse_event.position.y, self._width)
+                spot = grid.cell_at(mouse_event.position.x, mouse_event.position.y, self._width)
                 if spot is not None:
                     grid.go(*spot)
             case _:

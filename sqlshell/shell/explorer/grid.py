@@ -194,7 +194,7 @@ class Grid:
         lines += [self._row(line, columns, side, width) for line in range(self.top, self.top + self.height)]
         return lines
 
-    def spot(self, x: int, y: int, width: int) -> tuple[int, int] | None:
+    def cell_at(self, x: int, y: int, width: int) -> tuple[int, int] | None:
         """The line and visible column at a position of the screen; None if there is none."""
         side = len(f"{self.pages.total:,}") + 1
         left = side

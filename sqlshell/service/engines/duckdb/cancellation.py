@@ -31,7 +31,7 @@ class Cancellation:
         """The nesting depths of statement() and protected()."""
         self._requested = False
         self._number = 0
-        """The number of the running statement in several(), 0 for a single one."""
+        """The number of the running statement in run_batch(), 0 for a single one."""
         self._unwanted: set[int] = set()
 
     def request(self, number: int | None = None) -> None:
@@ -47,7 +47,7 @@ class Cancellation:
 
     @contextlib.contextmanager
     def statement(self, number: int | None = None) -> Iterator[bool]:
-        """Mark that a user's statement is being run; may be nested. `number` is its number in several().
+        """Mark that a user's statement is being run; may be nested. `number` is its number in run_batch().
 
         Yields False if it was interrupted before it started.
         """
@@ -66,7 +66,7 @@ class Cancellation:
                 if number is not None:
                     self._number = _BETWEEN
 
-    def end_several(self) -> None:
+    def end_batch(self) -> None:
         """Note that the next statement is a single one."""
         with self._lock:
             self._number, self._unwanted = 0, set()

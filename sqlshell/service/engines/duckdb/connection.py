@@ -170,7 +170,7 @@ class DuckdbConnection:
 
         return translated(sql, self._judge.has_function, mismatch)
 
-    def several(self, runs: Runs, options: Options, ended: Ended) -> None:
+    def run_batch(self, runs: Runs, options: Options, ended: Ended) -> None:
         began = time.perf_counter()
         try:
             for number, (sql, sink) in enumerate(runs):
@@ -189,7 +189,7 @@ class DuckdbConnection:
                 if isinstance(outcome, Exception) or not sink.small or now - began > TOGETHER_SECONDS:
                     return
         finally:
-            self._cancellation.end_several()
+            self._cancellation.end_batch()
 
     @property
     def in_transaction(self) -> bool:

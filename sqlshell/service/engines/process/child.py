@@ -183,7 +183,7 @@ class Host:
         with self._sending, contextlib.suppress(OSError):
             send(self._orders, message)
 
-    def obey(self, order: Any, descriptors: list[int]) -> None:
+    def handle_order(self, order: Any, descriptors: list[int]) -> None:
         match order:
             case Channel():
                 channel = socket.socket(fileno=descriptors.pop(0))
@@ -317,7 +317,7 @@ class Host:
                 sinks[0].finish(outcome.filed)
                 ended(0, outcome, 0.0)
             else:
-                connection.several(list(zip(run.statements, sinks, strict=True)), run.options, ended)
+                connection.run_batch(list(zip(run.statements, sinks, strict=True)), run.options, ended)
         except OSError as error:
             if error.filename is None and error.errno in {errno.EPIPE, errno.ECONNRESET}:
                 raise
@@ -476,4 +476,4 @@ def main() -> NoReturn:
             if isinstance(order, Stop):
                 host.close()
                 os._exit(0)
-            host.obey(order, descriptors)
+            host.handle_order(order, descriptors)

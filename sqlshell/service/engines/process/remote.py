@@ -283,7 +283,7 @@ class RemoteConnection:
             raise results[0]
         return results[0]
 
-    def several(self, runs: Runs, options: Options, ended: Ended) -> None:
+    def run_batch(self, runs: Runs, options: Options, ended: Ended) -> None:
         self._run(runs, options, ended)
 
     def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:

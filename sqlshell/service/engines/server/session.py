@@ -49,7 +49,7 @@ class ServerSession(ABC):
     def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
         return self._loop.call(self._execute(sql, options, sink, ignore, ignore))
 
-    def several(self, runs: Runs, options: Options, ended: Ended) -> None:
+    def run_batch(self, runs: Runs, options: Options, ended: Ended) -> None:
         raise NotImplementedError("Capabilities.batches is False")
 
     def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: Options) -> Outcome:
