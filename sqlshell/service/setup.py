@@ -97,8 +97,8 @@ def make_member(
     identity = cast(ListingEngine, engine).server()
     if engine.name == "postgresql" and identity == storage.server():
         raise UsageError(
-            "--engine-url and --state-url lead to the same database",
-            "use another database for --state-url: whoever runs statements could read the tables of the service",
+            "--engine-url and --state-url refer to the same database",
+            "use another database for --state-url: users who run statements could read the service's tables",
         )
     shared = _open_shared_files(peers, options.quota)
     organizations = Organizations(Catalog(storage), options, data, engine, shared=shared)
@@ -126,7 +126,7 @@ def _check_alike(cluster: Cluster, engine: str) -> None:
     ):
         if other:
             raise ServiceError(
-                f"{flag} leads to another {what} than that of the process at {other}",
+                f"{flag} refers to a different {what} from the one used by the process at {other}",
                 f"use the same {flag} for all processes; to change it, stop them all first",
             )
 

@@ -213,7 +213,7 @@ def test_a_batch_that_is_lost_while_it_runs_says_so() -> None:
     assert behind == []
 
 
-UNKNOWN = " the outcome of the statement is unknown: it was sent with one that failed"
+UNKNOWN = " the outcome of the statement is unknown: the request that contained it failed"
 
 
 @pytest.mark.parametrize("broken", [(0, "break"), (503, {"message": "busy"}), (200, b"[1"), (404, {"message": "no"})])

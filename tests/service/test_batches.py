@@ -222,7 +222,7 @@ def test_what_was_answered_is_found_after_a_kill(tmp_path: Path) -> None:
         ("00000", []),
         ("00000", [["1"]]),
     ]
-    assert (lost.status_code, "does not begin a batch" in lost.json()["message"]) == (404, True)
+    assert (lost.status_code, "no batch that begins with" in lost.json()["message"]) == (404, True)
 
 
 def test_ids_are_random_uuids() -> None:

@@ -426,7 +426,7 @@ def test_a_batch_is_gone_with_its_process(cluster: Processes) -> None:
         assert (silent.status_code, silent.headers.get("retry-after")) == (503, "2")
         until(lambda: second.http.get(path).status_code != 503)
         lost = second.http.get(path)
-        assert (lost.status_code, "does not begin a batch" in lost.json()["message"]) == (404, True)
+        assert (lost.status_code, "no batch that begins with" in lost.json()["message"]) == (404, True)
 
 
 def test_a_process_that_is_not_reached_is_logged_once(cluster: Processes) -> None:
@@ -443,9 +443,7 @@ def test_a_process_that_is_not_reached_is_logged_once(cluster: Processes) -> Non
         asked = {"statement": "select 1", "parameters": {"sessionID": session}}
         refused = client.http.post("/v2/statements", json=asked)
         assert (refused.status_code, refused.headers.get("sqlshell-not-run")) == (503, "true")
-    said = (
-        f"--peer-url {address} does not lead from here to the process that was started with it: nothing responds there"
-    )
+    said = f"cannot reach the process with --peer-url {address}: no response"
     assert cluster.logs[second.url].read_text().count(said) == 1
 
 
@@ -462,13 +460,13 @@ def test_a_peer_url_that_leads_elsewhere_is_logged_at_the_start(cluster: Process
     first = cluster.served[0]
     with listening() as (other, received):
         for url, said in (
-            (f"{first.url}/base", "something else responds there (HTTP 401)"),
-            (first.url, "another process of this service responds there"),
-            (other, "something else responds there (HTTP 200)"),
-            ("http://127.0.0.1:1", "nothing responds there (ConnectError)"),
+            (f"{first.url}/base", "another server responds at this URL (HTTP 401)"),
+            (first.url, "another process of this service responds at this URL"),
+            (other, "another server responds at this URL (HTTP 200)"),
+            ("http://127.0.0.1:1", "no response (ConnectError)"),
         ):
             made = cluster.start("--peer-url", url)
-            line = f"--peer-url {url} does not lead to this process: {said}"
+            line = f"--peer-url {url} does not reach this process: {said}"
             log = cluster.logs[made.url]
             until(lambda: line in log.read_text())  # noqa: B023
         # No token was sent to a service that is none of the processes.
@@ -490,7 +488,7 @@ def test_another_token_of_the_operator_is_logged(cluster: Processes, tmp_path: P
     third = cluster.start("--token-file", str(token))
     with Client(third) as client:
         assert client.http.get("/v2/version").status_code == 401
-    line = f"the token in --token-file is not that of the processes at {third.url}, which refuse it with 401"
+    line = f"the token in --token-file differs from that of the processes at {third.url}, which reject it with 401"
     until(lambda: line in cluster.logs[first.url].read_text())
     time.sleep(7)
     assert cluster.logs[first.url].read_text().count(line) == 1
@@ -579,8 +577,11 @@ def test_a_process_on_another_database_is_refused(
     common = ("--state-url", cluster.state_url, "--results-url", f"file://{tmp_path}/shared")
     with database(postgresql_server) as other:
         said = refusal(program, tmp_path, *on_postgresql(other), *common)
-    there = [f"another server or database than that of the process at {served.url}\n" for served in cluster.served]
-    assert any(f"--engine-url leads to {text}" in said for text in there)
+    there = [
+        f"a different server or database from the one used by the process at {served.url}\n"
+        for served in cluster.served
+    ]
+    assert any(f"--engine-url refers to {text}" in said for text in there)
     # Another URL of the same database.
     cluster.start("--engine-url", cluster.engine[-1] + "&application_name=x")
 
@@ -590,7 +591,7 @@ def test_the_database_of_the_records_is_not_that_of_the_users(
 ) -> None:
     url = postgresql_database
     more = ("--state-url", url + "&application_name=x", "--results-url", f"file://{tmp_path}/shared")
-    assert "--engine-url and --state-url lead to the same database" in refusal(
+    assert "--engine-url and --state-url refer to the same database" in refusal(
         program, tmp_path, *on_postgresql(url), *more
     )
 
@@ -600,8 +601,8 @@ def test_a_process_with_another_storage_of_results_is_refused(
 ) -> None:
     more = (*cluster.engine, "--state-url", cluster.state_url)
     said = refusal(program, tmp_path, *more, "--results-url", f"file://{tmp_path}/elsewhere")
-    there = [f"another storage than that of the process at {served.url}\n" for served in cluster.served]
-    assert any(f"--results-url leads to {text}" in said for text in there)
+    there = [f"a different storage from the one used by the process at {served.url}\n" for served in cluster.served]
+    assert any(f"--results-url refers to {text}" in said for text in there)
     # The same one by another path.
     (tmp_path / "link").symlink_to(tmp_path / "shared")
     cluster.start("--results-url", f"file://{tmp_path}/link")

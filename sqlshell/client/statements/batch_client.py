@@ -173,7 +173,7 @@ class PolledBatch:
                 continue
             if self._unknown:
                 self._unknown -= 1
-                error = ServiceError("the outcome of the statement is unknown: it was sent with one that failed")
+                error = ServiceError("the outcome of the statement is unknown: the request that contained it failed")
                 mark_uncertain(error)
                 raise error
             if self._finished:

@@ -18,7 +18,7 @@ from sqlshell.service.cluster.cluster import LEASE_SECONDS, Cluster, Peer
 from sqlshell.service.storage.storage import StorageError
 
 CHALLENGE: Final = "sqlshell-challenge"
-"""The header of a request that asks which process a URL leads to: a random text, and its signature."""
+"""The header of a request that asks which process a URL reaches: a random text, and its signature."""
 
 PROOF: Final = "sqlshell-proof"
 """The header of the response: the ID of the process, and the signature of both."""
@@ -29,14 +29,14 @@ PAUSE_SECONDS: Final = 3.0
 STARTING_SECONDS: Final = LEASE_SECONDS + 5.0
 """How long another process may be unreachable before that is logged: it is starting, or has ended just now."""
 
-OTHER_PROCESS: Final = "another process of this service responds there"
+OTHER_PROCESS: Final = "another process of this service responds at this URL"
 """What is wrong with a URL of several processes, and for some seconds with that of one that was started again."""
 
 _log = logging.getLogger("sqlshell.service")
 
 
 class PeerCheck:
-    """Checks that the URL of a process leads to it. No token is sent to a URL before. Used from one event loop.
+    """Checks that the URL of a process reaches it. No token is sent to a URL before. Used from one event loop.
 
     Raises StorageError.
     """
@@ -47,7 +47,7 @@ class PeerCheck:
         self._client = httpx.AsyncClient(trust_env=False, timeout=5.0)
         self._proven: set[Peer] = set()
         self._failing: dict[Peer, float] = {}
-        """Processes whose URLs do not lead to them, and since when."""
+        """Processes whose URLs do not reach them, and since when."""
         self._logged: set[Peer] = set()
         self._lost: set[str] = set()
         """The addresses of processes that were taken for dead, or were not reached."""
@@ -64,7 +64,7 @@ class PeerCheck:
         return f"{self._cluster.id}.{self._signed('proof', nonce, self._cluster.id)}"
 
     async def fault(self, peer: Peer) -> str:
-        """What is wrong with the URL of a process, "" if it leads to the process."""
+        """What is wrong with the URL of a process, "" if it reaches the process."""
         if peer in self._proven:
             return ""
         nonce = secrets.token_hex(16)
@@ -72,12 +72,12 @@ class PeerCheck:
         try:
             answer = await self._client.get(f"{peer.address}{PEER_PATH}", headers=headers)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return f"nothing responds there ({type(error).__name__})"
+            return f"no response ({type(error).__name__})"
         process, _, signature = answer.headers.get(PROOF, "").partition(".")
         if not hmac.compare_digest(
             signature.encode("utf-8", "replace"), self._signed("proof", nonce, process).encode()
         ):
-            return f"something else responds there (HTTP {answer.status_code})"
+            return f"another server responds at this URL (HTTP {answer.status_code})"
         if process != peer.process:
             return OTHER_PROCESS
         self._proven.add(peer)
@@ -89,14 +89,14 @@ class PeerCheck:
             self._logged.add(peer)
             self._lost.add(peer.address)
             _log.warning(
-                "--peer-url %s does not lead from here to the process that was started with it: %s; requests about its "
-                "sessions fail with 503 here; start it with a URL at which the other processes reach it",
+                "cannot reach the process with --peer-url %s: %s; requests about its sessions get 503 from this "
+                "process; restart it with a URL that the other processes can reach",
                 peer.address,
                 fault,
             )
 
     def note_lost(self, addresses: Collection[str]) -> None:
-        """Note that the processes at these addresses were taken for dead, to log when one responds there again."""
+        """Note that the processes at these addresses were taken for dead, to log when one responds again."""
         self._lost.update(addresses)
 
     def look_around(self) -> None:
@@ -136,8 +136,8 @@ class PeerCheck:
             self._logged.add(peer)
             self._lost.add(peer.address)
             _log.warning(
-                "--peer-url %s does not lead to this process: %s; the other processes cannot pass requests on to it; "
-                "restart it with a URL at which they reach it",
+                "--peer-url %s does not reach this process: %s; the other processes cannot forward requests to it; "
+                "restart this process with a URL that the others can reach",
                 peer.address,
                 fault,
             )
@@ -149,8 +149,8 @@ class PeerCheck:
         others = {address for address, token in processes if own and token and token != own}
         if others - self._others:
             _log.warning(
-                "the token in --token-file is not that of the processes at %s, which refuse it with 401: start all "
-                "processes with the same token",
+                "the token in --token-file differs from that of the processes at %s, which reject it with 401; start "
+                "all processes with the same token",
                 ", ".join(sorted(others)),
             )
         self._others = others

@@ -221,7 +221,7 @@ class Endpoints:
                 raise BadRequest(f"batch: expected the number of a statement in the batch, not {start[:100]!r}")
             return await self._responses.batch(batch, int(start), timezone, request, caller)
         if start:
-            raise BadRequest(f"statement {statement_id} does not begin a batch that the service remembers", 404)
+            raise BadRequest(f"the service has no batch that begins with statement {statement_id}", 404)
         if record.running and request.method == "GET" and "partitionID" in request.query_params:
             await wait_for_response(record, min([LOOK_SECONDS, *_preferred(request)]))
         if "partitionID" not in request.query_params and prefers(request, PARQUET, JSON):

@@ -68,7 +68,7 @@ class _LeaseEnded(Exception):
 
 
 class _WrongUrl(Exception):
-    """The URL of a process does not lead to it."""
+    """The URL of a process does not reach it."""
 
 
 class Forwarding:

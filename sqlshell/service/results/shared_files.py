@@ -48,11 +48,11 @@ class SharedFiles:
         scheme = url.partition("://")[0] if "://" in url else ""
         if not (scheme or url.startswith("/")) or "memory" in scheme.split("::"):
             raise UsageError(
-                "--results-url is not the URL of a storage that all processes reach",
+                "--results-url must be the URL of a storage that all processes can access",
                 "use s3://bucket/prefix, or file:///directory on a shared file system",
             )
         if scheme in {"file", "local"} and not url.startswith(f"{scheme}:///"):
-            raise UsageError("--results-url is not the URL of an absolute path", "example: file:///directory")
+            raise UsageError("--results-url must contain an absolute path", "example: file:///directory")
         try:
             self._files, root = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError) as error:
@@ -224,4 +224,6 @@ def _as_os_error() -> Any:
         raise
     except Exception as error:
         logging.getLogger("sqlshell.service").warning("cannot access the storage of --results-url: %s", error)
-        raise OSError(errno.EIO, "the storage does not respond, or refuses access; the log has its error") from error
+        raise OSError(
+            errno.EIO, "the storage does not respond, or refuses access; see the log for the error"
+        ) from error

@@ -155,7 +155,7 @@ class SharedLedger(Ledger):
 
     def _fail(self, ending: Ending, error: StorageError) -> None:
         """End a statement whose end the database refuses, for the clients of this process."""
-        _log.warning("the end of statement %s cannot be written: %s", ending.record.statement_id, error)
+        _log.warning("cannot record the outcome of statement %s: %s", ending.record.statement_id, error)
         ending.record.outcome = None
         ending.record.spool.drop()
         ending.state, ending.message = sqlstate.INTERNAL, "the result cannot be stored in the database of the service"
