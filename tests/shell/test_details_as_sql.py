@@ -170,7 +170,7 @@ def test_what_the_catalog_functions_tell_of_a_view_and_of_a_sequence() -> None:
     sequence = row(
         "sequence",
         start_value=1,
-        min_value=3,
+        min_value=0,
         max_value=9,
         increment_by=2,
         cycle=False,
@@ -181,7 +181,7 @@ def test_what_the_catalog_functions_tell_of_a_view_and_of_a_sequence() -> None:
     assert found.ddl == "CREATE SEQUENCE q"
     assert found.sequence == {
         "start": "1",
-        "minimum": "3",
+        "minimum": "0",
         "maximum": "9",
         "increment": "2",
         "cycles": "false",

@@ -224,7 +224,7 @@ def _from_catalog(rows: Rows, relation: Relation) -> Details:
         "" if entry.get("estimated_size") is None else str(entry["estimated_size"]),
         int(entry.get("table_oid") or entry.get("view_oid") or 0),
         {
-            title: str(row[name]).lower() if isinstance(row.get(name), bool) else str(row.get(name) or "")
+            title: "" if row.get(name) is None else str(row[name]).lower()
             for row in entries.get("sequence", ())
             for title, name in _SEQUENCE.items()
         },
