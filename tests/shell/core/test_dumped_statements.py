@@ -155,10 +155,20 @@ def test_arrays_in_rows_are_those_of_the_table() -> None:
     assert core.events[-1] == "described 1"
 
 
-def test_columns_are_asked_for_again_after_another_statement() -> None:
-    change = "ALTER TABLE public.t ADD COLUMN c integer;\n"
-    core, _ = run(f"{BEGINS}{INSERT}insert into u values (1);\n{INSERT}{change}{INSERT}", INTEGERS)
-    assert core.events[-1] == "described 2"
+@pytest.mark.parametrize(
+    ("between", "asked"),
+    [("insert into u select 1;\n", 1), ("ALTER TABLE public.t ADD COLUMN c integer;\n", 2), ("select 1;\n", 2)],
+)
+def test_columns_are_asked_for_again_after_another_statement(between: str, asked: int) -> None:
+    core, _ = run(f"{BEGINS}{INSERT}{between}{INSERT}", INTEGERS)
+    assert core.events[-1] == f"described {asked}"
+
+
+def test_rows_for_identity_columns() -> None:
+    script = f"{BEGINS}INSERT INTO public.t (a, b) OVERRIDING SYSTEM VALUE VALUES (1, '{{1,2}}');\n"
+    core, sent = run(script, INTEGERS)
+    assert sent[1:] == ["INSERT INTO public.t (a, b) VALUES (1, ['1', '2'])"]
+    assert core.err == ""
 
 
 def test_columns_by_name() -> None:
