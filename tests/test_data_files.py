@@ -172,13 +172,13 @@ def test_what_is_no_data_file_and_no_database_says_what_to_do(program: Program, 
     (tmp_path / "a.csv").write_text("a\n1\n")
     for target in (("f.csv",), ("a.csv", "f.csv")):
         done = program(*target, "-c", "from f")
-        assert (done.code, "error: f.csv is a pipe, not a file" in done.err, "sqlshell - " in done.err) == (
+        assert (done.code, "error: f.csv is not a regular file" in done.err, "sqlshell - " in done.err) == (
             2,
             True,
             True,
         )
     done = program("/dev/stdin", "-c", "from stdin", stdin="a\n1\n")
-    assert (done.code, "/dev/stdin is a pipe" in done.err) == (2, True), done
+    assert (done.code, "/dev/stdin is not a regular file" in done.err) == (2, True), done
     (tmp_path / "a.csv.bak").write_text("a\n1\n" * 20)
     done = program("a.csv.bak", "-c", "select 1")
     assert (done.code, "sqlshell - < FILE" in done.err) == (2, True), done

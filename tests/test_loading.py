@@ -590,7 +590,7 @@ def test_a_load_that_begins_again_ends_the_earlier_one(
     assert f"an earlier load of big.csv left {there:,} rows in t; this load starts from the beginning" in done.err
     where.run("create or replace table t (a int, b varchar)")
     done = where.load("big.csv", "--resume", code=2)
-    assert "the last one started from the beginning, and sent no row" in done.err
+    assert "the last load restarted from the beginning and stopped before it sent a row" in done.err
     assert "of the load before it, add --unknown skip" in done.err
     assert where.run("select count(*) as n from t").out == "n\n0\n"
     # Its user knows that the rows are there.

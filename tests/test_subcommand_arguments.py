@@ -48,7 +48,7 @@ def test_replay_opens_any_name(tmp_path: Path) -> None:
 def test_an_empty_file_name_is_refused(args: list[str], option: str, tmp_path: Path) -> None:
     done = sqlshell(*args, folder=tmp_path)
     name = "sqlshell" if args[0].startswith("-") else f"sqlshell {args[0]}"
-    message = f"error: {option}: the file name is empty\nhelp: {name} --help describes it\n"
+    message = f"error: {option}: the file name is empty\nhelp: pass a file name; see {name} --help\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 

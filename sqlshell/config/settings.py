@@ -483,7 +483,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("journal", "record statements for \\jobs and \\fetch [default: on]", OTHER, "flag", default=True),
     Setting(
         "verbosity",
-        "what errors show: default, terse, verbose or sqlstate",
+        "detail of error messages: default, terse, verbose or sqlstate",
         OTHER,
         "choice",
         choices=("default", "terse", "verbose", "sqlstate"),

@@ -145,7 +145,7 @@ class Session:
         self.check()
         if not isinstance(value, str):
             raise ProgrammingError(
-                f"{name} must be a str, not {type(value).__name__}", hint='"" leaves it to the service'
+                f"{name} must be a str, not {type(value).__name__}", hint='"" uses the default of the service'
             )
         if name == "timezone":
             checked_timezone(value)
@@ -161,7 +161,7 @@ class Session:
         self.check()
         if asyncio.get_running_loop() is not self._loop:
             raise InterfaceError(
-                "the connection belongs to another event loop", hint="connect again in the one that is running"
+                "the connection belongs to another event loop", hint="open a new connection in the running event loop"
             )
 
     @contextlib.contextmanager

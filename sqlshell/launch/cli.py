@@ -96,7 +96,7 @@ OF_OTHERS: Mapping[str, str] = {
     "-U": "use a URL: sqlshell postgresql://USER@HOST/DATABASE",
     "--username": "use a URL: sqlshell postgresql://USER@HOST/DATABASE",
     "--dbname": "use a URL: sqlshell postgresql://USER@HOST/DATABASE",
-    "-w": "leave it out: a password is only asked for at a terminal",
+    "-w": "omit it: sqlshell prompts for a password only at a terminal",
     "-z": "use -F '\\0'",
     "-0": "use -R '\\0'",
     "-a": "use --echo",
@@ -153,8 +153,9 @@ def shell_command() -> click.Command:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         help="A SQL shell for statement-execution services. TARGET is a base URL (https://host/v2), a profile of "
         "config.toml, a database file, data files (csv, json, parquet; - is data on stdin), or the URL of a PostgreSQL "
-        "or Spark Connect server (postgresql://user@host/db, sc://host). Without TARGET, sqlshell uses its embedded "
-        "service on DuckDB, in memory; its data is lost on exit.",
+        "or Spark Connect server (postgresql://user@host/db, sc://host). Without TARGET, sqlshell uses SQLSHELL_URL, "
+        "SQLSHELL_PROFILE or the profile default; without these, its embedded service on DuckDB, in memory, whose data is "
+        "lost on exit.",
     )
 
 

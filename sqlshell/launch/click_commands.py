@@ -33,7 +33,9 @@ class Command(click.Command):
                 given = ctx.params.get(parameter.name or "")
                 if "" in (given if isinstance(given, tuple) else (given,)):
                     named = parameter.opts[-1] if isinstance(parameter, click.Option) else parameter.metavar
-                    raise UsageError(f"{named}: the {kind} name is empty", f"{self.name} --help describes it")
+                    raise UsageError(
+                        f"{named}: the {kind} name is empty", f"pass a {kind} name; see {self.name} --help"
+                    )
         return rest
 
 

@@ -55,7 +55,7 @@ def check_not_a_pipe(path: Path) -> None:
     name."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise UsageError(
-            f"{shown_target(str(path))} is a pipe, not a file",
+            f"{shown_target(str(path))} is not a regular file",
             "pass its data on stdin, sqlshell - -c 'from stdin' < PIPE, or copy it to a file",
         )
 

@@ -64,7 +64,7 @@ def _ask_for_password(server: str) -> str:
     try:
         return getpass.getpass(f"password for {server}: ")
     except (EOFError, KeyboardInterrupt):
-        raise Interrupted("interrupted; there is no connection") from None
+        raise Interrupted("interrupted; not connected") from None
 
 
 def _ask_for_token(target: Target, streams: Streams) -> str:

@@ -116,7 +116,7 @@ def _elsewhere(present: Connection, given: Sequence[Own]) -> Own:
         )
     words = ["" if word == "-" else word for word in given]
     if (port := "".join(words[3:])) and not (port.isascii() and port.isdecimal()):
-        raise UsageError(f"\\c: invalid port {port!r}", "expected a number, or - for the present one")
+        raise UsageError(f"\\c: invalid port {port!r}", "expected a number, or - for the current port")
     return Own(present.url_of_other_database(*words))
 
 

@@ -44,7 +44,7 @@ def _checkpoint(settings: Settings, target: str, rehearsal: str, *, scripts: boo
     for name, given in (("single-transaction", settings["single_transaction"]), (rehearsal, bool(rehearsal))):
         if given:
             raise UsageError(
-                f"--checkpoint cannot be used with --{name}", "such a run leaves nothing to resume; omit --checkpoint"
+                f"--checkpoint cannot be used with --{name}", "such a run cannot be resumed; omit --checkpoint"
             )
     if not scripts:
         raise UsageError("--checkpoint requires a script", "give one with -c, -f or on stdin")

@@ -427,7 +427,9 @@ def _check(given: Mapping[str, Any]) -> None:
     for name in ("public_url", "peer_url"):
         if given[name] and _has_login(given[name]):
             flag = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{flag} cannot contain a user or a password", "it is shown to others")
+            raise UsageError(
+                f"{flag} cannot contain a user or a password", "the URL is visible to clients and other processes"
+            )
     if given["public_url"] and not _is_service(given["public_url"]):
         raise UsageError(f"--public-url {given['public_url']!r} is not a valid URL", "example: https://sql.example.com")
     server = given["engine"] != ENGINES[0]

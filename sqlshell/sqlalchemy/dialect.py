@@ -126,7 +126,7 @@ class SqlshellDialect(Connecting, Reflection):
     def do_savepoint(self, connection: Connection, name: str) -> None:
         if not self.service_engine:
             cause = dbapi.NotSupportedError(
-                "DuckDB has no savepoints", hint="use no begin_nested(); commit in smaller transactions"
+                "DuckDB has no savepoints", hint="do not use begin_nested(); commit in smaller transactions"
             )
             raise NotSupportedError(f"SAVEPOINT {name}", None, cause) from cause
         super().do_savepoint(connection, name)  # type: ignore[no-untyped-call]

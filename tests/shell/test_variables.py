@@ -105,7 +105,7 @@ def test_a_variable_of_psql_without_effect_is_warned_of_once(session: Session) -
         return variables.warning(name)
 
     assert warned("FETCH_COUNT", "0") == ""
-    assert warned("FETCH_COUNT", "100").startswith("FETCH_COUNT of psql has no effect here: results of any size")
+    assert warned("FETCH_COUNT", "100").startswith("psql's FETCH_COUNT has no effect: results of any size")
     assert warned("FETCH_COUNT", "200") == ""
     assert warned("mine", "1") == ""
     session.interactive = True

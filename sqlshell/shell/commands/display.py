@@ -26,7 +26,8 @@ def _set(text: str, **values: object) -> Chain:
 
 @command("x", "[on|off|auto]", aliases=("expanded",), changes="shell")
 async def expanded(shell: ShellView, args: Args) -> Chain:
-    """Show each row as a record, one line per column. With auto, only tables wider than the terminal are shown so.
+    """Show each row as a record, one line per column. With auto, only tables wider than the terminal are shown this
+    way.
 
     At the prompt the default is auto. Without an argument, \\x switches between on and the default.
     """
@@ -67,8 +68,8 @@ async def field_separator(shell: ShellView, args: Args) -> Effect:
 async def timing(shell: ShellView, args: Args) -> Chain:
     """Show the time of each statement; without an argument, toggle it. It is off in scripts by default.
 
-    At the prompt it is on from the start. The first \\timing without an argument turns it on in any case, as in psql,
-    unless a setting has turned it on or off."""
+    At the prompt it is on by default. The first \\timing without an argument keeps it on, unless a setting has turned
+    it on or off."""
     options = shell.session.options
     chosen = SWITCH[args[0]] if args else not (options.timing and options.timing_chosen)
     return _set(f"Timing is {'on' if chosen else 'off'}.", timing=chosen)
@@ -120,7 +121,7 @@ async def pset(shell: ShellView, args: Args) -> Effect:
             )
         )
     if args[0].lower() in _PSQL_ONLY:
-        return ShowMessage(f"Option {args[0].lower()} of psql has no effect here; {_PSQL_ONLY[args[0].lower()]}.")
+        return ShowMessage(f"psql's {args[0].lower()} has no effect: {_PSQL_ONLY[args[0].lower()]}.")
     name, inverted = _option(args[0])
     value = before = getattr(options, name)
     if len(args) > 1:

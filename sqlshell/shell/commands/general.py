@@ -41,7 +41,7 @@ VARIABLES = (
     "  ON_ERROR_STOP (on, off): stop a script at a failure",
     "  ECHO (none, queries, all): print statements before they run",
     "  QUIET (on, off): suppress messages",
-    "  VERBOSITY (default, terse, verbose, sqlstate): what errors show",
+    "  VERBOSITY (default, terse, verbose, sqlstate): detail of error messages",
     "  SINGLELINE (on, off): at the prompt, Enter sends a statement without ;",
     "Set by each statement: ERROR, SQLSTATE, ROW_COUNT, ELAPSED (seconds), LAST_STATEMENT_ID, and after a failure"
     " LAST_ERROR_MESSAGE and LAST_ERROR_SQLSTATE. \\! sets SHELL_ERROR and SHELL_EXIT_CODE.",
@@ -93,8 +93,8 @@ async def show_context(shell: ShellView, args: Args) -> Effect:
     """Show the service and the context, or change the context. PART is a part of it, such as database or role.
 
     Each part is shown with its source. \\context set schema sales sets a part, \\context reset schema restores its
-    initial value, and \\context reset restores all parts. A response of the service changes the context, for example
-    after USE. A failed statement does not change parts that were set.
+    initial value, and \\context reset restores all parts. The service's responses update the context, for example
+    after USE. If a statement fails, parts set with \\context set keep their values.
     """
     session = shell.session
     # Its response says where the session is.
@@ -160,8 +160,8 @@ async def connect(shell: ShellView, args: Args) -> Effect | None:
 
     TARGET is a profile, a URL or a file, as on the command line. A profile has its own read_only and confirm; for a URL
     or a file, the current ones stay in effect. --read-only always applies. On PostgreSQL, TARGET may be the name of
-    another database of the server, also with another USER, HOST and PORT; - stands for the present one. If the
-    connection fails, the prompt keeps the old one, and a script ends.
+    another database of the server, also with another USER, HOST and PORT; - keeps the current value. If the
+    connection fails, the prompt keeps the current connection, and a script ends.
     """
     if not args:
         return await show_context.body(shell, Args())

@@ -112,7 +112,9 @@ def _objects(shell: ShellView, args: Args, objects: Objects, what: str) -> Effec
     columns, rows = objects.shown()
     if shell.result_output.for_people:
         if not rows:
-            hint = "" if args or objects.at("visible") is None else f"\\{args.name} *.* lists those of all schemas"
+            hint = (
+                "" if args or objects.at("visible") is None else f"\\{args.name} *.* lists the objects of all schemas"
+            )
             return ShowMessage(no_match_message(args, hint, what))
         rows = blank(rows)
     return ShowResult(table_of([(title_of(column.name), column.type) for column in columns], rows))
@@ -295,7 +297,7 @@ async def queries(shell: ShellView, args: Args) -> Effect:
 
 @command("ds", "[PATTERN]", aliases=("ds+",), data=("PATTERN",))
 async def stores(shell: ShellView, args: Args) -> Effect:
-    """List stores, on PostgreSQL sequences. There, LIST STORES lists the stores. + shows all columns."""
+    """List stores, or sequences on PostgreSQL. LIST STORES lists the stores there. + shows all columns."""
     if await engine_of(shell):
         return await list_relations(shell, args, ("sequence",))
     return await _listed(shell, args, STORES, SHORT, "stores", "\\dseq lists sequences")
@@ -303,7 +305,7 @@ async def stores(shell: ShellView, args: Args) -> Effect:
 
 @command("dp", "[PATTERN]", aliases=("dp+", "z", "z+"), data=("PATTERN",))
 async def pools(shell: ShellView, args: Args) -> Effect:
-    """List pools, on PostgreSQL privileges. There, LIST COMPUTE_POOLS lists the compute pools."""
+    """List compute pools, or privileges on PostgreSQL. LIST COMPUTE_POOLS lists the pools there."""
     if await engine_of(shell):
         return await _listed_by_engine(shell, args, "PRIVILEGES", "relations")
     return await _listed(shell, args, ("LIST COMPUTE_POOLS",), SHORT, "compute pools")

@@ -34,7 +34,7 @@ _CATALOGS: Final[Mapping[str, str]] = {
 }
 """The catalog of PostgreSQL that contains what the command lists."""
 
-_OBJECTS: Final = "call functions such as lo_get() and lo_put() in SQL"
+_OBJECTS: Final = "on PostgreSQL, call functions such as lo_get() and lo_put() in SQL"
 _PARAMETERS: Final = "bound parameters are not supported; use :'name' to insert the value of a variable as a string"
 _PIPELINES: Final = "pipelines are not supported; use \\parallel to run several statements at once"
 
@@ -53,7 +53,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "H": "use \\format html",
     "html": "use \\format html",
     "parse": _PARAMETERS,
-    "password": "write ALTER ROLE name PASSWORD '…'; the history does not keep the password",
+    "password": "on PostgreSQL, write ALTER ROLE name PASSWORD '…'; the history does not keep the password",
     "setenv": "\\! runs a shell command; to set an environment variable for it: \\! NAME=VALUE command",
 }
 

@@ -14,12 +14,13 @@ async def copy(shell: ShellView, args: Args) -> Copy:
     """Copy rows between a table and a file: \\copy t FROM 'file', \\copy t TO 'file'
 
     FROM loads csv, tsv, json, jsonl and parquet files, also compressed (.gz, .zst): \\copy t [(columns)] FROM 'file'
-    [WITH (options)]. Columns are matched by name. FROM STDIN reads the lines after the command, up to \\. alone; with
-    -c it reads stdin. FROM PSTDIN always reads stdin. FROM PROGRAM 'command' reads the output of a local command.
-    Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_NULL and FORCE_NOT_NULL, as in psql; FORMAT csv, text, json
-    or parquet; ENCODING, such as latin1 or utf16. CREATE creates the table, DRY_RUN only shows where the columns go,
-    MAX_ERRORS n skips bad rows, REJECTS 'file' lists them, RESUME continues an interrupted load, UNKNOWN skip or send
-    skips or resends rows whose outcome is unknown, SNIFF detects header and delimiter even if FORMAT is given.
+    [WITH (options)]. Columns are matched by name. FROM STDIN reads the lines after the command, up to a line that
+    contains only \\.; with -c it reads stdin. FROM PSTDIN always reads stdin. FROM PROGRAM 'command' reads the output
+    of a local command. Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_NULL and FORCE_NOT_NULL, as in psql;
+    FORMAT csv, text, json or parquet; ENCODING, such as latin1 or utf16. CREATE creates the table, DRY_RUN only shows
+    where the columns go, MAX_ERRORS n skips bad rows, REJECTS 'file' lists them, RESUME continues an interrupted load,
+    UNKNOWN skip (or send) skips (or resends) rows whose outcome is unknown, SNIFF detects header and delimiter even if
+    FORMAT is given.
     TO writes a table or a query: \\copy (SELECT ...) TO 'file'. TO STDOUT writes to the current output of results, TO
     PSTDOUT always to stdout, and TO PROGRAM 'command' to a local command. The extension or FORMAT sets the format;
     without either it is text. Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_QUOTE, as in psql."""
@@ -45,7 +46,7 @@ async def export(shell: ShellView, args: Args) -> Export:
 async def restrict(shell: ShellView, args: Args) -> Restrict:
     """Disable backslash commands until \\unrestrict KEY.
 
-    Dumps written by pg_dump begin with this command."""
+    Dumps written by recent versions of pg_dump begin with this command."""
     return Restrict(args[0])
 
 

@@ -229,8 +229,8 @@ class Loader:
             rows = ", ".join(_rows(*each) for each in before.unknown)
             if before.superseded:
                 raise UsageError(
-                    f"cannot resume the load of {request.name} into {request.table}: the last one started from the "
-                    "beginning, and sent no row",
+                    f"cannot resume the load of {request.name} into {request.table}: the last load restarted from "
+                    "the beginning and stopped before it sent a row",
                     f"{OMIT}; if the table still contains {rows} of the load before it, add --unknown skip "
                     "(in \\copy: UNKNOWN skip)",
                 )

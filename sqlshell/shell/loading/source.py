@@ -807,7 +807,7 @@ def _unescaped(value: str) -> str:
 
 def _whole(row: str) -> str:
     """A bad row, with a mark where DuckDB has cut it."""
-    return row if len(row) < LONGEST_REJECT else f"{row}… (cut)"
+    return row if len(row) < LONGEST_REJECT else f"{row}… (truncated)"
 
 
 def _reason(message: str) -> str:

@@ -30,7 +30,7 @@ def refers_to_connection(text: str) -> bool:
 
 
 class ConnectionVariables(Mapping[str, Text]):
-    """Those of the variables that the present connection has a value for, and that the user has not set."""
+    """Those of the variables that the current connection has a value for, and that the user has not set."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
-_ONE_PROMPT: Final = "\\pset prompt sets the prompt; further lines have none of their own"
+_ONE_PROMPT: Final = "\\pset prompt sets the prompt; continuation lines have no prompt of their own"
 
 _REMEDIES: Final = {
-    "COMP_KEYWORD_CASE": "completed keywords follow the case of what is typed",
+    "COMP_KEYWORD_CASE": "completion follows the case that you type",
     "ECHO_HIDDEN": "-vv prints the requests to the service",
     "FETCH_COUNT": "results of any size are read in parts",
     "HIDE_TABLEAM": "only \\d+ of one relation shows its access method",
     "HIDE_TOAST_COMPRESSION": "only \\d+ shows the compression of columns",
-    "HISTCONTROL": "a line that begins with a blank is not kept in the history",
+    "HISTCONTROL": "a line that begins with a space is not kept in the history",
     "HISTFILE": "the environment variable SQLSHELL_STATE_DIR sets the directory of the history",
     "HISTSIZE": "the size of the history cannot be set",
     "IGNOREEOF": "Ctrl-D at an empty prompt exits",
-    "PROMPT1": "\\pset prompt sets the prompt, by a template such as {database}>",
+    "PROMPT1": "\\pset prompt sets the prompt, to a template such as {database}>",
     "PROMPT2": _ONE_PROMPT,
     "PROMPT3": _ONE_PROMPT,
     "SHOW_ALL_RESULTS": "the result of each statement is shown",
     "SHOW_CONTEXT": "\\set VERBOSITY verbose and \\errverbose show the context of an error",
     "SINGLELINE": "a statement in a script ends with ;",
-    "SINGLESTEP": "confirm in a profile names statements that are run only after a question",
+    "SINGLESTEP": "`confirm` in a profile lists statements that require confirmation",
     "WATCH_INTERVAL": "write the seconds after \\watch",
 }
 _HARMLESS: Final = {

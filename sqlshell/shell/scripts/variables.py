@@ -70,8 +70,8 @@ class Variables(Mapping[str, Text]):
         _check_autocommit(name, value.text)
         if name == "ON_ERROR_ROLLBACK" and (value.text or "on").lower() != "off":
             raise UsageError(
-                "ON_ERROR_ROLLBACK is not supported: a failed statement ends its transaction",
-                "write SAVEPOINT before a statement that may fail",
+                "ON_ERROR_ROLLBACK is not supported: a failed statement aborts its transaction",
+                "commit in smaller transactions, or use SAVEPOINT if the engine has it, as PostgreSQL does",
             )
         self._of_connection.leave(name)
         self._values[name] = value
@@ -85,7 +85,7 @@ class Variables(Mapping[str, Text]):
         if not instead or (name == "SINGLELINE" and self._session.interactive):
             return ""
         self._warned.add(name)
-        return f"{name} of psql has no effect here: {instead}"
+        return f"psql's {name} has no effect: {instead}"
 
     def receive(self, rows: Mapping[str, str | None]) -> None:
         """Set variables whose names and values came from a service; None unsets one.

@@ -78,7 +78,7 @@ def test_no_password_is_an_interruption(guarded: str, tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, guarded, "-c", "select 1", columns=200)
     terminal.wait("password for")
     terminal.type("\x03")
-    terminal.wait("interrupted; there is no connection")
+    terminal.wait("interrupted; not connected")
     terminal.close()
 
 

@@ -223,15 +223,15 @@ def test_settings_of_a_psqlrc_do_not_break_a_script(program: Program, postgresql
     (tmp_path / ".psqlrc").write_text("".join(f"\\{line}\n" for line in lines))
     done = program(postgresql_database, "-q", "--format", "csv", stdin="\\i .psqlrc\nselect 1 as a;\n")
     assert (done.code, done.out) == (0, "a\n1\n")
-    warned = re.findall(r"^\.psqlrc:(\d): warning: (\w+) of psql has no effect here: ", done.err, re.M)
+    warned = re.findall(r"^\.psqlrc:(\d): warning: psql's (\w+) has no effect: ", done.err, re.M)
     assert warned == [("3", "PROMPT1"), ("4", "HISTFILE"), ("5", "HISTSIZE"), ("7", "COMP_KEYWORD_CASE")]
 
 
 def test_the_list_of_commands_tells_what_they_do_here(program: Program, postgresql_database: str) -> None:
     done = program(postgresql_database, "-c", "\\?")
     listed = " ".join(done.out.split())
-    assert "\\ds [PATTERN] List stores, on PostgreSQL sequences" in listed
-    assert "\\dp [PATTERN] List pools, on PostgreSQL privileges" in listed
+    assert "\\ds [PATTERN] List stores, or sequences on PostgreSQL" in listed
+    assert "\\dp [PATTERN] List compute pools, or privileges on PostgreSQL" in listed
 
 
 def test_the_name_of_a_database_is_data(program: Program, postgresql_database: str) -> None:

@@ -41,7 +41,7 @@ def run(
 
 def test_a_variable_of_psql_without_effect_is_warned_of_once() -> None:
     core = run("\\set HISTSIZE 5\n\\set HISTSIZE 6\n\\set FETCH_COUNT 0\n\\set own 1\n")
-    assert core.err == "warning: HISTSIZE of psql has no effect here: the size of the history cannot be set\n"
+    assert core.err == "warning: psql's HISTSIZE has no effect: the size of the history cannot be set\n"
 
 
 def test_another_session_has_no_transaction() -> None:

@@ -45,7 +45,7 @@ def run(script: str, client: ScriptedClient | None = None) -> Core:
         ("\\pset footer\n\\pset footer", "Option footer is off.\nOption footer is on.\n"),
         (
             "\\pset border 2",
-            "Option border of psql has no effect here; \\pset table_style selects the frame of tables.\n",
+            "psql's border has no effect: \\pset table_style selects the frame of tables.\n",
         ),
         ("\\pset null", "Option null is the default of the format.\n"),
         ("\\pset null NULL\n\\pset null", "Option null is NULL.\nOption null is NULL.\n"),

@@ -136,8 +136,8 @@ COPIED = "example: \\copy t FROM 'file.csv' WITH (FORMAT csv, HEADER)"
         *(
             (
                 f"\\set ON_ERROR_ROLLBACK{value}",
-                "ON_ERROR_ROLLBACK is not supported: a failed statement ends its transaction\n"
-                "help: write SAVEPOINT before a statement that may fail",
+                "ON_ERROR_ROLLBACK is not supported: a failed statement aborts its transaction\n"
+                "help: commit in smaller transactions, or use SAVEPOINT if the engine has it, as PostgreSQL does",
             )
             for value in ("", " on", " interactive")
         ),
@@ -169,12 +169,15 @@ COPIED = "example: \\copy t FROM 'file.csv' WITH (FORMAT csv, HEADER)"
         ("\\nope", "unknown command \\nope\nhelp: \\? lists the commands"),
         (
             "\\password",
-            "unknown command \\password\nhelp: write ALTER ROLE name PASSWORD '…'; "
+            "unknown command \\password\nhelp: on PostgreSQL, write ALTER ROLE name PASSWORD '…'; "
             "the history does not keep the password",
         ),
         ("\\dx+", "unknown command \\dx+\nhelp: on PostgreSQL, write: select * from pg_catalog.pg_extension"),
         ("\\dES", "unknown command \\dES\nhelp: on PostgreSQL, write: select * from pg_catalog.pg_foreign_table"),
-        ("\\lo_import", "unknown command \\lo_import\nhelp: call functions such as lo_get() and lo_put() in SQL"),
+        (
+            "\\lo_import",
+            "unknown command \\lo_import\nhelp: on PostgreSQL, call functions such as lo_get() and lo_put() in SQL",
+        ),
         (
             "\\endpipeline",
             "unknown command \\endpipeline\n"

@@ -1,1 +1,1 @@
-"""Restrictions of such a process: files, network, system calls."""
+"""Restrictions of the engine's process: files, network, system calls."""
