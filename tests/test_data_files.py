@@ -197,7 +197,7 @@ def test_what_is_no_data_file_and_no_database_says_what_to_do(program: Program, 
 def test_an_empty_file_name_and_a_table_of_two_words_are_refused(program: Program, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n")
     done = program("import", "", "w.duckdb", "--table", "t")
-    assert (done.code, done.err.splitlines()[0]) == (2, "error: import requires the name of a file")
+    assert (done.code, done.err.splitlines()[0]) == (2, "error: FILE: the file name is empty")
     done = program("import", "a.csv", "w.duckdb", "--table", "a b", "--create")
     assert (done.code, "error: --table 'a b' is not the name of a table" in done.err) == (2, True), done
     assert not (tmp_path / "w.duckdb").exists()

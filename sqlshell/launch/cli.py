@@ -154,8 +154,8 @@ def shell_command() -> click.Command:
         help="A SQL shell for statement-execution services. TARGET is a base URL (https://host/v2), a profile of "
         "config.toml, a database file, data files (csv, json, parquet; - is data on stdin), or the URL of a PostgreSQL "
         "or Spark Connect server (postgresql://user@host/db, sc://host). Without TARGET, sqlshell uses SQLSHELL_URL, "
-        "SQLSHELL_PROFILE or the profile default; without these, its embedded service on DuckDB, in memory, whose data is "
-        "lost on exit.",
+        "SQLSHELL_PROFILE or the profile default; without these, its embedded service on DuckDB, in memory, whose data "
+        "is lost on exit.",
     )
 
 

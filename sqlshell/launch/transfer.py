@@ -25,8 +25,6 @@ def import_command(
 
     Raises UsageError if the file does not exist, or a text does not fit into the command.
     """
-    if not path:
-        raise UsageError("import requires the name of a file", "the first argument is empty")
     words = [token.kind in {"word", "name"} for token in lexed(table).tokens]
     if any(map(operator.and_, words, words[1:])):
         raise UsageError(f"--table {table!r} is not the name of a table", _QUOTE)
