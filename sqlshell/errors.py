@@ -169,7 +169,7 @@ class NotAnswered(Interrupted):
     """The user typed Ctrl-C or Ctrl-D instead of answering a question."""
 
 
-def surrogate(error: UnicodeEncodeError) -> str:
+def describe_surrogate(error: UnicodeEncodeError) -> str:
     """What a text contains that is not Unicode: half of a character of UTF-16, or a byte that was not UTF-8."""
     return f"a lone surrogate ({ascii(error.object[error.start])[1:-1]}), which is not a valid character"
 
@@ -177,5 +177,5 @@ def surrogate(error: UnicodeEncodeError) -> str:
 def reason(error: Exception) -> str:
     """The operating system's description of an error, without its number."""
     if isinstance(error, UnicodeEncodeError):
-        return f"the text contains {surrogate(error)}"
+        return f"the text contains {describe_surrogate(error)}"
     return (error.strerror if isinstance(error, OSError) else "") or str(error)

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from sqlshell.dbapi.exceptions import DataError, ProgrammingError
 from sqlshell.dbapi.values.literals import Literals
-from sqlshell.errors import surrogate
+from sqlshell.errors import describe_surrogate
 from sqlshell.humanize import format_count, was_or_were
 from sqlshell.sql.analysis.lexed import lexed
 from sqlshell.sql.analysis.tokens import Token
@@ -125,7 +125,7 @@ def _check_characters(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise DataError(f"a parameter contains {surrogate(error)}") from None
+        raise DataError(f"a parameter contains {describe_surrogate(error)}") from None
 
 
 def _check_neighbors(given: Sequence[Token], spans: Sequence[tuple[int, int]]) -> None:

@@ -213,7 +213,7 @@ def test_dates_with_two_meanings_are_told(tmp_path: Path, dates: list[str], told
     source = DataFile(LoadRequest("t", (), Own(str(path)), "a.csv", "csv"), tmp_path)
     looked = source.look(["d"])
     type_ = "TIMESTAMP(6)" if ":" in dates[0] else "DATE"
-    said = source.ambiguous(looked, [(looked.columns[0], TargetColumn("d", type_))])
+    said = source.date_warnings(looked, [(looked.columns[0], TargetColumn("d", type_))])
     source.close()
     assert [each.startswith(f"a.csv, column d: {told}") for each in said] == ([True] if told else [])
 

@@ -34,7 +34,7 @@ class TargetColumn(Struct, frozen=True):
         return _converted(self.type)
 
     @property
-    def loose(self) -> bool:
+    def has_encoded_text(self) -> bool:
         """Whether values of the type have an encoded text form: bytes, and types written as JSON."""
         return self.converted == BYTES or is_nested(self.converted)
 

@@ -112,7 +112,7 @@ class Loader:
             (self._diagnostics.say if request.dry_run else self._diagnostics.detail)(line)
         for line in looked.warnings:
             self._diagnostics.warn(line)
-        for line in await self.interruptible(blocking(source, lambda: source.ambiguous(looked, matched.pairs))):
+        for line in await self.interruptible(blocking(source, lambda: source.date_warnings(looked, matched.pairs))):
             self._diagnostics.warn(line)
         if request.dry_run:
             return

@@ -206,10 +206,10 @@ class DataFile:
             named = "use --with ENCODING=utf16 (in \\copy: ENCODING utf16), or " if self._text else ""
             raise UsageError(f"{request.name} is UTF-16, not UTF-8", (named if head == _UTF16[0] else "") + convert)
 
-    def ambiguous(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]]) -> list[str]:
+    def date_warnings(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]]) -> list[str]:
         """Warnings about ambiguous dates: columns in which 03/04/2026 is April as well as March."""
         with self._translating_errors():
-            return TextChecks(self._connection, self._path, self._request.name, looked, pairs).ambiguous()
+            return TextChecks(self._connection, self._path, self._request.name, looked, pairs).date_warnings()
 
     def stage(self, looked: FileLayout, pairs: Sequence[tuple[SourceColumn, TargetColumn]], most: int) -> ConvertedRows:
         """Convert all rows; up to `most` bad rows are skipped. The values are those of `pairs`, in their order."""
@@ -458,17 +458,17 @@ class DataFile:
                 text = f"nullif({text}, {null})"
             if target.name.lower() in forced or "*" in forced:
                 # DuckDB's own option is about other columns if not all are read.
-                if target.loose or target.converted == TEXT:
+                if target.has_encoded_text or target.converted == TEXT:
                     text = f"coalesce({text}, {null})"
                 else:
                     never_null.append((number, target))
-            if self._request.format == "text" and (target.loose or target.converted == TEXT):
+            if self._request.format == "text" and (target.has_encoded_text or target.converted == TEXT):
                 text = _unescaped(text)
             texts.append(f"{text} AS t{number}, {always_quoted(source.name)} AS raw{number}")
             value = target.from_text(f"t{number}", self._request.binary)
             given_format = dict(looked.reader).get(_format_option(target), "") if target.instant else ""
             # DuckDB's own option is about all columns, and a null within quotes is no value of another type.
-            as_text = target.loose or (nullable and target.converted != TEXT)
+            as_text = target.has_encoded_text or (nullable and target.converted != TEXT)
             if as_text:
                 loose.add(number)
                 if given_format:
@@ -697,7 +697,7 @@ class DataFile:
             value = target.from_text(
                 name if json and is_nested(target.converted) else text, "base64" if json else "hex"
             )
-            if not json and (target.loose or target.instant) and source.type != TEXT:
+            if not json and (target.has_encoded_text or target.instant) and source.type != TEXT:
                 value = f"CAST({name} AS {target.converted})"
             elif not json and source.type == "BLOB" and target.converted == TEXT:
                 value = f"to_base64({name})"

@@ -76,7 +76,7 @@ class TextChecks:
         self._check_dates(converted)
         self._check_range(converted)
 
-    def ambiguous(self) -> list[str]:
+    def date_warnings(self) -> list[str]:
         """Warnings about ambiguous dates: columns in which 03/04/2026 is April as well as March."""
         named, messages = dict(self._layout.reader), []
         for source, target in self._pairs:

@@ -30,7 +30,7 @@ class AttachedRows(Struct, frozen=True):
         )
         return f"SELECT {', '.join(values)} FROM {self.source}"
 
-    def wrong(self, connection: duckdb.DuckDBPyConnection) -> str:
+    def first_invalid_value(self, connection: duckdb.DuckDBPyConnection) -> str:
         """The first text that cannot be converted, with its column and row; "" if none is found.
 
         Raises duckdb.Error.

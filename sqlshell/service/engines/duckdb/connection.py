@@ -219,7 +219,7 @@ class DuckdbConnection:
                 try:
                     counts = self._connection.execute(f"{into} {rows.select}").fetchall()
                 except duckdb.ConversionException as error:
-                    if self._open or not (place := rows.wrong(self._connection)):
+                    if self._open or not (place := rows.first_invalid_value(self._connection)):
                         raise
                     raise failure(error).with_message(place) from error
             except (duckdb.Error, Failure) as error:

@@ -40,7 +40,7 @@ def short_of_memory(error: BaseException) -> Failure | None:
     for _ in range(8):
         if messages.spill_is_full(str(cause)):
             return None
-        if isinstance(cause, MemoryError | duckdb.OutOfMemoryException) or _says_so(cause):
+        if isinstance(cause, MemoryError | duckdb.OutOfMemoryException) or _is_out_of_memory(cause):
             message = str(cause).partition("\n")[0].strip()
             if isinstance(cause, MemoryError) or messages.lacks_threads(message) or not message:
                 message = "out of memory"
@@ -63,7 +63,7 @@ def short_of_spill(error: BaseException | None) -> Failure | None:
     return None
 
 
-def _says_so(error: BaseException | None) -> bool:
+def _is_out_of_memory(error: BaseException | None) -> bool:
     if isinstance(error, duckdb.InternalException):
         return messages.lacks_memory(str(error))
     return isinstance(error, RuntimeError) and messages.lacks_threads_or_memory(str(error))
