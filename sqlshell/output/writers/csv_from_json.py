@@ -17,12 +17,12 @@ from sqlshell.result import Body
 
 HEAD = b'"data":[['
 TAIL = b"]]}"
-CARE, EMPTY = b"\x01", b"\x02"
+PLACEHOLDER, EMPTY = b"\x01", b"\x02"
 """Placeholders for the values of a row that needs special treatment, and for an empty value."""
 
 BETWEEN = b"],["
 ESCAPE = b"\\"
-_VALUES = bytes(set(range(256)) - set(b'",[]\\') - set(range(32)) | set(CARE + EMPTY))
+_VALUES = bytes(set(range(256)) - set(b'",[]\\') - set(range(32)) | set(PLACEHOLDER + EMPTY))
 """The bytes that do not belong to the form of a row."""
 
 _ROW = msgspec.json.Decoder(list[str | None])
@@ -42,7 +42,7 @@ def csv_from_json(body: Body, width: int, count: int, line: Line) -> bytes | Non
         return None
     with memoryview(body) as view:
         data = bytes(view[start + len(HEAD) : -len(TAIL)])
-    if CARE in data or EMPTY in data or not _is_text(data):
+    if PLACEHOLDER in data or EMPTY in data or not _is_text(data):
         return None
     texts: list[bytes] = []
     if ESCAPE in data:
@@ -76,13 +76,13 @@ def csv_from_json(body: Body, width: int, count: int, line: Line) -> bytes | Non
         bare = b"".join((whole[1:-1], b"\n"))
     if not texts:
         return bare
-    pieces = bare.split(b",".join([CARE] * width))
+    pieces = bare.split(b",".join([PLACEHOLDER] * width))
     return b"".join([part for pair in zip(pieces, [*texts, b""], strict=True) for part in pair])
 
 
 def _without_escapes(data: bytes, width: int, line: Line) -> tuple[bytes, list[bytes]] | None:
-    """The rows with CARE for each value of those that contain a backslash, and the CSV lines of these; None if the ends
-    of one cannot be told.
+    """The rows with PLACEHOLDER for each value of those that contain a backslash, and the CSV lines of these; None if
+    the end of a row cannot be found.
 
     A part that is not exactly a row cannot be decoded: the backslash would be outside of its strings, or its last
     string would not end.
@@ -102,36 +102,36 @@ def _without_escapes(data: bytes, width: int, line: Line) -> tuple[bytes, list[b
         at = end
         escape = data.find(ESCAPE, end)
     pieces.append(data[at:])
-    return _care(width).join(pieces), texts
+    return _placeholders(width).join(pieces), texts
 
 
 def _replaced(
     marked: bytes, data: bytes, forms: Sequence[bytes], form: bytes, count: int, line: Line, known: Sequence[bytes]
 ) -> tuple[bytes, list[bytes]] | None:
-    """The rows with CARE for each value of those that have another form, and the CSV lines of these and of those that
-    were `known`; None if they are not rows of the same width, or cannot be told apart."""
+    """The rows with PLACEHOLDER for each value of those that have another form, and the CSV lines of these and of those
+    that were `known`; None if they are not rows of the same width, or cannot be separated."""
     rows = marked.split(BETWEEN)
     given = rows if marked is data else data.split(BETWEEN)
     if not len(rows) == len(given) == len(forms) == count:
         return None
     width = form.count(b",") + 1
     texts: list[bytes] = []
-    care = _care(width)
+    placeholders = _placeholders(width)
     lines = iter(known)
     for number, other in enumerate(forms):
         if other == form:
-            texts += [next(lines)] if known and rows[number] == care else []
+            texts += [next(lines)] if known and rows[number] == placeholders else []
             continue
         text = _line(given[number], width, line)
         if text is None:
             return None
         texts.append(text)
-        rows[number] = care
+        rows[number] = placeholders
     return BETWEEN.join(rows), texts
 
 
-def _care(width: int) -> bytes:
-    return b",".join([b'"' + CARE + b'"'] * width)
+def _placeholders(width: int) -> bytes:
+    return b",".join([b'"' + PLACEHOLDER + b'"'] * width)
 
 
 def _line(row: bytes, width: int, line: Line) -> bytes | None:

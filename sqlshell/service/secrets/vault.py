@@ -52,8 +52,8 @@ class Vault:
         key = self._found() or self._made()
         nonce = os.urandom(_NONCE)
         plain = json.dumps(dict(values)).encode()
-        text = nonce + _cipher(key).encrypt(nonce, plain, _whose(organization, kind, name))
-        return {"key": _number(key), "text": base64.b64encode(text).decode()}
+        text = nonce + _cipher(key).encrypt(nonce, plain, _associated_data(organization, kind, name))
+        return {"key": _fingerprint(key), "text": base64.b64encode(text).decode()}
 
     def opened(self, organization: str, kind: str, name: str, sealed: Sealed) -> dict[str, str]:
         """Decrypt the values of an object. Raises Failure (58030) if the key is not the one that encrypted them."""
@@ -63,8 +63,8 @@ class Vault:
 
         try:
             text = base64.b64decode(sealed["text"], validate=True)
-            whose = _whose(organization, kind, name)
-            plain = _cipher(self._found()).decrypt(text[:_NONCE], text[_NONCE:], whose)
+            associated_data = _associated_data(organization, kind, name)
+            plain = _cipher(self._found()).decrypt(text[:_NONCE], text[_NONCE:], associated_data)
             values: dict[str, str] = json.loads(plain)
         except (InvalidTag, ValueError, KeyError):
             raise self._unreadable(kind, name, "its stored value is damaged or belongs to another object") from None
@@ -78,7 +78,7 @@ class Vault:
             return failure.message
         if not key:
             return f"the key file {FILE} does not exist"
-        if sealed.get("key") != _number(key):
+        if sealed.get("key") != _fingerprint(key):
             return f"the key file {FILE} contains a different key"
         return ""
 
@@ -147,11 +147,11 @@ class Vault:
         return self._found()
 
 
-def _whose(organization: str, kind: str, name: str) -> bytes:
+def _associated_data(organization: str, kind: str, name: str) -> bytes:
     return json.dumps([organization, kind, name]).encode()
 
 
-def _number(key: bytes) -> str:
+def _fingerprint(key: bytes) -> str:
     """A fingerprint that identifies a key without revealing it."""
     return hashlib.sha256(b"sqlshell secrets key" + key).hexdigest()[:16]
 

@@ -270,7 +270,7 @@ class Ledger:
         records = [self._restored(row) for row in rows if self._at_hand(row[0]) is None]
         for record in records:
             self._running[record.statement_id] = record
-            self._weigh(record, 1)
+            self._add_to_counts(record, 1)
         return records
 
     def note_operation(self, record: Record, operation: str) -> None:
@@ -353,18 +353,18 @@ class Ledger:
             record.done.set()
             record.ready.set()
             if self._running.pop(record.statement_id, None) is not None:
-                self._weigh(record, -1)
+                self._add_to_counts(record, -1)
                 self._keep(record, item.size)
         while len(self._recent) > RECENT or (self._recent_size > RECENT_SIZE and len(self._recent) > 1):
             self._let_go(next(iter(self._recent)))
 
     def move(self, record: Record, organization: str) -> None:
         """Assign a running record to another organization."""
-        self._weigh(record, -1)
+        self._add_to_counts(record, -1)
         self._kept_of(record.organization).add(-1, -record.stored)
         record.organization = organization
         self._kept_of(organization).add(1, record.stored)
-        self._weigh(record, 1)
+        self._add_to_counts(record, 1)
 
     def drop(self, records: Sequence[Record]) -> None:
         """Remove records that did not run and were not reported to the client."""
@@ -378,13 +378,13 @@ class Ledger:
         for record in records:
             self._kept_of(record.organization).add(1, record.stored)
             self._running[record.statement_id] = record
-            self._weigh(record, 1)
+            self._add_to_counts(record, 1)
 
     def _unregister(self, records: Sequence[Record]) -> None:
         for record in records:
             self._kept_of(record.organization).add(-1, -record.stored)
             if self._running.pop(record.statement_id, None) is not None:
-                self._weigh(record, -1)
+                self._add_to_counts(record, -1)
 
     def loads(self, keys: Collection[str]) -> Mapping[str, StatementLoad]:
         """The loads of tokens and organizations by their IDs, as far as this process knows them."""
@@ -558,7 +558,7 @@ class Ledger:
     def _at_hand(self, statement_id: str) -> Record | None:
         return self._running.get(statement_id) or self._recent.get(statement_id)
 
-    def _weigh(self, record: Record, number: int) -> None:
+    def _add_to_counts(self, record: Record, number: int) -> None:
         for key in (record.owner, record.organization):
             self._count(key, number, number * len(record.sql))
 

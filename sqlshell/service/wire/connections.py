@@ -66,7 +66,7 @@ class Connections:
         if address and self._addresses.get(address, 0) >= bound and not self._make_room(address):
             return 429, f"too many connections from this address: {bound} {limit_note('address_connections')}"
         bound = self._bounds.connections
-        if self._all >= bound and not self._make_room(self._most_strangers()):
+        if self._all >= bound and not self._make_room(self._address_with_most_connections()):
             return 503, f"too many connections: {bound} {limit_note('connections')}"
         self._all += 1
         self._addresses[address] = self._addresses.get(address, 0) + 1
@@ -132,7 +132,8 @@ class Connections:
         connection.abort()
         return True
 
-    def _most_strangers(self) -> str:
+    def _address_with_most_connections(self) -> str:
+        """Of connections without a valid token; if there are none, of idle ones."""
         kept = self._strangers or self._resting
         return max(kept, key=lambda address: len(kept[address]), default="")
 
