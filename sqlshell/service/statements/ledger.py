@@ -259,13 +259,13 @@ class Ledger:
 
     def interrupted(self) -> list[Record]:
         """The records of statements that another process ran when it ended; they are running again from now on."""
-        return self._taken_up(self._stored_as_running())
+        return self._mark_running(self._stored_as_running())
 
     def _stored_as_running(self) -> list[Row]:
         sql = f"SELECT {COLUMNS} FROM statements WHERE state = ? AND process = ?"
         return self._storage.read(sql, (sqlstate.RUNNING, self.process))
 
-    def _taken_up(self, rows: Sequence[Row]) -> list[Record]:
+    def _mark_running(self, rows: Sequence[Row]) -> list[Record]:
         # One that has ended since the rows were read is at hand too.
         records = [self._restored(row) for row in rows if self._at_hand(row[0]) is None]
         for record in records:
@@ -274,7 +274,7 @@ class Ledger:
         return records
 
     def note_operation(self, record: Record, operation: str) -> None:
-        """Store the engine's ID of what it runs for a statement, so that it can be taken up again."""
+        """Store the engine's ID of what it runs for a statement, so that it can be resumed."""
         record.operation = operation
         if self._storage.durable and record.running:
             with contextlib.suppress(Unavailable):

@@ -41,7 +41,7 @@ class MemberStatements(Protocol):
     endings: Endings
     peer_check: PeerCheck | None
 
-    def take_up(self, records: Sequence[Record]) -> None: ...
+    def resume(self, records: Sequence[Record]) -> None: ...
 
 
 class Membership:
@@ -167,7 +167,7 @@ class Membership:
             self._end_session(token_id, name, when_idle=when_idle)
         if isinstance(ledger, SharedLedger):
             ledger.write_again()
-            self._statements.take_up(await ledger.take_up())
+            self._statements.resume(await ledger.load_interrupted())
         if self._statements.peer_check is not None:
             self._statements.peer_check.look_around()
         # Another process may have changed the concurrency of pools for which statements wait here.

@@ -97,9 +97,9 @@ class SharedLedger(Ledger):
             await self._writing
         await asyncio.gather(*self._tasks)
 
-    async def take_up(self) -> list[Record]:
+    async def load_interrupted(self) -> list[Record]:
         """interrupted(), while the event loop goes on. Raises StorageError."""
-        return self._taken_up(await self._shared.run_async(self._stored_as_running))
+        return self._mark_running(await self._shared.run_async(self._stored_as_running))
 
     def latest(self, organization: str, number: int) -> list[Record]:
         rows = self._storage.read(

@@ -119,7 +119,7 @@ class Statements:
         if self._ticking is None:
             self._ticking = asyncio.ensure_future(self._tick())
             if self.cluster is None:
-                self.take_up(self.ledger.interrupted())
+                self.resume(self.ledger.interrupted())
             else:
                 from sqlshell.service.statements.membership import Membership
 
@@ -599,7 +599,7 @@ class Statements:
 
         return begun
 
-    def take_up(self, records: Sequence[Record]) -> None:
+    def resume(self, records: Sequence[Record]) -> None:
         """Go on with statements of a process that has ended: wait for those that the engine still runs, fail others."""
         server = self.organizations.server
         interrupted = {record.statement_id for record in records}
