@@ -12,7 +12,7 @@ import duckdb
 import msgspec
 import pytest
 
-from sqlshell.service.engines.converter.conversion import COPY, CopyReport, Order
+from sqlshell.service.engines.converter.conversion import COPY, CopyReport, CopyRequest
 from sqlshell.service.engines.sandbox import landlock
 
 linux = pytest.mark.skipif(not landlock.version(), reason="the kernel has no Landlock")
@@ -77,7 +77,7 @@ def converted(
         pass
     root = os.open(store, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        order = Order(root, str(into), works, str(before), [], 1, 200 << 20, 1 << 30, seconds, os.getpid())
+        order = CopyRequest(root, str(into), works, str(before), [], 1, 200 << 20, 1 << 30, seconds, os.getpid())
         argv = [sys.executable, "-c", program]
         done = subprocess.run(argv, input=msgspec.json.encode(order), capture_output=True, pass_fds=[root], check=False)
     finally:

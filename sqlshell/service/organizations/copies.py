@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.converter.conversion import COPY, CopyReport, Order, Stamp
+from sqlshell.service.engines.converter.conversion import COPY, CopyReport, CopyRequest, Stamp
 from sqlshell.service.engines.engine import CatalogQuery, Engine, Limits
 from sqlshell.service.engines.process import launching
 from sqlshell.service.engines.sandbox import sandbox
@@ -169,7 +169,7 @@ class Copies:
         threads = min(self._limits.threads or os.cpu_count() or 1, THREADS)
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         memory = min(sandbox.size(self._limits.memory, machine) or MEMORY, MEMORY)
-        order = Order(
+        order = CopyRequest(
             root,
             str(into),
             asked,

@@ -13,7 +13,7 @@ Stamp = tuple[int, int, int]
 """Identifies a version of a file: inode, size in bytes, modification time in ns."""
 
 
-class Order(Struct, frozen=True):
+class CopyRequest(Struct, frozen=True):
     """Request to copy `entities` of the directory with the descriptor `root`, and the tables `keep` of `before`, a copy
     or "" for none, into the directory `into`. Limits are in bytes and seconds; the converter exits with the process
     `parent`.

@@ -17,7 +17,7 @@ from pathlib import Path
 import duckdb
 import msgspec
 
-from sqlshell.service.engines.converter.conversion import COPY, CopyReport, Order, Stamp, stamp
+from sqlshell.service.engines.converter.conversion import COPY, CopyReport, CopyRequest, Stamp, stamp
 from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.sandbox import sandbox
@@ -27,7 +27,7 @@ from sqlshell.sql.identifiers import always_quoted, literal
 
 
 def main() -> int:
-    order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+    order = msgspec.json.decode(sys.stdin.buffer.read(), type=CopyRequest)
     into = Path(order.into)
     before = [Path(order.before)] if order.before else []
     signal.alarm(order.seconds)
