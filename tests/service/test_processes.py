@@ -23,7 +23,7 @@ from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Limits, Options, Outcome
 from sqlshell.service.engines.process.child import ChildConnection
 from sqlshell.service.engines.process.launching import MEMORY
-from sqlshell.service.engines.process.process import Opening
+from sqlshell.service.engines.process.process import EngineConfig
 from sqlshell.service.engines.process.remote import RemoteConnection, RemoteEngine
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
@@ -39,7 +39,7 @@ class Host:
         for name in ("databases", "results", "temporary"):
             (folder / name).mkdir()
         self.folder = folder
-        self.opening = Opening(folder, {"local": folder / "databases" / "one.data"}, Limits(2, "200MB"))
+        self.config = EngineConfig(folder, {"local": folder / "databases" / "one.data"}, Limits(2, "200MB"))
         self.renewed = self.opened = 0
         self.engine = RemoteEngine(self._open, self._count)
 
@@ -52,9 +52,9 @@ class Host:
     def spool(self, name: str = "result") -> Spool:
         return Spool(lambda: self.folder / "results" / name, 1000)
 
-    def _open(self) -> Opening:
+    def _open(self) -> EngineConfig:
         self.opened += 1
-        return self.opening
+        return self.config
 
     def _count(self) -> None:
         self.renewed += 1
@@ -359,7 +359,7 @@ def test_several_statements_are_answered_one_by_one(host: Host) -> None:
 
 
 def test_databases_that_cannot_be_opened_are_not_tried_all_the_time(host: Host) -> None:
-    good, host.opening = host.opening, Opening(host.folder, host.opening.databases, Limits(2, "no size"))
+    good, host.config = host.config, EngineConfig(host.folder, host.config.databases, Limits(2, "no size"))
     connection = host.engine.connect()
     connection.run("select 1", Options(), Discard())
     os.kill(host.pid, signal.SIGKILL)
@@ -368,7 +368,7 @@ def test_databases_that_cannot_be_opened_are_not_tried_all_the_time(host: Host) 
     for _ in range(20):
         assert "it will be restarted in" in failing(connection, "select 1").message
     assert host.opened == tried
-    host.opening = good
+    host.config = good
     host.engine._not_before = 0
     assert rows(host, connection, "select 1") == ("01000", b'["1"]')
 
@@ -400,11 +400,11 @@ OWNER = """
 import os, sys, time
 from pathlib import Path
 from sqlshell.service.engines.engine import Limits, Options
-from sqlshell.service.engines.process.process import Opening
+from sqlshell.service.engines.process.process import EngineConfig
 from sqlshell.service.engines.process.remote import RemoteEngine
 from sqlshell.service.results.results import Discard
 folder = Path(sys.argv[1])
-engine = RemoteEngine(lambda: Opening(folder, {"local": folder / "databases" / "x.data"}, Limits(1)), lambda: None)
+engine = RemoteEngine(lambda: EngineConfig(folder, {"local": folder / "databases" / "x.data"}, Limits(1)), lambda: None)
 connection = engine.connect()
 connection.run("create table t as select 1", Options(), Discard())
 print(engine.process()._child.pid, flush=True)

@@ -388,7 +388,7 @@ class Organizations:
                 running=running,
                 shared=self.shared,
             )
-        from sqlshell.service.engines.process.process import Opening
+        from sqlshell.service.engines.process.process import EngineConfig
         from sqlshell.service.engines.process.remote import RemoteEngine
 
         base = folder()
@@ -399,7 +399,7 @@ class Organizations:
         shutil.rmtree(base / "copies", ignore_errors=True)
         organization: Organization | None = None
 
-        def opening() -> Opening:
+        def config() -> EngineConfig:
             for name in ("copies", "results", "temporary"):
                 if name == "temporary":
                     shutil.rmtree(base / name, ignore_errors=True)
@@ -407,7 +407,7 @@ class Organizations:
             databases, broken = self._databases(organization_id, folder_of_databases)
             if not databases and not broken and made_first:
                 databases[DATABASE] = folder_of_databases / made_first
-            return Opening(base, databases, self._limits(organization_id))
+            return EngineConfig(base, databases, self._limits(organization_id))
 
         def broken_now() -> dict[tuple[str, str], str]:
             _, broken = self._databases(organization_id, folder_of_databases)
@@ -419,7 +419,7 @@ class Organizations:
                 organization.broken = broken_now()
                 organization.read_table_ids()
 
-        engine = RemoteEngine(opening, renewed)
+        engine = RemoteEngine(config, renewed)
         copies = Copies(engine, base / "copies", self._options.engine, self._options.quota)
         broken = broken_now()
         if made_first and not broken:

@@ -61,7 +61,7 @@ IDLE: Final = 8
 """The maximum number of idle channels."""
 
 
-class Opening(Struct, frozen=True):
+class EngineConfig(Struct, frozen=True):
     """An engine's folder, databases (name -> file; the first is the initial one) and limits."""
 
     folder: Path
@@ -80,14 +80,14 @@ class ProcessEnded(Exception):
 class Process:
     """The process of one engine. opened() waits until it is ready; each call uses a separate channel."""
 
-    def __init__(self, opening: Opening, number: int) -> None:
+    def __init__(self, config: EngineConfig, number: int) -> None:
         self.number = number
         self.first_database = self.protections = ""
         self.broken: dict[str, str] = {}
         self.progress: dict[int, float | None] = {}
         self.used = False
         """Whether a call has ended since this was last set to False."""
-        self._opening = opening
+        self._config = config
         self._why = ""
         self._broken = ""
         self._spent = ""
@@ -263,7 +263,7 @@ class Process:
                 self._idle.clear()
 
     def _begin(self) -> None:
-        opening = self._opening
+        config = self._config
         begun = _begun_early()
         if begun is None:
             begun = _begin()
@@ -271,7 +271,7 @@ class Process:
         self._child = child
         if self._why:
             self.kill(self._why)
-        asked = Open(opening.folder, dict(opening.databases), opening.limits, os.getpid())
+        asked = Open(config.folder, dict(config.databases), config.limits, os.getpid())
         with self._sending:
             self._orders.sendall(frame(asked))
 

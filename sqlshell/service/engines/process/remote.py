@@ -51,7 +51,7 @@ from sqlshell.service.engines.process.frames import (
     read_answer,
     send,
 )
-from sqlshell.service.engines.process.process import Opening, Process, ProcessEnded
+from sqlshell.service.engines.process.process import EngineConfig, Process, ProcessEnded
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
 
@@ -73,7 +73,7 @@ LOST: Final = "the open transaction was lost because {why}; run ROLLBACK to end 
 class RemoteEngine:
     """An engine in a process.
 
-    `opening` returns what to open, each time a process is started; `renewed` is called after a process was replaced,
+    `config` returns what to open, each time a process is started; `renewed` is called after a process was replaced,
     before the new one is used. Every call except release_memory() and close() waits for the process, and raises Failure
     (XX000) if it cannot be started.
     """
@@ -84,8 +84,8 @@ class RemoteEngine:
     initial_schema = contents.INITIAL_SCHEMA
     default_timezone = "UTC"
 
-    def __init__(self, opening: Callable[[], Opening], renewed: Callable[[], None]) -> None:
-        self._opening = opening
+    def __init__(self, config: Callable[[], EngineConfig], renewed: Callable[[], None]) -> None:
+        self._config = config
         self._renewed = renewed
         self._process: Process | None = None
         self._starting = threading.RLock()
@@ -126,7 +126,7 @@ class RemoteEngine:
                 raise Failure(sqlstate.INTERNAL, f"{process.why}; it will be restarted in {left:.0f} seconds")
             if self._renewing:
                 raise Failure(sqlstate.INTERNAL, process.why if process is not None else "")
-            begun = self._process = Process(self._opening(), next(self._processes))
+            begun = self._process = Process(self._config(), next(self._processes))
             self._renewing = True
             try:
                 begun.opened()
