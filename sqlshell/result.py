@@ -145,7 +145,7 @@ class Table(Protocol):
     async def aclose(self) -> None: ...
 
 
-class Whole(Protocol):
+class FileResult(Protocol):
     """A result that can also be read as a file, which DuckDB turns into text."""
 
     @property
@@ -276,7 +276,7 @@ class Result(Struct):
     endless: Endless | None = None
     elapsed: float | None = None
     """Seconds that the statement took, if the service reports them."""
-    whole: Whole | None = None
+    whole: FileResult | None = None
     """The result as a file, if the service has it."""
     label: str = ""
     """Action and target, if the legacy interface reports them."""

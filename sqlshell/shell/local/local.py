@@ -17,7 +17,7 @@ from sqlshell.errors import StatementError
 from sqlshell.origin import Own
 from sqlshell.output.csv_file import write_csv_file
 from sqlshell.output.writers.column_names import distinct_names
-from sqlshell.result import Column, StoredColumn, Whole
+from sqlshell.result import Column, FileResult, StoredColumn
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.metadata.service_queries import fetch_rows
@@ -93,7 +93,7 @@ class LocalDatabase:
             path.unlink(missing_ok=True)
         self._tables[key] = table
 
-    async def _load_file(self, table: str, path: Path, whole: Whole) -> bool:
+    async def _load_file(self, table: str, path: Path, whole: FileResult) -> bool:
         """Create a table from the file of a result; False if there is none, or if a string does not fit its type.
 
         If the file has the types that the table shall have, the table is a view of it.
