@@ -27,7 +27,7 @@ from sqlshell.service.wire import refused
 from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import Backlog, Connection, Connections, fitting_connections, peer
 from sqlshell.service.wire.error_messages import message
-from sqlshell.service.wire.turns import EACH, SLICE_SECONDS, STRANGERS, UNPARSED, Arrivals, Turns
+from sqlshell.service.wire.scheduling import EACH, SLICE_SECONDS, STRANGERS, UNPARSED, ParseScheduler, RequestScheduler
 from sqlshell.service.wire.websocket import FRAMES
 from tests.conftest import Served, clean_environment, serve, stop
 from tests.service.client import Client
@@ -658,11 +658,11 @@ def test_a_budget_serves_each_holder_in_turn() -> None:
 
 def test_requests_begin_by_organizations_and_tokens_in_turns() -> None:
     async def work() -> list[str]:
-        turns = Turns()
+        scheduler = RequestScheduler()
         begun: list[str] = []
 
         async def ask(organization: str, token: str) -> None:
-            await turns.take(organization, token)
+            await scheduler.take(organization, token)
             begun.append(token)
 
         many = [asyncio.ensure_future(ask("a", "flood")) for _ in range(100)]
@@ -682,11 +682,11 @@ def test_requests_begin_by_organizations_and_tokens_in_turns() -> None:
 
 def test_one_request_of_strangers_begins_at_a_time() -> None:
     async def work() -> list[str]:
-        turns = Turns()
+        scheduler = RequestScheduler()
         begun: list[str] = []
 
         async def ask(organization: str, token: str) -> None:
-            await turns.take(organization, token)
+            await scheduler.take(organization, token)
             begun.append(token)
 
         many = [asyncio.ensure_future(ask(STRANGERS, "1.2.3.4")) for _ in range(20)]
@@ -704,7 +704,7 @@ def test_data_is_parsed_by_clients_in_turns(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(time, "perf_counter", lambda: now)
 
     async def work() -> None:
-        arrivals = Arrivals()
+        scheduler = ParseScheduler()
         parsed: list[str] = []
 
         def parse(name: str, seconds: float) -> None:
@@ -712,16 +712,16 @@ def test_data_is_parsed_by_clients_in_turns(monkeypatch: pytest.MonkeyPatch) -> 
             now += seconds
             parsed.append(name)
 
-        assert arrivals.parse("a", 10, lambda: parse("a1", SLICE_SECONDS))
-        assert not arrivals.parse("a", 10, lambda: parse("a2", SLICE_SECONDS / 2))
-        assert not arrivals.parse("a", 10, lambda: parse("a3", SLICE_SECONDS))
-        assert not arrivals.parse("a", 10, lambda: parse("a4", 0))
-        assert arrivals.parse("b", 10, lambda: parse("b1", 0))
+        assert scheduler.parse("a", 10, lambda: parse("a1", SLICE_SECONDS))
+        assert not scheduler.parse("a", 10, lambda: parse("a2", SLICE_SECONDS / 2))
+        assert not scheduler.parse("a", 10, lambda: parse("a3", SLICE_SECONDS))
+        assert not scheduler.parse("a", 10, lambda: parse("a4", 0))
+        assert scheduler.parse("b", 10, lambda: parse("b1", 0))
         assert parsed == ["a1", "b1"]
         await asyncio.sleep(0)
         assert parsed == ["a1", "b1", "a2", "a3"]
         # What waits for its turn is limited: more than that is parsed at once.
-        assert arrivals.parse("a", UNPARSED, lambda: parse("large", 0))
+        assert scheduler.parse("a", UNPARSED, lambda: parse("large", 0))
         await asyncio.sleep(0)
         assert parsed == ["a1", "b1", "a2", "a3", "large", "a4"]
 
@@ -733,7 +733,7 @@ def test_data_is_parsed_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "perf_counter", lambda: now)
 
     async def work() -> None:
-        arrivals = Arrivals()
+        scheduler = ParseScheduler()
         parsed: list[str] = []
 
         def steps(name: str, number: int, seconds: float) -> Iterator[bool]:
@@ -745,7 +745,7 @@ def test_data_is_parsed_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
         def parse(name: str, number: int, seconds: float, size: int = 10) -> bool:
             taken = steps(name, number, seconds)
-            return arrivals.parse(name, size, lambda: next(taken))
+            return scheduler.parse(name, size, lambda: next(taken))
 
         assert not parse("a", 3, SLICE_SECONDS)
         assert parse("b", 3, SLICE_SECONDS / 8)

@@ -50,7 +50,7 @@ from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import is_disconnected
 from sqlshell.service.wire.error_messages import JSON, NOT_RUN, UNAVAILABLE, message
 from sqlshell.service.wire.refused import ReadBodyFirst
-from sqlshell.service.wire.turns import Turns
+from sqlshell.service.wire.scheduling import RequestScheduler
 from sqlshell.version import __version__
 
 if TYPE_CHECKING:
@@ -129,7 +129,8 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
     )
     if (engine := statements.organizations.server) is not None:
         app = EngineAnnouncement(app, engine.name)
-    app = BearerAuth(app, catalog, plane, token, Turns(), anonymous=options.legacy and options.legacy_anonymous)
+    anonymous = options.legacy and options.legacy_anonymous
+    app = BearerAuth(app, catalog, plane, token, RequestScheduler(), anonymous=anonymous)
     return ReadBodyFirst(Guard(app, hosts) if hosts else app, options.bounds.body_seconds)
 
 

@@ -15,7 +15,7 @@ from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
 from sqlshell.service.storage.storage import Unavailable
 from sqlshell.service.wire.connections import note_token, peer
 from sqlshell.service.wire.error_messages import UNAVAILABLE, message
-from sqlshell.service.wire.turns import STRANGERS, Turns
+from sqlshell.service.wire.scheduling import STRANGERS, RequestScheduler
 
 OPEN = frozenset({"/openapi.json", PEER_PATH})
 """The paths that need no token. Another process signs its request to PEER_PATH."""
@@ -45,18 +45,25 @@ class BearerAuth:
     """
 
     def __init__(
-        self, app: ASGIApp, catalog: Catalog, plane: DataPlane, token: str, turns: Turns, *, anonymous: bool
+        self,
+        app: ASGIApp,
+        catalog: Catalog,
+        plane: DataPlane,
+        token: str,
+        scheduler: RequestScheduler,
+        *,
+        anonymous: bool,
     ) -> None:
         self._app = app
         self._plane = plane
-        self._turns = turns
+        self._scheduler = scheduler
         self._catalog = catalog
         self._operator = digest(token)
         self._anonymous = anonymous
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] in OPEN:
-            await self._turns.take(STRANGERS, peer(scope.get("client")))
+            await self._scheduler.take(STRANGERS, peer(scope.get("client")))
         if scope["type"] in {"http", "websocket"} and not self._open(scope):
             given = Headers(scope=scope).getlist("authorization")
             try:
@@ -65,7 +72,7 @@ class BearerAuth:
                 await message(UNAVAILABLE, 503, {"Retry-After": "2"})(scope, receive, send)
                 return
             if caller is None:
-                await self._turns.take(STRANGERS, peer(scope.get("client")))
+                await self._scheduler.take(STRANGERS, peer(scope.get("client")))
                 problem = "invalid token" if any(given) else "a bearer token is required"
                 if len(given) > 1:
                     problem = "the request has more than one Authorization header"
@@ -80,7 +87,7 @@ class BearerAuth:
             if refusal:
                 await message(refusal, 429, {"Connection": "close"})(scope, receive, send)
                 return
-            await self._turns.take(caller.organization, caller.token_id)
+            await self._scheduler.take(caller.organization, caller.token_id)
             scope["caller"] = caller
         if scope["type"] != "http":
             await self._app(scope, receive, send)

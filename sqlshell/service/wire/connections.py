@@ -14,7 +14,7 @@ from starlette.types import Scope
 
 from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.wire.budget import SHARE
-from sqlshell.service.wire.turns import Arrivals
+from sqlshell.service.wire.scheduling import ParseScheduler
 
 KEY = "sqlshell.connection"
 """Key of the connection in a request's scope."""
@@ -52,7 +52,7 @@ class Connections:
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self.backlog = Backlog(bounds.unread_size)
-        self.arrivals = Arrivals()
+        self.parsing = ParseScheduler()
         self._all = 0
         self._strangers: dict[str, OrderedDict[Connection, None]] = {}
         self._resting: dict[str, OrderedDict[Connection, None]] = {}

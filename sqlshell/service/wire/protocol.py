@@ -17,8 +17,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.wire.connections import KEY, Connection, Connections, RequestConnection, peer
 from sqlshell.service.wire.error_messages import message
+from sqlshell.service.wire.scheduling import STRANGERS
 from sqlshell.service.wire.transport import DRAIN_BODY, DRAIN_HEAD, LingeringTransport
-from sqlshell.service.wire.turns import STRANGERS
 
 HEADERS = 100
 """The maximum number of headers of a request."""
@@ -90,7 +90,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         connection = self._connection
         client = connection.token or f"{STRANGERS} {connection.address}"
-        if not self._connections.arrivals.parse(client, len(data), partial(self._step, iter(self._steps(data)))):
+        if not self._connections.parsing.parse(client, len(data), partial(self._step, iter(self._steps(data)))):
             self._unset_keepalive_if_required()
             lingering.hold()
 

@@ -20,7 +20,7 @@ UNPARSED = 32 << 20
 """Bytes that may wait to be parsed. Beyond that data is parsed as it arrives, so that the memory is limited."""
 
 
-class Turns:
+class RequestScheduler:
     """Starts requests: EACH of each organization in one iteration of the event loop, in turn by token.
 
     Of STRANGERS one starts.
@@ -74,7 +74,7 @@ def _each(organization: str) -> int:
     return 1 if organization == STRANGERS else EACH
 
 
-class Arrivals:
+class ParseScheduler:
     """Parses what connections send, for SLICE_SECONDS of each client in one iteration of the event loop.
 
     A client is a token, or the address of connections that have not sent a valid one.
