@@ -67,7 +67,7 @@ class _Connection(psycopg.Connection[Row]):  # type: ignore[misc]
             return result
 
 
-class _Line:
+class _ConnectionSlot:
     """The connection of one kind of thread, which is opened when it is first used."""
 
     def __init__(self, url: str) -> None:
@@ -122,12 +122,12 @@ class PostgresqlStorage:
         """The host and port, for messages to the operator."""
         self._password = str(given.get("password") or "")
         self._last_error = ""
-        self._lines = [_Line(url) for _ in range(CONNECTIONS)]
-        self._free: queue.LifoQueue[_Line] = queue.LifoQueue()
+        self._slots = [_ConnectionSlot(url) for _ in range(CONNECTIONS)]
+        self._free: queue.LifoQueue[_ConnectionSlot] = queue.LifoQueue()
         """The connections that no thread uses; the one that was used last is the next."""
-        for line in self._lines:
-            self._free.put(line)
-        self._loop = _Line(url)
+        for slot in self._slots:
+            self._free.put(slot)
+        self._loop = _ConnectionSlot(url)
         self._responded = 0.0
         """When a call of a thread last got a response, as a time of time.monotonic()."""
         self._trying = threading.Lock()
@@ -182,9 +182,9 @@ class PostgresqlStorage:
 
     def close(self) -> None:
         self._executor.shutdown()
-        for line in (*self._lines, self._loop):
-            with line.lock:
-                line.close()
+        for slot in (*self._slots, self._loop):
+            with slot.lock:
+                slot.close()
 
     @property
     def last_error(self) -> str:
@@ -226,14 +226,14 @@ class PostgresqlStorage:
                     raise Unreachable(NO_RESPONSE)
                 return self._work(self._loop, LOOP_SECONDS, work, again=again)
             try:
-                line = self._free.get(timeout=CALL_SECONDS)
+                slot = self._free.get(timeout=CALL_SECONDS)
             except queue.Empty:
                 raise Unreachable(NO_RESPONSE) from None
             try:
                 tries_again = self._check_response()
                 is_main = threading.current_thread() is threading.main_thread()
                 try:
-                    result = self._work(line, START_SECONDS if is_main else CALL_SECONDS, work, again=again)
+                    result = self._work(slot, START_SECONDS if is_main else CALL_SECONDS, work, again=again)
                 except psycopg.OperationalError:
                     if tries_again:
                         self._retry = time.monotonic() + PAUSE_SECONDS
@@ -244,7 +244,7 @@ class PostgresqlStorage:
                 self._note_response()
                 return result
             finally:
-                self._free.put(line)
+                self._free.put(slot)
 
     def _check_response(self) -> bool:
         """Whether this thread is the one that tries again after the database has not responded. Raises Unreachable if
@@ -260,22 +260,22 @@ class PostgresqlStorage:
     def _note_response(self) -> None:
         self._responded, self._retry = time.monotonic(), None
 
-    def _work(self, line: _Line, seconds: float, work: Callable[[_Connection], T], *, again: bool) -> T:
-        with line.lock:
-            was_open = line.is_open
+    def _work(self, slot: _ConnectionSlot, seconds: float, work: Callable[[_Connection], T], *, again: bool) -> T:
+        with slot.lock:
+            was_open = slot.is_open
             try:
-                return self._bounded(line, seconds, work)
+                return self._bounded(slot, seconds, work)
             except psycopg.OperationalError:
-                if not (again and was_open and not line.is_open) or self._retry is not None:
+                if not (again and was_open and not slot.is_open) or self._retry is not None:
                     raise
-                return self._bounded(line, seconds, work)
+                return self._bounded(slot, seconds, work)
 
-    def _bounded(self, line: _Line, seconds: float, work: Callable[[_Connection], T]) -> T:
+    def _bounded(self, slot: _ConnectionSlot, seconds: float, work: Callable[[_Connection], T]) -> T:
         """Work once, and note if the database does not respond: on this connection, and on no other one meanwhile."""
         began = time.monotonic()
         connected = False
         try:
-            connection = line.opened(seconds)
+            connection = slot.opened(seconds)
             connected = True
             return work(connection)
         except psycopg.OperationalError as error:
