@@ -19,7 +19,7 @@ from sqlshell.service.engines.spark import failures, messages
 from sqlshell.service.engines.spark.kept_session import KeptSession
 from sqlshell.service.engines.spark.library import proto
 from sqlshell.service.engines.spark.operation import Ended, Operation
-from sqlshell.service.engines.spark.results import NoStart
+from sqlshell.service.engines.spark.results import MissingFirstResponse
 from sqlshell.service.failure import Failure
 
 
@@ -41,7 +41,7 @@ async def explained(kept: KeptSession, sql: str = "", running: Operation | None 
             kept.lose()
             raise failures.session_lost() from error
         raise await _explanation(error, kept, sql, running) from error
-    except NoStart as error:
+    except MissingFirstResponse as error:
         message = "the server no longer has the first rows of the result; run the statement again"
         raise Failure(sqlstate.SESSION_LOST, message) from error
     except duckdb.Error as error:

@@ -25,7 +25,7 @@ SMALL_BYTES: Final = 1 << 20
 """Results of more than these bytes of Arrow, or of LARGE rows, are written to a file, if the sink has one."""
 
 
-class NoStart(Exception):
+class MissingFirstResponse(Exception):
     """The responses do not begin with the first one."""
 
 
@@ -50,7 +50,8 @@ class Receiver:
     async def outcome(self, responses: AsyncIterator[Any]) -> Outcome:
         """The outcome of an operation, after its rows.
 
-        Raises Failure for a result that is too wide, NoStart, the errors of `responses`, duckdb.Error and OSError.
+        Raises Failure for a result that is too wide, MissingFirstResponse, the errors of `responses`, duckdb.Error and
+        OSError.
         """
         known = False
         try:
@@ -62,7 +63,7 @@ class Receiver:
                     self._columns = bounded(columns_of(response.schema), self._options)
                 if response.WhichOneof("response_type") == "arrow_batch":
                     if not known:
-                        raise NoStart
+                        raise MissingFirstResponse
                     for batch in pa.ipc.open_stream(response.arrow_batch.data):
                         self._hold(batch)
                     if self._more:
