@@ -15,7 +15,7 @@ from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.rights import functions
 from sqlshell.service.engines.duckdb.rights.binding import Binder
-from sqlshell.service.engines.duckdb.rights.judge import PLANNED
+from sqlshell.service.engines.duckdb.rights.statement_checker import PLANNED
 from sqlshell.service.engines.engine import Limits, Options
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
@@ -312,7 +312,7 @@ def test_a_pivot_gives_a_reader_what_duckdb_gives(engine: DuckdbEngine, pivoted:
     assert engine.read_listing("select 1 from duckdb_types() where type_name like '__pivoted%'") == []
 
 
-def test_the_values_of_a_pivot_are_judged(engine: DuckdbEngine) -> None:
+def test_the_values_of_a_pivot_are_checked(engine: DuckdbEngine) -> None:
     for values in (
         "select nextval('s')::varchar",
         "from read_text('/etc/hosts')",
@@ -328,7 +328,7 @@ def test_memory_that_could_not_be_had_is_a_limit() -> None:
     assert failure(duckdb.InternalException("INTERNAL Error: other")).sql_state == sqlstate.INTERNAL
 
 
-def test_constants_that_are_no_json_are_judged(engine: DuckdbEngine) -> None:
+def test_constants_that_are_not_json_are_checked(engine: DuckdbEngine) -> None:
     connection = engine.connect()
     for sql in (
         "select isnan('nan'::double)",
@@ -381,7 +381,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("make", "drop", "sql"), CHANGES)
-def test_a_verdict_holds_until_an_object_changes(engine: DuckdbEngine, make: str, drop: str, sql: str) -> None:
+def test_a_check_is_valid_until_an_object_changes(engine: DuckdbEngine, make: str, drop: str, sql: str) -> None:
     one, other = engine.connect(), engine.connect()
     run(other, make)
     assert [run(one, sql), run(one, sql)] == ["00000"] * 2
@@ -395,7 +395,7 @@ def test_a_verdict_holds_until_an_object_changes(engine: DuckdbEngine, make: str
     assert run(one, sql) != "00000"
 
 
-def test_a_verdict_holds_for_its_rights_and_options_alone(engine: DuckdbEngine) -> None:
+def test_a_check_is_valid_only_for_its_rights_and_options(engine: DuckdbEngine) -> None:
     connection = engine.connect()
     sql = "update t set a = 1"
     assert run(connection, sql) == "00000"
@@ -408,7 +408,7 @@ def test_a_verdict_holds_for_its_rights_and_options_alone(engine: DuckdbEngine) 
     assert run(connection, sql) == "00000"
 
 
-def test_a_verdict_holds_in_the_place_it_was_made_for(engine: DuckdbEngine) -> None:
+def test_a_check_is_valid_only_in_its_database_and_schema(engine: DuckdbEngine) -> None:
     connection = engine.connect()
     run(connection, "create schema if not exists elsewhere")
     run(connection, "create table if not exists placed (a int)")
@@ -546,7 +546,7 @@ ROWS = [
 
 @pytest.mark.parametrize("head", LITERALS)
 @pytest.mark.parametrize(("row", "grows"), ROWS)
-def test_rows_of_literals_are_judged_by_a_few_of_them(
+def test_of_rows_of_literals_only_a_few_are_checked(
     engine: DuckdbEngine, monkeypatch: pytest.MonkeyPatch, head: str, row: str, grows: int
 ) -> None:
     """The text that is judged does not grow with their number; that of other rows does."""

@@ -30,7 +30,7 @@ from sqlshell.service.engines.duckdb.results.render import type_name
 from sqlshell.service.engines.duckdb.results.returned import gives_rows, kind_of, run_statement
 from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns, run_select, selected_constants
 from sqlshell.service.engines.duckdb.results.simple import brief, one_row
-from sqlshell.service.engines.duckdb.rights.judge import Judge, Verdict
+from sqlshell.service.engines.duckdb.rights.statement_checker import AllowedStatement, StatementChecker
 from sqlshell.service.engines.duckdb.rights.walk import EngineState
 from sqlshell.service.engines.duckdb.statement_traits import first_word, returns_rows, writes_inside
 from sqlshell.service.engines.duckdb.translation.errors import explained
@@ -91,7 +91,7 @@ class DuckdbConnection:
         self._strict = known.strict
         self._known = known
         self._cancellation = Cancellation(connection)
-        self._judge = Judge(connection, known, self._cancellation)
+        self._checker = StatementChecker(connection, known, self._cancellation)
         self._watched = False
         self._brief: int | None = None
         self._asked = self._first = self.timezone = ""
@@ -166,9 +166,9 @@ class DuckdbConnection:
         check_nesting(sql)
 
         def mismatch(text: str) -> int | None:
-            return self._judge.mismatch(text, options, in_transaction=self._open)
+            return self._checker.mismatch(text, options, in_transaction=self._open)
 
-        return translated(sql, self._judge.has_function, mismatch)
+        return translated(sql, self._checker.has_function, mismatch)
 
     def run_batch(self, runs: Runs, options: Options, ended: Ended) -> None:
         began = time.perf_counter()
@@ -205,13 +205,13 @@ class DuckdbConnection:
             try:
                 if options.rights is Rights.READ:
                     # It is refused before anything of the file is read.
-                    self._judge.judge(f"{into} SELECT NULL", options, in_transaction=self._open)
+                    self._checker.check(f"{into} SELECT NULL", options, in_transaction=self._open)
                 sources = [(row[0], row[1]) for row in self._connection.execute(f"DESCRIBE FROM {source}").fetchall()]
                 width = len(sources)
-                if self._judges(options):
+                if self._checks_statements(options):
                     # The rows come from a file that the statement does not name: the right that counts is to insert.
                     values = ", ".join(["NULL"] * width)
-                    self._judge.judge(f"{into} SELECT {values}", options, in_transaction=self._open)
+                    self._checker.check(f"{into} SELECT {values}", options, in_transaction=self._open)
                 self._prepare(into, options)
                 table = f"SELECT {listed.strip(' ()') or '*'} FROM {'.'.join(map(always_quoted, names))}"
                 targets = [(row[0], row[1]) for row in self._connection.execute(f"DESCRIBE {table}").fetchall()]
@@ -281,7 +281,7 @@ class DuckdbConnection:
         except duckdb.Error as error:
             raise failure(error) from error
         finally:
-            self._judge.forget()
+            self._checker.forget()
         self.database, self.schema, _ = self._place()
 
     def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
@@ -299,18 +299,18 @@ class DuckdbConnection:
             return feed
 
     def _feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
-        if not self._judges(options):
+        if not self._checks_statements(options):
             return make_feed(self._connection, sql, streams, self.resolve)
         with self._reading(options):
             if self._parsed(sql).kind != "SELECT":
                 return None
             # Its rows are read again and again, without a role.
             reading = replace(options, rights=Rights.READ, streams=())
-            verdict = self._judge.judge(sql, reading, in_transaction=self._open)
+            allowed = self._checker.check(sql, reading, in_transaction=self._open)
             # A common table expression or temporary table may have the name of a stream.
-            reads = {tuple(part.lower() for part in path) for path in verdict.reads}
+            reads = {tuple(part.lower() for part in path) for path in allowed.reads}
             read = [item for item in streams if tuple(part.lower() for part in item) in reads]
-            return make_feed(self._connection, verdict.sql, read, self.resolve) if read else None
+            return make_feed(self._connection, allowed.sql, read, self.resolve) if read else None
 
     def plan(self, sql: str, options: Options) -> Plan:
         with self._statement():
@@ -319,8 +319,8 @@ class DuckdbConnection:
                 # A reader's statement is refused; for other roles, so are expressions that would be evaluated while
                 # binding.
                 asked = translation.statement.sql if translation is not None else sql
-                verdict = self._judge.judge(asked, options, in_transaction=self._open)
-                plan = planned(self._connection, verdict.sql, verdict.reads)
+                allowed = self._checker.check(asked, options, in_transaction=self._open)
+                plan = planned(self._connection, allowed.sql, allowed.reads)
             bounded(plan.columns, options)
             return plan
 
@@ -391,7 +391,7 @@ class DuckdbConnection:
         """Whether a transaction is open: the session's own, or one around a single statement."""
         return bool(self.transaction) or self._read_only
 
-    def _judges(self, options: Options) -> bool:
+    def _checks_statements(self, options: Options) -> bool:
         """Whether statements are checked: in the embedded service only if there is something to protect."""
         return bool(self._strict or options.rights < Rights.OBJECTS or options.streams or options.stores)
 
@@ -457,14 +457,14 @@ class DuckdbConnection:
         row = self._connection.execute("SELECT current_setting('profiling_output')").fetchone()
         return str(row[0] or "") if row else ""
 
-    def _parsed(self, sql: str) -> Verdict:
+    def _parsed(self, sql: str) -> AllowedStatement:
         """A statement's type and its parsed form. Raises Failure unless it is exactly one statement."""
         statements = self._connection.extract_statements(sql)
         if len(statements) != 1:
             raise Failure(sqlstate.SYNTAX, f"expected one statement, found {len(statements)}")
         kind = kind_of(statements[0], sql)
         ends = kind == "TRANSACTION" and first_word(str(statements[0].query)) in ENDS
-        return Verdict(kind, sql, statements[0], transaction="COMMIT" if ends else "")
+        return AllowedStatement(kind, sql, statements[0], transaction="COMMIT" if ends else "")
 
     @contextlib.contextmanager
     def _finding_end(self, sql: str) -> Iterator[None]:
@@ -487,50 +487,50 @@ class DuckdbConnection:
 
     def _run(self, sql: str, options: Options, sink: CountingSink) -> Outcome:
         with self._finding_end(sql):
-            return self._judged_and_run(sql, options, sink)
+            return self._check_and_run(sql, options, sink)
 
-    def _judged_and_run(self, sql: str, options: Options, sink: CountingSink) -> Outcome:
+    def _check_and_run(self, sql: str, options: Options, sink: CountingSink) -> Outcome:
         if not self._strict:
             check_files(sql, self._profile)
-        if not self._judges(options):
+        if not self._checks_statements(options):
             if one_row(sql) and ";" not in sql.rstrip("; \n"):
                 # DuckDB would parse a SELECT of constants twice.
-                return self._carry_out(Verdict("SELECT", sql, sql), options, sink)
+                return self._carry_out(AllowedStatement("SELECT", sql, sql), options, sink)
             return self._carry_out(self._parsed(sql), options, sink)
-        if (known := self._judge.constant(sql)) is not None:
+        if (known := self._checker.constant(sql)) is not None:
             return self._carry_out(known, options, sink)
         with self._reading(options):
-            verdict = self._judge.judge(sql, options, in_transaction=self._open)
-            if verdict.kind == "TRANSACTION":
+            allowed = self._checker.check(sql, options, in_transaction=self._open)
+            if allowed.kind == "TRANSACTION":
                 self._leave()
-                verdict = self._without_changes(verdict, options)
+                allowed = self._without_changes(allowed, options)
             try:
-                with self._judge.running(verdict):
-                    return self._carry_out(verdict, options, sink)
+                with self._checker.running(allowed):
+                    return self._carry_out(allowed, options, sink)
             finally:
-                self._judge.remove(verdict.types)
+                self._checker.remove(allowed.types)
 
-    def _without_changes(self, verdict: Verdict, options: Options) -> Verdict:
+    def _without_changes(self, allowed: AllowedStatement, options: Options) -> AllowedStatement:
         """A reader's BEGIN starts a transaction that changes nothing and is always rolled back."""
-        if verdict.transaction == "BEGIN_TRANSACTION":
+        if allowed.transaction == "BEGIN_TRANSACTION":
             if options.rights > Rights.READ:
-                return verdict
-            return replace(verdict, parsed=READ_ONLY)
-        return replace(verdict, parsed="ROLLBACK") if self._read_only else verdict
+                return allowed
+            return replace(allowed, parsed=READ_ONLY)
+        return replace(allowed, parsed="ROLLBACK") if self._read_only else allowed
 
-    def _carry_out(self, verdict: Verdict, options: Options, sink: CountingSink) -> Outcome:
-        kind, parsed, sql = verdict.kind, verdict.parsed, verdict.sql
+    def _carry_out(self, allowed: AllowedStatement, options: Options, sink: CountingSink) -> Outcome:
+        kind, parsed, sql = allowed.kind, allowed.parsed, allowed.sql
         self._cancellation.check()
-        self.leaves_state = self.leaves_state or verdict.leaves_state
+        self.leaves_state = self.leaves_state or allowed.leaves_state
         if kind != "TRANSACTION":
             # Setting these fails in an aborted transaction: COMMIT and ROLLBACK do not need them.
             self._prepare(sql, options)
-        self._ends = kind == "TRANSACTION" and verdict.transaction in {"COMMIT", "ROLLBACK"}
+        self._ends = kind == "TRANSACTION" and allowed.transaction in {"COMMIT", "ROLLBACK"}
         if kind == "SELECT" and one_row(sql):
             outcome = selected_constants(self._connection, parsed, options, sink)
             if outcome is not None:
                 return outcome
-        if kind == "SELECT" and verdict.required_rights is Rights.READ and not writes_inside(sql):
+        if kind == "SELECT" and allowed.required_rights is Rights.READ and not writes_inside(sql):
             try:
                 return run_select(self._connection, sql, options, sink, self._reaches_files)
             except duckdb.Error as error:

@@ -219,7 +219,7 @@ class DuckdbEngine(ResultFiles):
         with self._lock:
             self._system()
             for name, rows in tables.items():
-                # Unchanged relations are not replaced, so that verdicts about statements that read them stay valid.
+                # Unchanged relations are not replaced, so that checks of statements that read them stay valid.
                 if self._shown.get(name) != rows:
                     self._execute(f"CREATE OR REPLACE TABLE {SYSTEM}.sys.{always_quoted(name)} AS {inline(rows)}")
                     self._shown[name] = rows

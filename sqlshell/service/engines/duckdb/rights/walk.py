@@ -132,7 +132,7 @@ class EngineState:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
-        """Mark that objects may change: verdicts from before and during the block become invalid."""
+        """Mark that objects may change: checks from before and during the block become invalid."""
         with self._counting:
             self._changing += 1
             self.version += 1

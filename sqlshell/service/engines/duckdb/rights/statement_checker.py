@@ -64,11 +64,11 @@ _COPYING: Final = frozenset({"COPY_DATABASE", "EXPORT", "PRAGMA"})
 """Types of statements that copy whole databases."""
 
 _LASTING: Final = frozenset({"DELETE", "INSERT", "SELECT", "UPDATE"})
-"""Types of statements whose verdict is valid until objects change."""
+"""Types of statements whose check is valid until objects change."""
 
 _KEPT: Final = 64
 _SHORT: Final = 200
-"""Maximum number of remembered verdicts of each kind, and maximum length of their statements in characters."""
+"""Maximum number of remembered checks of each kind, and maximum length of their statements in characters."""
 
 _UNFIT: Final = frozenset({"NO_MATCHING_FUNCTION", "COLUMN_NOT_FOUND", "MISSING_ENTRY"})
 """Error types of a statement that calls a function with wrong arguments."""
@@ -80,7 +80,7 @@ _APPEND_ONLY: Final = "a stream is append-only; use INSERT INTO"
 _ENDLESS: Final = f"a statement that reads a stream would never end: {NO_CONTINUOUS_QUERIES}"
 
 
-class Verdict(Struct, frozen=True):
+class AllowedStatement(Struct, frozen=True):
     """A statement that may run: its type, the SQL to run instead, and the objects to remove afterwards."""
 
     kind: str
@@ -99,7 +99,7 @@ class Verdict(Struct, frozen=True):
     """The relations that a SELECT reads, with the names that DuckDB bound."""
 
 
-class Judge:
+class StatementChecker:
     """Checks the statements of one connection."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, known: EngineState, cancellation: Cancellation) -> None:
@@ -107,28 +107,28 @@ class Judge:
         self._cancellation = cancellation
         self._binder = Binder(connection, cancellation, known)
         self._known = known
-        self._constants: dict[str, Verdict] = {}
+        self._constants: dict[str, AllowedStatement] = {}
         self._inserts: dict[tuple[str, frozenset[str], Rights], int] = {}
         """Allowed INSERTs of literals, by the text around the literals, with the version of the
         objects at the check.
         """
-        self._verdicts: dict[tuple[Any, ...], tuple[int, Verdict]] = {}
-        """Verdicts by the statement and all options that affect them, with the version of the objects."""
+        self._allowed: dict[tuple[Any, ...], tuple[int, AllowedStatement]] = {}
+        """Allowed statements by their text and all options that affect the check, with the version of the objects."""
         self._functions: dict[str, tuple[int, bool]] = {}
         """Whether functions of these names exist, with the version of the objects."""
         self._lasting = True
-        """Whether the current verdict depends only on objects."""
+        """Whether the current check depends only on objects."""
 
-    def constant(self, sql: str) -> Verdict | None:
-        """The verdict on a SELECT of literals that was checked before: it is valid for every role at any time."""
+    def constant(self, sql: str) -> AllowedStatement | None:
+        """A SELECT of literals that was allowed before: it is allowed for every role at any time. None for others."""
         return self._constants.get(sql)
 
     @contextlib.contextmanager
-    def running(self, verdict: Verdict) -> Iterator[None]:
+    def running(self, allowed: AllowedStatement) -> Iterator[None]:
         """Mark that a statement is running."""
-        if verdict.kind in _KEEPING:
+        if allowed.kind in _KEEPING:
             yield
-        elif verdict.kind in _SETS:
+        elif allowed.kind in _SETS:
             try:
                 yield
             finally:
@@ -138,9 +138,9 @@ class Judge:
                 yield
 
     def forget(self) -> None:
-        """Forget verdicts that depend on the session's database, schema or settings."""
+        """Forget checks that depend on the session's database, schema or settings."""
         self._inserts.clear()
-        self._verdicts.clear()
+        self._allowed.clear()
         self._functions.clear()
 
     def has_function(self, name: str) -> bool:
@@ -182,27 +182,27 @@ class Judge:
             return None
         return len(sql.encode()[: int(plan["position"])].decode(errors="ignore"))
 
-    def judge(self, sql: str, options: Options, *, in_transaction: bool) -> Verdict:
+    def check(self, sql: str, options: Options, *, in_transaction: bool) -> AllowedStatement:
         """Check a statement. Raises Failure, and duckdb.Error if DuckDB cannot parse or bind it.
 
-        A verdict is remembered for the same statement until an object of the engine changes or is about to, or the
+        The result is remembered for the same statement until an object of the engine changes or is about to, or the
         session's database or schema changes: until then DuckDB binds the statement in the same way.
         """
         version = self._known.settled
         key = (sql, options.rights, options.streams, options.stores)
-        seen = self._verdicts.get(key)
+        seen = self._allowed.get(key)
         if seen is not None and seen[0] == version:
             return seen[1]
         self._lasting = self._known.strict and len(sql) <= _SHORT
-        verdict = self._judged(sql, options, in_transaction)
-        if verdict.reevaluated_default and self._known.strict:
-            message = f"DEFAULT {verdict.reevaluated_default} is not supported with IF NOT EXISTS; omit IF NOT EXISTS"
+        allowed = self._check(sql, options, in_transaction)
+        if allowed.reevaluated_default and self._known.strict:
+            message = f"DEFAULT {allowed.reevaluated_default} is not supported with IF NOT EXISTS; omit IF NOT EXISTS"
             raise Failure(sqlstate.UNSUPPORTED, message)
-        if self._lasting and version is not None and verdict.kind in _LASTING and version == self._known.settled:
-            _keep(self._verdicts, key, (version, verdict))
-        return verdict
+        if self._lasting and version is not None and allowed.kind in _LASTING and version == self._known.settled:
+            _keep(self._allowed, key, (version, allowed))
+        return allowed
 
-    def _judged(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
+    def _check(self, sql: str, options: Options, in_transaction: bool) -> AllowedStatement:
         statements = self._connection.extract_statements(sql)
         if len(statements) != 1:
             raise Failure(sqlstate.SYNTAX, f"expected one statement, found {len(statements)}")
@@ -223,7 +223,7 @@ class Judge:
         if kind == "MULTI" and (confined or (options.streams and decomposition.pivot(text, "") is not None)):
             return self._pivoted(text, options, in_transaction)
         if kind == "SELECT" and self._known.strict and _SHOW_SCHEMAS.fullmatch(text):
-            return self._judged(_SCHEMAS, options, in_transaction)
+            return self._check(_SCHEMAS, options, in_transaction)
         if kind not in PLANNED:
             if self._known.strict:
                 raise refused(_spoken(kind, text))
@@ -232,7 +232,7 @@ class Judge:
             _may(nothing, options)
             if options.streams:
                 self._check_endless(kind, text, options, in_transaction)
-            return Verdict(kind_of(statement, sql), sql, statement, Rights.OBJECTS)
+            return AllowedStatement(kind_of(statement, sql), sql, statement, Rights.OBJECTS)
         if options.rights is Rights.READ and kind not in _READ:
             # A reader may not evaluate what binding would evaluate either.
             changes = StatementEffects(strict=False)
@@ -242,10 +242,10 @@ class Judge:
         if plain is not None:
             # Its literals do not matter, and there may be very many.
             self._inserted(plain, options, in_transaction)
-            return Verdict(kind, text, statement, Rights.DATA)
+            return AllowedStatement(kind, text, statement, Rights.DATA)
         seen = self._seen(kind, text, options, in_transaction)
         reads = frozenset(seen.reads)
-        verdict = Verdict(
+        allowed = AllowedStatement(
             kind,
             text,
             statement,
@@ -256,8 +256,8 @@ class Judge:
             reevaluated_default=seen.reevaluated_default,
         )
         if seen.constant and len(sql) <= _SHORT:
-            _keep(self._constants, sql, replace(verdict, parsed=text))
-        return verdict
+            _keep(self._constants, sql, replace(allowed, parsed=text))
+        return allowed
 
     def _check_endless(self, kind: str, sql: str, options: Options, in_transaction: bool) -> None:
         """Refuse a statement without a plan of its own that would read a stream to its end, or change it."""
@@ -269,13 +269,13 @@ class Judge:
                 raise Failure(sqlstate.UNSUPPORTED, f"{copied[0]} is a stream: {_ENDLESS}")
         elif kind == "PREPARE":
             try:
-                self._judged(decomposition.prepared(sql), options, in_transaction)
+                self._check(decomposition.prepared(sql), options, in_transaction)
             except (duckdb.Error, Failure) as error:
                 # DuckDB reports other errors in it: here its parameters have no types.
                 if isinstance(error, Failure) and error.sql_state == sqlstate.UNSUPPORTED:
                     raise
         elif read := _read_whole(kind, sql):
-            self._judged(read, options, in_transaction)
+            self._check(read, options, in_transaction)
 
     def _inserted(self, inserted: InsertShape, options: Options, in_transaction: bool) -> None:
         key, version = (inserted.head, inserted.shapes, options.rights), self._known.settled
@@ -287,45 +287,45 @@ class Judge:
         # Its text has other values the next time.
         self._lasting = False
 
-    def _explained(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
+    def _explained(self, sql: str, options: Options, in_transaction: bool) -> AllowedStatement:
         head, inner, runs = decomposition.explained(sql)
         if not runs:
             # It reads and changes nothing.
             options = replace(options, streams=())
-        verdict = self._judged(inner, options, in_transaction)
-        if verdict.kind not in BOUND_BY_EXPLAIN:
-            raise refused(f"EXPLAIN of {verdict.kind}")
-        text = head + verdict.sql
+        allowed = self._check(inner, options, in_transaction)
+        if allowed.kind not in BOUND_BY_EXPLAIN:
+            raise refused(f"EXPLAIN of {allowed.kind}")
+        text = head + allowed.sql
         parsed = self._connection.extract_statements(text)
         if [str(item.type.name) for item in parsed] != ["EXPLAIN"]:
             raise refused("this form of EXPLAIN")
-        return Verdict(
+        return AllowedStatement(
             "EXPLAIN",
             text,
             parsed[0],
-            verdict.required_rights,
-            types=verdict.types,
-            leaves_state=verdict.leaves_state,
+            allowed.required_rights,
+            types=allowed.types,
+            leaves_state=allowed.leaves_state,
         )
 
-    def _added(self, once: str, sql: str, statement: Any, options: Options, in_transaction: bool) -> Verdict:
+    def _added(self, once: str, sql: str, statement: Any, options: Options, in_transaction: bool) -> AllowedStatement:
         """ADD COLUMN with an expression as DEFAULT, which DuckDB runs as ADD COLUMN, UPDATE and SET DEFAULT.
 
         `once` is the same as one statement, which shows the effects of all three; DuckDB would evaluate its expression
         again after a crash.
         """
         try:
-            verdict = self._judged(once, options, in_transaction)
+            allowed = self._check(once, options, in_transaction)
         except duckdb.NotImplementedException as error:
             message = (
                 "ADD COLUMN with an expression as DEFAULT does not support NOT NULL; add the column, then SET NOT NULL"
             )
             raise Failure(sqlstate.UNSUPPORTED, message) from error
-        if verdict.kind != "ALTER":
+        if allowed.kind != "ALTER":
             raise refused("this form of ALTER")
-        return replace(verdict, sql=sql, parsed=statement, reevaluated_default="")
+        return replace(allowed, sql=sql, parsed=statement, reevaluated_default="")
 
-    def _pivoted(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
+    def _pivoted(self, sql: str, options: Options, in_transaction: bool) -> AllowedStatement:
         """A PIVOT whose columns depend on its data, with types that provide them, as in DuckDB's own implementation."""
         taken = decomposition.pivot(sql, "__pivoted_")
         if taken is None:
@@ -335,16 +335,16 @@ class Judge:
         self._lasting = False
         try:
             for name, values in taken.values:
-                verdict = self._judged(values, options, in_transaction)
-                if verdict.kind != "SELECT" or verdict.required_rights > Rights.READ:
+                allowed = self._check(values, options, in_transaction)
+                if allowed.kind != "SELECT" or allowed.required_rights > Rights.READ:
                     raise refused("this form of PIVOT")
                 created.append(name)
-                self._connection.execute(f'CREATE OR REPLACE TEMP TYPE "{name}" AS ENUM (\n{verdict.sql}\n)')
-            verdict = self._judged(taken.sql, options, in_transaction)
+                self._connection.execute(f'CREATE OR REPLACE TEMP TYPE "{name}" AS ENUM (\n{allowed.sql}\n)')
+            allowed = self._check(taken.sql, options, in_transaction)
         except BaseException:
             self.remove(tuple(created))
             raise
-        return replace(verdict, types=(*verdict.types, *created))
+        return replace(allowed, types=(*allowed.types, *created))
 
     def remove(self, types: tuple[str, ...]) -> None:
         """Remove the temporary types of a PIVOT."""
