@@ -42,13 +42,12 @@ class LoadActions:
             await self.run(copy)
             return
         from sqlshell.output.copy_format import copied_data, copy_format
-        from sqlshell.shell.loading.as_written import sent_as_written
-        from sqlshell.shell.loading.as_written import written as written_copy
+        from sqlshell.shell.loading.engine_copy import copy_for_engine, is_engine_copy
 
         components = self._components
-        as_written = await sent_as_written(copy, components.session.connection)
-        if as_written:
-            sql, form = written_copy(copy), copied_data()
+        by_engine = await is_engine_copy(copy, components.session.connection)
+        if by_engine:
+            sql, form = copy_for_engine(copy), copied_data()
         else:
             sql, form = _select(copy), copy_format(copy)
         if copy.stream and copy.place not in {"STDOUT", "PSTDOUT"}:
@@ -67,9 +66,9 @@ class LoadActions:
         buffer = components.buffer
         last, local = buffer.last, buffer.last_was_local
         # The engine itself judges a COPY.
-        request = SubmitRequest(statement, write, verbatim=True, rows_for="" if as_written else "copy")
+        request = SubmitRequest(statement, write, verbatim=True, rows_for="" if by_engine else "copy")
         try:
-            with contextlib.nullcontext() if as_written or copy.query else self._about(copy):
+            with contextlib.nullcontext() if by_engine or copy.query else self._about(copy):
                 await self._submitter.submit(request)
         finally:
             # As in psql, even if it failed.
@@ -137,14 +136,14 @@ class LoadActions:
 
     @functools.cached_property
     def copier(self) -> Copier:
-        from sqlshell.shell.loading.as_written import WrittenLoader
         from sqlshell.shell.loading.copier import Copier
+        from sqlshell.shell.loading.engine_copy import EngineCopyLoader
         from sqlshell.shell.loading.loader import Loader
 
         loader = Loader(self._components, self._submitter, self._interruption)
         return Copier(
             loader,
-            WrittenLoader(self._components, self._submitter),
+            EngineCopyLoader(self._components, self._submitter),
             self._components.position,
             self._components.streams.stdin,
         )

@@ -14,7 +14,7 @@ from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import EMPTY, Own
 from sqlshell.runtime.paths import expanded
 from sqlshell.runtime.scratch import scratch
-from sqlshell.shell.loading.as_written import WrittenLoader
+from sqlshell.shell.loading.engine_copy import EngineCopyLoader
 from sqlshell.shell.loading.loader import Loader
 from sqlshell.shell.loading.request import LoadRequest, request_of
 from sqlshell.shell.loading.sniffing import compression_of, format_of_data
@@ -27,22 +27,22 @@ PIECE: Final = 1 << 20
 class Copier:
     """Carries out what a COPY says."""
 
-    def __init__(self, loader: Loader, written: WrittenLoader, position: Position, stdin: TextIO) -> None:
+    def __init__(self, loader: Loader, engine_copy: EngineCopyLoader, position: Position, stdin: TextIO) -> None:
         self._loader = loader
-        self._written = written
+        self._engine_copy = engine_copy
         self._position = position
         self._stdin = stdin
 
     async def run(self, copy: CopyStatement, *, statement: bool = False) -> None:
         """Load from a file, a command, or the stdin of this process. With `statement` it is not \\copy but DuckDB's
         COPY, in which bytes are written as `a\\x62`, and `""` is NULL by default. Raises ShellError."""
-        as_written = await self._written.takes(copy)
-        if not as_written:
+        by_engine = await self._engine_copy.takes(copy)
+        if not by_engine:
             copy.check()
         await self._loader.check(copy.source)
         if not (copy.stream or copy.program):
-            if as_written and self._written.fits(Own(copy.place)):
-                await self._written.load(copy, Own(copy.place))
+            if by_engine and self._engine_copy.fits(Own(copy.place)):
+                await self._engine_copy.load(copy, Own(copy.place))
                 return
             copy.check()
             request = request_of(copy, Own(copy.place), Path(copy.place).name)
@@ -60,7 +60,7 @@ class Copier:
             )
         name = "the command's output" if copy.program else "stdin"
         # Wrong options are told before a command runs or stdin is read.
-        loaded = None if as_written else replace(request_of(copy, EMPTY, name, kept=False), ends=copy.stream)
+        loaded = None if by_engine else replace(request_of(copy, EMPTY, name, kept=False), ends=copy.stream)
         folder = scratch().folder("stdin")
         try:
             path = folder / "data"
@@ -69,7 +69,7 @@ class Copier:
             else:
                 await _kept(path, self._stdin)
             if loaded is None:
-                await self._written.load(copy, Own(str(path)))
+                await self._engine_copy.load(copy, Own(str(path)))
             else:
                 await self._load(loaded, path)
         finally:
@@ -79,9 +79,9 @@ class Copier:
 
     async def load(self, copy: CopyStatement, data: Path) -> None:
         """Load data that stood in a script and are in a file now. Raises ShellError."""
-        if await self._written.takes(copy):
+        if await self._engine_copy.takes(copy):
             await self._loader.check(copy.source)
-            await self._written.load(copy, Own(str(data)))
+            await self._engine_copy.load(copy, Own(str(data)))
             return
         copy.check()
         if not await asyncio.to_thread(_has_data, data):

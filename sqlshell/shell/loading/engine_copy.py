@@ -24,7 +24,7 @@ LARGEST: Final = 1 << 30
 """Bytes of the attachments that the local service accepts."""
 
 
-def written_for_engine(copy: CopyStatement) -> bool:
+def engine_understands(copy: CopyStatement) -> bool:
     """Whether nothing in a COPY is sqlshell's own: neither its options nor a format that only it reads and writes."""
     if OWN & set(copy.options):
         return False
@@ -36,21 +36,21 @@ def written_for_engine(copy: CopyStatement) -> bool:
     return named and not compressed and form not in CHOSEN.keys() - {"csv", "text"}
 
 
-def written(copy: CopyStatement) -> str:
+def copy_for_engine(copy: CopyStatement) -> str:
     """A \\copy as the COPY that the engine carries out."""
     columns = f" ({', '.join(copy.columns)})" if copy.columns else ""
     source = f"({copy.source}\n)" if copy.query else f"{copy.source}{columns}"
     return f"COPY {source} {'FROM STDIN' if copy.loads else 'TO STDOUT'} {copy.tail}".rstrip()
 
 
-async def sent_as_written(copy: CopyStatement, connection: Connection) -> bool:
+async def is_engine_copy(copy: CopyStatement, connection: Connection) -> bool:
     """Whether the engine reads or writes the data of a COPY."""
-    if connection.offline is not None or not written_for_engine(copy):
+    if connection.offline is not None or not engine_understands(copy):
         return False
     return await connection.service.engine_copies_data()
 
 
-class WrittenLoader:
+class EngineCopyLoader:
     """Sends a COPY with its data, if the engine reads them."""
 
     def __init__(self, components: ShellComponents, submitter: Submitter) -> None:
@@ -60,8 +60,8 @@ class WrittenLoader:
         self._submitter = submitter
 
     async def takes(self, copy: CopyStatement) -> bool:
-        """Whether a COPY … FROM is sent as it is."""
-        return await sent_as_written(copy, self._session.connection)
+        """Whether the engine reads the data of a COPY … FROM itself."""
+        return await is_engine_copy(copy, self._session.connection)
 
     def fits(self, place: Own) -> bool:
         """Whether a file is one, and may be an attachment."""
@@ -70,7 +70,7 @@ class WrittenLoader:
 
     async def load(self, copy: CopyStatement, path: Own) -> None:
         """Raises ShellError."""
-        sql = written(copy)
+        sql = copy_for_engine(copy)
         data = attachment(path, self._limit)
         data.name = DATA
         await self._submitter.send(submission_of(Lexed(service_text(sql, "the text of COPY")), [data]))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from sqlshell.origin import Own
-from sqlshell.shell.loading import as_written
-from sqlshell.shell.loading.as_written import WrittenLoader, sent_as_written, written, written_for_engine
+from sqlshell.shell.loading import engine_copy
+from sqlshell.shell.loading.engine_copy import EngineCopyLoader, copy_for_engine, engine_understands, is_engine_copy
 from sqlshell.sql.analysis.copy_statements import CopyStatement, read_copy
 from tests.shell.sessions import connection
 
@@ -46,7 +46,7 @@ def copy(text: str) -> CopyStatement:
     ],
 )
 def test_what_only_sqlshell_knows_is_its_own(text: str, expected: bool) -> None:
-    assert written_for_engine(copy(text)) is expected
+    assert engine_understands(copy(text)) is expected
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_what_only_sqlshell_knows_is_its_own(text: str, expected: bool) -> None:
     ],
 )
 def test_the_engine_is_sent_a_stream(text: str, sent: str) -> None:
-    assert " ".join(written(copy(text)).split()) == " ".join(sent.split())
-    assert written(copy(text)).count("\n") >= sent.count("\n")
+    assert " ".join(copy_for_engine(copy(text)).split()) == " ".join(sent.split())
+    assert copy_for_engine(copy(text)).count("\n") >= sent.count("\n")
 
 
 @pytest.mark.parametrize(
@@ -77,19 +77,19 @@ def test_the_engine_is_sent_a_stream(text: str, sent: str) -> None:
 def test_the_engine_reads_data_if_it_can(engine: str, text: str, offline: bool, expected: bool) -> None:
     shown = connection(offline=(lambda *_: None) if offline else None)
     shown.service.transport.extensions = frozenset({engine})
-    assert asyncio.run(sent_as_written(copy(text), shown)) is expected
+    assert asyncio.run(is_engine_copy(copy(text), shown)) is expected
 
 
 @pytest.mark.parametrize(("size", "limit", "fits"), [(3, 3, True), (4, 3, False), (4, 0, True), (9, 0, False)])
 def test_a_file_is_sent_if_it_fits_into_an_attachment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, limit: int, fits: bool
 ) -> None:
-    monkeypatch.setattr(as_written, "LARGEST", 8)
+    monkeypatch.setattr(engine_copy, "LARGEST", 8)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "data").write_bytes(bytes(size))
     attachments = SimpleNamespace(limit=limit)
     components: Any = SimpleNamespace(session=None, attachments=attachments, diagnostics=None)
-    loader = WrittenLoader(components, None)  # type: ignore[arg-type]
+    loader = EngineCopyLoader(components, None)  # type: ignore[arg-type]
     assert loader.fits(Own("~/data")) is fits
     assert not loader.fits(Own(str(tmp_path)))
     assert not loader.fits(Own("~/nothing"))
