@@ -84,7 +84,7 @@ _OF_WRITING = frozenset(
     }
 )
 _OF_RESULTS = _OF_READING | _OF_WRITING
-OF_OTHERS: Mapping[str, str] = {
+FOREIGN_OPTIONS: Mapping[str, str] = {
     "--csv": "use --format csv",
     "--html": "use --format html",
     "-H": "use --format html",
@@ -307,7 +307,7 @@ def run(argv: Sequence[str]) -> int:
         flags = [flag[2:] for item in chosen.params for flag in item.opts if flag.startswith("--")]
         otherwise = f"{name} --help lists the options"
         hint = did_you_mean(error.option_name.lstrip("-"), flags, otherwise, shown=lambda flag: f"--{flag}")
-        elsewhere = OF_OTHERS.get(error.option_name, "") if name == "sqlshell" else ""
+        elsewhere = FOREIGN_OPTIONS.get(error.option_name, "") if name == "sqlshell" else ""
         return _fail(UsageError(f"unknown option {error.option_name}", elsewhere or hint))
     except click.ClickException as error:
         return _fail(UsageError(_in_own_style(error.format_message()), f"{name} --help lists the options"))
