@@ -23,7 +23,7 @@ SHORTEST = 4
 SHORTEST_IN_ROWS = 8
 """Minimum length in rows, which contain the user's data."""
 
-LOOKED_AT_CLOSELY = 1 << 16
+FULL_SEARCH_BYTES = 1 << 16
 """Bodies up to this size, in bytes, are searched for every encoding of a value; larger ones only for the plain forms.
 """
 
@@ -64,7 +64,7 @@ class Secrets:
         """Redact a response, whose JSON stays valid; `from_service` includes the values that a service sent."""
         for forms in (*self._own.values(), *(self._lent.values() if from_service else ())):
             if forms.in_rows:
-                given = forms.without(given) if len(given) <= LOOKED_AT_CLOSELY else forms.quickly_without(given)
+                given = forms.without(given) if len(given) <= FULL_SEARCH_BYTES else forms.quickly_without(given)
         return given
 
     def in_rows(self, *, from_service: bool = True) -> list[str]:

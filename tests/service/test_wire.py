@@ -27,7 +27,14 @@ from sqlshell.service.wire import refused
 from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import Backlog, Connection, Connections, fitting_connections, peer
 from sqlshell.service.wire.error_messages import message
-from sqlshell.service.wire.scheduling import EACH, SLICE_SECONDS, STRANGERS, UNPARSED, ParseScheduler, RequestScheduler
+from sqlshell.service.wire.scheduling import (
+    REQUESTS_PER_ITERATION,
+    SLICE_SECONDS,
+    STRANGERS,
+    UNPARSED,
+    ParseScheduler,
+    RequestScheduler,
+)
 from sqlshell.service.wire.websocket import FRAMES
 from tests.conftest import Served, clean_environment, serve, stop
 from tests.service.client import Client
@@ -676,8 +683,8 @@ def test_requests_begin_by_organizations_and_tokens_in_turns() -> None:
         return seen
 
     begun = asyncio.run(work())
-    assert begun.index("other") <= EACH
-    assert begun.index("colleague") <= 3 * EACH
+    assert begun.index("other") <= REQUESTS_PER_ITERATION
+    assert begun.index("colleague") <= 3 * REQUESTS_PER_ITERATION
 
 
 def test_one_request_of_strangers_begins_at_a_time() -> None:

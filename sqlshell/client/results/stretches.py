@@ -17,7 +17,7 @@ BLOCK = 64
 BLOCKS = 1 << 18
 """The maximum number of blocks of a file, which bounds the memory for measuring."""
 
-USUAL = 8
+USUAL_BYTES = 8
 """The bytes of text of a value that is a number."""
 
 
@@ -46,7 +46,7 @@ def stretches(
                 measured = next(sizes, 0)
                 dense = measured / block
                 block_end = at + block if measured else sys.maxsize
-            each = USUAL * columns + bytes_ / rows + dense
+            each = USUAL_BYTES * columns + bytes_ / rows + dense
             to = min(group_end, block_end, at + max(1, int(MOST_BYTES / each)))
             size += max(0, to - max(at, start)) * each
             at = to

@@ -32,7 +32,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _WHOLE = re.compile(r"( *[+-]?)(\d+)(.*)", re.DOTALL)
 _STRING = re.compile(r'("(?:[^"\\]|\\.)*+")(:)?')
 """A string of a nested value, and the colon that makes it a name."""
-_WORDY = re.compile("[eEay]")
+_SPECIAL_NUMBER = re.compile("[eEay]")
 """A number in a form of its own: 1e+20, NaN, Infinity."""
 _SAMPLED = 20
 """Values that are looked at to find out whether a column has ids."""
@@ -93,7 +93,7 @@ class ValueColors:
             return list(texts)
         grouped, dim = digits > UNGROUPED, self.code("digits")
         joined = "".join(texts)
-        if grouped and dim and digits <= 9 and not _WORDY.search(joined):
+        if grouped and dim and digits <= 9 and not _SPECIAL_NUMBER.search(joined):
             # Every number has its groups at the same distance from its end.
             after, before = -fraction - 3, -fraction - 6
             last = after - 1

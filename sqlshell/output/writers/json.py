@@ -45,7 +45,7 @@ class _Objects(Unbuffered):
         self._names = distinct_names(columns)
         names = (encode_basestring(name).replace("%", "%%") for name in self._names)
         self._template = "{" + ",".join(f"{name}:%s" for name in names) + "}"
-        self._columns = [_HOW.get(column.kind, (None, encode_basestring)) for column in columns]
+        self._columns = [_CONVERSIONS.get(column.kind, (None, encode_basestring)) for column in columns]
         return []
 
     def objects(self, batch: Batch) -> list[str]:
@@ -151,7 +151,7 @@ def nested(text: str) -> str:
         return encode_basestring(text)
 
 
-_HOW: dict[Kind, tuple[re.Pattern[str] | None, Convert]] = {
+_CONVERSIONS: dict[Kind, tuple[re.Pattern[str] | None, Convert]] = {
     Kind.INTEGER: (_INTEGERS, integer),
     Kind.DECIMAL: (_NUMBERS, number),
     Kind.FLOAT: (_NUMBERS, number),

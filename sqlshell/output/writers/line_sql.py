@@ -20,7 +20,7 @@ _NO_VALUE = frozenset({"NULL", "null", "(null)", "<null>", "\u2205"})
 
 _NUMBER = "-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?"
 _INTEGER = "-?(0|[1-9][0-9]*)"
-_DOUBTFUL = r"(?i),\s*[\]}]|nan|inf|e[+-]?[0-9]{3}|[\n\r]"
+_NON_STANDARD_JSON = r"(?i),\s*[\]}]|nan|inf|e[+-]?[0-9]{3}|[\n\r]"
 """What DuckDB accepts in JSON although it is none, in a text that may contain it elsewhere, and line breaks."""
 
 
@@ -162,7 +162,7 @@ def _json(column: StoredColumn) -> tuple[str, str]:
         pattern = _INTEGER if kind is Kind.INTEGER else _NUMBER
         return name, f"NOT coalesce(regexp_full_match({name}, {literal(pattern)}), true)"
     if kind is Kind.NESTED:
-        doubtful = f"NOT json_valid({name}) OR regexp_matches({name}, {literal(_DOUBTFUL)})"
+        doubtful = f"NOT json_valid({name}) OR regexp_matches({name}, {literal(_NON_STANDARD_JSON)})"
         return name, f"coalesce({doubtful}, false)"
     if kind is Kind.BOOLEAN:
         return name, f"coalesce({name} NOT IN ('true', 'false'), false)"

@@ -24,7 +24,7 @@ _NEEDS = {
 }
 """The rights that a role needs for each privilege of the interface."""
 
-_NOBODY = frozenset({"create_role", "create_user", "invite_user", "grant", "revoke", "manage_members"})
+_UNGRANTED_PRIVILEGES = frozenset({"create_role", "create_user", "invite_user", "grant", "revoke", "manage_members"})
 """Privileges that no role has: roles are predefined, and there are tokens instead of users."""
 
 
@@ -57,7 +57,7 @@ def can(session: Session, asked: CanI) -> Outcome:
             raise Failure(
                 sqlstate.PRIVILEGE, f"permission denied for {shown}: this token is limited to its organization"
             )
-    elif privilege in _NOBODY:
+    elif privilege in _UNGRANTED_PRIVILEGES:
         raise Failure(
             sqlstate.PRIVILEGE, f"permission denied for {shown}: roles are predefined and assigned to API tokens"
         )

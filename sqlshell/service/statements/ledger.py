@@ -27,7 +27,7 @@ RECENT = 1000
 RECENT_SIZE = 8 << 20
 """The number and size (characters and bytes) of finished records in memory; the others are read from the storage."""
 
-SWEPT = 500
+SWEEP_BATCH = 500
 """The maximum number of records that are removed at once, which blocks the event loop."""
 
 LISTED = 1000
@@ -500,9 +500,9 @@ class Ledger:
         exceeds `quota` bytes or a number of `records`.
         """
         oldest = time.time() - retention
-        rows = self._storage.read(f"{self._swept} finished < ? ORDER BY finished LIMIT ?", (oldest, SWEPT))
+        rows = self._storage.read(f"{self._swept} finished < ? ORDER BY finished LIMIT ?", (oldest, SWEEP_BATCH))
         gone = [self._forgotten(row) for row in rows]
-        more = len(rows) == SWEPT
+        more = len(rows) == SWEEP_BATCH
 
         def exceeded(kept: StatementLoad) -> bool:
             return kept.size > quota or kept.number > records
@@ -512,14 +512,14 @@ class Ledger:
                 continue
             known = set(gone)
             rows = self._storage.read(
-                f"{self._swept} organization = ? ORDER BY finished LIMIT ?", (organization, SWEPT + len(known))
+                f"{self._swept} organization = ? ORDER BY finished LIMIT ?", (organization, SWEEP_BATCH + len(known))
             )
             for row in rows:
                 if not exceeded(kept):
                     break
                 if (row[0],) not in known:
                     gone.append(self._forgotten(row))
-            more = more or (len(rows) >= SWEPT and exceeded(kept))
+            more = more or (len(rows) >= SWEEP_BATCH and exceeded(kept))
         self._late.extend((DELETED, row) for row in gone)
         self._write_late()
         return more

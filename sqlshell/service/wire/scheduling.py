@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
-EACH = 4
+REQUESTS_PER_ITERATION = 4
 """The number of requests of one organization that start in one iteration of the event loop."""
 
 STRANGERS = "strangers"
@@ -21,7 +21,7 @@ UNPARSED = 32 << 20
 
 
 class RequestScheduler:
-    """Starts requests: EACH of each organization in one iteration of the event loop, in turn by token.
+    """Starts requests in turn by token: REQUESTS_PER_ITERATION of each organization in one iteration of the event loop.
 
     Of STRANGERS one starts.
     """
@@ -71,7 +71,7 @@ class RequestScheduler:
 
 
 def _each(organization: str) -> int:
-    return 1 if organization == STRANGERS else EACH
+    return 1 if organization == STRANGERS else REQUESTS_PER_ITERATION
 
 
 class ParseScheduler:

@@ -57,7 +57,7 @@ STREAMS = ("stream", "changelog", "materialized")
 LETTERS = {"t": ("table",), "v": ("view",), "m": STREAMS, "s": ("sequence",)}
 """The kinds of relations that each letter of \\dtvms stands for."""
 
-ABSENT = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE})
+MISSING_STATES = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE})
 """The codes for a relation that does not exist."""
 
 _INDEX = re.compile(r"CREATE (UNIQUE )?INDEX .{1,200}? ON .{1,200}?(?= USING\b|\s?\()", re.I | re.S)
@@ -204,7 +204,7 @@ async def describe(shell: ShellView, args: Args) -> Effect | None:
             # A service may not list all its names, such as the entities of a store.
             return Chain(_shown(shell, await inspector.describe(args[0]), "", plus=args.plus))
         except StatementError as error:
-            if not known and error.where.sql_state not in ABSENT:
+            if not known and error.where.sql_state not in MISSING_STATES:
                 raise
             raise not_found("relation", args[0], _as_typed(shell, known)) from None
     effects: list[Effect] = []
@@ -258,7 +258,7 @@ async def _described_by_engine(shell: ShellView, args: Args) -> Effect:
     try:
         descriptions = [await engine_objects.described(shell, name, details=args.plus) for name in names]
     except StatementError as error:
-        if error.where.sql_state not in ABSENT:
+        if error.where.sql_state not in MISSING_STATES:
             raise
         raise await _unknown_to_engine(shell, args[0]) from None
     return Chain([effect for item in descriptions for effect in _engine_description(shell, item, plus=args.plus)])
@@ -399,7 +399,7 @@ async def _created_by_engine(shell: ShellView, pattern: str) -> Print:
     try:
         statements = await engine_objects.creating(shell, names)
     except StatementError as error:
-        if error.where.sql_state not in ABSENT:
+        if error.where.sql_state not in MISSING_STATES:
             raise
         raise await _unknown_to_engine(shell, pattern) from None
     if not statements:

@@ -47,7 +47,7 @@ from sqlshell.sql.script.items import Statement
 
 T = TypeVar("T")
 
-TOLD: Final = 5
+MAX_LISTED_ROWS: Final = 5
 """Bad rows that are listed in a message."""
 
 RESUME: Final = "--resume (in \\copy: RESUME)"
@@ -155,8 +155,8 @@ class Loader:
             write_rejects(request.rejects, request.name, staged.rejects)
         count = format_count(staged.rejected, "row")
         # In a pipe the lines become one.
-        messages = ";\n".join(reject_message(request, item) for item in staged.rejects[:TOLD])
-        more = f";\n… and {staged.rejected - TOLD:,} more" if staged.rejected > TOLD else ""
+        messages = ";\n".join(reject_message(request, item) for item in staged.rejects[:MAX_LISTED_ROWS])
+        more = f";\n… and {staged.rejected - MAX_LISTED_ROWS:,} more" if staged.rejected > MAX_LISTED_ROWS else ""
         if staged.rejected > request.max_errors:
             where = f"all of them are in {request.rejects}; " if request.rejects else ""
             skip = f"skip {'it' if staged.rejected == 1 else 'them'} (in \\copy: MAX_ERRORS {staged.rejected})"

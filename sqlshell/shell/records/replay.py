@@ -26,7 +26,7 @@ from sqlshell.shell.running.submitting import SubmitRequest, Submitter
 from sqlshell.sql.analysis.copy_statements import loads_rows
 from sqlshell.sql.script.items import Statement
 
-CARRIED = ("database", "schema", "store", "compute_pool", "timezone")
+INHERITED = ("database", "schema", "store", "compute_pool", "timezone")
 """The parts of the context that are taken from the first record if the shell was started without them."""
 
 
@@ -81,7 +81,7 @@ class Replayer:
     def _adopt_context(self, record: Record) -> None:
         state = self._session.state
         known = dict(state.context.parts())
-        missing = {name: record.context[name] for name in CARRIED if record.context.get(name) and not known[name]}
+        missing = {name: record.context[name] for name in INHERITED if record.context.get(name) and not known[name]}
         if not state.connection.embedded:
             state.context = replace(state.context, **missing)
 

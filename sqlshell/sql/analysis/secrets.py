@@ -94,7 +94,7 @@ SHAPE_STEMS: Final = (
 )
 """Each text that _SHAPES finds contains one of these."""
 
-_MAYBE: Final = re.compile(r"crypt|hmac|pbkdf2|jwt_|[a-z0-9_.\- ]key", re.I)
+_POSSIBLE_SECRET: Final = re.compile(r"crypt|hmac|pbkdf2|jwt_|[a-z0-9_.\- ]key", re.I)
 
 _LOGGED_IN: Final = re.compile(
     r"(?:\s|\A)(?:-u|--(?:proxy-)?user|--auth)[\s=]*+['\"]?(?=[^\s:'\"]{0,200}+:\S)"
@@ -128,7 +128,7 @@ _BLANKS: Final = str.maketrans("", "", _BLANK_CHARACTERS)
 _PUNCTUATION: Final = str.maketrans("", "", f"{_BLANK_CHARACTERS}'\"`|+,()[]$")
 """Text that may stand inside a name whose letters are in several strings."""
 
-_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CAMEL_CASE: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _INVISIBLE: Final = frozenset({"Mn", "Me", "Cf"})
 """Categories of characters that a name may contain without looking different."""
 
@@ -240,7 +240,7 @@ def may_hold_secrets(statement: Lexed) -> bool:
     plain = sql if sql.isascii() else _plain(sql)
     if _has(plain.lower().translate(_PUNCTUATION), STEMS):
         return True
-    return _MAYBE.search(sql) is not None or _PARAMETER.search(sql) is not None
+    return _POSSIBLE_SECRET.search(sql) is not None or _PARAMETER.search(sql) is not None
 
 
 def removed_values(sql: Sql, shown: str) -> list[str]:
@@ -415,7 +415,7 @@ def _spellings(text: str) -> Iterator[str]:
         squeezed = plain.translate(_BLANKS)
         if len(squeezed) < len(plain):
             yield squeezed
-    humps = _HUMP.sub("_", plain)
+    humps = _CAMEL_CASE.sub("_", plain)
     if len(humps) > len(plain):
         yield humps
 
@@ -589,7 +589,7 @@ def _is_secret(token: Token, after: Token | None, names: re.Pattern[str], opened
     follows = after.text if after is not None else ""
     if opened[-1:] == ["WITH"] and follows == "=" and names.search(token.value):
         return True
-    if token.kind == "word" and _HUMP.search(token.text) and names.search(_HUMP.sub("_", token.text)):
+    if token.kind == "word" and _CAMEL_CASE.search(token.text) and names.search(_CAMEL_CASE.sub("_", token.text)):
         return True
     if _names(token, names):
         # It is the schema auth, not a column.

@@ -37,13 +37,13 @@ _STATEMENTS: Final = _each(
 _BODIES: Final = READS | {"WITH", "PARTITION", "ORDER", "ROWS", "RANGE", "GROUPS"}
 """Words that may follow `AS (` in a query: a common table expression, or a window."""
 
-_GOES_ON: Final = _each(
+_CONTINUATION_WORDS: Final = _each(
     "AND AS ASC BETWEEN COLLATE DESC EXCEPT FILTER FROM GLOB GROUP HAVING ILIKE IN INTERSECT IS ISNULL LIKE LIMIT NOT"
     " NOTNULL NULLS OR ORDER OVER SIMILAR UNION WHERE"
 )
 """Tokens that follow a column that is named like a statement."""
 
-_OPENS: Final = _each(
+_WORDS_BEFORE_PARENTHESIS: Final = _each(
     "ALL ANALYSE ANALYZE AND ANTI ANY ARRAY AS ASC ASOF BETWEEN BY CASE COLUMNS CUBE CYCLE DESC DESCRIBE DISTINCT ELSE"
     " END ESCAPE EXCEPT EXCLUDE EXISTS EXPLAIN FILTER FROM GLOB GROUP GROUPING HAVING IGNORE ILIKE IN INNER INTERSECT"
     " INTERVAL INTO IS JOIN KEY LATERAL LIKE LIMIT MATCH_RECOGNIZE MATERIALIZED MEASURES MINUS NOT OF OFFSET ON OR"
@@ -57,7 +57,7 @@ _TAKES_NUMBERS: Final = frozenset(TYPES) | _each(
     "BIT CHARACTER DEC DATETIME ENUM FLOAT4 FLOAT8 LIST NCHAR NVARCHAR BPCHAR PRECISION UNION VARYING VECTOR VARIANT"
     " BINARY GEOMETRY"
 )
-_EXPRESSION_NEXT: Final = _OPENS | _each(
+_EXPRESSION_NEXT: Final = _WORDS_BEFORE_PARENTHESIS | _each(
     "AT BOTH CAST COLLATE CROSS CURRENT DIV ESCAPE FETCH FIRST FOLLOWING FOR FULL LAST LEADING LEFT MEMBER MOD NATURAL"
     " NEXT OPERATOR OUTER PRECEDING PRIOR QUALIFY RANGE REGEXP RIGHT RLIKE ROWS SEMI SET TRAILING VARIADIC XOR ZONE"
     " ROW START SOUNDS BINARY LAMBDA SAMPLE ONLY CALL"
@@ -77,7 +77,7 @@ _SETTABLE: Final = _each(
 )
 """Settings that change how the session reads, and do not write files."""
 
-_ELSEWHERE: Final = frozenset({"GLOBAL", "PERSIST", "PERSIST_ONLY"})
+_SERVER_SCOPES: Final = frozenset({"GLOBAL", "PERSIST", "PERSIST_ONLY"})
 _IN_TRANSACTION: Final = _each(
     "TRANSACTION WORK DEFERRED IMMEDIATE EXCLUSIVE ISOLATION LEVEL SERIALIZABLE REPEATABLE READ COMMITTED UNCOMMITTED"
     " ONLY WRITE SNAPSHOT NOT DEFERRABLE AND NO CHAIN RELEASE TO SAVEPOINT CONSISTENT WITH"
@@ -189,7 +189,7 @@ def changes_session_only(statement_words: Sequence[str], given: Sequence[Token])
     if words and not words[0] and given[-1 if len(given) < 2 else 1].kind == "name":
         words = [given[1].value.upper()]
     name = words[0] if words else ""
-    return name in _SETTABLE and _ELSEWHERE.isdisjoint(words) and not any(write_reasons(given))
+    return name in _SETTABLE and _SERVER_SCOPES.isdisjoint(words) and not any(write_reasons(given))
 
 
 def in_transaction(words: Sequence[str]) -> bool:
@@ -211,7 +211,7 @@ def _begins(given: Sequence[Token], number: int, first: Token) -> str:
     if word not in _STATEMENTS:
         return ""
     after = given[number + 2] if number + 2 < len(given) else None
-    if after is None or after.kind == "sign" or after.word in _GOES_ON:
+    if after is None or after.kind == "sign" or after.word in _CONTINUATION_WORDS:
         return ""
     return word
 
@@ -222,7 +222,7 @@ def _called(given: Sequence[Token], number: int, closing: dict[int, int]) -> str
     before = given[number - 2] if number > 1 else None
     if name.kind not in {"word", "name"}:
         return ""
-    if name.kind == "word" and (name.word in _OPENS or name.word in _TAKES_NUMBERS):
+    if name.kind == "word" and (name.word in _WORDS_BEFORE_PARENTHESIS or name.word in _TAKES_NUMBERS):
         return ""
     if before is None:
         # `LIST (` and similar: words that begin a statement are checked as such.

@@ -10,13 +10,13 @@ _NAME = re.compile(r"([A-Za-z_]\w*)\s*\Z", re.ASCII)
 _PAIRS = {")": 1, "]": 1, "}": 1, "(": -1, "[": -1, "{": -1}
 _NAMED = re.compile(r"\[?(.*?(?:\[\])*+)\]*\[?")
 """A parameter without the brackets of the optional ones, which are beside it."""
-FARTHEST = 2000
+MAX_CHARACTERS_BACK = 2000
 """Characters before the cursor that are looked at."""
 
 
 def call_at(before: str) -> tuple[str, int] | None:
     """The name of the function whose arguments the text ends in, and the number of the argument, from 0."""
-    before = before[-FARTHEST:]
+    before = before[-MAX_CHARACTERS_BACK:]
     if before.count("'") % 2:
         before = before[: before.rindex("'")]
     depth = argument = 0

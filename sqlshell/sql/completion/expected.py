@@ -20,7 +20,7 @@ LONGEST = 60_000
 _ENDED: Final = re.compile(r";[ \t]*(?:--[^\n]*)?\n")
 """The end of a statement at the end of a line, with or without a comment behind it."""
 
-NOWHERE: Final = Scope()
+EMPTY_SCOPE: Final = Scope()
 
 
 class Expected(Struct, frozen=True):
@@ -35,7 +35,7 @@ class Expected(Struct, frozen=True):
     prefix: str = ""
     start: int = 0
     qualifier: tuple[str, ...] = ()
-    scope: Scope = NOWHERE
+    scope: Scope = EMPTY_SCOPE
     within: str = ""
     quoted: str = ""
 

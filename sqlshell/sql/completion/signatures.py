@@ -43,7 +43,7 @@ _FAMILIES: Final = {
 _ORDER: Final = {kind: (family, at) for family, kinds in _FAMILIES.items() for at, kind in enumerate(kinds)}
 _UNUSUAL: Final = ("other", 99)
 _SHORT: Final = (("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ"), ("TIME WITH TIME ZONE", "TIMETZ"))
-_VAGUE: Final = re.compile(r"(?:arg|col|data|temporal|ts|str|val|value|[a-z])\d*")
+_VAGUE_PARAMETER_NAMES: Final = re.compile(r"(?:arg|col|data|temporal|ts|str|val|value|[a-z])\d*")
 """Names of parameters that say less than their types."""
 
 
@@ -115,7 +115,7 @@ def _family(form: Form) -> str:
 
 
 def _parameter(name: str, kind: str) -> str:
-    vague = _VAGUE.fullmatch(name) and kind not in {"", *_FAMILIES["any"]}
+    vague = _VAGUE_PARAMETER_NAMES.fullmatch(name) and kind not in {"", *_FAMILIES["any"]}
     return f"{name} {_short(kind)}" if vague else name
 
 

@@ -14,7 +14,7 @@ from sqlshell.sql.identifiers import always_quoted, literal
 
 SET_CONFIG: Final = "SELECT pg_catalog.set_config($1, $2, false)"
 
-HERE: Final = "SELECT pg_catalog.current_database(), pg_catalog.current_schema(), pg_catalog.version()"
+CURRENT_NAMES: Final = "SELECT pg_catalog.current_database(), pg_catalog.current_schema(), pg_catalog.version()"
 TEMPLATES: Final = "SELECT datname FROM pg_catalog.pg_database WHERE datistemplate OR NOT datallowconn"
 DATABASES: Final = (
     "SELECT datname FROM pg_catalog.pg_database WHERE datallowconn AND NOT datistemplate "

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.filed import USUAL, WIDTH
+from sqlshell.service.engines.duckdb.results.filed import USUAL_CHARACTERS, WIDTH
 
 _TYPES: Final = {"BOOLEAN": pa.bool_(), "SMALLINT": pa.int16(), "INTEGER": pa.int32(), "BIGINT": pa.int64()}
 """Types whose values have one spelling, by those of the interface. All others are strings."""
@@ -40,7 +40,7 @@ def table_of(blocks: Sequence[bytes], columns: Sequence[ColumnInfo]) -> pa.Table
     fixed, sizes = 2 + 3 * len(columns), []
     for number, column in enumerate(table.columns):
         if not pa.types.is_string(column.type):
-            fixed += USUAL
+            fixed += USUAL_CHARACTERS
             continue
         if escapes:
             column = _unescaped(column)

@@ -14,7 +14,7 @@ from sqlshell.sql.identifiers import literal, quoted
 Ask = Callable[..., Awaitable[Values]]
 """Runs SQL with parameters in the database of the relation."""
 
-BEFORE, RELATION, BEHIND, PARTITION, KEYS, VIEW, LAST = range(1, 8)
+FIRST, RELATION, AFTER_TABLES, PARTITION, KEYS, VIEW, LAST = range(1, 8)
 """The phases of a script, in which the statements of several relations can be run one after another: sequences; tables;
 owners of sequences, and indexes; partitions, which take over indexes that they have; foreign keys; views; the rest."""
 
@@ -185,12 +185,12 @@ async def statements(relation: ServerRelation, ask: Ask) -> list[Statement]:
             return [item for one in await _sequences(relation, ask) for item in _created(one)]
         case "i" | "I":
             rows = await ask(_INDEXES, relation.oid)
-            indexes = [(BEHIND, text) for _, text, *_ in rows if text]
+            indexes = [(AFTER_TABLES, text) for _, text, *_ in rows if text]
             return [*indexes, *(_comment("INDEX", _full(relation), rows[0][4] if rows else None) if indexes else ())]
         case "c":
             columns = await _columns(relation, ask)
             listed = ", ".join(f"{quoted(item.name)} {_typed(item)}" for item in columns)
-            return [(BEFORE, f"CREATE TYPE {_full(relation)} AS ({listed})")]
+            return [(FIRST, f"CREATE TYPE {_full(relation)} AS ({listed})")]
     return []
 
 
@@ -237,14 +237,14 @@ async def _table(relation: ServerRelation, ask: Ask) -> list[Statement]:
     text += f"\nTABLESPACE {space}" if space else ""
     text += f"\nSERVER {server}{f' OPTIONS ({given})' if given else ''}" if server else ""
     done: list[Statement] = [
-        item for one in sequences if one.owned == "a" for item in _created(one) if item[0] == BEFORE
+        item for one in sequences if one.owned == "a" for item in _created(one) if item[0] == FIRST
     ]
     done.append((RELATION, text))
     table = "FOREIGN TABLE" if server else "TABLE"
     alter = f"ALTER {table} {name}" if server else f"ALTER TABLE ONLY {name}"
     for item in columns:
         done += [(RELATION, f"{alter} ALTER COLUMN {quoted(item.name)} {change}") for change in _changes(item, own)]
-    done += [item for one in sequences if one.owned == "a" for item in _created(one) if item[0] == BEHIND]
+    done += [item for one in sequences if one.owned == "a" for item in _created(one) if item[0] == AFTER_TABLES]
     done += await _indexed(relation, ask)
     if is_partition:
         done.append((PARTITION, f"ALTER TABLE ONLY {parents} ATTACH PARTITION {name} {bound}"))
@@ -298,12 +298,12 @@ async def _indexed(relation: ServerRelation, ask: Ask) -> list[Statement]:
     done: list[Statement] = []
     for index, text, clustered, replica, comment in await ask(_INDEXES, relation.oid):
         if text:
-            done.append((BEHIND, text))
+            done.append((AFTER_TABLES, text))
         if clustered == "true":
-            done.append((BEHIND, f"ALTER TABLE {_full(relation)} CLUSTER ON {quoted(str(index))}"))
+            done.append((AFTER_TABLES, f"ALTER TABLE {_full(relation)} CLUSTER ON {quoted(str(index))}"))
         if replica == "true":
             done.append(
-                (BEHIND, f"ALTER TABLE ONLY {_full(relation)} REPLICA IDENTITY USING INDEX {quoted(str(index))}")
+                (AFTER_TABLES, f"ALTER TABLE ONLY {_full(relation)} REPLICA IDENTITY USING INDEX {quoted(str(index))}")
             )
         prefix = "" if relation.persistence == "t" else f"{quoted(relation.schema)}."
         done += _comment("INDEX", f"{prefix}{quoted(str(index))}", comment)
@@ -344,9 +344,9 @@ def _created(one: _Sequence) -> Iterator[Statement]:
         return
     name = f"{quoted(one.schema)}.{quoted(one.name)}" if one.persistence != "t" else quoted(one.name)
     kind = {"t": "TEMPORARY ", "u": "UNLOGGED "}.get(one.persistence, "")
-    yield BEFORE, f"CREATE {kind}SEQUENCE {name} AS {one.type} {one.parameters}"
+    yield FIRST, f"CREATE {kind}SEQUENCE {name} AS {one.type} {one.parameters}"
     if one.owned:
-        yield BEHIND, f"ALTER SEQUENCE {name} OWNED BY {one.owner}"
+        yield AFTER_TABLES, f"ALTER SEQUENCE {name} OWNED BY {one.owner}"
     yield from _comment("SEQUENCE", name, one.comment)
 
 

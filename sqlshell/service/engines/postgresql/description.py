@@ -73,7 +73,7 @@ OF_TABLES: Final = (
     "statistics",
     "comment",
 )
-IN_SHORT: Final = 5
+SHORT_COLUMNS: Final = 5
 """Columns of a description without details."""
 
 _FIRST: Final = (
@@ -110,9 +110,9 @@ def columns_of(relation: ServerRelation, *, details: bool) -> tuple[Sequence[str
         case "i" | "I":
             return OF_INDEXES if details else OF_INDEXES[:4], INDEX
         case "f":
-            rest = OF_TABLES[IN_SHORT:] if details else ()
-            return (*OF_TABLES[:IN_SHORT], "FDW options", *rest), FOREIGN_TABLE
-    return OF_TABLES if details else OF_TABLES[:IN_SHORT], TABLE
+            rest = OF_TABLES[SHORT_COLUMNS:] if details else ()
+            return (*OF_TABLES[:SHORT_COLUMNS], "FDW options", *rest), FOREIGN_TABLE
+    return OF_TABLES if details else OF_TABLES[:SHORT_COLUMNS], TABLE
 
 
 class _Part(Struct, frozen=True):

@@ -52,7 +52,7 @@ class PostgresqlEngine(ServerEngine):
         self._turn = asyncio.Lock()
         self._link = link = await self._server.open()
         try:
-            [(database, schema, version)] = await link.ask(catalog.HERE)
+            [(database, schema, version)] = await link.ask(catalog.CURRENT_NAMES)
             templates = await link.ask(catalog.TEMPLATES)
         except ConnectionLost as error:
             raise Failure(sqlstate.SESSION_LOST, f"{LOST}: {reason(error)}") from None

@@ -51,7 +51,7 @@ from sqlshell.sql.identifiers import always_quoted, literal
 
 ROLLED_BACK: Final = "the transaction had failed and was rolled back; none of its changes were committed"
 LOST: Final = "the connection to the PostgreSQL server was lost"
-REMADE: Final = (
+CONNECTION_LOST: Final = (
     "the connection to the PostgreSQL server was lost while the session was idle: its role, settings, temporary tables "
     "and prepared statements are gone, and the statement was not run; run it again to continue without them"
 )
@@ -188,7 +188,7 @@ class PostgresqlSession(ServerSession):
             self._remade = False
             if self._has_run:
                 # The state that it relied on, such as a role with fewer rights, is lost.
-                raise Failure(sqlstate.SESSION_LOST, REMADE)
+                raise Failure(sqlstate.SESSION_LOST, CONNECTION_LOST)
         self._has_run = True
         before = self.transaction
         self._check_canceled()

@@ -51,10 +51,10 @@ SILENT_SECONDS: Final = 30.0
 STOPPED_SECONDS: Final = 30.0
 """How long it may take to write its databases when it stops."""
 
-SOON_SECONDS: Final = 5.0
+EXIT_SECONDS: Final = 5.0
 """How long a process may take to exit after its channels have been closed."""
 
-AGAIN_SECONDS: Final = 0.02
+RETRY_SECONDS: Final = 0.02
 """How soon sending is tried again if a process does not read."""
 
 IDLE: Final = 8
@@ -176,7 +176,7 @@ class Process:
 
     def why_it_ended(self) -> str:
         """Wait, after a call found that the process has exited, until the reason is known."""
-        if not self._gone.wait(SOON_SECONDS) and self.alive:
+        if not self._gone.wait(EXIT_SECONDS) and self.alive:
             self.kill("the engine's process did not respond")
         self._gone.wait(STOPPED_SECONDS)
         return self.why
@@ -206,7 +206,7 @@ class Process:
         with theirs:
             try:
                 while not self._hand_over(theirs.fileno()):
-                    time.sleep(AGAIN_SECONDS)
+                    time.sleep(RETRY_SECONDS)
             except OSError:
                 ours.close()
                 raise ProcessEnded(begun=False) from None
@@ -283,7 +283,7 @@ class Process:
         readable.register(self._orders, select.POLLIN)
         heard = asked = time.monotonic()
         while True:
-            if not readable.poll((AGAIN_SECONDS if self._unsent else ASKED_SECONDS) * 1000):
+            if not readable.poll((RETRY_SECONDS if self._unsent else ASKED_SECONDS) * 1000):
                 now = time.monotonic()
                 if heard < asked < now - SILENT_SECONDS:
                     self.kill(f"the engine's process did not respond for {SILENT_SECONDS:.0f} seconds")

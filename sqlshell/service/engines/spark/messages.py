@@ -32,7 +32,7 @@ _IDENTIFIER: Final = re.compile(r"Identifier\(\"([^\"]*)\"\)")
 _NODE: Final = re.compile(r"^(?:\w+Node)::(\w+)$")
 _WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
-_PLAINER: Final = (
+_REWORDED_MESSAGES: Final = (
     (
         re.compile(r"^attribute (\"[^\"]*\") is missing from the schema: cannot resolve attribute$"),
         r"column \1 does not exist",
@@ -132,7 +132,7 @@ def plain(message: str) -> str:
         text = text[named.end() :]
     text = _LINE_AND_COLUMN.sub("", _STATE.sub("", text))
     text = _TREE.sub(lambda match: '"' + ".".join(_IDENTIFIER.findall(match[1])) + '"', _INVALID.sub("", text))
-    for pattern, better in _PLAINER:
+    for pattern, better in _REWORDED_MESSAGES:
         text = pattern.sub(better, text)
     if (node := _NODE.match(text)) is not None:
         text = f"the server does not support {_WORDS.sub(' ', node[1]).upper()}"

@@ -18,7 +18,7 @@ from sqlshell.service.failure import Failure
 
 _TEXT, _BOOLEAN = "VARCHAR", "BOOLEAN"
 
-_ABSENT: Final[Mapping[str, str]] = {
+_UNSUPPORTED_QUERIES: Final[Mapping[str, str]] = {
     "columns": "lists of the columns of all relations",
     "foreign_keys": "foreign keys",
     "indexes": "indexes",
@@ -47,7 +47,7 @@ async def found(kept: KeptSession, query: ObjectQuery) -> Listing:
             return await _relations(kept, query.schema)
         case "relation":
             return await _relation(kept, query)
-    raise not_supported("spark", _ABSENT[query.kind])
+    raise not_supported("spark", _UNSUPPORTED_QUERIES[query.kind])
 
 
 async def _functions(kept: KeptSession) -> Listing:

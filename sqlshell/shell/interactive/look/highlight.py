@@ -31,7 +31,7 @@ BEGINNINGS = frozenset(
 )
 """First words of statements."""
 
-FURTHEST = 200
+MAX_LINES_BACK = 200
 """Maximum lines to go back for the beginning of a string or comment."""
 
 _QUOTES = frozenset({State.SINGLE_QUOTE, State.DOUBLE_QUOTE, State.BACK_QUOTE, State.DOLLAR_QUOTE})
@@ -59,7 +59,7 @@ class LineLexer(Lexer):
 
         def drawn(number: int) -> StyleAndTextTuples:
             first = number
-            while first and number - first < FURTHEST and self._lines.before(text, first) in _INSIDE:
+            while first and number - first < MAX_LINES_BACK and self._lines.before(text, first) in _INSIDE:
                 first -= 1
             if first == number:
                 fragments = self._lexed(given[number])
@@ -74,7 +74,7 @@ class LineLexer(Lexer):
         if self._lines.before(text, len(given)) not in _QUOTES:
             return None
         first = len(given) - 1
-        while first and len(given) - first < FURTHEST and self._lines.before(text, first) in _INSIDE:
+        while first and len(given) - first < MAX_LINES_BACK and self._lines.before(text, first) in _INSIDE:
             first -= 1
         parts = self._fragments("\n".join(given[first:]))
         before = "".join(fragment[1] for fragment in parts[:-1])

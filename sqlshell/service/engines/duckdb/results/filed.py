@@ -32,7 +32,7 @@ WIDE = 1024
 SAMPLE = 1000
 """The number of rows from which the width of a table is estimated."""
 
-USUAL = 8
+USUAL_CHARACTERS = 8
 """The approximate number of characters of a value of a PLAIN type."""
 
 WIDTH = "width"
@@ -131,7 +131,7 @@ def row_width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
         if type_id(kind) == "blob":
             sums.append(f"coalesce(octet_length({name}) * 4 // 3, 4)")
         elif type_id(kind) in PLAIN:
-            fixed += USUAL
+            fixed += USUAL_CHARACTERS
         else:
             sums.append(f"coalesce(strlen({name}), 4)")
     while len(sums) > 1:

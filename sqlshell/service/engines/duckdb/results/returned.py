@@ -30,7 +30,7 @@ from sqlshell.service.engines.engine import Options, Outcome
 BATCH = 256
 """The number of rows that are fetched from DuckDB at once."""
 
-FORESEEN = {"INSERT", "UPDATE", "DELETE", "EXECUTE", "EXPLAIN"}
+TYPES_WITH_KNOWN_COLUMNS = {"INSERT", "UPDATE", "DELETE", "EXECUTE", "EXPLAIN"}
 """Types of statements whose columns DuckDB knows before it runs them. There is no public way to ask."""
 
 KEPT = {"INSERT", "UPDATE", "DELETE", "SELECT"}
@@ -52,10 +52,11 @@ def run_statement(
 
     Raises duckdb.Error, and OSError of the sink; the caller must then roll the statement back.
     """
-    bound = _bound(connection, sql) if kind in FORESEEN or (kind == "SELECT" and writes_inside(sql)) else None
+    is_bindable = kind in TYPES_WITH_KNOWN_COLUMNS or (kind == "SELECT" and writes_inside(sql))
+    bound = _bound(connection, sql) if is_bindable else None
     if bound is not None and kind in KEPT and not brief(sql):
         return _kept(connection, kind, sql, *bound, options, sink, reaches_files)
-    if bound is not None and kind in FORESEEN and (writes := writers(bound[1])):
+    if bound is not None and kind in TYPES_WITH_KNOWN_COLUMNS and (writes := writers(bound[1])):
         check_columns(len(bound[1]), options)
         connection.execute(sql)
         columns = bounded((column(str(item[0]), item[1], True) for item in connection.description or []), options)

@@ -24,10 +24,12 @@ BOUND_BY_EXPLAIN: Final = frozenset({"CREATE", "DELETE", "INSERT", "MERGE_INTO",
 _PLAN: Final = "system.main.json_serialize_plan($1, optimize := false)"
 _OPTIMIZED: Final = "system.main.json_serialize_plan($1, optimize := true)"
 _TREE: Final = "system.main.json_serialize_sql($1)"
-_TOLD: Final = frozenset({"binder", "catalog", "parser", "syntax", "not implemented", "dependency", "constraint"})
+_SAFE_ERROR_TYPES: Final = frozenset(
+    {"binder", "catalog", "parser", "syntax", "not implemented", "dependency", "constraint"}
+)
 """Types of errors whose messages contain no file content."""
 
-_UNREAL: Final = re.compile(r'("(?:[^"\\]|\\.)*+")|-?(?:nan|inf(?:inity)?)', re.I | re.S)
+_STRING_OR_NON_FINITE: Final = re.compile(r'("(?:[^"\\]|\\.)*+")|-?(?:nan|inf(?:inity)?)', re.I | re.S)
 """A string in JSON, or a number that JSON does not allow: DuckDB writes NAN and Infinity."""
 
 LARGEST: Final = 64 << 20
@@ -73,7 +75,7 @@ class Binder:
             plan, is_lasting = self._asked(_OPTIMIZED, sql), False
         if not plan["error"]:
             return plan, is_lasting
-        if self._known.strict and not tells and plan["error_type"] not in _TOLD:
+        if self._known.strict and not tells and plan["error_type"] not in _SAFE_ERROR_TYPES:
             # DuckDB's message may contain data of a file.
             cause = "the statement failed, or reads a file that is not allowed on this service"
             raise Failure(
@@ -150,7 +152,7 @@ def _decoded(row: Any) -> Any:
         try:
             return msgspec.json.decode(text)
         except msgspec.DecodeError:
-            return msgspec.json.decode(_UNREAL.sub(lambda match: match[1] or "null", text))
+            return msgspec.json.decode(_STRING_OR_NON_FINITE.sub(lambda match: match[1] or "null", text))
     except RecursionError:
         raise Failure(sqlstate.LIMIT, "the statement is nested too deeply") from None
 

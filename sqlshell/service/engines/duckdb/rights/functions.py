@@ -152,7 +152,7 @@ CATALOG: Final = names("""
     """)
 """Table functions that read the catalog or the session."""
 
-UNSEEN: Final = {"duckdb_databases": frozenset({"path", "options"})}
+HIDDEN_COLUMNS: Final = {"duckdb_databases": frozenset({"path", "options"})}
 """Columns of table functions that reveal details of the machine: a statement may not read these columns."""
 
 

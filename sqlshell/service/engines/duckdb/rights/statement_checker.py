@@ -54,7 +54,7 @@ _SETS: Final = frozenset({"SET", "VARIABLE_SET"})
 _WRAPPED: Final = frozenset({"DELETE", "INSERT", "UPDATE"})
 """Types that DuckDB also parses as the body of a common table expression, which shows their trees."""
 
-_KEEPING: Final = frozenset({"DELETE", "INSERT", "MERGE_INTO", "SELECT", "UPDATE"})
+_TYPES_WITHOUT_DDL: Final = frozenset({"DELETE", "INSERT", "MERGE_INTO", "SELECT", "UPDATE"})
 """Types that change no objects; EXPLAIN ANALYZE of CREATE does."""
 
 _READ: Final = frozenset({"SELECT", "SET", "TRANSACTION", "VARIABLE_SET"})
@@ -63,17 +63,17 @@ _READ: Final = frozenset({"SELECT", "SET", "TRANSACTION", "VARIABLE_SET"})
 _COPYING: Final = frozenset({"COPY_DATABASE", "EXPORT", "PRAGMA"})
 """Types of statements that copy whole databases."""
 
-_LASTING: Final = frozenset({"DELETE", "INSERT", "SELECT", "UPDATE"})
+_REMEMBERED: Final = frozenset({"DELETE", "INSERT", "SELECT", "UPDATE"})
 """Types of statements whose check is valid until objects change."""
 
 _KEPT: Final = 64
 _SHORT: Final = 200
 """Maximum number of remembered checks of each kind, and maximum length of their statements in characters."""
 
-_UNFIT: Final = frozenset({"NO_MATCHING_FUNCTION", "COLUMN_NOT_FOUND", "MISSING_ENTRY"})
+_ARGUMENT_ERRORS: Final = frozenset({"NO_MATCHING_FUNCTION", "COLUMN_NOT_FOUND", "MISSING_ENTRY"})
 """Error types of a statement that calls a function with wrong arguments."""
 
-_MANY: Final = 9
+_MANY_ARGUMENTS: Final = 9
 """More arguments than any macro is expected to have."""
 
 _APPEND_ONLY: Final = "a stream is append-only; use INSERT INTO"
@@ -126,7 +126,7 @@ class StatementChecker:
     @contextlib.contextmanager
     def running(self, allowed: AllowedStatement) -> Iterator[None]:
         """Mark that a statement is running."""
-        if allowed.kind in _KEEPING:
+        if allowed.kind in _TYPES_WITHOUT_DDL:
             yield
         elif allowed.kind in _SETS:
             try:
@@ -150,7 +150,7 @@ class StatementChecker:
             return known[1]
         try:
             # No macro has this many arguments, so none is evaluated.
-            plan = self._binder.bind(f"SELECT {always_quoted(name)}({', '.join('1' * _MANY)})")
+            plan = self._binder.bind(f"SELECT {always_quoted(name)}({', '.join('1' * _MANY_ARGUMENTS)})")
         except duckdb.Error:
             return True
         exists = bool(plan.get("error_subtype") != "MISSING_ENTRY")
@@ -178,7 +178,7 @@ class StatementChecker:
             elif self._known.strict and kind in _WRAPPED | {"SELECT"}:
                 return None
             plan = self._binder.bind(sql)
-        if plan.get("error_subtype") not in _UNFIT or "position" not in plan:
+        if plan.get("error_subtype") not in _ARGUMENT_ERRORS or "position" not in plan:
             return None
         return len(sql.encode()[: int(plan["position"])].decode(errors="ignore"))
 
@@ -198,7 +198,7 @@ class StatementChecker:
         if allowed.reevaluated_default and self._known.strict:
             message = f"DEFAULT {allowed.reevaluated_default} is not supported with IF NOT EXISTS; omit IF NOT EXISTS"
             raise Failure(sqlstate.UNSUPPORTED, message)
-        if self._lasting and version is not None and allowed.kind in _LASTING and version == self._known.settled:
+        if self._lasting and version is not None and allowed.kind in _REMEMBERED and version == self._known.settled:
             _keep(self._allowed, key, (version, allowed))
         return allowed
 

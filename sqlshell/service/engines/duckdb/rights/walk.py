@@ -18,11 +18,11 @@ from sqlshell.service.engines.duckdb.rights.functions import (
     BY_NAME,
     BY_STRING,
     CLOCKS,
+    HIDDEN_COLUMNS,
     IMPLIED,
     SEEDS,
     SEQUENCES,
     SESSION,
-    UNSEEN,
     WINDOWS,
     is_scalar,
     is_table,
@@ -451,9 +451,9 @@ def _get(node: dict[str, Any], effects: StatementEffects) -> None:
     if not is_table(name):
         effects.refuse(f"function {name}")
     used = {node["names"][at] for item in node["column_indexes"] if (at := item["index"]) < len(node["names"])}
-    if used & UNSEEN.get(name, frozenset()):
-        shown = ", ".join(column for column in node["names"] if column not in UNSEEN[name])
-        hidden = ", ".join(sorted(UNSEEN[name] & used))
+    if used & HIDDEN_COLUMNS.get(name, frozenset()):
+        shown = ", ".join(column for column in node["names"] if column not in HIDDEN_COLUMNS[name])
+        hidden = ", ".join(sorted(HIDDEN_COLUMNS[name] & used))
         effects.refuse(f"reading {hidden} of {name}", f"; select only columns of {shown}")
 
 
