@@ -16,7 +16,7 @@ from sqlshell.shell.interactive.bare_words import bare_word, hint
 from sqlshell.shell.interactive.editing.continuation import Continuations
 from sqlshell.shell.interactive.editing.formatter import format_script
 from sqlshell.shell.interactive.editor import edit_text
-from sqlshell.shell.interactive.history import Entry, matching
+from sqlshell.shell.interactive.history import HistoryEntry, matching
 from sqlshell.shell.interactive.look.highlight import LineLexer
 from sqlshell.sql.script.scanner import Scanner, State
 
@@ -208,7 +208,11 @@ def test_finished_text_is_laid_out(text: str, laid_out: str) -> None:
 
 
 def test_entries_are_found_by_their_letters() -> None:
-    entries = [Entry(1.0, "select 'needle'"), Entry(2.0, "drop table x"), Entry(3.0, "select 'needle'")]
+    entries = [
+        HistoryEntry(1.0, "select 'needle'"),
+        HistoryEntry(2.0, "drop table x"),
+        HistoryEntry(3.0, "select 'needle'"),
+    ]
     assert [entry.time for entry in matching(entries, "sndl")] == [3.0]
     assert [entry.text for entry in matching(entries, "")] == ["select 'needle'", "drop table x"]
     assert matching(entries, "zzz") == []

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from sqlshell.shell.interactive import history
-from sqlshell.shell.interactive.history import Entry, FileHistory, matching
+from sqlshell.shell.interactive.history import FileHistory, HistoryEntry, matching
 
 
-def texts(entries: list[Entry]) -> list[str]:
+def texts(entries: list[HistoryEntry]) -> list[str]:
     return [entry.text for entry in entries]
 
 
@@ -146,6 +146,6 @@ def test_what_continues_a_statement_that_is_not_kept_is_not_kept(tmp_path: Path,
 
 
 def test_entries_are_matched_by_their_letters() -> None:
-    entries = [Entry(float(number), text) for number, text in enumerate(["xaxb", "AB", "ab c", "ba", "AB"])]
+    entries = [HistoryEntry(float(number), text) for number, text in enumerate(["xaxb", "AB", "ab c", "ba", "AB"])]
     assert [entry.text for entry in matching(entries, "Ab")] == ["AB", "ab c", "xaxb"]
     assert matching(entries, "ab")[0].time == 4.0

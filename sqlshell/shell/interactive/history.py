@@ -22,7 +22,7 @@ LONGEST = 10_000
 """Maximum entries that are loaded; a file with twice as many is truncated to them."""
 
 
-class Entry(Struct, frozen=True):
+class HistoryEntry(Struct, frozen=True):
     """An entry and its time in seconds since 1970."""
 
     time: float
@@ -60,7 +60,7 @@ class FileHistory(History):
         """The entries, the latest first: those of this target, and after them those of all targets."""
         return reversed([entry.text for entry in self.entries()])
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[HistoryEntry]:
         """The entries of this target, the oldest first."""
         own = self._read(self._path)
         if self._shared is None or len(own) > LONGEST // 10:
@@ -68,7 +68,7 @@ class FileHistory(History):
         since = own[0].time if own else time.time()
         return [entry for entry in self._read(self._shared) if entry.time < since] + own
 
-    def all_entries(self) -> list[Entry]:
+    def all_entries(self) -> list[HistoryEntry]:
         """The entries of all targets, the oldest first."""
         return self._read(self._shared or self._path)
 
@@ -85,7 +85,7 @@ class FileHistory(History):
         kept = self._redacted(string, before)
         if not kept:
             return
-        entry = _entry(Entry(time.time(), kept))
+        entry = _entry(HistoryEntry(time.time(), kept))
         for path in (self._path, self._shared):
             if path is not None:
                 self._append(path, entry)
@@ -124,7 +124,7 @@ class FileHistory(History):
         except OSError as error:
             self._fail(path, error)
 
-    def _read(self, path: Path) -> list[Entry]:
+    def _read(self, path: Path) -> list[HistoryEntry]:
         try:
             text = path.read_bytes().decode("utf-8", "replace")
         except (FileNotFoundError, NotADirectoryError):
@@ -132,7 +132,7 @@ class FileHistory(History):
         except OSError as error:
             self._fail(path, error)
             return []
-        entries: list[Entry] = []
+        entries: list[HistoryEntry] = []
         lines: list[str] = []
         moment = 0.0
         for line in [*text.split("\n"), ""]:
@@ -140,7 +140,7 @@ class FileHistory(History):
                 lines.append(line[1:])
                 continue
             if lines:
-                entries.append(Entry(moment, "\n".join(lines)))
+                entries.append(HistoryEntry(moment, "\n".join(lines)))
                 lines = []
             if line.startswith("# "):
                 with contextlib.suppress(ValueError):
@@ -149,7 +149,7 @@ class FileHistory(History):
             self._rewrite(path, entries[-LONGEST:])
         return entries[-LONGEST:]
 
-    def _rewrite(self, path: Path, entries: list[Entry]) -> None:
+    def _rewrite(self, path: Path, entries: list[HistoryEntry]) -> None:
         temporary = path.with_name(f"{path.name}.{os.getpid()}")
         with contextlib.suppress(OSError):
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -163,18 +163,18 @@ class FileHistory(History):
             self._warn(f"cannot use the history {path}: {error.strerror or error}")
 
 
-def _entry(entry: Entry) -> bytes:
+def _entry(entry: HistoryEntry) -> bytes:
     body = "".join(f"+{line}\n" for line in entry.text.split("\n"))
     return f"\n# {entry.time:.6f}\n{body}".encode("utf-8", "replace")
 
 
-def matching(entries: Iterable[Entry], typed: str) -> list[Entry]:
+def matching(entries: Iterable[HistoryEntry], typed: str) -> list[HistoryEntry]:
     """Entries with these letters in order, each text once, the latest first; entries that contain the letters in
     succession come first.
     """
     low = typed.lower()
-    together: dict[str, Entry] = {}
-    apart: dict[str, Entry] = {}
+    together: dict[str, HistoryEntry] = {}
+    apart: dict[str, HistoryEntry] = {}
     for entry in reversed(list(entries)):
         text = entry.text.lower()
         if low in text:

@@ -12,7 +12,7 @@ from prompt_toolkit.document import Document
 from sqlshell.humanize import one_line
 from sqlshell.output.text.cells import is_unsafe, printable
 from sqlshell.shell.commands.arguments import SHOWN, files
-from sqlshell.shell.interactive.history import Entry, matching
+from sqlshell.shell.interactive.history import HistoryEntry, matching
 from sqlshell.shell.session import Session
 from sqlshell.sql.completion.catalog import Catalog
 from sqlshell.sql.completion.expected import Expected
@@ -37,7 +37,7 @@ class ShellCompleter(Completer):
         catalog: Catalog,
         commands: Callable[[str], Iterable[Suggestion]],
         arguments: Arguments,
-        history: Callable[[], list[Entry]],
+        history: Callable[[], list[HistoryEntry]],
     ) -> None:
         self._session = session
         self._catalog = catalog
