@@ -34,7 +34,7 @@ from sqlshell.runtime.streams import Streams, choose_colors
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.front_end import NoProgress, Paint, Progress
 from sqlshell.shell.interactive.look.templates import TEMPLATES, checked, checked_color
-from sqlshell.shell.records.journal import Entry, Journal
+from sqlshell.shell.records.journal import Journal, JournalEntry
 from sqlshell.shell.records.redaction import SecretFilter
 from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
@@ -363,7 +363,7 @@ def _front_end(
     )
 
 
-def _has_profile(invocation: Invocation, entry: Entry) -> bool:
+def _has_profile(invocation: Invocation, entry: JournalEntry) -> bool:
     return bool(entry.profile) and entry.profile in invocation.config.profiles
 
 

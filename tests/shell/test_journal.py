@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from sqlshell.context import SessionContext
 from sqlshell.interface.sqlstate import CANCELED
 from sqlshell.shell.records import journal as journals
-from sqlshell.shell.records.journal import BATCH_SIZE, KEPT_DAYS, LONGEST_SQL, MAX_PENDING, Entry, Journal
+from sqlshell.shell.records.journal import BATCH_SIZE, KEPT_DAYS, LONGEST_SQL, MAX_PENDING, Journal, JournalEntry
 
 Opened = Callable[..., Journal]
 
@@ -144,7 +144,7 @@ def test_a_journal_that_stays_locked_is_reported_at_the_end(
     assert warning.endswith("statements are not recorded: database is locked")
 
 
-def only(journal: Journal) -> Entry:
+def only(journal: Journal) -> JournalEntry:
     (entry,) = journal.recent(10)
     return entry
 

@@ -9,7 +9,7 @@ from sqlshell.humanize import one_line
 from sqlshell.interface import sqlstate
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Fetch, ShowMessage, ShowResult
-from sqlshell.shell.records.journal import Entry
+from sqlshell.shell.records.journal import JournalEntry
 from sqlshell.shell.results.rows import blank, table_of
 from sqlshell.shell.running.background import find_entry
 from sqlshell.shell.shell_view import ShellView
@@ -114,7 +114,7 @@ def _count(args: Args) -> int:
     return int(args[0])
 
 
-async def _known(shell: ShellView, args: Args, otherwise: str = "") -> Entry:
+async def _known(shell: ShellView, args: Args, otherwise: str = "") -> JournalEntry:
     """The statement that the argument refers to: by job number, by a prefix of its id, or by a complete unknown id.
 
     Without an argument it is the last statement, or `otherwise` if this connection has had none."""
@@ -136,7 +136,7 @@ async def _known(shell: ShellView, args: Args, otherwise: str = "") -> Entry:
                 f"no statement ID begins with {named!r}",
                 "\\jobs lists the IDs; for an unlisted statement, give the full ID",
             )
-        return Entry(named, "", "", "", "", 0.0, None, "", "", None, "")
+        return JournalEntry(named, "", "", "", "", 0.0, None, "", "", None, "")
     if not shell.journal.is_here(entry):
         raise UsageError(
             f"{entry.id} ran on {entry.target}, but this shell is connected to {shell.session.target}",
@@ -151,7 +151,7 @@ def _number(text: str) -> int | None:
     return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 8 else None
 
 
-def _row(entry: Entry, number: str | None) -> list[str | None]:
+def _row(entry: JournalEntry, number: str | None) -> list[str | None]:
     started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.began))
     ended = entry.ended or (time.time() if entry.running else None)
     seconds = None if ended is None else f"{ended - entry.began:.3f}"

@@ -53,7 +53,7 @@ CREATE INDEX IF NOT EXISTS by_time ON statements (began);
 _COLUMNS = "id, target, profile, context, sql, began, ended, sql_state, message, rows, query_id"
 
 
-class Entry(Struct, frozen=True):
+class JournalEntry(Struct, frozen=True):
     """One statement: times in seconds since 1970, `rows` if all of them were read."""
 
     id: str
@@ -174,7 +174,7 @@ class Journal:
         if full:
             self._transact()
 
-    def recent(self, most: int, *, here: bool = False) -> list[Entry]:
+    def recent(self, most: int, *, here: bool = False) -> list[JournalEntry]:
         """The latest statements of all targets, running ones first; `here` returns those of this target, ordered only
         by time.
         """
@@ -183,7 +183,7 @@ class Journal:
             f"SELECT {_COLUMNS} FROM statements {chosen} LIMIT ?", self._target if here else sqlstate.RUNNING, most
         )
 
-    def find(self, start: str) -> list[Entry]:
+    def find(self, start: str) -> list[JournalEntry]:
         """The statements whose IDs have this prefix, those of this target first."""
         return self._transact(
             f"SELECT {_COLUMNS} FROM statements WHERE substr(id, 1, ?) = ? ORDER BY target = ? DESC, began DESC"
@@ -193,7 +193,7 @@ class Journal:
             self._target,
         )
 
-    def is_here(self, entry: Entry) -> bool:
+    def is_here(self, entry: JournalEntry) -> bool:
         return entry.target == self._target
 
     def close(self) -> None:
@@ -207,7 +207,7 @@ class Journal:
                     self._database.close()
                 self._database = None
 
-    def _transact(self, query: str = "", *values: object, wait: int = SHORT_WAIT) -> list[Entry]:
+    def _transact(self, query: str = "", *values: object, wait: int = SHORT_WAIT) -> list[JournalEntry]:
         """Write pending changes, and return the statements that a query selects. Raises nothing. Changes stay pending
         until they are committed; a journal that another shell is writing is only reported after LAST_WAIT.
         """
@@ -224,7 +224,7 @@ class Journal:
                     # Other shells may read meanwhile.
                     if not query or not _is_busy(error):
                         raise
-                return [Entry(*row) for row in self._database.execute(query, values)] if query else []
+                return [JournalEntry(*row) for row in self._database.execute(query, values)] if query else []
             except sqlite3.Error as error:
                 if wait == LAST_WAIT or not _is_busy(error):
                     self._report_once(error)

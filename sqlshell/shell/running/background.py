@@ -21,7 +21,7 @@ from sqlshell.humanize import duration, format_count, one_line
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.runtime.bugs import bug_of
-from sqlshell.shell.records.journal import Entry, Journal
+from sqlshell.shell.records.journal import Journal, JournalEntry
 from sqlshell.shell.running.outcomes import outcome_unknown
 from sqlshell.shell.running.submission import LexedSubmission
 
@@ -153,14 +153,14 @@ class Background:
         self._journal.record_end(statement_id, state, message)
         return state, message
 
-    async def refresh(self, entries: list[Entry], context: SessionContext) -> None:
+    async def refresh(self, entries: list[JournalEntry], context: SessionContext) -> None:
         """Look up statements that were last recorded as running."""
         followed = {job.statement_id for job in self.jobs if job.running}
         outdated = [
             item for item in entries if item.running and self._journal.is_here(item) and item.id not in followed
         ]
 
-        async def look(entry: Entry) -> None:
+        async def look(entry: JournalEntry) -> None:
             try:
                 state, message = await self._client.state(entry.id, context)
             except UnknownStatement:
@@ -241,7 +241,7 @@ class Background:
         return f"; \\fetch {job.statement_id} {purpose}".rstrip()
 
 
-def find_entry(journal: Journal, start: str) -> Entry | None:
+def find_entry(journal: Journal, start: str) -> JournalEntry | None:
     """The journal's statement whose ID has this prefix; None if there is none. Raises UsageError if
     there are several.
     """
