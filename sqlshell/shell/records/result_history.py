@@ -34,7 +34,7 @@ class ResultSource(Protocol):
     def context(self) -> SessionContext: ...
 
 
-class Entry(NamedTuple):
+class KeptResult(NamedTuple):
     """One result: its statementID, its service, and the row limit that it reached, if any.
 
     `copy` is the result itself if its service does not keep it.
@@ -50,7 +50,7 @@ class ResultHistory:
     """The last results with columns, the latest first."""
 
     def __init__(self) -> None:
-        self._entries: deque[Entry] = deque(maxlen=KEPT)
+        self._entries: deque[KeptResult] = deque(maxlen=KEPT)
 
     def __bool__(self) -> bool:
         return bool(self._entries)
@@ -65,7 +65,7 @@ class ResultHistory:
             if result.columns and result.endless is None and result.statement_id:
                 short = result.row_count if result.limited else None
                 if not (self._entries and self._entries[0].key == result.statement_id):
-                    self._entries.appendleft(Entry(result.statement_id, source, short))
+                    self._entries.appendleft(KeptResult(result.statement_id, source, short))
             return summary
 
         return shown
@@ -81,7 +81,7 @@ class ResultHistory:
         if result.columns:
             limit = None if summary.complete and kept.whole else len(kept.rows)
             columns = [Column(column.name, column.type) for column in result.columns]
-            self._entries.appendleft(Entry(uuid4().hex, source, limit, (columns, kept.rows)))
+            self._entries.appendleft(KeptResult(uuid4().hex, source, limit, (columns, kept.rows)))
         return summary
 
     def keys(self) -> frozenset[str]:
@@ -123,7 +123,7 @@ class ResultHistory:
             "and run the statement again"
         )
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> KeptResult:
         """Raises UsageError if there is no such result."""
         if name not in NAMES:
             raise UsageError(f"unknown result {name}", f"expected {NAMES[0]}, {NAMES[1]}, … or {NAMES[-1]}")
