@@ -38,8 +38,8 @@ from sqlshell.shell.loading.sniffing import compression_of
 from sqlshell.shell.loading.text_checks import (
     ISO_DATE,
     LONGEST_LINE,
-    Record,
     TextChecks,
+    TextRecord,
     abbreviated,
     as_texts,
     lines_at,
@@ -596,7 +596,7 @@ class DataFile:
         rows = {item.row for item in known}
         for (source, target), raw, text in wrong:
             at, column = looked.columns.index(source), source.name if looked.named else target.name
-            record = next((each for each in records if each.fields[at] == raw), Record(0, raw, ()))
+            record = next((each for each in records if each.fields[at] == raw), TextRecord(0, raw, ()))
             if record.line not in lines and record.text not in rows:
                 yield Reject(
                     record.line,
@@ -606,7 +606,7 @@ class DataFile:
                     quoted=not text,
                 )
 
-    def _records(self, looked: FileLayout) -> Iterator[Record]:
+    def _records(self, looked: FileLayout) -> Iterator[TextRecord]:
         """The records behind the header with the right number of fields, up to one that Python cannot read."""
         reader, width = dict(looked.reader), len(looked.columns)
         skipped, headed = int(reader["skip"]), reader["header"] == "true"

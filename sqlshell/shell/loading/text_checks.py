@@ -218,7 +218,7 @@ def _csv(path: str, arguments: Mapping[str, str]) -> str:
     return f"read_csv({literal(path)}, {given}"
 
 
-class Record(Struct, frozen=True):
+class TextRecord(Struct, frozen=True):
     """A record of a file, its text, and the line that it begins in, from 1."""
 
     line: int
@@ -226,7 +226,7 @@ class Record(Struct, frozen=True):
     fields: Sequence[str]
 
 
-def records(path: str, reader: Mapping[str, str]) -> Iterator[Record]:
+def records(path: str, reader: Mapping[str, str]) -> Iterator[TextRecord]:
     """The records of a text file, which is read with these arguments of DuckDB's reader, as SQL.
 
     Raises csv.Error, OSError and ValueError.
@@ -257,7 +257,7 @@ def records(path: str, reader: Mapping[str, str]) -> Iterator[Record]:
                 doublequote=escape in {"", quote},
                 escapechar=None if escape in {"", quote} else escape,
             ):
-                yield Record(begins, "".join(read).rstrip("\r\n"), fields)
+                yield TextRecord(begins, "".join(read).rstrip("\r\n"), fields)
                 begins += len(read)
                 read.clear()
     finally:
