@@ -21,7 +21,7 @@ from sqlshell.origin import Own, service_text
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.records.transcript import DigestedBatches, Record, RecordedResult, read
+from sqlshell.shell.records.transcript import DigestedBatches, RecordedResult, TranscriptRecord, read
 from sqlshell.shell.running.submitting import SubmitRequest, Submitter
 from sqlshell.sql.analysis.copy_statements import loads_rows
 from sqlshell.sql.script.items import Statement
@@ -78,14 +78,14 @@ class Replayer:
             raise OutcomeMismatch(", ".join(filter(None, [what, details, left])))
         self._diagnostics.report(f"{what}, no differences")
 
-    def _adopt_context(self, record: Record) -> None:
+    def _adopt_context(self, record: TranscriptRecord) -> None:
         state = self._session.state
         known = dict(state.context.parts())
         missing = {name: record.context[name] for name in INHERITED if record.context.get(name) and not known[name]}
         if not state.connection.embedded:
             state.context = replace(state.context, **missing)
 
-    async def _run(self, record: Record) -> Sequence[str]:
+    async def _run(self, record: TranscriptRecord) -> Sequence[str]:
         """Run one statement and return the differences. Raises NotRun, and errors that end a script."""
         if record.redacted:
             raise NotRun("its secrets were not recorded")
@@ -121,7 +121,9 @@ class Replayer:
         return list(_differences(record, state, message, results))
 
 
-def _differences(record: Record, state: str, message: str, results: Sequence[RecordedResult]) -> Sequence[str]:
+def _differences(
+    record: TranscriptRecord, state: str, message: str, results: Sequence[RecordedResult]
+) -> Sequence[str]:
     if state != record.sql_state:
         details = f": {one_line(message, 120)}" if message else ""
         return [f"expected sqlState {record.sql_state}, got {state}{details}"]

@@ -42,7 +42,7 @@ class RecordedResult(msgspec.Struct, frozen=True):
     digest: str
 
 
-class Record(msgspec.Struct, frozen=True, rename={"sql_state": "sqlState"}):
+class TranscriptRecord(msgspec.Struct, frozen=True, rename={"sql_state": "sqlState"}):
     """One statement."""
 
     statement: str
@@ -92,7 +92,7 @@ class Transcript:
             results = [RecordedResult([], result.rows, "") for result in results]
         seconds = session.elapsed or 0.0
         began = datetime.now(UTC) - timedelta(seconds=seconds)
-        record = Record(
+        record = TranscriptRecord(
             redacted,
             {name: value for name, value in context.parts() if value},
             session.state.last_statement_id if error is None else error.where.statement_id,
@@ -133,7 +133,7 @@ class DigestedBatches(BatchWrapper):
         return RecordedResult(names, summary.rows if whole else None, self._hash.hexdigest() if whole else "")
 
 
-def read(path: Own) -> Iterator[tuple[int, Record]]:
+def read(path: Own) -> Iterator[tuple[int, TranscriptRecord]]:
     """The records of a transcript with their line numbers. Raises UsageError for a file that is not a transcript."""
     try:
         with expanded(path).open("rb") as file:
@@ -141,7 +141,7 @@ def read(path: Own) -> Iterator[tuple[int, Record]]:
                 if not line.strip():
                     continue
                 try:
-                    yield number, msgspec.json.decode(line, type=Record)
+                    yield number, msgspec.json.decode(line, type=TranscriptRecord)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                     raise UsageError(f"{path}:{number}: not a transcript record: {error}") from None
     except OSError as error:
