@@ -25,7 +25,7 @@ from sqlshell.shell.loading.file_layout import FileLayout
 from sqlshell.shell.loading.matching import ColumnMatch, match_columns, new_columns
 from sqlshell.shell.loading.progress import (
     Fingerprint,
-    Progress,
+    LoadProgress,
     ProgressFile,
     Range,
     fingerprint,
@@ -192,7 +192,7 @@ class Loader:
                 f"{arrived}; this load starts from the beginning; to continue the earlier one, use {RESUME}"
             )
 
-    async def _progress(self, request: LoadRequest, matched: ColumnMatch, keeper: ProgressFile) -> Progress:
+    async def _progress(self, request: LoadRequest, matched: ColumnMatch, keeper: ProgressFile) -> LoadProgress:
         """The progress to continue from. Raises UsageError if none matches."""
         if not keeper.stores:
             if request.resume:
@@ -201,7 +201,7 @@ class Loader:
                     "into a database in memory is not stored",
                     OMIT,
                 )
-            return Progress(Fingerprint(0, "", "", (), ""))
+            return LoadProgress(Fingerprint(0, "", "", (), ""))
         print_ = await self.interruptible(
             asyncio.to_thread(
                 fingerprint,
@@ -212,7 +212,7 @@ class Loader:
             )
         )
         if not request.resume:
-            return Progress(print_)
+            return LoadProgress(print_)
         before = keeper.read()
         if before is None or (before.superseded and not (before.done or before.unknown)):
             raise UsageError(f"there is no unfinished load of {request.name} into {request.table}", OMIT)
@@ -253,7 +253,7 @@ class Loader:
         source: DataFile,
         staged: ConvertedRows,
         keeper: ProgressFile,
-        progress: Progress,
+        progress: LoadProgress,
     ) -> None:
         service, earlier = self._session.connection.service, progress.rows
         sender: Sender
@@ -301,7 +301,7 @@ class Loader:
         raise error
 
     async def _each(
-        self, sender: Sender, staged: ConvertedRows, keeper: ProgressFile, progress: Progress
+        self, sender: Sender, staged: ConvertedRows, keeper: ProgressFile, progress: LoadProgress
     ) -> ShellError | None:
         """Send all rows, and keep what became of them; the error of the first batch that failed."""
         error: ShellError | None = None
@@ -335,14 +335,14 @@ class Loader:
             raise Interrupted("interrupted; no row was sent") from None
 
 
-def _note(batch: SentBatch, progress: Progress) -> None:
+def _note(batch: SentBatch, progress: LoadProgress) -> None:
     if not batch.unknown:
         progress.unknown = without_range(progress.unknown, batch.rows)
     if batch.error is None:
         progress.done = with_range(progress.done, batch.rows)
 
 
-def _summary(request: LoadRequest, progress: Progress) -> str:
+def _summary(request: LoadRequest, progress: LoadProgress) -> str:
     are = "is" if progress.rows == 1 else "are"
     text = f"{format_count(progress.rows, 'row')} of {request.name} {are} in {request.table}"
     if progress.unknown:

@@ -29,7 +29,7 @@ class Fingerprint(Struct, frozen=True):
     options: str
 
 
-class Progress(Struct):
+class LoadProgress(Struct):
     """`done` are the rows that the service confirmed, `unknown` those that were sent, or are about to be, and may be in
     the table. `superseded` says that a later load has begun again, and has sent no row yet: its user may have deleted
     these."""
@@ -57,15 +57,15 @@ class ProgressFile:
         """Whether another load can continue from what is written."""
         return self._path is not None
 
-    def read(self) -> Progress | None:
+    def read(self) -> LoadProgress | None:
         """The progress of an earlier load; None if there is none."""
         if self._path is None:
             return None
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            return msgspec.json.decode(self._path.read_bytes(), type=Progress)
+            return msgspec.json.decode(self._path.read_bytes(), type=LoadProgress)
         return None
 
-    def write(self, progress: Progress) -> None:
+    def write(self, progress: LoadProgress) -> None:
         """Raises UsageError where it cannot be kept."""
         if self._path is None:
             return

@@ -14,7 +14,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, StatementError, UsageError, Where
 from sqlshell.origin import Own
 from sqlshell.result import Result
-from sqlshell.shell.loading.progress import Fingerprint, Progress, ProgressFile
+from sqlshell.shell.loading.progress import Fingerprint, LoadProgress, ProgressFile
 from sqlshell.shell.records.checkpoint import Checkpoint
 from sqlshell.shell.scripts.modes import ScriptModes
 from sqlshell.sql.analysis.policy import Policy
@@ -242,7 +242,7 @@ def test_a_load_that_is_done_is_not_done_again(file: Path, tmp_path: Path, load:
 
 
 def test_progress_that_cannot_be_saved_is_an_error(tmp_path: Path) -> None:
-    progress = Progress(Fingerprint(1, "", "t", (), ""))
+    progress = LoadProgress(Fingerprint(1, "", "t", (), ""))
     path = Own(str(tmp_path / "a.csv"))
     kept = ProgressFile(tmp_path, "here", "t", path)
     assert kept.read() is None
