@@ -10,7 +10,7 @@ from sqlshell.client.results.result_file import ResultFile
 from sqlshell.client.target import Target
 from sqlshell.result import Column
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import Options, Outcome
+from sqlshell.service.engines.engine import Outcome, RunOptions
 from tests.service.values import DEEPER, OTHERS, SCALARS, WRAPPED
 
 
@@ -42,7 +42,7 @@ class Source:
     def run(self, sql: str) -> tuple[list[Column], Outcome, bytes]:
         """The columns, and the rows as the JSON of an answer."""
         self.path.unlink(missing_ok=True)
-        outcome = self.connection.run(sql, Options(), Sink(self.path))
+        outcome = self.connection.run(sql, RunOptions(), Sink(self.path))
         assert outcome.filed is not None
         counts = [rows for rows, _ in outcome.filed]
         body = b",".join(self.engine.read(self.path, 0, counts)) if sum(counts) else b""

@@ -28,7 +28,7 @@ from sqlshell.output.writers.formats import format_named
 from sqlshell.output.writers.table import TableWriter
 from sqlshell.result import Batch, Column, LineSql
 from sqlshell.service.engines.duckdb.results import selected
-from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.results.time_zones import in_zone
 from tests.client.filed import Sink, Source, values_of
 from tests.service.values import SCALARS
@@ -114,11 +114,11 @@ def test_every_type_in_every_format(source: Source, kind: str) -> None:
     values = values_of(kind)
     source.connection.run(
         f"CREATE TABLE t AS SELECT {', '.join(f'{value} AS v{number}' for number, value in enumerate(values))}",
-        Options(),
+        RunOptions(),
         Sink(source.path),
     )
-    source.connection.run(f"INSERT INTO t SELECT {', '.join(['NULL'] * len(values))}", Options(), Sink(source.path))
-    source.connection.run("INSERT INTO t FROM t", Options(), Sink(source.path))
+    source.connection.run(f"INSERT INTO t SELECT {', '.join(['NULL'] * len(values))}", RunOptions(), Sink(source.path))
+    source.connection.run("INSERT INTO t FROM t", RunOptions(), Sink(source.path))
     columns, _, body = source.run("SELECT * FROM t")
     for name in FORMATS:
         for null in (None, "0") if name in {"csv", "tsv"} else (None,):
@@ -155,7 +155,7 @@ def test_a_file_made_of_text_has_the_same_strings(source: Source, kind: str) -> 
     values = ", ".join(f"{value} AS v{number}" for number, value in enumerate(values_of(kind)))
     nothing = ", ".join(["NULL"] * len(values_of(kind)))
     sink = TextSink()
-    outcome = source.connection.run(f"SELECT {values} UNION ALL SELECT {nothing}", Options(), sink)
+    outcome = source.connection.run(f"SELECT {values} UNION ALL SELECT {nothing}", RunOptions(), sink)
     text = source.path.with_name("rows")
     parts = [row.encode() for row in sink.rows]
     text.write_bytes(b",".join(parts))
@@ -170,12 +170,12 @@ def test_a_file_made_of_text_has_the_same_strings(source: Source, kind: str) -> 
 
 
 def test_every_text_in_every_format(source: Source) -> None:
-    source.connection.run("CREATE TABLE t (n INTEGER, s VARCHAR)", Options(), Sink(source.path))
+    source.connection.run("CREATE TABLE t (n INTEGER, s VARCHAR)", RunOptions(), Sink(source.path))
     with duckdb.connect() as maker:
         maker.execute("CREATE TABLE t (n INTEGER, s VARCHAR)")
         maker.executemany("INSERT INTO t VALUES (?, ?)", [*enumerate(TEXTS), (-1, None)])
         maker.execute(f"COPY t TO '{source.path}.texts' (FORMAT parquet)")
-    source.connection.run(f"INSERT INTO t FROM read_parquet('{source.path}.texts')", Options(), Sink(source.path))
+    source.connection.run(f"INSERT INTO t FROM read_parquet('{source.path}.texts')", RunOptions(), Sink(source.path))
     doubtful = "contains(to_json(s)::VARCHAR, '\\u00')"
     for sql in (
         "SELECT 0 AS n, s FROM t",
@@ -221,8 +221,8 @@ def test_every_type_in_a_table(source: Source, kind: str) -> None:
 def test_every_text_in_a_table(source: Source) -> None:
     texts = [*TEXTS, "'NULL'", "''NULL''", "NULLABLE", "ａＢ", "한글 x", "Grüße", "\u00ad", "\u200b", "👩‍👩‍👧"]
     given = ", ".join(f"({number}, decode(unhex('{text.encode().hex()}')::BLOB))" for number, text in enumerate(texts))
-    source.connection.run("CREATE TABLE t (n INTEGER, s VARCHAR)", Options(), Sink(source.path))
-    source.connection.run(f"INSERT INTO t VALUES {given}, ({len(texts)}, NULL)", Options(), Sink(source.path))
+    source.connection.run("CREATE TABLE t (n INTEGER, s VARCHAR)", RunOptions(), Sink(source.path))
+    source.connection.run(f"INSERT INTO t VALUES {given}, ({len(texts)}, NULL)", RunOptions(), Sink(source.path))
     numbers = range(len(texts))
     printable = [number for number in numbers if all(" " <= char <= "~" for char in texts[number])]
     # One text that SQL cannot be sure of is left to the writer with all rows that are read with it.
@@ -291,7 +291,7 @@ def test_instants_in_a_time_zone(source: Source, zone: str) -> None:
         "CREATE TABLE t AS SELECT to_timestamp(i * 40000.25 - 7000) AS t, i FROM range(1, 100000) r(i) "
         "UNION ALL SELECT NULL, 0 UNION ALL SELECT 'infinity'::TIMESTAMPTZ, 1 "
         "UNION ALL SELECT '-infinity'::TIMESTAMPTZ, 2",
-        Options(),
+        RunOptions(),
         Sink(source.path),
     )
     columns, outcome, body = source.run("SELECT * FROM t")

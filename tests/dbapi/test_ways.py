@@ -16,7 +16,7 @@ from sqlshell.dbapi.values.typed_rows import RowDecoder
 from sqlshell.errors import ProtocolError
 from sqlshell.result import Batch, Column, Rows, StoredColumn
 from sqlshell.service.engines.duckdb.results import selected
-from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.engine import RunOptions
 from tests.client.filed import Sink, Source, values_of
 from tests.client.test_whole_results import TEXTS
 from tests.dbapi.test_values import same
@@ -80,16 +80,16 @@ def check(source: Source, sql: str) -> None:
 def test_every_value(source: Source, kind: str) -> None:
     values = values_of(kind)
     named = ", ".join(f"{value} AS v{number}" for number, value in enumerate(values))
-    source.connection.run(f"CREATE TABLE t AS SELECT {named}", Options(), Sink(source.path))
-    source.connection.run(f"INSERT INTO t SELECT {', '.join(['NULL'] * len(values))}", Options(), Sink(source.path))
-    source.connection.run("INSERT INTO t FROM t", Options(), Sink(source.path))
+    source.connection.run(f"CREATE TABLE t AS SELECT {named}", RunOptions(), Sink(source.path))
+    source.connection.run(f"INSERT INTO t SELECT {', '.join(['NULL'] * len(values))}", RunOptions(), Sink(source.path))
+    source.connection.run("INSERT INTO t FROM t", RunOptions(), Sink(source.path))
     check(source, "SELECT * FROM t")
 
 
 def test_texts_and_nulls(source: Source) -> None:
     texts = ", ".join("'" + text.replace("'", "''") + "'" for text in TEXTS if "\0" not in text)
     source.connection.run(
-        f"CREATE TABLE t AS SELECT unnest([{texts}, 'nul' || chr(0), NULL]) AS s", Options(), Sink(source.path)
+        f"CREATE TABLE t AS SELECT unnest([{texts}, 'nul' || chr(0), NULL]) AS s", RunOptions(), Sink(source.path)
     )
     check(source, "SELECT s, nullif(s, '') AS n, encode(s) AS b, NULL AS nothing FROM t")
     check(source, "SELECT if(i % 7 = 0, NULL, i) AS i, if(i % 3 = 0, NULL, i % 2 = 0) AS b FROM range(10000) t(i)")

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import Limits, Listing, Options
+from sqlshell.service.engines.engine import Limits, Listing, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.rights import Rights
 
@@ -186,7 +186,7 @@ class World:
         watch = threading.Timer(SECONDS, connection.interrupt)
         watch.start()
         try:
-            connection.run(sql, Options(rights=rights, stores=("st",)), Nowhere(self.own))
+            connection.run(sql, RunOptions(rights=rights, stores=("st",)), Nowhere(self.own))
         except Failure as failure:
             return f"{failure.sql_state} {failure.message}"
         except UnicodeError as error:

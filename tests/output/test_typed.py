@@ -29,7 +29,7 @@ from sqlshell.result import Rows as Strings
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.engines.duckdb.results import selected
 from sqlshell.service.engines.duckdb.results.filed import Reader
-from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.engine import RunOptions
 from sqlshell.sql.typed_values import file_type
 from tests.client.filed import Sink, Source, values_of
 from tests.client.test_whole_results import TEXTS
@@ -93,8 +93,8 @@ def test_every_type_from_rows_and_from_the_file(source: Source, kind: str, tmp_p
     # Two of its keys have the same text, which is tested below.
     values = [value for value in values_of(kind) if "MAP {5::UNION" not in value]
     named = ", ".join(f"{value} AS c{number}" for number, value in enumerate(values))
-    source.connection.run(f"CREATE TABLE t AS SELECT {named}", Options(), Sink(source.path))
-    source.connection.run(f"INSERT INTO t SELECT {', '.join(['NULL'] * len(values))}", Options(), Sink(source.path))
+    source.connection.run(f"CREATE TABLE t AS SELECT {named}", RunOptions(), Sink(source.path))
+    source.connection.run(f"INSERT INTO t SELECT {', '.join(['NULL'] * len(values))}", RunOptions(), Sink(source.path))
     columns, _, body = source.run("SELECT * FROM t")
     strings = msgspec.json.decode(b"[" + body + b"]", type=list[list[str | None]])
     file, other = tmp_path / "from_rows.parquet", tmp_path / "from_file.parquet"

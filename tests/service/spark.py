@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sqlshell.service.engines.engine import Options, Outcome
+from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Spool
 from tests.service import sail
@@ -74,7 +74,7 @@ class Session:
         path = self._folder / f"result{id(self)}-{self._number}"
         return Spool(lambda: path, partition_rows)
 
-    def run(self, sql: str, options: Options = Options()) -> Shown:  # noqa: B008
+    def run(self, sql: str, options: RunOptions = RunOptions()) -> Shown:  # noqa: B008
         spool = self.spool(options.partition_rows)
         outcome = self.connection.run(sql, options, spool)
         return self.shown(outcome, spool)
@@ -97,7 +97,7 @@ class Session:
     def rows(self, sql: str) -> list[list[str | None]]:
         return self.run(sql).rows
 
-    def failure(self, sql: str, options: Options = Options()) -> Failure:  # noqa: B008
+    def failure(self, sql: str, options: RunOptions = RunOptions()) -> Failure:  # noqa: B008
         with pytest.raises(Failure) as raised:
             self.run(sql, options)
         return raised.value

@@ -16,7 +16,7 @@ from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.rights import functions
 from sqlshell.service.engines.duckdb.rights.binding import Binder
 from sqlshell.service.engines.duckdb.rights.statement_checker import PLANNED
-from sqlshell.service.engines.engine import Limits, Options
+from sqlshell.service.engines.engine import Limits, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
 from sqlshell.service.rights import Rights
@@ -97,7 +97,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckdbEngine]:
 
 def run(connection: DuckdbConnection, sql: str, rights: Rights = Rights.OBJECTS) -> str:
     try:
-        connection.run(sql, Options(rights=rights), Discard())
+        connection.run(sql, RunOptions(rights=rights), Discard())
     except Failure as failure:
         return f"{failure.sql_state} {failure.message}"
     return "00000"
@@ -302,7 +302,7 @@ def test_a_database_opens_again_behind_a_changed_type(tmp_path: Path) -> None:
 )
 def test_a_pivot_gives_a_reader_what_duckdb_gives(engine: DuckdbEngine, pivoted: str) -> None:
     connection, rows = engine.connect(), Spool(Path, 1000)
-    outcome = connection.run(f"pivot {pivoted}", Options(rights=Rights.READ), rows)
+    outcome = connection.run(f"pivot {pivoted}", RunOptions(rights=Rights.READ), rows)
     rows.finish()
     with duckdb.connect() as plain:
         plain.execute("create table t as select 1 as a, 'x' as b")
@@ -404,7 +404,7 @@ def test_a_check_is_valid_only_for_its_rights_and_options(engine: DuckdbEngine) 
     stream = ("local", "main", "t")
     for asked in (sql, "insert into t select * from t limit 0"):
         with pytest.raises(Failure, match="stream"):
-            connection.run(asked, Options(streams=(stream,)), Discard())
+            connection.run(asked, RunOptions(streams=(stream,)), Discard())
     assert run(connection, sql) == "00000"
 
 
@@ -491,7 +491,7 @@ def test_what_describe_gives_is_kept_in_a_table(engine: DuckdbEngine) -> None:
 
 def test_show_schemas_shows_what_duckdb_shows(engine: DuckdbEngine) -> None:
     connection, rows = engine.connect(), Spool(Path, 1000)
-    outcome = connection.run("SHOW  schemas;", Options(rights=Rights.READ), rows)
+    outcome = connection.run("SHOW  schemas;", RunOptions(rights=Rights.READ), rows)
     rows.finish()
     with duckdb.connect() as plain:
         wanted = plain.execute("show schemas")

@@ -21,7 +21,7 @@ from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.filed import Reader, reads_wide
 from sqlshell.service.engines.duckdb.results.render import finished, finished_bytes, row
-from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.http import partitions
 from sqlshell.service.organizations import streams
@@ -174,7 +174,7 @@ def engine() -> Iterator[DuckdbEngine]:
 def test_a_file_of_the_engine_is_cut_by_rows_and_bytes(engine: DuckdbEngine, tmp_path: Path, text: str) -> None:
     sql = f"select range as i, {text} as t from range({ROWS})"
     connection = engine.connect()
-    options = Options(partition_rows=7_000, partition_bytes=100_000)
+    options = RunOptions(partition_rows=7_000, partition_bytes=100_000)
     outcome = connection.run(sql, options, Filed(tmp_path / "result"))
     connection.close()
     assert outcome.filed is not None
@@ -196,10 +196,10 @@ def test_wide_tables_are_written_in_order(engine: DuckdbEngine, tmp_path: Path, 
     text = "repeat(chr(97 + (range % 26)::int), 1500)"
     for name, value in (("wide", text), ("narrow", "'x'")):
         sql = f"create table {name} as select range as i, {value} as s from range({ROWS})"
-        connection.run(sql, Options(), Filed(Path()))
+        connection.run(sql, RunOptions(), Filed(Path()))
     source = "wide join narrow using (i) order by i" if "narrow" in columns else "wide"
     source += " order by wide.i desc" if " - i" in columns else ""
-    outcome = connection.run(f"select {columns} from {source}", Options(), Filed(tmp_path / "result"))
+    outcome = connection.run(f"select {columns} from {source}", RunOptions(), Filed(tmp_path / "result"))
     connection.close()
     assert outcome.filed is not None
     counts = [count for count, _ in outcome.filed]
@@ -227,7 +227,7 @@ def test_tables_of_wide_rows_are_known() -> None:
 
 def test_what_is_rendered_goes_with_the_last_reader(engine: DuckdbEngine, tmp_path: Path) -> None:
     connection = engine.connect()
-    connection.run(f"select range as i from range({ROWS})", Options(), Filed(tmp_path / "result"))
+    connection.run(f"select range as i from range({ROWS})", RunOptions(), Filed(tmp_path / "result"))
     connection.close()
     reader = Reader()
     first = reader.read(tmp_path / "result", 0, [3])
@@ -324,13 +324,13 @@ def test_the_service_tells_the_rows_of_each_partition(served: Served) -> None:
 def test_a_stream_is_read_by_the_width_of_its_rows(engine: DuckdbEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "SEGMENT_SIZE", 10_000)
     connection = engine.connect()
-    connection.run("create table s (i int, t varchar)", Options(), Filed(Path()))
+    connection.run("create table s (i int, t varchar)", RunOptions(), Filed(Path()))
     relation = connection.resolve(["s"])
-    feed = connection.feed("select * from s", [relation], Options())
+    feed = connection.feed("select * from s", [relation], RunOptions())
     assert feed is not None
     width = "case when range between 3000 and 4000 then 1000 else 1 end"
     connection.run(
-        f"insert into s select range, repeat('x', ({width})::int) from range(6000)", Options(), Filed(Path())
+        f"insert into s select range, repeat('x', ({width})::int) from range(6000)", RunOptions(), Filed(Path())
     )
     connection.close()
 
@@ -356,4 +356,4 @@ def test_a_stream_is_read_by_the_width_of_its_rows(engine: DuckdbEngine, monkeyp
 def test_rows_that_nobody_sees_need_no_file(engine: DuckdbEngine) -> None:
     connection = engine.connect()
     for sql in ("from range(60000)", "create table t (i int)", "insert into t select * from range(60000) returning i"):
-        assert connection.run(sql, Options(), Discard()).sql_state == "00000"
+        assert connection.run(sql, RunOptions(), Discard()).sql_state == "00000"

@@ -16,7 +16,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.rights.walk import EngineState
-from sqlshell.service.engines.engine import Options, Outcome
+from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard
 from sqlshell.service.rights import Rights
@@ -77,11 +77,11 @@ def session(real: duckdb.DuckDBPyConnection, at: int, takes_effect: bool) -> tup
     return made, root
 
 
-def state(made: DuckdbConnection, sql: str, options: Options) -> str:
+def state(made: DuckdbConnection, sql: str, options: RunOptions) -> str:
     return result(made, sql, options).sql_state
 
 
-def result(made: DuckdbConnection, sql: str, options: Options) -> Outcome | Failure:
+def result(made: DuckdbConnection, sql: str, options: RunOptions) -> Outcome | Failure:
     try:
         return made.run(sql, options, Discard())
     except Failure as failure:
@@ -106,7 +106,7 @@ SCRIPTS = {
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
 @pytest.mark.parametrize("takes_effect", [False, True])
 def test_an_interrupt_leaves_no_transaction_behind(script: tuple[str, ...], rights: Rights, takes_effect: bool) -> None:
-    options = Options(rights=rights)
+    options = RunOptions(rights=rights)
     cancelled = 0
     with duckdb.connect() as instance:
         instance.execute("create schema other; create sequence counter")
@@ -145,14 +145,14 @@ def test_an_interrupt_leaves_no_transaction_behind(script: tuple[str, ...], righ
 def test_an_interrupt_that_arrives_in_begin_ends_the_statement_behind_it() -> None:
     with duckdb.connect() as real:
         made, root = session(real, 0, True)
-        assert state(made, "select 41 + 1 from range(3)", Options()) == sqlstate.DONE
+        assert state(made, "select 41 + 1 from range(3)", RunOptions()) == sqlstate.DONE
         at = root.executed.index(READ_ONLY) + 1
     with duckdb.connect() as real:
         made, root = session(real, at, True)
-        assert state(made, "select 41 + 1 from range(3)", Options()) == sqlstate.CANCELED
+        assert state(made, "select 41 + 1 from range(3)", RunOptions()) == sqlstate.CANCELED
         assert root.executed[at - 1 :] == [READ_ONLY, "ROLLBACK"]
         # It is not meant for what is run next.
-        assert state(made, "select 41 + 1 from range(3)", Options()) == sqlstate.DONE
+        assert state(made, "select 41 + 1 from range(3)", RunOptions()) == sqlstate.DONE
 
 
 def test_an_interrupt_when_nothing_runs_ends_nothing() -> None:
@@ -160,7 +160,7 @@ def test_an_interrupt_when_nothing_runs_ends_nothing() -> None:
         made = DuckdbConnection(real)
         made.interrupt()
         made.interrupt(0)
-        assert state(made, "select 1 from range(2)", Options()) == sqlstate.DONE
+        assert state(made, "select 1 from range(2)", RunOptions()) == sqlstate.DONE
 
 
 def test_what_is_bound_for_long_can_be_interrupted() -> None:
@@ -178,7 +178,7 @@ def test_what_is_bound_for_long_can_be_interrupted() -> None:
         try:
             # DuckDB evaluates it while it binds the statement.
             endless = "(select count(*) from range(100000000000) r(j) where hash(j) = 1)"
-            found = result(made, f"pivot t on i in (select {endless}::int) using count(*)", Options())
+            found = result(made, f"pivot t on i in (select {endless}::int) using count(*)", RunOptions())
         finally:
             ended.set()
             thread.join()

@@ -22,8 +22,7 @@ from sqlshell.service.bounds import Bounds
 from sqlshell.service.catalog import OPERATOR, ROLES, Caller, Catalog
 from sqlshell.service.dialect import Update
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import CatalogQuery
-from sqlshell.service.engines.engine import Options as EngineOptions
+from sqlshell.service.engines.engine import CatalogQuery, RunOptions
 from sqlshell.service.engines.sandbox import beneath
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.changes import Changes
@@ -648,7 +647,7 @@ def test_no_change_of_a_secret_undoes_another_one(storage: Storage) -> None:
         record = Record("", organization, "", Spool(Path, 1), ContextEcho())
         changes.run(Update("secret", ("x",), options), session, session_options, record.spool, record)
 
-    session_options = EngineOptions()
+    session_options = RunOptions()
     vault = Meanwhile(lambda: update(description="told"))
     try:
         sealed = Vault(None, lambda: False).seal(organization, "secret", "x", {"secret_string": "old"})

@@ -20,7 +20,7 @@ from sqlshell.runtime.unused_memory import MORE, Growth, return_unused_memory
 from sqlshell.service.engines.duckdb import connection as connection_module
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import Limits, Options, Outcome
+from sqlshell.service.engines.engine import Limits, Outcome, RunOptions
 from sqlshell.service.engines.process.child import ChildConnection
 from sqlshell.service.engines.process.launching import MEMORY
 from sqlshell.service.engines.process.process import EngineConfig
@@ -70,19 +70,19 @@ def host(tmp_path: Path) -> Iterator[Host]:
 def rows(host: Host, connection: RemoteConnection, sql: str) -> tuple[str, bytes]:
     """The sqlState of a statement that has rows, and these."""
     spool = host.spool()
-    outcome = connection.run(sql, Options(), spool)
+    outcome = connection.run(sql, RunOptions(), spool)
     return outcome.sql_state, spool.partition(0)
 
 
 def failing(connection: RemoteConnection, sql: str) -> Failure:
     with pytest.raises(Failure) as raised:
-        connection.run(sql, Options(), Discard())
+        connection.run(sql, RunOptions(), Discard())
     return raised.value
 
 
 def result_of(connection: RemoteConnection, sql: str) -> Outcome | Failure:
     try:
-        return connection.run(sql, Options(), Discard())
+        return connection.run(sql, RunOptions(), Discard())
     except Failure as failure:
         return failure
 
@@ -100,7 +100,7 @@ def begun(connection: RemoteConnection, sql: str) -> tuple[threading.Thread, lis
     def run() -> None:
         while not found:
             # Together they have been read together.
-            connection.run_batch([("select 1", Discard()), (sql, Discard())], Options(), ended)
+            connection.run_batch([("select 1", Discard()), (sql, Discard())], RunOptions(), ended)
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -112,23 +112,23 @@ def test_rows_are_kept_where_the_service_finds_them(host: Host) -> None:
     connection = host.engine.connect()
     assert rows(host, connection, "select 'a' as x") == ("00000", b'["a"]')
     text = host.spool("text")
-    connection.run("select i, repeat('x', 100) from range(2000) t(i)", Options(partition_rows=1000), text)
+    connection.run("select i, repeat('x', 100) from range(2000) t(i)", RunOptions(partition_rows=1000), text)
     assert (text.layout.form, text.layout.rows) == ("text", 2000)
     assert text.partition(1).startswith(b'["1000","')
     filed = host.spool("filed")
-    connection.run("select i from range(60000) t(i)", Options(partition_rows=1000), filed)
+    connection.run("select i from range(60000) t(i)", RunOptions(partition_rows=1000), filed)
     path = filed.path
     assert filed.layout.form == "engine" and path is not None
     assert [part[:7] for part in host.engine.read(path, 59_000, [500, 500])] == [b'["59000', b'["59500']
     failed = host.spool("failed")
     with pytest.raises(Failure):
-        connection.run("select error('x' || i) from range(10) t(i)", Options(), failed)
+        connection.run("select error('x' || i) from range(10) t(i)", RunOptions(), failed)
     assert sorted(file.name for file in (host.folder / "results").iterdir()) == ["filed", "text"]
 
 
 def test_a_link_in_the_place_of_a_result_is_not_followed(host: Host, tmp_path: Path) -> None:
     spool = host.spool("text")
-    host.engine.connect().run("select i, repeat('x', 100) from range(2000) t(i)", Options(), spool)
+    host.engine.connect().run("select i, repeat('x', 100) from range(2000) t(i)", RunOptions(), spool)
     assert spool.path is not None
     (tmp_path / "other").write_bytes(b"x" * 1_000_000)
     spool.path.unlink()
@@ -152,22 +152,22 @@ def test_a_session_that_did_nothing_yet_is_told_nothing(host: Host) -> None:
 
 def test_a_session_is_told_once_that_it_began_anew(host: Host) -> None:
     connection, fresh, elsewhere = (host.engine.connect() for _ in range(3))
-    elsewhere.run("create schema s", Options(), Discard())
+    elsewhere.run("create schema s", RunOptions(), Discard())
     elsewhere.use("", "s")
-    connection.run("create table t as select 1 as i", Options(), Discard())
+    connection.run("create table t as select 1 as i", RunOptions(), Discard())
     os.kill(host.pid, signal.SIGKILL)
-    outcome = connection.run("select i from t", Options(), host.spool())
+    outcome = connection.run("select i from t", RunOptions(), host.spool())
     assert outcome.sql_state == sqlstate.WARNING
     assert "was restarted" in outcome.message and "SIGKILL" in outcome.message
     assert rows(host, connection, "select i from t") == ("00000", b'["1"]')
     assert rows(host, fresh, "select i from t") == ("00000", b'["1"]')
-    assert elsewhere.run("create table u (i int)", Options(), Discard()).sql_state == sqlstate.WARNING
+    assert elsewhere.run("create table u (i int)", RunOptions(), Discard()).sql_state == sqlstate.WARNING
     assert rows(host, fresh, "select count(*) from s.u") == ("00000", b'["0"]')
     assert (host.renewed, elsewhere.schema) == (1, "s")
 
 
 def test_nothing_runs_in_a_session_that_lost_what_it_had(host: Host) -> None:
-    host.engine.connect().run("create table kept as select 1 as i", Options(), Discard())
+    host.engine.connect().run("create table kept as select 1 as i", RunOptions(), Discard())
     leaving = (
         "create temp table pay as select 1 as i",
         "create temp view pay as select 1 as i",
@@ -184,8 +184,8 @@ def test_nothing_runs_in_a_session_that_lost_what_it_had(host: Host) -> None:
     )
     connections = [host.engine.connect() for _ in leaving]
     for connection, sql in zip(connections, leaving, strict=True):
-        connection.run(sql, Options(), Discard())
-        connection.run("select 1", Options(), Discard())
+        connection.run(sql, RunOptions(), Discard())
+        connection.run("select 1", RunOptions(), Discard())
     os.kill(host.pid, signal.SIGKILL)
     for connection in connections:
         lost = failing(connection, "delete from kept")
@@ -212,7 +212,7 @@ def test_a_session_that_left_nothing_goes_on(host: Host) -> None:
         "use main",
     )
     for sql in ran:
-        connection.run(sql, Options(), Discard())
+        connection.run(sql, RunOptions(), Discard())
     os.kill(host.pid, signal.SIGKILL)
     assert rows(host, connection, "select 1") == ("01000", b'["1"]')
 
@@ -231,29 +231,29 @@ def test_what_ran_fails_and_the_next_one_works(host: Host) -> None:
 def test_a_lost_transaction_takes_nothing_but_its_end(host: Host) -> None:
     connection = host.engine.connect()
     for sql in ("create table t (i int)", "begin", "insert into t values (1)"):
-        connection.run(sql, Options(), Discard())
+        connection.run(sql, RunOptions(), Discard())
     os.kill(host.pid, signal.SIGKILL)
     lost = failing(connection, "insert into t values (2)")
     assert lost.sql_state == "40000" and "transaction was lost" in lost.message
     assert connection.transaction == "failed"
     assert failing(connection, "insert into t values (3)").sql_state == "25P02"
-    ended = connection.run("commit", Options(), Discard())
+    ended = connection.run("commit", RunOptions(), Discard())
     assert ended.sql_state == sqlstate.WARNING and "none of its changes were committed" in ended.message
     assert rows(host, connection, "select count(*) from t") == ("00000", b'["0"]')
 
 
 def test_a_lost_transaction_can_be_rolled_back_at_once(host: Host) -> None:
     connection = host.engine.connect()
-    connection.run("begin", Options(), Discard())
+    connection.run("begin", RunOptions(), Discard())
     os.kill(host.pid, signal.SIGKILL)
-    assert connection.run("rollback", Options(), Discard()).sql_state == sqlstate.WARNING
+    assert connection.run("rollback", RunOptions(), Discard()).sql_state == sqlstate.WARNING
     assert rows(host, connection, "select 1") == ("00000", b'["1"]')
 
 
 def test_what_only_reads_is_asked_again(host: Host) -> None:
     connection, spool = host.engine.connect(), host.spool()
-    connection.run("create table t as from range(100000)", Options(), Discard())
-    connection.run("from t", Options(partition_rows=1000), spool)
+    connection.run("create table t as from range(100000)", RunOptions(), Discard())
+    connection.run("from t", RunOptions(partition_rows=1000), spool)
     assert spool.path is not None
     asked: list[Callable[[], bool]] = [
         lambda: host.engine.head(("local", "main", "t")) == 100_000,
@@ -268,7 +268,7 @@ def test_what_only_reads_is_asked_again(host: Host) -> None:
 
 def test_an_instance_that_failed_for_good_is_replaced(host: Host) -> None:
     connection, beside = host.engine.connect(), host.engine.connect()
-    connection.run("create table t as select 1 as i", Options(), Discard())
+    connection.run("create table t as select 1 as i", RunOptions(), Discard())
     thread, found = begun(beside, LONG)
     before = host.pid
     with pytest.raises(Failure) as raised:
@@ -315,9 +315,9 @@ def test_a_statement_that_was_ended_before_it_began_does_not_run(monkeypatch: py
     held.interrupt(6)
     connection = held.begin(5, 3)
     assert isinstance(connection, DuckdbConnection)
-    connection.run("create table t (i int)", Options(), Discard())
+    connection.run("create table t (i int)", RunOptions(), Discard())
     inserts = [(f"insert into t values ({number})", Discard()) for number in range(3)]
-    connection.run_batch(inserts, Options(), lambda number, result, seconds: told.append((number, result)))
+    connection.run_batch(inserts, RunOptions(), lambda number, result, seconds: told.append((number, result)))
     held.end()
     assert isinstance(told[0][1], Outcome)
     assert isinstance(told[1][1], Failure) and told[1][1].sql_state == sqlstate.CANCELED
@@ -345,7 +345,7 @@ def test_several_statements_are_answered_one_by_one(host: Host) -> None:
         while len(told) < len(statements) and not (told and (told[-1][1] > "02" or not spools[len(told) - 1].small)):
             # They may have taken too long together.
             left = list(zip(statements, spools, strict=True))[len(told) :]
-            connection.run_batch(left, Options(), ended)
+            connection.run_batch(left, RunOptions(), ended)
         return list(told)
 
     assert run("create table t (i int)", "begin", "insert into t values (1)") == [(n, "00000") for n in range(3)]
@@ -361,7 +361,7 @@ def test_several_statements_are_answered_one_by_one(host: Host) -> None:
 def test_databases_that_cannot_be_opened_are_not_tried_all_the_time(host: Host) -> None:
     good, host.config = host.config, EngineConfig(host.folder, host.config.databases, Limits(2, "no size"))
     connection = host.engine.connect()
-    connection.run("select 1", Options(), Discard())
+    connection.run("select 1", RunOptions(), Discard())
     os.kill(host.pid, signal.SIGKILL)
     assert failing(connection, "select 1").sql_state == "XX000"
     tried = host.opened
@@ -376,11 +376,11 @@ def test_databases_that_cannot_be_opened_are_not_tried_all_the_time(host: Host) 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there is no /proc")
 def test_it_has_no_descriptor_and_no_variable_of_its_parent(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SQLSHELL_TOKEN", "secret")
-    host.engine.connect().run("create table t (i int)", Options(), Discard())
+    host.engine.connect().run("create table t (i int)", RunOptions(), Discard())
     with (host.folder / "secret").open("w") as file:
         os.set_inheritable(file.fileno(), True)
         os.kill(host.pid, signal.SIGKILL)
-        host.engine.connect().run("select 1", Options(), Discard())
+        host.engine.connect().run("select 1", RunOptions(), Discard())
         place = Path("/proc", str(host.pid))
         try:
             environment = place.joinpath("environ").read_text().split("\0")
@@ -399,16 +399,16 @@ def test_it_has_no_descriptor_and_no_variable_of_its_parent(host: Host, monkeypa
 OWNER = """
 import os, sys, time
 from pathlib import Path
-from sqlshell.service.engines.engine import Limits, Options
+from sqlshell.service.engines.engine import Limits, RunOptions
 from sqlshell.service.engines.process.process import EngineConfig
 from sqlshell.service.engines.process.remote import RemoteEngine
 from sqlshell.service.results.results import Discard
 folder = Path(sys.argv[1])
 engine = RemoteEngine(lambda: EngineConfig(folder, {"local": folder / "databases" / "x.data"}, Limits(1)), lambda: None)
 connection = engine.connect()
-connection.run("create table t as select 1", Options(), Discard())
+connection.run("create table t as select 1", RunOptions(), Discard())
 print(engine.process()._child.pid, flush=True)
-connection.run(sys.argv[2], Options(), Discard())
+connection.run(sys.argv[2], RunOptions(), Discard())
 """
 
 
@@ -436,7 +436,7 @@ def test_it_is_gone_when_its_parent_was_killed(tmp_path: Path) -> None:
 
 def test_an_orderly_end_writes_the_databases_out(host: Host) -> None:
     connection = host.engine.connect()
-    connection.run("create table t as from range(100)", Options(), Discard())
+    connection.run("create table t as from range(100)", RunOptions(), Discard())
     log = host.folder / "databases" / "one.data.wal"
     assert log.exists()
     thread, _ = begun(host.engine.connect(), LONG)
@@ -457,7 +457,7 @@ def test_garbage_is_found_when_memory_is_returned() -> None:
 
 def test_nothing_that_the_event_loop_calls_waits_for_a_process_that_stands_still(host: Host) -> None:
     connection = host.engine.connect()
-    connection.run("select 1", Options(), Discard())
+    connection.run("select 1", RunOptions(), Discard())
     os.kill(host.pid, signal.SIGSTOP)
     found: list[Outcome | Failure] = []
     thread = threading.Thread(target=lambda: found.append(result_of(connection, "select 2")))

@@ -13,7 +13,7 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.results import returned, selected
-from sqlshell.service.engines.engine import Options, Outcome
+from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.time_zones import in_zone
 from tests.service.values import every_value
@@ -54,20 +54,20 @@ class Session:
         self.connection: DuckdbConnection = self.engine.connect()
         self.path = folder / "result"
 
-    def run(self, sql: str, options: Options | None = None) -> tuple[Outcome, bytes]:
+    def run(self, sql: str, options: RunOptions | None = None) -> tuple[Outcome, bytes]:
         """What a statement came to, and its rows in one body."""
         sink = Kept(self.path)
-        outcome = self.connection.run(sql, options or Options(), sink)
+        outcome = self.connection.run(sql, options or RunOptions(), sink)
         if outcome.filed is None:
             return outcome, ",".join(sink.rows).encode()
         parts = self.engine.read(self.path, 0, [rows for rows, _ in outcome.filed])
         self.path.unlink()
         return outcome, b",".join(parts)
 
-    def rows(self, sql: str, options: Options | None = None) -> list[list[str | None]]:
+    def rows(self, sql: str, options: RunOptions | None = None) -> list[list[str | None]]:
         return list(json.loads(b"[" + self.run(sql, options)[1] + b"]"))
 
-    def shown(self, sql: str, options: Options | None = None) -> ShownColumn:
+    def shown(self, sql: str, options: RunOptions | None = None) -> ShownColumn:
         """The columns, and the rows in each zone."""
         outcome, body = self.run(sql, options)
         return outcome.columns or [], [json.loads(b"[" + in_zone(body, outcome.zoned, zone) + b"]") for zone in ZONES]
@@ -147,7 +147,7 @@ def test_a_large_result_shows_a_value_alike(
 
 def test_a_limited_result_shows_a_value_alike(table: tuple[Session, ShownColumn]) -> None:
     session, shown = table
-    assert session.shown("SELECT * FROM t", Options(row_limit=1)) == shown
+    assert session.shown("SELECT * FROM t", RunOptions(row_limit=1)) == shown
 
 
 SIMPLE = "i, i AS i, d, f, s, b, h, NULL AS n"
@@ -293,7 +293,7 @@ def test_a_failure_to_render_takes_the_statement_back(
 @pytest.mark.parametrize("sql", WRITES)
 def test_rows_that_cannot_be_kept_take_the_statement_back(one_row: Session, sql: str) -> None:
     with pytest.raises(OSError):
-        one_row.connection.run(sql, Options(), Full(one_row.path))
+        one_row.connection.run(sql, RunOptions(), Full(one_row.path))
     assert one_row.rows("SELECT i FROM t") == [["1"]]
 
 
@@ -301,7 +301,7 @@ def test_a_failure_to_render_fails_the_open_transaction(one_row: Session) -> Non
     one_row.run("BEGIN")
     one_row.run("INSERT INTO t VALUES (5)")
     with pytest.raises(OSError):
-        one_row.connection.run(WRITES[0], Options(), Full(one_row.path))
+        one_row.connection.run(WRITES[0], RunOptions(), Full(one_row.path))
     with pytest.raises(Failure) as caught:
         one_row.run("SELECT 1")
     assert caught.value.sql_state == "25P02"
@@ -328,11 +328,11 @@ def test_a_call_that_wants_no_transaction_has_none(session: Session) -> None:
 def test_a_commit_that_fails_has_ended_its_transaction(session: Session) -> None:
     session.run("CREATE TABLE k (i INTEGER PRIMARY KEY)")
     other = session.engine.connect()
-    other.run("BEGIN", Options(), Kept(session.path))
-    other.run("INSERT INTO k VALUES (1)", Options(), Kept(session.path))
+    other.run("BEGIN", RunOptions(), Kept(session.path))
+    other.run("INSERT INTO k VALUES (1)", RunOptions(), Kept(session.path))
     session.run("BEGIN")
     session.run("INSERT INTO k VALUES (1)")
-    other.run("COMMIT", Options(), Kept(session.path))
+    other.run("COMMIT", RunOptions(), Kept(session.path))
     other.close()
     with pytest.raises(Failure, match="Failed to commit"):
         session.run("COMMIT")
@@ -376,7 +376,7 @@ def test_years_agree_with_the_engine(session: Session) -> None:
     kept = [item[0] for item in INSTANTS if item[0] != "infinity" and len(item[0]) < 25]
     for zone in ("Europe/Berlin", "Asia/Tokyo", "America/New_York"):
         for text in kept:
-            found = session.rows(f"SELECT '{text[:-1]}+00'::TIMESTAMPTZ::TIMESTAMP", Options(timezone=zone))[0][0]
+            found = session.rows(f"SELECT '{text[:-1]}+00'::TIMESTAMPTZ::TIMESTAMP", RunOptions(timezone=zone))[0][0]
             moved = json.loads(in_zone(json.dumps([text]).encode(), [(0, True)], zone))[0]
             assert moved.startswith(str(found)), (zone, text)
 

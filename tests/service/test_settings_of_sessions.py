@@ -11,7 +11,7 @@ import pytest
 from sqlshell.context import SessionContext
 from sqlshell.interface.models import ContextEcho
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.failure import Failure
 from tests.conftest import Program, Served
 from tests.service.client import Client
@@ -68,16 +68,16 @@ def test_a_session_that_another_zone_is_asked_of_tells_it(served: Served) -> Non
     ],
 )
 def test_each_way_to_set_the_zone(session: Session, sql: str) -> None:
-    session.run("SELECT 1", Options(timezone="Europe/Berlin"))
-    session.run(sql, Options(timezone="Europe/Berlin"))
+    session.run("SELECT 1", RunOptions(timezone="Europe/Berlin"))
+    session.run(sql, RunOptions(timezone="Europe/Berlin"))
     assert session.connection.timezone == "Asia/Tokyo"
-    session.run("SELECT 1", Options(timezone="Europe/Berlin"))
-    assert session.rows("SELECT current_setting('TimeZone')", Options(timezone="Europe/Berlin")) == [["Asia/Tokyo"]]
+    session.run("SELECT 1", RunOptions(timezone="Europe/Berlin"))
+    assert session.rows("SELECT current_setting('TimeZone')", RunOptions(timezone="Europe/Berlin")) == [["Asia/Tokyo"]]
 
 
 @pytest.mark.parametrize("sql", ["RESET TimeZone", "SET TimeZone = DEFAULT"])
 def test_each_way_back(session: Session, sql: str) -> None:
-    berlin = Options(timezone="Europe/Berlin")
+    berlin = RunOptions(timezone="Europe/Berlin")
     session.run("SET TimeZone = 'Asia/Tokyo'", berlin)
     session.run(sql, berlin)
     assert session.rows("SELECT current_setting('TimeZone')", berlin) == [["Europe/Berlin"]]
@@ -85,10 +85,12 @@ def test_each_way_back(session: Session, sql: str) -> None:
 
 @pytest.mark.parametrize("zone", ["ACT", "GMT+5"])
 def test_a_zone_without_rules_is_refused_and_not_taken(session: Session, zone: str) -> None:
-    session.run("SELECT 1", Options(timezone="Europe/Berlin"))
+    session.run("SELECT 1", RunOptions(timezone="Europe/Berlin"))
     with pytest.raises(Failure, match="unknown time zone"):
-        session.run(f"SET TimeZone = '{zone}'", Options(timezone="Europe/Berlin"))
-    assert session.rows("SELECT current_setting('TimeZone')", Options(timezone="Europe/Berlin")) == [["Europe/Berlin"]]
+        session.run(f"SET TimeZone = '{zone}'", RunOptions(timezone="Europe/Berlin"))
+    assert session.rows("SELECT current_setting('TimeZone')", RunOptions(timezone="Europe/Berlin")) == [
+        ["Europe/Berlin"]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -132,13 +134,13 @@ def test_a_locked_configuration_leaves_sessions_usable(tmp_path: Path) -> None:
     engine = DuckdbEngine()
     first = engine.connect()
     sink = Kept(tmp_path / "result")
-    first.run("CREATE SCHEMA s", Options(), sink)
-    first.run("SET lock_configuration = true", Options(timezone="UTC"), sink)
+    first.run("CREATE SCHEMA s", RunOptions(), sink)
+    first.run("SET lock_configuration = true", RunOptions(timezone="UTC"), sink)
     with pytest.raises(Failure, match="locked"):
-        first.run("SET threads = 1", Options(timezone="UTC"), sink)
+        first.run("SET threads = 1", RunOptions(timezone="UTC"), sink)
     second = engine.connect()
     for connection in (first, second):
-        connection.run("SELECT sum(range) FROM range(5)", Options(timezone="Asia/Tokyo"), sink)
+        connection.run("SELECT sum(range) FROM range(5)", RunOptions(timezone="Asia/Tokyo"), sink)
         connection.use("memory", "s")
         assert (connection.timezone, connection.schema) == ("Asia/Tokyo", "s")
         connection.close()

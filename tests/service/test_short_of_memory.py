@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard
 from tests.service.test_processes import Host, failing, result_of, rows
@@ -36,7 +36,7 @@ def taken(pid: int) -> int:
 
 def test_a_statement_that_had_too_little_memory_leaves_none_behind(host: Host) -> None:
     connection = host.engine.connect()
-    connection.run("select 1", Options(), Discard())
+    connection.run("select 1", RunOptions(), Discard())
     before = taken(host.pid)
     for _ in range(2):
         failure = failing(connection, BOMB)
@@ -47,7 +47,7 @@ def test_a_statement_that_had_too_little_memory_leaves_none_behind(host: Host) -
 
 def test_a_process_without_memory_says_so_and_is_replaced(host: Host) -> None:
     connection = host.engine.connect()
-    connection.run("create table t as select range as i from range(200_000)", Options(), Discard())
+    connection.run("create table t as select range as i from range(200_000)", RunOptions(), Discard())
     pid = host.pid
     bound = taken(pid) + (4 << 20)
     resource.prlimit(pid, resource.RLIMIT_DATA, (bound, bound))
@@ -76,16 +76,16 @@ def test_a_process_without_memory_says_so_and_is_replaced(host: Host) -> None:
 )
 def test_a_full_disk_is_told_without_its_folders(host: Host, sql: str) -> None:
     connection = host.engine.connect()
-    connection.run("select 1", Options(), Discard())
+    connection.run("select 1", RunOptions(), Discard())
     resource.prlimit(host.pid, resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
     with pytest.raises(Failure) as raised:
-        connection.run(sql, Options(), host.spool())
+        connection.run(sql, RunOptions(), host.spool())
     assert raised.value.sql_state == "53100", raised.value.message
     assert "/" not in raised.value.message
 
 
 def _one(host: Host) -> str:
     try:
-        return host.engine.connect().run("select 1", Options(), Discard()).sql_state
+        return host.engine.connect().run("select 1", RunOptions(), Discard()).sql_state
     except Failure as failure:
         return failure.sql_state

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.results import selected
-from sqlshell.service.engines.engine import Options, Outcome
+from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import literal
 
@@ -40,7 +40,7 @@ def ran(sql: str, *, in_python: bool) -> tuple[Outcome, list[list[str | None]]]:
     with pytest.MonkeyPatch.context() as patch:
         if not in_python:
             patch.setattr(selected, "writers", lambda kinds: None)
-        return CONNECTION.run(sql, Options(), kept), kept.rows
+        return CONNECTION.run(sql, RunOptions(), kept), kept.rows
 
 
 EXACT = Context(prec=60)
@@ -114,9 +114,9 @@ def test_a_query_is_described_without_being_run() -> None:
         made = DuckdbConnection(database)
         kept = Kept()
         for sql in ("create sequence s", "create macro n() as nextval('s')", "create view v as select nextval('s')"):
-            made.run(sql, Options(), kept)
+            made.run(sql, RunOptions(), kept)
         for sql in ("select nextval('s')", "select n(), 1.5::double", "select n ()", "from v", "select * from v"):
-            made.run(sql, Options(), kept)
+            made.run(sql, RunOptions(), kept)
         assert [row[0] for row in kept.rows] == ["1", "2", "3", "4", "5"]
 
 
@@ -135,7 +135,7 @@ def test_a_row_of_constants_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> N
     connection = DuckdbConnection(duckdb.connect())
     monkeypatch.setattr(connection, "_connection", Unparsed(connection._connection))
     kept = Kept()
-    connection.run("select 1 as a, 'b' as b;", Options(), kept)
+    connection.run("select 1 as a, 'b' as b;", RunOptions(), kept)
     assert kept.rows == [["1", "b"]]
 
 

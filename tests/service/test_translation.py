@@ -21,7 +21,7 @@ from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.translation import text
 from sqlshell.service.engines.duckdb.translation.functions import MADE, MADE_OF_TEXT, REFUSED
 from sqlshell.service.engines.duckdb.translation.statement import translated
-from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard
 from sqlshell.sql.analysis.read_only_functions import is_read_only_function
@@ -541,7 +541,7 @@ def test_a_descriptor_in_backticks_is_refused_too() -> None:
     connection = engine.connect()
     for sql in ("COPY (SELECT 1) TO `/dev/stderr`", "SELECT * FROM `/dev/stdin`", "FROM `/proc/self/fd/0`"):
         with pytest.raises(Failure) as failed:
-            connection.run(sql, Options(), Discard())
+            connection.run(sql, RunOptions(), Discard())
         assert failed.value.sql_state == "0A000"
     connection.close()
     engine.close()
@@ -670,11 +670,11 @@ def test_arrows_of_lambdas_are_left_alone() -> None:
     engine = DuckdbEngine()
     connection = engine.connect()
     rows: list[str] = []
-    connection.run("SET lambda_syntax = 'ENABLE_SINGLE_ARROW'", Options(), Discard())
+    connection.run("SET lambda_syntax = 'ENABLE_SINGLE_ARROW'", RunOptions(), Discard())
     sql = (
         "SELECT list_transform(l, x -> x), list_transform(l, x -> x + s->i), s->i FROM (SELECT [1] AS l, {'i': 7} AS s)"
     )
-    connection.run(sql, Options(), Kept(rows))
+    connection.run(sql, RunOptions(), Kept(rows))
     connection.close()
     engine.close()
     assert rows == ['["[1]","[8]","7"]']

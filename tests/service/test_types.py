@@ -10,7 +10,7 @@ import pytest
 
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.engine import RunOptions
 
 TABLE = [
     ("true", "BOOLEAN", "true"),
@@ -111,12 +111,12 @@ class Kept:
         return
 
 
-def answer(sql: str, options: Options | None = None) -> tuple[list[ColumnInfo], list[list[str | None]], str]:
+def answer(sql: str, options: RunOptions | None = None) -> tuple[list[ColumnInfo], list[list[str | None]], str]:
     engine = DuckdbEngine()
     connection = engine.connect()
     rows: list[str] = []
     try:
-        outcome = connection.run(sql, options or Options(), Kept(rows))
+        outcome = connection.run(sql, options or RunOptions(), Kept(rows))
     finally:
         connection.close()
         engine.close()
@@ -142,7 +142,7 @@ def test_statements_without_rows_say_what_they_did() -> None:
     engine = DuckdbEngine()
     connection = engine.connect()
     message = [
-        connection.run(sql, Options(), Kept([])).message
+        connection.run(sql, RunOptions(), Kept([])).message
         for sql in (
             "create table t (i int)",
             "insert into t values (1), (2)",
@@ -175,7 +175,7 @@ def test_what_counts_as_a_query(sql: str, rows: list[list[str]]) -> None:
 
 
 def test_the_row_limit() -> None:
-    _, rows, message = answer("select range from range(10)", Options(row_limit=3))
+    _, rows, message = answer("select range from range(10)", RunOptions(row_limit=3))
     assert (len(rows), "3 rows" in message) == (3, True)
-    _, rows, message = answer("select range from range(3)", Options(row_limit=3))
+    _, rows, message = answer("select range from range(3)", RunOptions(row_limit=3))
     assert (len(rows), message) == (3, "")

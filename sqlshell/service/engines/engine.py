@@ -106,7 +106,7 @@ class ObjectQuery(Struct, frozen=True):
     arguments: str = ""
 
 
-class Options(Struct, frozen=True):
+class RunOptions(Struct, frozen=True):
     """How a statement is run: IANA time zone ("" for the session's own), maximum rows and bytes of a partition, maximum
     rows of a SELECT (None: no limit), maximum columns of a result and bytes of their names and types, rights.
 
@@ -221,37 +221,37 @@ class Connection(Protocol):
     @property
     def in_transaction(self) -> bool: ...
 
-    def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
+    def run(self, sql: str, options: RunOptions, sink: Sink, *, trusted: bool = False) -> Outcome:
         """Run one statement and pass its rows to `sink`. `trusted` marks the service's own SQL, which is not checked.
 
         Raises Failure.
         """
 
-    def run_batch(self, runs: Runs, options: Options, ended: Ended) -> None:
+    def run_batch(self, runs: Runs, options: RunOptions, ended: Ended) -> None:
         """Run statements one after another, and finish the sink of each. `ended` is called after each.
 
         It ends early after a failure, after a large result, and after TOGETHER_SECONDS.
         """
 
-    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: Options) -> Outcome:
+    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
         """Insert the rows of a Parquet file into a relation, all or none; no `columns` are all of them, in order.
 
         It is checked as an INSERT is. Messages do not contain the path. Raises Failure.
         """
 
-    def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
+    def run_all(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
         """Run statements as one transaction in the current database, all or nothing. Raises Failure."""
 
     def use(self, database: str, schema: str) -> None:
         """Change the database and schema; "" is the current database or its first schema. Raises Failure."""
 
-    def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
+    def feed(self, sql: str, streams: Collection[Relation], options: RunOptions) -> Feed | None:
         """The feed of a SELECT on a stream, None for other statements. Raises Failure if it is not supported."""
 
-    def plan(self, sql: str, options: Options) -> Plan:
+    def plan(self, sql: str, options: RunOptions) -> Plan:
         """The effects that a CREATE or INSERT would have; it is checked as if it ran. Raises Failure."""
 
-    def columns(self, relation: Relation, options: Options) -> list[ColumnInfo]:
+    def columns(self, relation: Relation, options: RunOptions) -> list[ColumnInfo]:
         """The columns of a relation. Raises Failure."""
 
     def resolve(self, names: Sequence[str]) -> Relation:
@@ -292,7 +292,7 @@ class ServerConnection(Connection, Protocol):
     "failed", and the next statement makes the session again, with its database, schema and time zone.
     """
 
-    async def execute(self, sql: str, options: Options, sink: Sink, begun: Begun, store: Store) -> Outcome:
+    async def execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
         """Run one statement and pass its rows to `sink`, as run() does. Waiting for room in the sink, it reads nothing
         from the server. If the statement changes data and can be undone, `store` is called before it is committed.
         Called from the service's event loop. Raises Failure, and the errors of `sink` and `store`.
@@ -430,7 +430,7 @@ class ReattachingEngine(Engine, Protocol):
     """An engine whose operations survive the service (`Capabilities.reattaching`)."""
 
     async def reattach(
-        self, operation: str, options: Options, sink: Sink, attached: Callable[[Connection], None]
+        self, operation: str, options: RunOptions, sink: Sink, attached: Callable[[Connection], None]
     ) -> Outcome:
         """Wait for an operation that ServerConnection.execute() began, perhaps in another process, and pass all its
         rows to `sink`. `attached` is called with the connection that can interrupt it. Called from the service's event

@@ -8,7 +8,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.bounds import limit_note
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import Alter, CreateFunction, DropFunction, InsertEntity, Test, Truncate, Update
-from sqlshell.service.engines.engine import Options, Outcome, Sink
+from sqlshell.service.engines.engine import Outcome, RunOptions, Sink
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import functions
 from sqlshell.service.objects.objects import Objects, pool_detail, relation_kind, require, unsupported
@@ -35,7 +35,7 @@ class Changes:
         self._organizations = organizations
         self._objects = objects
 
-    def run(self, asked: Changing, session: Session, options: Options, sink: Sink, waiting: CopyWaiter) -> Outcome:
+    def run(self, asked: Changing, session: Session, options: RunOptions, sink: Sink, waiting: CopyWaiter) -> Outcome:
         match asked:
             case Update():
                 return self._update(asked, session, waiting)
@@ -110,7 +110,7 @@ class Changes:
         return Outcome(message="INSERT 1")
 
     @staticmethod
-    def _truncate(asked: Truncate, session: Session, options: Options) -> Outcome:
+    def _truncate(asked: Truncate, session: Session, options: RunOptions) -> Outcome:
         require(session, Rights.DATA, "TRUNCATE RELATION")
         relation, kind = relation_kind(asked.names, session)
         if kind == "stream":
@@ -121,7 +121,7 @@ class Changes:
         session.connection.run(f"TRUNCATE {qualified(*relation)}", options, Discard())
         return Outcome(message="TRUNCATE RELATION")
 
-    def _alter(self, asked: Alter, session: Session, options: Options) -> Outcome:
+    def _alter(self, asked: Alter, session: Session, options: RunOptions) -> Outcome:
         verb = f"ALTER {asked.kind.upper()}"
         require(session, Rights.OBJECTS, verb)
         self._objects.check_options({"description": asked.description})

@@ -14,7 +14,7 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import Describe, EngineObjects, List
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import ListingEngine, ObjectQuery, Options, Outcome, Sink
+from sqlshell.service.engines.engine import ListingEngine, ObjectQuery, Outcome, RunOptions, Sink
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import inventory
 from sqlshell.service.objects.inventory import Scope
@@ -143,7 +143,7 @@ _ALSO = {
 def list_all(
     asked: List,
     session: Session,
-    options: Options,
+    options: RunOptions,
     sink: Sink,
     organizations: Organizations,
     queries: Callable[[], Rows],
@@ -168,7 +168,7 @@ def filtered(
     more: Sequence[ShownColumn],
     facts: Sequence[Facts],
     session: Session,
-    options: Options,
+    options: RunOptions,
     sink: Sink,
 ) -> Outcome:
     """The facts that satisfy a condition: a SELECT over them with a reader's rights, checked like any other."""
@@ -251,7 +251,7 @@ def _organizations(session: Session, sink: Sink, organizations: Organizations) -
     return table(sink, ("name", "id"), [(name, key) for key, name in known])
 
 
-def describe(asked: Describe, session: Session, options: Options, sink: Sink, waiting: CopyWaiter) -> Outcome:
+def describe(asked: Describe, session: Session, options: RunOptions, sink: Sink, waiting: CopyWaiter) -> Outcome:
     """The properties of an object, or the columns of a relation or entity."""
     organization, name = session.organization, asked.names[-1]
     here = Scope(organization, session)
@@ -284,7 +284,7 @@ def _described(kind: str, name: str, shown: Kind, found: Sequence[Facts], sink: 
     return properties((*shown.shown, *shown.more), found[0], sink)
 
 
-def _describe_relation(asked: Describe, session: Session, options: Options, sink: Sink) -> Outcome:
+def _describe_relation(asked: Describe, session: Session, options: RunOptions, sink: Sink) -> Outcome:
     organization = session.organization
     relation = session.connection.resolve(asked.names)
     is_stream = asked.kind == "stream"
@@ -298,7 +298,9 @@ def _describe_relation(asked: Describe, session: Session, options: Options, sink
     return _described("relation", relation[2], KINDS["relations"], facts, sink)
 
 
-def _describe_entity(asked: Describe, session: Session, options: Options, sink: Sink, waiting: CopyWaiter) -> Outcome:
+def _describe_entity(
+    asked: Describe, session: Session, options: RunOptions, sink: Sink, waiting: CopyWaiter
+) -> Outcome:
     organization, names, here = session.organization, asked.names, Scope(session.organization)
     if not asked.store and len(names) <= 3 and session.connection.resolve(names) in organization.streams.known:
         return _describe_relation(asked, session, options, sink)

@@ -11,7 +11,7 @@ from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import ROLES, duplicate, least_role, missing
 from sqlshell.service.dialect import Create, Drop, Names, StartPool, Use
 from sqlshell.service.dialect.names import WRITES, targets
-from sqlshell.service.engines.engine import CatalogQuery, Options, Outcome, Relation
+from sqlshell.service.engines.engine import CatalogQuery, Outcome, Relation, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import functions, resources, stream_definitions
 from sqlshell.service.objects.attachments import Attachment
@@ -138,7 +138,7 @@ class Objects:
                     if self._organizations.is_embedded and catalog.find(organization.id, "secret", name) is None:
                         # It may be a secret of the engine.
                         exists = "IF EXISTS " if asked.if_exists else ""
-                        session.connection.run(f"DROP SECRET {exists}{qualified(name)}", Options(), Discard())
+                        session.connection.run(f"DROP SECRET {exists}{qualified(name)}", RunOptions(), Discard())
                     else:
                         with organization.changing:
                             registries.check_unused(name, organization.id, catalog)
@@ -403,6 +403,6 @@ def _drop_relation(asked: Drop, session: Session) -> None:
     if what not in {"relation", stream_definitions.kind_of(session.organization, relation) or kind}:
         raise missing(asked.kind, asked.names[-1])
     what = "VIEW" if kind == "view" else "TABLE"
-    session.connection.run(f"DROP {what} {qualified(*relation)}", Options(), Discard())
+    session.connection.run(f"DROP {what} {qualified(*relation)}", RunOptions(), Discard())
     if kind == "stream":
         session.organization.check_streams()

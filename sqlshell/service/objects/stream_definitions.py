@@ -15,7 +15,7 @@ from sqlshell.service.dialect import Create, CreateAs, Drop
 from sqlshell.service.dialect.columns import first_words, without_key
 from sqlshell.service.engines.duckdb.messages import near
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Options, Relation
+from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Relation, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.sessions import Session
@@ -37,7 +37,7 @@ def create(asked: Create, session: Session) -> Relation:
         verb = "CREATE OR REPLACE"
     columns, key = columns_of(asked)
     with explained_columns(columns, before := f"{verb} TABLE {qualified(*relation)} "):
-        connection.run(before + columns, Options(), Discard())
+        connection.run(before + columns, RunOptions(), Discard())
     organization.check_streams()
     organization.add_stream(relation, {"kind": asked.kind, "options": shown_options(asked.options), "primary_key": key})
     return relation

@@ -14,7 +14,7 @@ from sqlshell.service.dialect.names import Names
 from sqlshell.service.dialect.relations import TableWrite, writing
 from sqlshell.service.dialect.tokens import WORD, Tokens
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import Options, Outcome, Plan, Relation, Sink
+from sqlshell.service.engines.engine import Outcome, Plan, Relation, RunOptions, Sink
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import stream_definitions
 from sqlshell.service.objects.objects import only_operator, require
@@ -30,7 +30,7 @@ from sqlshell.sql.keywords import CREATE_FILLERS
 COLUMNS = ("type", "description")
 
 
-def describe(sql: str, session: Session, options: Options, sink: Sink, organizations: Organizations) -> Outcome:
+def describe(sql: str, session: Session, options: RunOptions, sink: Sink, organizations: Organizations) -> Outcome:
     """Two columns: the kind of a statement, such as CREATE_TABLE, and a description of what it would create.
 
     Raises Failure, as the statement would, for missing rights, missing names and duplicate names.
@@ -40,7 +40,7 @@ def describe(sql: str, session: Session, options: Options, sink: Sink, organizat
 
 
 def _described(
-    sql: str, session: Session, options: Options, organizations: Organizations
+    sql: str, session: Session, options: RunOptions, organizations: Organizations
 ) -> tuple[str, Mapping[str, Any]]:
     match asked := read(sql):
         case Create(kind="stream" | "changelog"):
@@ -82,7 +82,7 @@ def _described(
     raise Failure(sqlstate.UNSUPPORTED, "DESCRIBE supports only CREATE and INSERT statements")
 
 
-def _engines(sql: str, session: Session, options: Options) -> tuple[str, Mapping[str, Any]]:
+def _engines(sql: str, session: Session, options: RunOptions) -> tuple[str, Mapping[str, Any]]:
     """Describe a statement that the engine runs."""
     plan = session.connection.plan(sql, options)
     write = writing(sql)

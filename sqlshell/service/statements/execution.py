@@ -40,7 +40,7 @@ from sqlshell.service.dialect import (
 )
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import Begun, Feed, Options, Outcome, ServerConnection, Sink
+from sqlshell.service.engines.engine import Begun, Feed, Outcome, RunOptions, ServerConnection, Sink
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import functions, inventory, listings, privileges, stream_definitions, system
 from sqlshell.service.objects.attachments import Attachment
@@ -194,11 +194,11 @@ class Execution:
             session.changes_schemas = False
             self._sessions.mark_dropped_schemas(session)
 
-    def options(self, session: Session, parameters: Parameters | None) -> Options:
+    def options(self, session: Session, parameters: Parameters | None) -> RunOptions:
         limit = parameters.row_limit if parameters and self._options.row_limits else None
         organization = session.organization
         zone = (parameters.timezone if parameters else None) or organization.engine.default_timezone
-        return Options(
+        return RunOptions(
             zone,
             self._options.partition_rows,
             PARTITION_BYTES,
@@ -210,11 +210,11 @@ class Execution:
             tuple(organization.store_names),
         )
 
-    def options_of(self, record: Record) -> Options:
+    def options_of(self, record: Record) -> RunOptions:
         """The options for the result of a statement that the engine runs already."""
         bounds = self._options.bounds
         sizes = self._options.partition_rows, PARTITION_BYTES, None, bounds.columns, bounds.columns_size
-        return Options(record.context.timezone or "UTC", *sizes)
+        return RunOptions(record.context.timezone or "UTC", *sizes)
 
     @staticmethod
     def better_explained(session: Session, sql: str, error: Exception) -> Exception:
@@ -246,7 +246,12 @@ class Execution:
         )
 
     def _run_own(
-        self, session: Session, asked: DialectStatement, record: Record, files: Sequence[Attachment], options: Options
+        self,
+        session: Session,
+        asked: DialectStatement,
+        record: Record,
+        files: Sequence[Attachment],
+        options: RunOptions,
     ) -> Outcome | StartedFeed:
         engine = session.organization.engine
         if not _is_about_the_service(asked):
@@ -304,7 +309,9 @@ class Execution:
                 return self._application(session, asked, options)
         raise Failure(sqlstate.UNSUPPORTED, f"this form of {record.sql.split(maxsplit=1)[0].upper()} is not supported")
 
-    def _create_as(self, session: Session, asked: CreateAs, record: Record, options: Options) -> Outcome | StartedFeed:
+    def _create_as(
+        self, session: Session, asked: CreateAs, record: Record, options: RunOptions
+    ) -> Outcome | StartedFeed:
         before, part = stream_definitions.engine_sql(asked)
         with placed(record.sql, before, part):
             outcome = self._run_engine(session, record, options, before + part)
@@ -328,7 +335,7 @@ class Execution:
         owners = organization.catalog.owners(organization.id)
         return [queries.facts(record, owners, "") for record in self._ledger.latest(organization.id, 1000)]
 
-    def _run_engine(self, session: Session, record: Record, options: Options, sql: str) -> Outcome | StartedFeed:
+    def _run_engine(self, session: Session, record: Record, options: RunOptions, sql: str) -> Outcome | StartedFeed:
         organization = session.organization
         low = sql.lower()
         if system.NAME in low:
@@ -388,7 +395,7 @@ class Execution:
         stores.mount_named(organization, message, record, "")
         return True
 
-    def _print(self, session: Session, asked: Print, record: Record, options: Options) -> Outcome | StartedFeed:
+    def _print(self, session: Session, asked: Print, record: Record, options: RunOptions) -> Outcome | StartedFeed:
         organization = session.organization
         relation = session.connection.resolve(asked.names)
         if not asked.store and relation in organization.streams.known:
@@ -400,7 +407,7 @@ class Execution:
         return session.connection.run(f"SELECT * FROM {qualified(store, 'main', entity)}", options, record.spool)
 
     def _load(
-        self, session: Session, asked: Load, record: Record, files: Sequence[Attachment], options: Options
+        self, session: Session, asked: Load, record: Record, files: Sequence[Attachment], options: RunOptions
     ) -> Outcome:
         organization, attachment = session.organization, attachment_named(files, asked.file)
         if not organization.is_confined:
@@ -417,7 +424,7 @@ class Execution:
         finally:
             place.unlink(missing_ok=True)
 
-    def _application(self, session: Session, asked: Application, options: Options) -> Outcome:
+    def _application(self, session: Session, asked: Application, options: RunOptions) -> Outcome:
         for number, sql in enumerate(asked.statements, 1):
             own = read(sql)
             if own is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
 from tests.service import sail, spark
@@ -56,11 +56,11 @@ class Runner:
     """Runs statements in one session."""
 
     session: PostgresqlSession
-    options: Options = field(default_factory=Options)
+    options: RunOptions = field(default_factory=RunOptions)
 
     def run(self, sql: str, **options: Any) -> Told:
         sink = Rows()
-        outcome = self.session.run(sql, Options(**options) if options else self.options, sink)
+        outcome = self.session.run(sql, RunOptions(**options) if options else self.options, sink)
         return Told(outcome.columns, [json.loads(row) for row in sink.texts], outcome.message, outcome.sql_state)
 
     def value(self, sql: str, **options: Any) -> str | None:
@@ -77,7 +77,7 @@ class Runner:
 def stored(runner: Runner, engine: PostgresqlEngine, sql: str, place: Path, **options: Any) -> list[list[str | None]]:
     """The rows of a statement whose result is a file, as its partitions have them."""
     spool = Spool(lambda: place, 10_000)
-    outcome = runner.session.run(sql, Options(**options), spool)
+    outcome = runner.session.run(sql, RunOptions(**options), spool)
     assert outcome.filed is not None
     spool.finish(outcome.filed)
     assert (spool.layout.form, spool.layout.typed) == ("engine", True)

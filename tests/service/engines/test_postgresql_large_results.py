@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Spool
 from tests.service.engines.conftest import Runner, stored
@@ -48,7 +48,7 @@ def test_one_column_of_nothing(runner: Runner, postgresql: PostgresqlEngine, tmp
 def test_partitions_are_bounded_in_rows_and_bytes(runner: Runner, postgresql: PostgresqlEngine, tmp_path: Path) -> None:
     sql = f"select n, repeat('x', 1000) from generate_series(1, {ROWS}) n"
     spool = Spool(lambda: tmp_path / "result", 5000)
-    outcome = runner.session.run(sql, Options(partition_rows=5000, partition_bytes=1 << 20), spool)
+    outcome = runner.session.run(sql, RunOptions(partition_rows=5000, partition_bytes=1 << 20), spool)
     assert outcome.filed is not None
     assert max(rows for rows, _ in outcome.filed) < 1100
     assert sum(rows for rows, _ in outcome.filed) == ROWS
@@ -65,7 +65,7 @@ def test_a_row_limit_ends_a_large_result(runner: Runner, postgresql: PostgresqlE
 def test_a_failure_in_the_middle_keeps_nothing(runner: Runner, tmp_path: Path) -> None:
     spool = Spool(lambda: tmp_path / "result", 10_000)
     with pytest.raises(Failure) as raised:
-        runner.session.run(f"select 1 / (n - {3 * ROWS}) from generate_series(1, {4 * ROWS}) n", Options(), spool)
+        runner.session.run(f"select 1 / (n - {3 * ROWS}) from generate_series(1, {4 * ROWS}) n", RunOptions(), spool)
     assert raised.value.sql_state == "22012"
     assert (tmp_path / "result").exists()
     spool.drop()
@@ -76,7 +76,7 @@ def test_a_failure_in_the_middle_keeps_nothing(runner: Runner, tmp_path: Path) -
 def test_a_file_that_cannot_be_written_ends_the_statement(runner: Runner) -> None:
     spool = Spool(lambda: Path("/dev/full"), 10_000)
     with pytest.raises(OSError, match="No space"):
-        runner.session.run(f"select n, md5(n::text) from generate_series(1, {20 * ROWS}) n", Options(), spool)
+        runner.session.run(f"select n, md5(n::text) from generate_series(1, {20 * ROWS}) n", RunOptions(), spool)
     assert runner.run("select 1").rows == [["1"]]
 
 

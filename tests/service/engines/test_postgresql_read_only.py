@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.engine import RunOptions
 from tests.conftest import Program
 from tests.service.engines.conftest import Runner
 
@@ -68,7 +68,7 @@ def runner(prepared: str) -> Iterator[Runner]:
     from sqlshell.service.engines.postgresql.engine import PostgresqlEngine
 
     with contextlib.closing(PostgresqlEngine(prepared, read_only=True)) as engine:
-        yield Runner(engine.connect(), Options(timezone=""))
+        yield Runner(engine.connect(), RunOptions(timezone=""))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.engine import CatalogQuery, Listing, Options
+from sqlshell.service.engines.engine import CatalogQuery, Listing, RunOptions
 from sqlshell.service.failure import Failure
 from tests.service.engines.conftest import Connect, Runner
 
@@ -118,7 +118,7 @@ def _end(runner: Runner, connect: Connect) -> None:
 
 
 def test_a_lost_connection_is_made_again_where_it_was(runner: Runner, connect: Connect) -> None:
-    runner.options = Options(timezone="Asia/Tokyo")
+    runner.options = RunOptions(timezone="Asia/Tokyo")
     runner.run("create schema if not exists place")
     runner.run("set search_path = place")
     runner.run("set timezone = 'Europe/Berlin'")
@@ -313,9 +313,9 @@ def test_without_a_requested_time_zone_the_servers_applies(runner: Runner, conne
     runner.run(f"alter role postgres in database \"{name}\" set timezone = 'Asia/Tokyo'")
     try:
         adopting = connect()
-        adopting.options = Options(timezone="")
+        adopting.options = RunOptions(timezone="")
         assert adopting.value("show timezone") == adopting.session.timezone == "Asia/Tokyo"
-        adopting.options = Options(timezone="Asia/Tokyo")
+        adopting.options = RunOptions(timezone="Asia/Tokyo")
         adopting.run("begin")
         adopting.run("set local timezone = 'Europe/Berlin'")
         assert adopting.value("show timezone", timezone="Europe/Berlin") == "Europe/Berlin"
@@ -332,7 +332,7 @@ def test_another_database_has_its_own_time_zone_unless_one_was_requested(runner:
         for asked, expected in ((None, "Asia/Tokyo"), ("Europe/Berlin", "Europe/Berlin")):
             moving = connect()
             moving.session.use("postgres", "")
-            moving.options = Options(timezone=asked or "")
+            moving.options = RunOptions(timezone=asked or "")
             moving.run("select 1")
             moving.session.use(first, "")
             assert moving.value("show timezone") == moving.session.timezone == expected

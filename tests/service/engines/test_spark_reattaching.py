@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.engines.server.session import ignore
 from sqlshell.service.failure import Failure
 from tests.service.spark import Session, needs_spark
@@ -19,7 +19,7 @@ pytestmark = needs_spark
 
 BEGINS = """
 import asyncio, sys
-from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.engines.server.session import ignore
 from sqlshell.service.engines.spark.engine import SparkEngine
 from sqlshell.service.results.results import Discard
@@ -28,7 +28,8 @@ connection = SparkEngine(sys.argv[1]).connect()
 
 async def begin():
     operations = []
-    running = asyncio.ensure_future(connection._execute(sys.argv[2], Options(), Discard(), operations.append, ignore))
+    options = RunOptions()
+    running = asyncio.ensure_future(connection._execute(sys.argv[2], options, Discard(), operations.append, ignore))
     while not (connection._running and connection._running.begun):
         await asyncio.sleep(0.01)
     print(operations[0], flush=True)
@@ -50,7 +51,7 @@ def begun_elsewhere(url: str, sql: str) -> str:
 def taken_up(session: Session, operation: str) -> Any:
     spool = session.spool()
     return session.shown(
-        asyncio.run(session.engine.reattach(operation, Options(), spool, lambda connection: None)), spool
+        asyncio.run(session.engine.reattach(operation, RunOptions(), spool, lambda connection: None)), spool
     )
 
 
@@ -73,7 +74,7 @@ def test_the_sessions_of_operations_are_told(session: Session, tmp_path: Path) -
 
     async def both() -> None:
         for _ in range(2):
-            await session.connection.execute("select 1", Options(), session.spool(), operations.append, ignore)
+            await session.connection.execute("select 1", RunOptions(), session.spool(), operations.append, ignore)
 
     asyncio.run(both())
     assert len({operation.partition("/")[0] for operation in operations}) == 1

@@ -13,7 +13,7 @@ import pytest
 
 from sqlshell.errors import ServiceError
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.engine import CatalogQuery, Listing, Options
+from sqlshell.service.engines.engine import CatalogQuery, Listing, RunOptions
 from sqlshell.service.engines.server.session import ignore
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard
@@ -70,9 +70,9 @@ def test_a_missing_place_is_told_and_changes_nothing(session: Session) -> None:
 def test_the_time_zone_is_that_of_the_request(session: Session) -> None:
     sql = "select current_timezone(), cast(timestamp'2024-01-01 00:00:00' as string)"
     for zone in ("Asia/Tokyo", "UTC"):
-        assert session.run(sql, Options(timezone=zone)).rows[0][0] == zone
+        assert session.run(sql, RunOptions(timezone=zone)).rows[0][0] == zone
         assert session.connection.timezone == zone
-    tokyo = session.run("select timestamp'2024-01-01 09:00:00'", Options(timezone="Asia/Tokyo"))
+    tokyo = session.run("select timestamp'2024-01-01 09:00:00'", RunOptions(timezone="Asia/Tokyo"))
     assert tokyo.rows == [["2024-01-01 00:00:00Z"]]
 
 
@@ -85,21 +85,21 @@ def test_sessions_have_their_own_views(spark_engine: Any, session: Session, tmp_
 
 
 def test_a_row_limit_ends_the_statement(session: Session) -> None:
-    outcome = session.run("select * from range(1000000000)", Options(row_limit=70_000))
+    outcome = session.run("select * from range(1000000000)", RunOptions(row_limit=70_000))
     assert (len(outcome.rows), outcome.sql_state, outcome.message) == (70_000, "01R01", "stopped after 70,000 rows")
-    exact = session.run("select * from range(10)", Options(row_limit=10))
+    exact = session.run("select * from range(10)", RunOptions(row_limit=10))
     assert (len(exact.rows), exact.sql_state) == (10, "00000")
 
 
 def test_too_many_columns_are_refused(session: Session) -> None:
     wide = f"select {', '.join(f'{number} as column{number}' for number in range(20))}"
-    assert session.failure(wide, Options(columns=19)).sql_state == "54011"
-    assert session.failure(wide, Options(columns_size=100)).sql_state == "54011"
+    assert session.failure(wide, RunOptions(columns=19)).sql_state == "54011"
+    assert session.failure(wide, RunOptions(columns_size=100)).sql_state == "54011"
     assert len(session.rows(wide)[0]) == 20
 
 
 def test_partitions_have_limits_in_rows_and_bytes(session: Session) -> None:
-    limits = Options(partition_rows=5_000, partition_bytes=1 << 20)
+    limits = RunOptions(partition_rows=5_000, partition_bytes=1 << 20)
     spool = session.spool(5_000)
     outcome = session.connection.run("select id, repeat('x', 1000) as x from range(60000) order by id", limits, spool)
     shown = session.shown(outcome, spool)
@@ -118,7 +118,7 @@ def test_without_a_file_rows_are_text(session: Session, rows: int) -> None:
             self.kept += rows
 
     sink = Text()
-    outcome = session.connection.run(f"select id, 'ä' as t from range({rows}) order by id", Options(), sink)
+    outcome = session.connection.run(f"select id, 'ä' as t from range({rows}) order by id", RunOptions(), sink)
     assert outcome.filed is None
     assert sink.kept == [f'["{number}","ä"]' for number in range(rows)]
 
@@ -145,7 +145,7 @@ def test_a_statement_is_canceled_while_its_rows_arrive(session: Session) -> None
             assert go.wait(60)
 
     with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(session.connection.run, "select * from range(100000000000)", Options(), Slow())
+        running = threads.submit(session.connection.run, "select * from range(100000000000)", RunOptions(), Slow())
         assert entered.wait(60)
         assert Session(session.engine, spool._place().parent).rows("select 1") == [["1"]]
         session.connection.interrupt()
@@ -171,7 +171,9 @@ def test_many_statements_run_without_a_thread_for_each(spark_engine: Any, sessio
     async def together() -> list[Any]:
         runs = []
         for each in sessions:
-            runs.append(asyncio.ensure_future(each.connection.execute(LONG, Options(), each.spool(), ignore, ignore)))
+            runs.append(
+                asyncio.ensure_future(each.connection.execute(LONG, RunOptions(), each.spool(), ignore, ignore))
+            )
         await asyncio.to_thread(until, lambda: all(map(begun, sessions)))
         threads = threading.active_count()
         for each in sessions:
@@ -212,13 +214,13 @@ def test_relations_schemas_and_databases_are_listed(session: Session, spark_engi
     assert spark_engine.catalog(CatalogQuery("functions"), seen) == []
     assert spark_engine.exists((*place, "a_table"), seen)
     assert not spark_engine.exists((*place, "it's nothing"), seen)
-    assert session.connection.columns((*place, "a_table"), Options()) == [
+    assert session.connection.columns((*place, "a_table"), RunOptions()) == [
         ColumnInfo("i", "INTEGER", True),
         ColumnInfo("m", "MAP<VARCHAR, DECIMAL(10,2)>", True),
     ]
-    assert [item.name for item in session.connection.columns((*place, "a_temporary_view"), Options())] == ["two"]
+    assert [item.name for item in session.connection.columns((*place, "a_temporary_view"), RunOptions())] == ["two"]
     with pytest.raises(Failure) as raised:
-        session.connection.columns((*place, "nothing"), Options())
+        session.connection.columns((*place, "nothing"), RunOptions())
     assert raised.value.sql_state == "42P01"
     statements(session, ("drop table a_table", "drop view a_view"))
 
@@ -246,20 +248,20 @@ def test_a_restarted_server_gets_the_context_again(tmp_path: Path) -> None:
     with spark.restarted() as sail:
         engine = SparkEngine(sail.url)
         session = Session(engine, tmp_path)
-        session.run("use catalog system", Options(timezone="Asia/Tokyo"))
+        session.run("use catalog system", RunOptions(timezone="Asia/Tokyo"))
         session.connection.use("system", "session")
         with ThreadPoolExecutor(1) as threads:
-            running = threads.submit(session.failure, LONG, Options(timezone="Asia/Tokyo"))
+            running = threads.submit(session.failure, LONG, RunOptions(timezone="Asia/Tokyo"))
             until(lambda: begun(session))
             sail.kill()
             sail.start()
             assert running.result().sql_state == "57P02"
         sql = "select current_catalog(), current_schema(), current_timezone()"
-        again = session.run(sql, Options(timezone="Asia/Tokyo"))
+        again = session.run(sql, RunOptions(timezone="Asia/Tokyo"))
         assert again.rows == [["system", "session", "Asia/Tokyo"]]
         sail.kill()
         sail.start()
-        assert session.run(sql, Options(timezone="Asia/Tokyo")).rows == again.rows
+        assert session.run(sql, RunOptions(timezone="Asia/Tokyo")).rows == again.rows
         engine.close()
 
 

@@ -40,10 +40,10 @@ from sqlshell.service.engines.engine import (
     TOGETHER_SECONDS,
     Ended,
     Feed,
-    Options,
     Outcome,
     Plan,
     Relation,
+    RunOptions,
     Runs,
     Sink,
 )
@@ -106,7 +106,7 @@ class DuckdbConnection:
         """Whether database and schema are known to be those of the DuckDB connection."""
         self.database, self.schema, _ = self._place()
 
-    def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
+    def run(self, sql: str, options: RunOptions, sink: Sink, *, trusted: bool = False) -> Outcome:
         growing = CountingSink(sink, self._room)
         try:
             with self._statement():
@@ -118,7 +118,7 @@ class DuckdbConnection:
                 with contextlib.suppress(duckdb.Error, RuntimeError):
                     self._connection.execute("")
 
-    def _ran(self, sql: str, options: Options, sink: CountingSink, *, trusted: bool) -> Outcome:
+    def _ran(self, sql: str, options: RunOptions, sink: CountingSink, *, trusted: bool) -> Outcome:
         self._ends = False
         try:
             sql.encode()
@@ -150,7 +150,7 @@ class DuckdbConnection:
                 self._after_failure(error.__cause__)
                 raise
 
-    def _copied_or_run(self, sql: str, options: Options, sink: CountingSink) -> Outcome:
+    def _copied_or_run(self, sql: str, options: RunOptions, sink: CountingSink) -> Outcome:
         copied = copied_out(sql, paths=not self._strict)
         if copied is None:
             return self._run(sql, options, sink)
@@ -159,7 +159,7 @@ class DuckdbConnection:
             return replace(outcome, message=OPTIONS_UNUSED, sql_state=sqlstate.WARNING)
         return outcome
 
-    def _translation(self, sql: str, options: Options) -> Translation | None:
+    def _translation(self, sql: str, options: RunOptions) -> Translation | None:
         """The statement translated into DuckDB's SQL, None if it needs no translation. The only
         place that translates. Raises Failure, also if it is nested too deeply for DuckDB's parser.
         """
@@ -170,7 +170,7 @@ class DuckdbConnection:
 
         return translated(sql, self._checker.has_function, mismatch)
 
-    def run_batch(self, runs: Runs, options: Options, ended: Ended) -> None:
+    def run_batch(self, runs: Runs, options: RunOptions, ended: Ended) -> None:
         began = time.perf_counter()
         try:
             for number, (sql, sink) in enumerate(runs):
@@ -195,7 +195,7 @@ class DuckdbConnection:
     def in_transaction(self) -> bool:
         return bool(self.transaction)
 
-    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: Options) -> Outcome:
+    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
         # It is no pattern, and no folder of it holds values.
         source = f"read_parquet({literal(str(path))}, hive_partitioning = false)"
         listed = f" ({', '.join(map(always_quoted, columns))})" if columns else ""
@@ -229,7 +229,7 @@ class DuckdbConnection:
                 raise failed.with_message(message) from error
         return Outcome(message=f"COPY {counts[0][0]}")
 
-    def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
+    def run_all(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
         if self.in_transaction:
             raise Failure("25001", "a transaction is already open; COMMIT or ROLLBACK first")
         for sql in statements:
@@ -245,7 +245,7 @@ class DuckdbConnection:
         with self._known.changing(), self._cancellation.statement():
             self._run_together(statements, options, sink)
 
-    def _run_together(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
+    def _run_together(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
         self._read_only = options.rights is Rights.READ
         self._cancellation.execute(READ_ONLY if self._read_only else "BEGIN")
         self.transaction = "open"
@@ -284,7 +284,7 @@ class DuckdbConnection:
             self._checker.forget()
         self.database, self.schema, _ = self._place()
 
-    def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
+    def feed(self, sql: str, streams: Collection[Relation], options: RunOptions) -> Feed | None:
         with self._statement():
             translation = self._translation(sql, options)
             if translation is None:
@@ -298,7 +298,7 @@ class DuckdbConnection:
                 bounded(feed.columns, options)
             return feed
 
-    def _feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
+    def _feed(self, sql: str, streams: Collection[Relation], options: RunOptions) -> Feed | None:
         if not self._checks_statements(options):
             return make_feed(self._connection, sql, streams, self.resolve)
         with self._reading(options):
@@ -312,7 +312,7 @@ class DuckdbConnection:
             read = [item for item in streams if tuple(part.lower() for part in item) in reads]
             return make_feed(self._connection, allowed.sql, read, self.resolve) if read else None
 
-    def plan(self, sql: str, options: Options) -> Plan:
+    def plan(self, sql: str, options: RunOptions) -> Plan:
         with self._statement():
             translation = self._translation(sql, options)
             with explained(translation):
@@ -324,7 +324,7 @@ class DuckdbConnection:
             bounded(plan.columns, options)
             return plan
 
-    def columns(self, relation: Relation, options: Options) -> list[ColumnInfo]:
+    def columns(self, relation: Relation, options: RunOptions) -> list[ColumnInfo]:
         with self._cancellation.statement():
             return bounded(self._columns(relation), options)
 
@@ -391,12 +391,12 @@ class DuckdbConnection:
         """Whether a transaction is open: the session's own, or one around a single statement."""
         return bool(self.transaction) or self._read_only
 
-    def _checks_statements(self, options: Options) -> bool:
+    def _checks_statements(self, options: RunOptions) -> bool:
         """Whether statements are checked: in the embedded service only if there is something to protect."""
         return bool(self._strict or options.rights < Rights.OBJECTS or options.streams or options.stores)
 
     @contextlib.contextmanager
-    def _reading(self, options: Options) -> Iterator[None]:
+    def _reading(self, options: RunOptions) -> Iterator[None]:
         """Run a reader's statement in a read-only transaction."""
         if self._open or options.rights > Rights.READ:
             yield
@@ -432,7 +432,7 @@ class DuckdbConnection:
         except duckdb.Error:
             self.transaction = "failed"
 
-    def _prepare(self, sql: str, options: Options) -> None:
+    def _prepare(self, sql: str, options: RunOptions) -> None:
         if self._brief is None:
             self._cancellation.execute("SET enable_progress_bar_print = false")
         # Watching the progress of a small statement takes longer than the statement.
@@ -485,11 +485,11 @@ class DuckdbConnection:
             return str(error)
         return ""
 
-    def _run(self, sql: str, options: Options, sink: CountingSink) -> Outcome:
+    def _run(self, sql: str, options: RunOptions, sink: CountingSink) -> Outcome:
         with self._finding_end(sql):
             return self._check_and_run(sql, options, sink)
 
-    def _check_and_run(self, sql: str, options: Options, sink: CountingSink) -> Outcome:
+    def _check_and_run(self, sql: str, options: RunOptions, sink: CountingSink) -> Outcome:
         if not self._strict:
             check_files(sql, self._profile)
         if not self._checks_statements(options):
@@ -510,7 +510,7 @@ class DuckdbConnection:
             finally:
                 self._checker.remove(allowed.types)
 
-    def _without_changes(self, allowed: AllowedStatement, options: Options) -> AllowedStatement:
+    def _without_changes(self, allowed: AllowedStatement, options: RunOptions) -> AllowedStatement:
         """A reader's BEGIN starts a transaction that changes nothing and is always rolled back."""
         if allowed.transaction == "BEGIN_TRANSACTION":
             if options.rights > Rights.READ:
@@ -518,7 +518,7 @@ class DuckdbConnection:
             return replace(allowed, parsed=READ_ONLY)
         return replace(allowed, parsed="ROLLBACK") if self._read_only else allowed
 
-    def _carry_out(self, allowed: AllowedStatement, options: Options, sink: CountingSink) -> Outcome:
+    def _carry_out(self, allowed: AllowedStatement, options: RunOptions, sink: CountingSink) -> Outcome:
         kind, parsed, sql = allowed.kind, allowed.parsed, allowed.sql
         self._cancellation.check()
         self.leaves_state = self.leaves_state or allowed.leaves_state
@@ -601,7 +601,7 @@ class DuckdbConnection:
         ).fetchall()
         return bool(rows[0][0])
 
-    def _other(self, kind: str, parsed: Any, sql: str, options: Options, sink: CountingSink) -> Outcome:
+    def _other(self, kind: str, parsed: Any, sql: str, options: RunOptions, sink: CountingSink) -> Outcome:
         first, *words = sql.split(None, 6)
         creates = first.lower() in OBJECT_VERBS
         named = [word for word in words if word.upper() not in CREATE_FILLERS][:1] if creates else []
@@ -617,7 +617,7 @@ class DuckdbConnection:
         number = f" {rows[0][0]}" if counts and rows and kind != "CREATE" else ""
         return Outcome(message=head + number)
 
-    def _whole(self, kind: str, sql: str, head: str, options: Options, sink: CountingSink) -> Outcome:
+    def _whole(self, kind: str, sql: str, head: str, options: RunOptions, sink: CountingSink) -> Outcome:
         """Run a statement that cannot be a subquery, once, and commit it when its rows have been
         rendered and stored.
         """

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.filed import LARGE, ROW_GROUP, ROW_GROUP_BYTES, Reader
-from sqlshell.service.engines.engine import Options, Sink
+from sqlshell.service.engines.engine import RunOptions, Sink
 from sqlshell.service.engines.postgresql.rows import rows_of_copy
 
 SMALL_BYTES: Final = 1 << 20
@@ -23,7 +23,7 @@ class CopiedRows:
     """Passes the rows of one result to a sink. Waiting for the file, it takes no further rows. Close it."""
 
     def __init__(
-        self, sink: Sink, options: Options, threads: Executor, reader: Reader, columns: Sequence[ColumnInfo]
+        self, sink: Sink, options: RunOptions, threads: Executor, reader: Reader, columns: Sequence[ColumnInfo]
     ) -> None:
         self._sink = sink
         self._columns = columns

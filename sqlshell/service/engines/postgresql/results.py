@@ -11,7 +11,7 @@ from psycopg import pq
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
-from sqlshell.service.engines.engine import Options, Outcome, Sink
+from sqlshell.service.engines.engine import Outcome, RunOptions, Sink
 from sqlshell.service.engines.postgresql.catalog import HAS_EFFECTS, type_names
 from sqlshell.service.engines.postgresql.copied_rows import CopiedRows
 from sqlshell.service.engines.postgresql.link import Link
@@ -28,7 +28,7 @@ KEPT: Final = 500
 async def run_select(
     link: Link,
     sql: str,
-    options: Options,
+    options: RunOptions,
     taker: Callable[[list[ColumnInfo]], CopiedRows],
     check_canceled: Callable[[], None],
 ) -> Outcome | None:
@@ -63,7 +63,7 @@ async def run_select(
     return Outcome(columns, filed=filed)
 
 
-async def run_other(link: Link, sql: str, options: Options, sink: Sink) -> Outcome:
+async def run_other(link: Link, sql: str, options: RunOptions, sink: Sink) -> Outcome:
     """Run any statement. Its rows, if it has some, arrive one at a time."""
     if returns_rows(sql):
         # Too many columns are an error before the statement has changed anything.
@@ -87,7 +87,7 @@ async def run_other(link: Link, sql: str, options: Options, sink: Sink) -> Outco
 class _Taker:
     """Keeps the rows of PGresults and the data of a COPY, up to the row limit."""
 
-    def __init__(self, sink: Sink, options: Options) -> None:
+    def __init__(self, sink: Sink, options: RunOptions) -> None:
         self.copied = False
         self._sink = sink
         self._left = options.row_limit

@@ -22,9 +22,9 @@ from sqlshell.service.engines.engine import (
     CANCELED_BEFORE_START,
     Begun,
     Listing,
-    Options,
     Outcome,
     Relation,
+    RunOptions,
     Sink,
     Store,
 )
@@ -117,7 +117,7 @@ class PostgresqlSession(ServerSession):
             return relation
         return (self.database, str(rows[0][0]), relation[2]) if rows else relation
 
-    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: Options) -> Outcome:
+    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
         relation = ".".join(map(always_quoted, names))
         listed = f" ({', '.join(map(always_quoted, columns))})" if columns else ""
         return self._loop.call(self._guarded(self._load(relation, listed, copy_data(path), options)))
@@ -126,7 +126,7 @@ class PostgresqlSession(ServerSession):
         self._lost_transaction = True
         self._look_at_transaction()
 
-    def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
+    def run_all(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
         self._loop.call(self._run_all(statements, options, sink))
 
     def asked(self, work: Callable[[Callable[..., Coroutine[Any, Any, Values]]], Coroutine[Any, Any, T]]) -> T:
@@ -143,7 +143,7 @@ class PostgresqlSession(ServerSession):
 
         return Listing([(name, "VARCHAR") for name in DESCRIBED], [self._loop.call(self._guarded(work()))])
 
-    async def _execute(self, sql: str, options: Options, sink: Sink, begun: Begun, store: Store) -> Outcome:
+    async def _execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
         return await self._guarded(self._ran(sql, options, sink, store))
 
     async def _guarded(self, work: Coroutine[Any, Any, T]) -> T:
@@ -178,7 +178,7 @@ class PostgresqlSession(ServerSession):
                 self._cancellation = None
             self._look_at_transaction()
 
-    async def _ran(self, sql: str, options: Options, sink: Sink, store: Store) -> Outcome:
+    async def _ran(self, sql: str, options: RunOptions, sink: Sink, store: Store) -> Outcome:
         _check_text(sql)
         word = first_word(sql)
         if self._lost_transaction:
@@ -217,7 +217,7 @@ class PostgresqlSession(ServerSession):
             return replace(outcome, message="\n".join(notices), sql_state=sqlstate.NOTICES)
         return outcome
 
-    async def _stored(self, link: Link, sql: str, options: Options, sink: Sink, store: Store) -> Outcome:
+    async def _stored(self, link: Link, sql: str, options: RunOptions, sink: Sink, store: Store) -> Outcome:
         """Run a statement and store its rows. If they cannot be stored, it is undone: a statement that changes data and
         returns rows has a transaction of its own, and an open transaction fails.
         """
@@ -247,7 +247,7 @@ class PostgresqlSession(ServerSession):
             raise
         return outcome
 
-    async def _outcome(self, link: Link, sql: str, options: Options, sink: Sink) -> Outcome:
+    async def _outcome(self, link: Link, sql: str, options: RunOptions, sink: Sink) -> Outcome:
         """Run a statement and pass its rows to the sink."""
         word = first_word(sql)
         if word == "copy" and options.data is not None:
@@ -277,7 +277,7 @@ class PostgresqlSession(ServerSession):
             with contextlib.suppress(Failure):
                 await link.ask("ROLLBACK")
 
-    async def _run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
+    async def _run_all(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
         if self.in_transaction:
             raise Failure("25001", "a transaction is already open; COMMIT or ROLLBACK first")
         for sql in statements:
@@ -294,7 +294,7 @@ class PostgresqlSession(ServerSession):
             if self.in_transaction:
                 await self._execute("ROLLBACK", options, sink, ignore, ignore)
 
-    async def _load(self, relation: str, listed: str, data: Iterator[bytes], options: Options) -> Outcome:
+    async def _load(self, relation: str, listed: str, data: Iterator[bytes], options: RunOptions) -> Outcome:
         link = await self._ready(options)
         self._check_canceled()
         result = await link.wire.copied_in(f"COPY {relation}{listed} FROM STDIN", _in_thread(data))
@@ -349,7 +349,7 @@ class PostgresqlSession(ServerSession):
         self._check_canceled()
         return await link.ask(sql, *values)
 
-    async def _ready(self, options: Options) -> Link:
+    async def _ready(self, options: RunOptions) -> Link:
         """The connection, with the time zone of the request, if it has one."""
         link = await self._connected()
         if options.timezone and options.timezone != self._asked and self.transaction != "failed":

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from sqlshell.service.engines.engine import Limits, Options, Outcome
+from sqlshell.service.engines.engine import Limits, Outcome, RunOptions
 from sqlshell.service.results.results import Layout
 
 READ: Final = 64 << 10
@@ -135,7 +135,7 @@ class Run(Message, frozen=True):
     connection: int
     first: int
     statements: list[str]
-    options: Options
+    options: RunOptions
     files: list[str | None]
     trusted: bool = False
 

@@ -29,11 +29,11 @@ from sqlshell.service.engines.engine import (
     Ended,
     Feed,
     Listing,
-    Options,
     Outcome,
     Plan,
     Relation,
     Rows,
+    RunOptions,
     Runs,
     Sink,
 )
@@ -274,7 +274,7 @@ class RemoteConnection:
     def in_transaction(self) -> bool:
         return bool(self.transaction)
 
-    def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
+    def run(self, sql: str, options: RunOptions, sink: Sink, *, trusted: bool = False) -> Outcome:
         if not isinstance(sink, Spool | Discard):
             raise TypeError("rows of an engine's process are kept by a Spool")
         results: list[Outcome | Exception] = []
@@ -283,17 +283,17 @@ class RemoteConnection:
             raise results[0]
         return results[0]
 
-    def run_batch(self, runs: Runs, options: Options, ended: Ended) -> None:
+    def run_batch(self, runs: Runs, options: RunOptions, ended: Ended) -> None:
         self._run(runs, options, ended)
 
-    def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
+    def run_all(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
         process = self._bound()
         try:
             self._called(process, "run_all", None, list(statements), options)
         except ProcessEnded as end:
             raise self._lost(process, end) from None
 
-    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: Options) -> Outcome:
+    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
         process = self._bound()
         try:
             outcome: Outcome = self._called(process, "load", Outcome, list(names), list(columns), path, options)
@@ -306,15 +306,15 @@ class RemoteConnection:
     def use(self, database: str, schema: str) -> None:
         self._ask("use", None, database, schema)
 
-    def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
+    def feed(self, sql: str, streams: Collection[Relation], options: RunOptions) -> Feed | None:
         feed: Feed | None = self._ask("feed", Feed | None, sql, list(streams), options)
         return feed
 
-    def plan(self, sql: str, options: Options) -> Plan:
+    def plan(self, sql: str, options: RunOptions) -> Plan:
         plan: Plan = self._ask("plan", Plan, sql, options)
         return plan
 
-    def columns(self, relation: Relation, options: Options) -> list[ColumnInfo]:
+    def columns(self, relation: Relation, options: RunOptions) -> list[ColumnInfo]:
         columns: list[ColumnInfo] = self._ask("columns", list[ColumnInfo], list(relation), options)
         return columns
 
@@ -359,7 +359,7 @@ class RemoteConnection:
             self._process.progress.pop(self._number, None)
             self._process.order(Close(self._number))
 
-    def _run(self, runs: Runs, options: Options, ended: Ended, *, trusted: bool = False) -> None:
+    def _run(self, runs: Runs, options: RunOptions, ended: Ended, *, trusted: bool = False) -> None:
         files = [str(sink.lend()) if isinstance(sink, Spool) else None for _, sink in runs]
         asked = [sql for sql, _ in runs]
         self._abandoned = False

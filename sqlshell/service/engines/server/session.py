@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.engine import Begun, Ended, Feed, Options, Outcome, Plan, Relation, Runs, Sink, Store
+from sqlshell.service.engines.engine import Begun, Ended, Feed, Outcome, Plan, Relation, RunOptions, Runs, Sink, Store
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.failure import Failure
 
@@ -43,31 +43,31 @@ class ServerSession(ABC):
     def in_transaction(self) -> bool:
         return bool(self.transaction)
 
-    async def execute(self, sql: str, options: Options, sink: Sink, begun: Begun, store: Store) -> Outcome:
+    async def execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
         return await self._loop.wait(self._execute(sql, options, sink, begun, store))
 
-    def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
+    def run(self, sql: str, options: RunOptions, sink: Sink, *, trusted: bool = False) -> Outcome:
         return self._loop.call(self._execute(sql, options, sink, ignore, ignore))
 
-    def run_batch(self, runs: Runs, options: Options, ended: Ended) -> None:
+    def run_batch(self, runs: Runs, options: RunOptions, ended: Ended) -> None:
         raise NotImplementedError("Capabilities.batches is False")
 
-    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: Options) -> Outcome:
+    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
         raise not_supported(self._engine_name, "attachments")
 
-    def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
+    def run_all(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
         raise not_supported(self._engine_name, "applications")
 
-    def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
+    def feed(self, sql: str, streams: Collection[Relation], options: RunOptions) -> Feed | None:
         return None
 
-    def plan(self, sql: str, options: Options) -> Plan:
+    def plan(self, sql: str, options: RunOptions) -> Plan:
         raise not_supported(self._engine_name, "plans of CREATE and INSERT")
 
     def use(self, database: str, schema: str) -> None:
         self._loop.call(self._use(database or self.database, schema))
 
-    def columns(self, relation: Relation, options: Options) -> list[ColumnInfo]:
+    def columns(self, relation: Relation, options: RunOptions) -> list[ColumnInfo]:
         return self._loop.call(self._columns(relation))
 
     def resolve(self, names: Sequence[str]) -> Relation:
@@ -90,7 +90,7 @@ class ServerSession(ABC):
     def lose_transaction(self) -> None: ...
 
     @abstractmethod
-    async def _execute(self, sql: str, options: Options, sink: Sink, begun: Begun, store: Store) -> Outcome:
+    async def _execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
         """ServerConnection.execute(), in the engine's loop."""
 
     @abstractmethod

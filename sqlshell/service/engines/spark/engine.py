@@ -18,10 +18,10 @@ from sqlshell.service.engines.engine import (
     Connection,
     Listing,
     ObjectQuery,
-    Options,
     Outcome,
     Relation,
     Rows,
+    RunOptions,
     Sink,
 )
 from sqlshell.service.engines.server.engine import WRITERS, ServerEngine
@@ -116,7 +116,7 @@ class SparkEngine(ServerEngine):
         return SparkSession(self._loop, self._client, self._first, self._rendering, self._threads, progressed)
 
     async def reattach(
-        self, operation: str, options: Options, sink: Sink, attached: Callable[[Connection], None]
+        self, operation: str, options: RunOptions, sink: Sink, attached: Callable[[Connection], None]
     ) -> Outcome:
         """Finish an operation that begun() got in another process. Called from the service's event loop.
 

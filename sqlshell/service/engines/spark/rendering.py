@@ -13,7 +13,7 @@ from sqlshell.service.engines.duckdb.results.filed import WIDTH, partitions, row
 from sqlshell.service.engines.duckdb.results.render import finished, row, stored
 from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance
 from sqlshell.service.engines.duckdb.results.simple import line, writers
-from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.engine import RunOptions
 
 FEW = 1000
 """Rows that Python renders, if it can: DuckDB takes longer to plan the SQL."""
@@ -61,7 +61,7 @@ class Rendering(SharedInstance):
             table = table.set_column(names.index(name), name, rendered[name])
         return table.append_column(WIDTH, rendered[WIDTH]) if varying else table
 
-    def partitions(self, path: Path, rows: int, kinds: Sequence[Any], options: Options) -> list[tuple[int, int]]:
+    def partitions(self, path: Path, rows: int, kinds: Sequence[Any], options: RunOptions) -> list[tuple[int, int]]:
         """The rows and approximate bytes of each partition of a file. Raises duckdb.Error."""
         fixed, varying = row_width(kinds, [f"c{number}" for number in range(len(kinds))])
         with self.cursor() as cursor:

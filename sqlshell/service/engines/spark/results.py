@@ -15,7 +15,7 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.filed import LARGE, ROW_GROUP, ROW_GROUP_BYTES
 from sqlshell.service.engines.duckdb.results.render import instants
 from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
-from sqlshell.service.engines.engine import Options, Outcome, Sink
+from sqlshell.service.engines.engine import Outcome, RunOptions, Sink
 from sqlshell.service.engines.server.result_file import ResultFile
 from sqlshell.service.engines.spark import answers
 from sqlshell.service.engines.spark.rendering import FEW, Rendering
@@ -32,7 +32,7 @@ class MissingFirstResponse(Exception):
 class Receiver:
     """Passes one result to a sink. Waiting for the sink, it asks for no further response."""
 
-    def __init__(self, sql: str, options: Options, sink: Sink, rendering: Rendering, threads: Executor) -> None:
+    def __init__(self, sql: str, options: RunOptions, sink: Sink, rendering: Rendering, threads: Executor) -> None:
         self._sql = sql
         self._options = options
         self._sink = sink

@@ -14,7 +14,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
 from sqlshell.service.engines.duckdb.statement_traits import first_word
-from sqlshell.service.engines.engine import Begun, Options, Outcome, Relation, Sink, Store
+from sqlshell.service.engines.engine import Begun, Outcome, Relation, RunOptions, Sink, Store
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.server.session import ServerSession
 from sqlshell.service.engines.spark import plans
@@ -64,12 +64,12 @@ class SparkSession(ServerSession):
     def lose_transaction(self) -> None:
         """Do nothing: there are no transactions."""
 
-    def columns(self, relation: Relation, options: Options) -> list[ColumnInfo]:
+    def columns(self, relation: Relation, options: RunOptions) -> list[ColumnInfo]:
         columns = super().columns(relation, options)
         check_columns(len(columns), options)
         return bounded(columns, options)
 
-    async def taken_up(self, operation: str, options: Options, sink: Sink) -> Outcome:
+    async def taken_up(self, operation: str, options: RunOptions, sink: Sink) -> Outcome:
         """The outcome of an operation that another process has begun. Ends the session in which it runs.
 
         Raises Failure.
@@ -84,7 +84,7 @@ class SparkSession(ServerSession):
             self._running = None
             await self._disconnect()
 
-    async def _execute(self, sql: str, options: Options, sink: Sink, begun: Begun, store: Store) -> Outcome:
+    async def _execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
         running = self._running = self.kept.operation()
         try:
             async with explained(self.kept, sql, running):
@@ -111,7 +111,7 @@ class SparkSession(ServerSession):
         return outcome
 
     async def _received(
-        self, running: Operation, responses: AsyncGenerator[Any], sql: str, options: Options, sink: Sink
+        self, running: Operation, responses: AsyncGenerator[Any], sql: str, options: RunOptions, sink: Sink
     ) -> Outcome:
         receiver = Receiver(sql, options, sink, self._rendering, self._threads)
         async with aclosing(responses):

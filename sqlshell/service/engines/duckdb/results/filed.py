@@ -14,7 +14,7 @@ from sqlshell.interface.arrow import ArrowError, stretches
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
 from sqlshell.service.engines.duckdb.results.render import PLAIN, finished_bytes, instants, row, stored, type_id
 from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance
-from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.engine import RunOptions
 from sqlshell.sql.identifiers import always_quoted, literal
 
 LARGE = 50_000
@@ -45,7 +45,7 @@ def write(
     columns: Sequence[ColumnInfo],
     kinds: Sequence[Any],
     path: Path,
-    options: Options,
+    options: RunOptions,
 ) -> list[tuple[int, int]]:
     """Write the rows of a SELECT, and its `columns` as metadata of the file.
 
@@ -72,7 +72,7 @@ def write_relation(
     columns: Sequence[ColumnInfo],
     kinds: Sequence[Any],
     path: Path,
-    options: Options,
+    options: RunOptions,
 ) -> list[tuple[int, int]]:
     """Write `relation`, whose columns are c0, c1, …, as write() does. Raises duckdb.Error."""
     names = [f"c{number}" for number in range(len(kinds))]
@@ -142,7 +142,7 @@ def row_width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
 
 
 def partitions(
-    connection: duckdb.DuckDBPyConnection, path: Path, rows: int, options: Options, width: int
+    connection: duckdb.DuckDBPyConnection, path: Path, rows: int, options: RunOptions, width: int
 ) -> list[tuple[int, int]]:
     """Partitions of a file with a limited number of rows and, except for single rows, of bytes; `width` is the bytes of
     each row, 0 if the file contains them. Raises duckdb.Error.
@@ -191,7 +191,7 @@ class Reader(SharedInstance):
             except ArrowError as error:
                 raise duckdb.Error(str(error)) from error
 
-    def partitions(self, path: Path, rows: int, options: Options) -> list[tuple[int, int]]:
+    def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
         """The rows and approximate bytes of each partition of a file with WIDTH. Raises duckdb.Error."""
         with self.cursor() as cursor:
             return partitions(cursor, path, rows, options, 0)

@@ -25,7 +25,7 @@ from sqlshell.service.engines.duckdb.results.render import column, finished, ins
 from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
 from sqlshell.service.engines.duckdb.results.simple import brief, line, writers
 from sqlshell.service.engines.duckdb.statement_traits import writes_inside
-from sqlshell.service.engines.engine import Options, Outcome
+from sqlshell.service.engines.engine import Outcome, RunOptions
 
 BATCH = 256
 """The number of rows that are fetched from DuckDB at once."""
@@ -44,7 +44,7 @@ def run_statement(
     kind: str,
     sql: str,
     head: str,
-    options: Options,
+    options: RunOptions,
     sink: CountingSink,
     reaches_files: Callable[[], bool],
 ) -> Outcome:
@@ -92,7 +92,7 @@ def _kept(
     sql: str,
     given: Sequence[str],
     kinds: Sequence[Any],
-    options: Options,
+    options: RunOptions,
     sink: CountingSink,
     reaches_files: Callable[[], bool],
 ) -> Outcome:

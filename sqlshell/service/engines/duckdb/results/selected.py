@@ -19,7 +19,7 @@ from sqlshell.service.engines.duckdb.results.fetch import fetch_rows
 from sqlshell.service.engines.duckdb.results.filed import LARGE, write
 from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row
 from sqlshell.service.engines.duckdb.results.simple import SMALL, line, writers
-from sqlshell.service.engines.engine import Options, Outcome
+from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.failure import Failure
 
 _FROM = re.compile(r"(?<!\w)(?:from|table|pivot|unpivot|values)(?!\w)", re.I)
@@ -28,7 +28,7 @@ _FROM = re.compile(r"(?<!\w)(?:from|table|pivot|unpivot|values)(?!\w)", re.I)
 def run_select(
     connection: duckdb.DuckDBPyConnection,
     sql: str,
-    options: Options,
+    options: RunOptions,
     sink: CountingSink,
     reaches_files: Callable[[], bool],
 ) -> Outcome:
@@ -67,7 +67,7 @@ def run_select(
 
 
 def selected_constants(
-    connection: duckdb.DuckDBPyConnection, parsed: Any, options: Options, sink: CountingSink
+    connection: duckdb.DuckDBPyConnection, parsed: Any, options: RunOptions, sink: CountingSink
 ) -> Outcome | None:
     """Run a SELECT that is one row of constants; None if DuckDB has to render it."""
     connection.execute(parsed)
@@ -82,7 +82,7 @@ def selected_constants(
     return Outcome(columns)
 
 
-def check_columns(number: int, options: Options) -> None:
+def check_columns(number: int, options: RunOptions) -> None:
     """Raises Failure (54011) if a result has too many columns."""
     if number > options.columns:
         raise Failure(
@@ -90,7 +90,7 @@ def check_columns(number: int, options: Options) -> None:
         )
 
 
-def bounded(columns: Iterable[ColumnInfo], options: Options) -> list[ColumnInfo]:
+def bounded(columns: Iterable[ColumnInfo], options: RunOptions) -> list[ColumnInfo]:
     """The columns of a result. Raises Failure (54011) if their names and types are too long: each record stores them,
     and each of its responses contains them.
     """

@@ -25,7 +25,7 @@ from sqlshell.service.engines.duckdb.rights.binding import BOUND_BY_EXPLAIN, Bin
 from sqlshell.service.engines.duckdb.rights.functions import SEQUENCES
 from sqlshell.service.engines.duckdb.rights.insert_shapes import InsertShape, plain_insert
 from sqlshell.service.engines.duckdb.rights.walk import EngineState, Path, StatementEffects, is_constant, refused, walk
-from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Options
+from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.rights import Rights
 from sqlshell.sql.identifiers import always_quoted
@@ -158,7 +158,7 @@ class StatementChecker:
             self._functions[name] = version, exists
         return exists
 
-    def mismatch(self, sql: str, options: Options, *, in_transaction: bool) -> int | None:
+    def mismatch(self, sql: str, options: RunOptions, *, in_transaction: bool) -> int | None:
         """The position in a statement, in characters, of a function that does not accept its arguments.
 
         None if all do, if there is another error, or if only a checked statement may be bound. An open transaction is
@@ -182,7 +182,7 @@ class StatementChecker:
             return None
         return len(sql.encode()[: int(plan["position"])].decode(errors="ignore"))
 
-    def check(self, sql: str, options: Options, *, in_transaction: bool) -> AllowedStatement:
+    def check(self, sql: str, options: RunOptions, *, in_transaction: bool) -> AllowedStatement:
         """Check a statement. Raises Failure, and duckdb.Error if DuckDB cannot parse or bind it.
 
         The result is remembered for the same statement until an object of the engine changes or is about to, or the
@@ -202,7 +202,7 @@ class StatementChecker:
             _keep(self._allowed, key, (version, allowed))
         return allowed
 
-    def _check(self, sql: str, options: Options, in_transaction: bool) -> AllowedStatement:
+    def _check(self, sql: str, options: RunOptions, in_transaction: bool) -> AllowedStatement:
         statements = self._connection.extract_statements(sql)
         if len(statements) != 1:
             raise Failure(sqlstate.SYNTAX, f"expected one statement, found {len(statements)}")
@@ -259,7 +259,7 @@ class StatementChecker:
             _keep(self._constants, sql, replace(allowed, parsed=text))
         return allowed
 
-    def _check_endless(self, kind: str, sql: str, options: Options, in_transaction: bool) -> None:
+    def _check_endless(self, kind: str, sql: str, options: RunOptions, in_transaction: bool) -> None:
         """Refuse a statement without a plan of its own that would read a stream to its end, or change it."""
         name = decomposition.copied_database(sql) if kind in _COPYING else None
         if name is not None:
@@ -277,7 +277,7 @@ class StatementChecker:
         elif read := _read_whole(kind, sql):
             self._check(read, options, in_transaction)
 
-    def _inserted(self, inserted: InsertShape, options: Options, in_transaction: bool) -> None:
+    def _inserted(self, inserted: InsertShape, options: RunOptions, in_transaction: bool) -> None:
         key, version = (inserted.head, inserted.shapes, options.rights), self._known.settled
         if version is None or self._inserts.get(key) != version or options.rights < Rights.DATA:
             self._lasting = True
@@ -287,7 +287,7 @@ class StatementChecker:
         # Its text has other values the next time.
         self._lasting = False
 
-    def _explained(self, sql: str, options: Options, in_transaction: bool) -> AllowedStatement:
+    def _explained(self, sql: str, options: RunOptions, in_transaction: bool) -> AllowedStatement:
         head, inner, runs = decomposition.explained(sql)
         if not runs:
             # It reads and changes nothing.
@@ -308,7 +308,9 @@ class StatementChecker:
             leaves_state=allowed.leaves_state,
         )
 
-    def _added(self, once: str, sql: str, statement: Any, options: Options, in_transaction: bool) -> AllowedStatement:
+    def _added(
+        self, once: str, sql: str, statement: Any, options: RunOptions, in_transaction: bool
+    ) -> AllowedStatement:
         """ADD COLUMN with an expression as DEFAULT, which DuckDB runs as ADD COLUMN, UPDATE and SET DEFAULT.
 
         `once` is the same as one statement, which shows the effects of all three; DuckDB would evaluate its expression
@@ -325,7 +327,7 @@ class StatementChecker:
             raise refused("this form of ALTER")
         return replace(allowed, sql=sql, parsed=statement, reevaluated_default="")
 
-    def _pivoted(self, sql: str, options: Options, in_transaction: bool) -> AllowedStatement:
+    def _pivoted(self, sql: str, options: RunOptions, in_transaction: bool) -> AllowedStatement:
         """A PIVOT whose columns depend on its data, with types that provide them, as in DuckDB's own implementation."""
         taken = decomposition.pivot(sql, "__pivoted_")
         if taken is None:
@@ -352,7 +354,7 @@ class StatementChecker:
             with contextlib.suppress(duckdb.Error):
                 self._cancellation.execute(f'DROP TYPE IF EXISTS temp."{name}"')
 
-    def _seen(self, kind: str, sql: str, options: Options, in_transaction: bool) -> StatementEffects:
+    def _seen(self, kind: str, sql: str, options: RunOptions, in_transaction: bool) -> StatementEffects:
         if kind == "TRANSACTION":
             effects = StatementEffects(strict=self._known.strict)
             walk(self._binder.transaction_plan(sql), self._known, effects)
@@ -387,7 +389,7 @@ class StatementChecker:
         self._check_places(effects, options)
         return effects
 
-    def _walked(self, kind: str, tree: Any, options: Options) -> StatementEffects:
+    def _walked(self, kind: str, tree: Any, options: RunOptions) -> StatementEffects:
         """The effects of a parse tree, which may then be bound. Raises Failure for what is not allowed."""
         seen = StatementEffects(strict=self._known.strict)
         # The value of a setting is evaluated while it is bound.
@@ -448,7 +450,7 @@ class StatementChecker:
                 )
                 raise Failure(sqlstate.PRIVILEGE, message)
 
-    def _check_places(self, effects: StatementEffects, options: Options) -> None:
+    def _check_places(self, effects: StatementEffects, options: RunOptions) -> None:
         """Refuse changes of read-only databases, and changes of streams other than INSERT."""
         stores = {name.lower() for name in options.stores}
         streams = {tuple(part.lower() for part in stream): stream for stream in options.streams}
@@ -501,7 +503,7 @@ def _spoken(kind: str, sql: str) -> str:
     return decomposition.tokens(sql)[0].word.upper() if kind in _WRITTEN else kind.replace("_", " ")
 
 
-def _may(effects: StatementEffects, options: Options) -> None:
+def _may(effects: StatementEffects, options: RunOptions) -> None:
     if effects.required_rights > options.rights:
         changed = {Rights.DATA: "changes data", Rights.OBJECTS: "changes objects"}[effects.required_rights]
         raise Failure(
