@@ -25,6 +25,7 @@ from sqlshell.origin import Own
 from sqlshell.result import Result
 from sqlshell.shell.running import foreground
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
+from tests.shell.core.test_parallel import until
 from tests.shell.core.test_waiting import Given, after, nothing, rows
 
 AGAIN = "; press Ctrl-C again to stop waiting"
@@ -46,10 +47,8 @@ class Blocked(Given):
             await asyncio.Event().wait()
 
 
-def interrupted(
-    client: ScriptedClient, at: str, times: int, *, interactive: bool, text: str = "select * from s;\n"
-) -> Core:
-    """A shell after Ctrl-C at that step of its client."""
+def interrupted(client: ScriptedClient, at: str, *, interactive: bool, again: str | None = None) -> Core:
+    """A shell after Ctrl-C at that step of its client, and another one when `again` is on stderr."""
     pressed: list[bool] = []
 
     async def work() -> Core:
@@ -57,13 +56,18 @@ def interrupted(
 
         def step(what: str) -> None:
             if what == at and not pressed:
-                pressed.extend(core.shell.interruption.interrupt() for _ in range(times))
+                pressed.append(core.shell.interruption.interrupt())
 
         client.on_step = step
-        await core.shell.run_script([Own(text)], "")
+        running = asyncio.ensure_future(core.shell.run_script([Own("select * from s;\n")], ""))
+        if again is not None:
+            await until(lambda: bool(pressed) and again in core.err)
+            assert core.shell.interruption.interrupt()
+        await running
         return core
 
     core = asyncio.run(work())
+    assert pressed == [True]
     assert core.shell.exit == Exit.INTERRUPTED
     assert core.session.running is None
     return core
@@ -72,7 +76,7 @@ def interrupted(
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreground, "CANCEL_SECONDS", 0.01)
-    monkeypatch.setattr(foreground, "OUTCOME_SECONDS", 0.01)
+    monkeypatch.setattr(foreground, "OUTCOME_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -86,12 +90,12 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_cancel_request_without_success(refuses: ShellError | None, said: str, left: str, purpose: str) -> None:
-    core = interrupted(Blocked("wait", refuses), "wait", 2, interactive=True)
+    core = interrupted(Blocked("wait", refuses), "wait", interactive=True, again=f"{said}{AGAIN}")
     canceling = f"canceling the statement{AGAIN}\n"
     assert core.err == f"{canceling}{said}{AGAIN}\n{left}help: \\fetch id1 {purpose}\n"
     assert core.shell.interruption.abandoned_at > 0
     # A script stops waiting by itself, and nobody pressed Ctrl-C twice.
-    core = interrupted(Blocked("wait", refuses), "wait", 1, interactive=False)
+    core = interrupted(Blocked("wait", refuses), "wait", interactive=False)
     assert core.err == f"{canceling}{left}help: sqlshell fetch id1 {purpose}\n"
     assert core.shell.interruption.abandoned_at == 0
     assert [entry.state for entry in core.journal.find("id1")] == ["running"]
@@ -99,7 +103,7 @@ def test_a_cancel_request_without_success(refuses: ShellError | None, said: str,
 
 @pytest.mark.parametrize("interactive", [True, False])
 def test_a_statement_that_has_no_id_yet_cannot_be_fetched(interactive: bool) -> None:
-    core = interrupted(Blocked("submit"), "submit", 2, interactive=interactive)
+    core = interrupted(Blocked("submit"), "submit", interactive=interactive, again="")
     assert core.err == (
         f"will cancel as soon as the service responds{AGAIN}\n"
         "error: interrupted before the service responded\n"
