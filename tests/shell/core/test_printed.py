@@ -252,15 +252,15 @@ Option fieldsep is \\t.
 """,
             "",
             """\
-Option border of psql has no effect here; \\pset table_style selects the frame of tables.
-Option csv_fieldsep of psql has no effect here; \\format tsv separates by tabs, \\pset fieldsep sets the \
+psql's border has no effect: \\pset table_style selects the frame of tables.
+psql's csv_fieldsep has no effect: \\format tsv separates by tabs, \\pset fieldsep sets the \
 separator of the unaligned format.
-Option pager_min_lines of psql has no effect here; the pager opens for output that is taller than the screen.
-Option tableattr of psql has no effect here; HTML tables have no attributes.
-Option fieldsep_zero of psql has no effect here; \\pset fieldsep sets the separator.
-Option recordsep_zero of psql has no effect here; \\pset recordsep sets the separator.
-Option xheader_width of psql has no effect here; the header of a record is as wide as its values.
-Option linestyle of psql has no effect here; \\pset table_style selects the frame of tables.
+psql's pager_min_lines has no effect: the pager opens for output that is taller than the screen.
+psql's tableattr has no effect: HTML tables have no attributes.
+psql's fieldsep_zero has no effect: \\pset fieldsep sets the separator.
+psql's recordsep_zero has no effect: \\pset recordsep sets the separator.
+psql's xheader_width has no effect: the header of a record is as wide as its values.
+psql's linestyle has no effect: \\pset table_style selects the frame of tables.
 """,
             id="pset 6",
         ),
