@@ -252,8 +252,8 @@ def test_a_load_that_began_again_and_sent_nothing(folder: Path, parts: Path) -> 
     core, sent = load("t from a.csv (resume)")
     assert core.err == (
         "x.sql:1: error: cannot resume the load of a.csv into t: the last load restarted from the beginning and "
-        f"stopped before it sent a row\nhelp: omit {RESUME}; if the table still contains rows 1 to 3 of the load before it, add --unknown skip "
-        "(in \\copy: UNKNOWN skip)\n"
+        f"stopped before it sent a row\nhelp: omit {RESUME}; if the table still contains rows 1 to 3 of the load "
+        "before it, add --unknown skip (in \\copy: UNKNOWN skip)\n"
     )
     assert sent == []
     core, sent = load("t from a.csv (resume, unknown skip)", answers=failing(2))
