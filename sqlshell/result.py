@@ -34,7 +34,7 @@ class Column(Struct, frozen=True):
     nullable: bool | None = None
     display_hint: str = ""
     engine_type: str = ""
-    """The engine's type, if the service was asked for it and `type` does not tell it: `UUID`, `ARRAY<HUGEINT>`."""
+    """The engine's type, if it was requested and does not follow from `type`: `UUID`, `ARRAY<HUGEINT>`."""
 
     @property
     def kind(self) -> Kind:
@@ -173,7 +173,10 @@ class FileResult(Protocol):
         """
 
     async def table(self) -> Table | None:
-        """The rows as a table for queries, to be closed; None if the file is not available. Raises as fetch()."""
+        """The rows as a table for queries, to be closed; None if the file is not available.
+
+        Raises the same errors as fetch().
+        """
 
 
 class Partitions(Protocol):

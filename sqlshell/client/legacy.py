@@ -59,7 +59,10 @@ class LegacyClient(Struct):
     async def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
-        """Run a submission and yield the result of each element of the response. Raises as Statements.run() does."""
+        """Run a submission and yield the result of each element of the response.
+
+        Raises the same errors as Statements.run().
+        """
         observer = observer or Observer()
         upload = self.body(submission, context, observer)
         try:
@@ -96,7 +99,7 @@ class LegacyClient(Struct):
         raise _nothing_kept()
 
     async def terminate(self, query_id: str, context: SessionContext) -> None:
-        """Ask the service to terminate a query. Raises as run()."""
+        """Ask the service to terminate a query. Raises the same errors as run()."""
         async for _ in self.run(Submission(terminate_query(query_id)), context):
             pass
 

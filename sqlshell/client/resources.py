@@ -182,7 +182,7 @@ class _Receiver:
         return await _refused(self._transport, response)
 
     def _check_size(self, size: int) -> None:
-        """Raises ServiceError if the file is larger than the limit, and removes it. A limit of 0 is none."""
+        """Raises ServiceError if the file is larger than the limit, and removes it. 0 means no limit."""
         limit = self._transport.network.download_limit
         if limit and size > limit:
             self._part.drop()

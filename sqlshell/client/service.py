@@ -43,7 +43,7 @@ class Service(Struct):
         return await version(self.transport, legacy=await self.statements.is_legacy())
 
     async def extensions(self) -> frozenset[str]:
-        """The extensions of the interface that the service announces. Raises as version()."""
+        """The extensions of the interface that the service announces. Raises the same errors as version()."""
         if not self.transport.extensions and not self._asked:
             # Any response announces them.
             await self.version()
@@ -65,13 +65,19 @@ class Service(Struct):
         return False
 
     async def on_duckdb(self) -> bool:
-        """Whether the service is the local one, on DuckDB rather than on another engine. Raises as version()."""
+        """Whether the service is the local one, on DuckDB rather than on another engine.
+
+        Raises the same errors as version().
+        """
         return LISTS_ENGINES in await self.extensions() and not await self.engine()
 
     async def download(
         self, kind: str, name: str, place: Path, context: SessionContext, *, force: bool, progress: Progress
     ) -> Download:
-        """Download a resource of the context's organization to the file `place`. Raises as resources.download()."""
+        """Download a resource of the context's organization to the file `place`.
+
+        Raises the same errors as resources.download().
+        """
         from sqlshell.client.resources import download, resource_path
 
         legacy = await self.statements.is_legacy()

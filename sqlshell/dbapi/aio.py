@@ -134,19 +134,22 @@ class AsyncCursor(CursorState):
         return rows[0] if rows else None
 
     async def fetchmany(self, size: int | None = None) -> list[Row]:
-        """The next `size` rows (by default the value of arraysize), or fewer at the end. Raises as fetchone()."""
+        """The next `size` rows (by default the value of arraysize), or fewer at the end.
+
+        Raises the same errors as fetchone().
+        """
         with translated():
             async with self._using:
                 return await self._fetch_many(self._wanted(size))
 
     async def fetchall(self) -> list[Row]:
-        """All remaining rows. Raises as fetchone()."""
+        """All remaining rows. Raises the same errors as fetchone()."""
         with translated():
             async with self._using:
                 return await self._fetch_all()
 
     async def fetch_arrow(self) -> ArrowResult:
-        """The remaining rows as an object with the Arrow PyCapsule interface. Raises as fetchone()."""
+        """The remaining rows as an object with the Arrow PyCapsule interface. Raises the same errors as fetchone()."""
         with translated():
             async with self._using:
                 return await self._fetch_arrow()

@@ -105,7 +105,7 @@ class CursorState:
         self._arraysize = _count("arraysize", value, least=1)
 
     def _wanted(self, size: int | None) -> int:
-        """The number of rows for fetchmany(). Raises ProgrammingError for a size that is no number of rows."""
+        """The number of rows for fetchmany(). Raises ProgrammingError if the size is not a number of rows."""
         return self._arraysize if size is None else _count("size", size, least=0)
 
     @property
@@ -378,7 +378,7 @@ class _Remaining:
 
 
 def _count(name: str, value: object, *, least: int) -> int:
-    """Raises ProgrammingError for what is no integer, or less than `least`."""
+    """Raises ProgrammingError if the value is not an integer, or is less than `least`."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:

@@ -48,7 +48,7 @@ class Running:
 
 
 def checked_autocommit(value: object) -> bool:
-    """Raises ProgrammingError for what is no bool."""
+    """Raises ProgrammingError if the value is not a bool."""
     if not isinstance(value, bool):
         raise ProgrammingError(f"autocommit must be True or False, not {value!r}")
     return value
@@ -267,7 +267,7 @@ class Session:
             return
         self.closed = True
         if asyncio.get_running_loop() is not self._loop:
-            # Its loop has ended, and the sockets with it.
+            # The session's event loop has ended, and the sockets with it.
             await self._release()
             return
         try:

@@ -184,7 +184,10 @@ class Cursor(CursorState):
             return self._take(1)[0]
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """The next `size` rows (by default the value of arraysize), or fewer at the end. Raises as fetchone()."""
+        """The next `size` rows (by default the value of arraysize), or fewer at the end.
+
+        Raises the same errors as fetchone().
+        """
         wanted = self._wanted(size)
         self._check()
         with self._using:
@@ -193,12 +196,12 @@ class Cursor(CursorState):
             return self._run(self._fetch_many, wanted)
 
     def fetchall(self) -> list[Row]:
-        """All remaining rows. Raises as fetchone()."""
+        """All remaining rows. Raises the same errors as fetchone()."""
         with self._using:
             return self._run(self._fetch_all)
 
     def fetch_arrow(self) -> ArrowResult:
-        """The remaining rows as an object with the Arrow PyCapsule interface. Raises as fetchone()."""
+        """The remaining rows as an object with the Arrow PyCapsule interface. Raises the same errors as fetchone()."""
         with self._using:
             return self._run(self._fetch_arrow)
 

@@ -79,7 +79,7 @@ class ColumnInfo(Model):
     nullable: bool | None = None
     display_hint: str | None = msgspec.field(default=None, name="display_hint")
     engine_type: str | None = None
-    """The engine's type, if `type` does not tell it: an extension for requests that ask for ENGINE_TYPES."""
+    """The engine's type, if it does not follow from `type`: an extension for requests that ask for ENGINE_TYPES."""
 
 
 class DataplaneRequest(Model):

@@ -19,7 +19,7 @@ STDIN: Final = "stdin"
 
 _ENDINGS: Final = "|".join(map(re.escape, (*DATA_ENDINGS, *DATABASE_ENDINGS)))
 _HEADER: Final = 16
-"""Bytes that tell a DuckDB database from other files."""
+"""The bytes that distinguish a DuckDB database from other files."""
 _NAME: Final = re.compile(r"[\w.-]{1,24}")
 _PATH: Final = re.compile(rf"(?!/?/)[^:\s]*/[^:\s]*|(?:~?/|\.{{1,2}}/)[^:@\n]*|[^:\n]*(?:{_ENDINGS})")
 _URL: Final = re.compile(r"https?://[\w.-]{1,99}(?::\d{1,5})?(?:/[\w.-]{1,24}){0,4}/?")

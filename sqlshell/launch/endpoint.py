@@ -42,7 +42,7 @@ def open_endpoint(destination: Destination, streams: Streams, *, ask: bool = Tru
         endpoint.release()
         return endpoint_of(destination, read_only=read_only, password=_ask_for_password(service.server.shown))
     except ShellError:
-        # It is reported where others wait.
+        # Callers that wait for the endpoint report the error.
         pass
     return endpoint
 

@@ -57,7 +57,7 @@ class EngineUrl(Struct, frozen=True):
             login = quote(user, safe="")
             options.pop("user", None)
         if host:
-            # A server may have several addresses, of which none is that of another one.
+            # The addresses of a server are not those of the other server.
             ports = {match[1] for each in hosts.split(",") if (match := _PORT.search(each))}
             port = port or options.pop("port", "") or (ports.pop() if len(ports) == 1 else "")
             options = {name: value for name, value in options.items() if name not in {"host", "hostaddr", "port"}}

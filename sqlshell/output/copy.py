@@ -26,7 +26,7 @@ LOOK_SECONDS = 0.05
 """How often, in seconds, to check whether a reader such as a pager has exited while no rows arrive."""
 
 Received = Callable[[int, int], None]
-"""Is told of the rows and bytes of each response."""
+"""Called with the rows and bytes of each response."""
 
 
 async def copy(result: Result, writer: Writer, sink: Sink, received: Received | None = None) -> Summary:

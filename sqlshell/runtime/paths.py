@@ -12,8 +12,8 @@ _IN_USE: list[tuple[Path, str, bool]] = []
 
 
 def expanded(path: str | Path) -> Path:
-    """A path with the home directory for `~` and `~user`; a name that begins with `~` and is no user's is taken as it
-    is."""
+    """A path with the home directory for `~` and `~user`; a name that begins with `~` and
+    is not that of a user stays unchanged."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -58,5 +58,5 @@ def _same(one: Path, other: Path) -> bool:
     try:
         return one.samefile(other)
     except (OSError, ValueError):
-        # One of them does not exist yet.
+        # One of the two files does not exist yet.
         return os.path.realpath(one) == os.path.realpath(other)

@@ -49,7 +49,7 @@ class Growth:
 
 
 def _anonymous() -> int:
-    """The bytes of this process that no file contains; 0 if the system does not tell."""
+    """The bytes of this process that no file contains; 0 if unknown."""
     try:
         # An engine's process may open no other file that says this.
         status = Path("/proc/self/status").read_text()

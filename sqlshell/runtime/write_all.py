@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def write_all(write: Callable[[memoryview], int | None], data: bytes) -> None:
-    """Repeat `write`, which returns how many bytes it has written, until all are. Raises its errors."""
+    """Repeat `write`, which returns how many bytes it has written, until all are. Raises the same errors as `write`."""
     left = memoryview(data)
     while left:
         left = left[write(left) or 0 :]

@@ -109,7 +109,7 @@ def make_member(
         cluster.leave()
         raise
     ledger = SharedLedger(storage, _place(organizations, options), cluster)
-    # What is there are copies of shared files, or was not complete.
+    # The directory contains only copies of shared files and incomplete files.
     organizations.remove_leftovers(lambda organization: set())
     return Statements(organizations, ledger, options, cluster)
 

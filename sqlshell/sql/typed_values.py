@@ -35,7 +35,7 @@ def file_type(text: str) -> str:
 
 
 def typed_value(text: str, name: str) -> str:
-    """SQL for the typed value of the string `name`. Its evaluation fails for a string that is no value of the type."""
+    """SQL for the typed value of the string `name`. Its evaluation fails if the string is not a value of the type."""
     wanted = file_type(text)
     if wanted == TEXT:
         return name

@@ -46,7 +46,7 @@ class _OidVector(OIDVECTOR):
 class PostgresqlCompiler(PGCompiler):
     def escape_literal_column(self, text: str) -> str:
         escaped = str(super().escape_literal_column(text))  # type: ignore[no-untyped-call]
-        # In an operator, a single question mark would be a placeholder of the DB-API; in a literal it is none.
+        # In an operator, a single question mark would be a placeholder of the DB-API; in a literal it would not.
         return escaped.replace("?", "??") if text in _WITH_QUESTION_MARKS else escaped
 
 

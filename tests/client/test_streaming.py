@@ -145,7 +145,7 @@ def test_a_fault_keeps_the_rows_and_fails(code: int | None) -> None:
 
 
 @pytest.mark.parametrize("code", [1008, 4401, 4403])
-def test_not_authorised(code: int) -> None:
+def test_not_authorized(code: int) -> None:
     seen = read(sends(METADATA, *rows(1, 3), code=code, reason="who are you"))
     assert seen.rows == numbers(1, 3)
     assert isinstance(seen.error, NotAuthenticated)

@@ -3,7 +3,7 @@
 The tests of a change are those that reach its line, in whatever process; which those are is recorded once and kept
 until the code changes. Recording takes at most RECORDING of the minutes; the next run continues it, and until it is
 complete a change that no recorded test notices is undecided. A change that no test notices has survived: write the test
-that fails with it, and those of its neighbours, or add it to tests/mutants/explained.toml with the reason why nobody
+that fails with it, and those of its neighbors, or add it to tests/mutants/explained.toml with the reason why nobody
 could notice it.
 """
 

@@ -1,6 +1,6 @@
 """The engines that the service's tests run against, each with how it spells what the tests need.
 
-A test of the interface's behaviour takes the fixture `engine` (or `served_on` and `on_engine`, which use it) and runs
+A test of the interface's behavior takes the fixture `engine` (or `served_on` and `on_engine`, which use it) and runs
 once on each of them. It names the capabilities that it needs: `@pytest.mark.needs("transactions")`. An engine that does
 not declare them is skipped. Nothing else decides what an engine is tested for: no test looks at an engine's name.
 """

@@ -105,6 +105,6 @@ def is_strong(tag: str) -> bool:
 
 
 def _begin(headers: Mapping[str, str]) -> int | None:
-    """The index of the first byte of a part; None if it is not told."""
+    """The index of the first byte of a part; None if unknown."""
     match = _RANGE.fullmatch(headers.get("content-range", ""))
     return int(match[1]) if match else None

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 MOST = 500
-"""Changes of the offset that SQL may have to tell apart."""
+"""The maximum number of changes of the offset that SQL distinguishes."""
 
 _DAY = 86_400
 _SECOND = 1_000_000

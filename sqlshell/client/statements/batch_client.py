@@ -117,7 +117,7 @@ class PolledBatch:
     async def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
-        """The result of the next statement, which must be `submission`. Raises as Statements.run()."""
+        """The result of the next statement, which must be `submission`. Raises the same errors as Statements.run()."""
         observer = observer or Observer()
         assert self._remaining[0] is submission
         try:
@@ -217,7 +217,10 @@ class PolledBatch:
             await self._submit(context)
 
     async def _wait_for_send_ahead(self, *, patient: bool = True) -> None:
-        """Wait for the response to the batch that was sent ahead, or discard it. Raises as _submit()."""
+        """Wait for the response to the batch that was sent ahead, or discard it.
+
+        Raises the same errors as _submit().
+        """
         sending, self._sending = self._sending, None
         if sending is None:
             return

@@ -96,7 +96,7 @@ class StatementBatch(Protocol):
     def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
-        """The result of the next statement, which must be `submission`. Raises as Client.run()."""
+        """The result of the next statement, which must be `submission`. Raises the same errors as Client.run()."""
 
     async def aclose(self, context: SessionContext, *, patient: bool = True) -> list[UnreadOutcome]:
         """Stop the batch, and return the outcomes of statements that have run, as far as they are known. Raises

@@ -93,7 +93,7 @@ class ConcurrentBatch:
     async def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
-        """The results of the next statement, which must have been sent. Raises as Client.run()."""
+        """The results of the next statement, which must have been sent. Raises the same errors as Client.run()."""
         observer = observer or Observer()
         run = self._runs[self._turn]
         assert run.submission is submission

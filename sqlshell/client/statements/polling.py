@@ -107,7 +107,10 @@ class StatementsClient(Struct):
     async def fetch(
         self, statement_id: str, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
-        """The result of a statement that was submitted before; waits for it if it is still running. Raises as run()."""
+        """The result of a statement that was submitted before; waits for it if it is still running.
+
+        Raises the same errors as run().
+        """
         observer = observer or Observer()
         observer.statement_id(statement_id)
         done = await self._wait(await self.look_up(statement_id, context), context, time.monotonic(), observer)
@@ -133,7 +136,7 @@ class StatementsClient(Struct):
         )
 
     async def state(self, statement_id: str, context: SessionContext) -> tuple[str, str]:
-        """The current sqlState of a statement, and the message of the service. Raises as look_up()."""
+        """The current sqlState of a statement, and the message of the service. Raises the same errors as look_up()."""
         match await self.look_up(statement_id, context):
             case Poll(message=message):
                 return sqlstate.RUNNING, message
@@ -147,7 +150,7 @@ class StatementsClient(Struct):
                 return head.sql_state or sqlstate.DONE, head.message or ""
 
     async def terminate(self, query_id: str, context: SessionContext) -> None:
-        """Ask the service to terminate a query. Raises as run()."""
+        """Ask the service to terminate a query. Raises the same errors as run()."""
         async for _ in self.run(Submission(terminate_query(query_id)), context):
             pass
 
@@ -164,7 +167,7 @@ class StatementsClient(Struct):
     async def submit_batch(
         self, batch: BatchSubmission, context: SessionContext, read: Callable[[Response], bool]
     ) -> bool:
-        """Submit statements together and return what `read` makes of the response. Raises as run()."""
+        """Submit statements together and return what `read` makes of the response. Raises the same errors as run()."""
         content = _encoded(context.batch(batch.texts, stop=batch.stop))
         return await self.transport.call(
             "POST",

@@ -133,7 +133,7 @@ def plain_value(value: object) -> object:
 
 
 def not_finite(value: float) -> str:
-    """The name of a float that is no number or infinite."""
+    """The name of a float that is not a number, or infinite."""
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 

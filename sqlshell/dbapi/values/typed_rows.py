@@ -64,7 +64,7 @@ class RowDecoder:
         self._fast, self._left = _decoder(types)
 
     def rows(self, batch: Batch) -> list[Row]:
-        """The rows of a batch. Raises DataError for a text that is no value of its column's type, and ProtocolError."""
+        """The rows of a batch. Raises DataError for a text that is not of its column's type, and ProtocolError."""
         if not self._columns:
             return []
         if (given := batch.values()) is not None:

@@ -67,7 +67,7 @@ def _arguments(parameters: list[click.Parameter]) -> Iterator[Mapping[str, Any]]
 
 
 def _option(option: click.Option, *, own: bool) -> dict[str, Any]:
-    """`own` says that it belongs to a subcommand and is no setting, even if a setting has the same name."""
+    """`own` says that it belongs to a subcommand and is not a setting, even if a setting has the same name."""
     setting = None if own else BY_NAME.get(option.name or "")
     choices = list(option.type.choices) if isinstance(option.type, click.Choice) else []
     if option.name == "format":

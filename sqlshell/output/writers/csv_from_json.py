@@ -65,7 +65,7 @@ def csv_from_json(body: Body, width: int, count: int, line: Line) -> bytes | Non
         marked, texts = replaced
     joined = marked.replace(b'","', b",")
     lines = joined.replace(b'"],["', b"\n")
-    # Both lengths tell how many separators were replaced: blanks between values and bare numbers change them.
+    # Both lengths show how many separators were replaced: blanks between values and bare numbers change them.
     if len(marked) - len(joined) != 2 * count * (width - 1) or len(joined) - len(lines) != 4 * (count - 1):
         return None
     if not (lines.startswith(b'"') and lines.endswith(b'"') and len(lines) > 1):

@@ -212,7 +212,10 @@ def format_named(name: str) -> Format:
 
 
 def format_for_path(path: str) -> Format | None:
-    """The format for the extension of a file, in any case; None if there is none. Raises as check_compression()."""
+    """The format for the extension of a file, in any case; None if there is none.
+
+    Raises the same errors as check_compression().
+    """
     lower = uncompressed(path).lower()
     found = next((item for item in FORMATS if lower.endswith(item.extensions)), None)
     if found is not None:

@@ -184,7 +184,7 @@ def _typed_name(type_name: str) -> str:
 
 
 def _typed(value: object, type_name: str) -> str:
-    """A part of a nested value. Raises TypeError and ValueError for what is no value of the type."""
+    """A part of a nested value. Raises TypeError and ValueError if it is not a value of the type."""
     if value is None:
         return "NULL"
     if kind(type_name) is not Kind.NESTED:

@@ -106,7 +106,7 @@ class JsonWriter(_Objects):
 def _encode_column(values: Values, ready: re.Pattern[str] | None, convert: Convert) -> Iterable[str]:
     if None not in values:
         joined = "\n".join(values) + "\n"  # type: ignore[arg-type]
-        # A value with a line break, which no number has, would pass as two.
+        # A value with a line break, which no number has, would be counted as two values.
         if ready is not None and ready.fullmatch(joined) and joined.count("\n") == len(values):
             return values  # type: ignore[return-value]
         return map(convert, values)  # type: ignore[arg-type]

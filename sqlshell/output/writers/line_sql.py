@@ -16,12 +16,12 @@ HEX = "hex"
 """The type_id of a column whose strings are `\\x` and hexadecimal digits."""
 
 _NO_VALUE = frozenset({"NULL", "null", "(null)", "<null>", "\u2205"})
-"""Texts that are no value of a type other than text."""
+"""Texts that are not values of any type other than text."""
 
 _NUMBER = "-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?"
 _INTEGER = "-?(0|[1-9][0-9]*)"
 _NON_STANDARD_JSON = r"(?i),\s*[\]}]|nan|inf|e[+-]?[0-9]{3}|[\n\r]"
-"""What DuckDB accepts in JSON although it is none, in a text that may contain it elsewhere, and line breaks."""
+"""What DuckDB accepts although it is not JSON, in a text that may contain it elsewhere, and line breaks."""
 
 
 def csv_line(columns: Sequence[StoredColumn], null: str, special: str) -> str:

@@ -24,7 +24,7 @@ BEAT_SECONDS: Final = 1.0
 """How often a process renews its lease, and looks for what others ask of it or have left behind."""
 
 LEASE_SECONDS: Final = 10.0
-"""A process that has not renewed its lease for this long is taken for dead: others end or take over its statements."""
+"""A process that has not renewed its lease for this long is considered dead: others end or take over its statements."""
 
 FORGOTTEN_SECONDS: Final = 3600.0
 """How long it is known that a session was lost."""
@@ -69,8 +69,8 @@ INSERT INTO slots SELECT ?, ?, free, ?, ? FROM generate_series(1, ?) free
   AND (SELECT count(*) FROM held) + (SELECT number FROM before) < ?
   ORDER BY free LIMIT 1 OFFSET (SELECT number FROM before) ON CONFLICT DO NOTHING
 """
-"""Takes a free slot that is not left for one of the statements that have waited longer. Each of them takes another one
-of the free slots, so that they do not conflict."""
+"""Takes a free slot, if more slots are free than statements have waited longer. Each waiting statement takes a
+different slot, so that they do not conflict."""
 
 
 class Peer(Struct, frozen=True):
@@ -98,7 +98,7 @@ class Cluster:
         self._own: set[tuple[str, str]] = set()
         """The sessions of this process: token and name."""
         self._lost: dict[tuple[str, str], bool] = {}
-        """Sessions that this process has instead of another one, which has lost them, and whether in a transaction."""
+        """Sessions that this process has, because another process lost them, and whether in a transaction."""
         self._elsewhere: dict[str, tuple[int, int]] = {}
         """The sessions of the other processes when they were last counted for a token: its own, and all."""
         self._steady = self._renewed = time.monotonic()
@@ -131,7 +131,7 @@ class Cluster:
         return self._storage.last_error
 
     def holds_lease(self) -> bool:
-        """Whether no other process has taken this one for dead."""
+        """Whether no other process considers this one dead."""
         return self.is_member(self.id)
 
     def rejoin(self) -> None:
@@ -175,7 +175,7 @@ class Cluster:
             self._storage.write(f"DELETE FROM {table} WHERE {column} = ?", (self.id,))
 
     def is_member(self, process: str) -> bool:
-        """Whether a process has not been taken for dead."""
+        """Whether a process is not considered dead."""
         return bool(self._storage.read("SELECT 1 FROM processes WHERE id = ?", (process,)))
 
     def peer(self, process: str) -> Peer | None:
@@ -300,7 +300,7 @@ class Cluster:
         return {str(row[0]) for row in rows}
 
     def take_slot(self, organization: str, pool: str, concurrency: int, statement: str) -> bool:
-        """Take one of the slots of a pool, if in all processes together there is one more than statements that have
+        """Take one of the slots of a pool, if more slots are free in all processes together than statements have
         waited longer.
         """
         of_pool = organization, pool

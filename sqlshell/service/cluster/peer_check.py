@@ -30,7 +30,7 @@ STARTING_SECONDS: Final = LEASE_SECONDS + 5.0
 """How long another process may be unreachable before that is logged: it is starting, or has ended just now."""
 
 OTHER_PROCESS: Final = "another process of this service responds at this URL"
-"""What is wrong with a URL of several processes, and for some seconds with that of one that was started again."""
+"""Fault: the URL reaches another process, or one that has just restarted."""
 
 _log = logging.getLogger("sqlshell.service")
 
@@ -50,7 +50,7 @@ class PeerCheck:
         """Processes whose URLs do not reach them, and since when."""
         self._logged: set[Peer] = set()
         self._lost: set[str] = set()
-        """The addresses of processes that were taken for dead, or were not reached."""
+        """The addresses of processes that were considered dead, or were not reached."""
         self._others: set[str] = set()
         """The processes with another token of the operator, as far as they were logged."""
         self._checking: asyncio.Task[None] | None = None
@@ -96,7 +96,7 @@ class PeerCheck:
             )
 
     def note_lost(self, addresses: Collection[str]) -> None:
-        """Note that the processes at these addresses were taken for dead, to log when one responds again."""
+        """Note that the processes at these addresses were considered dead, to log when one responds again."""
         self._lost.update(addresses)
 
     def look_around(self) -> None:

@@ -117,7 +117,7 @@ async def stream(socket: WebSocket, statements: Statements, plane: DataPlane, un
             UNAUTHORIZED, 'the first frame must be {"type": "auth", "accessToken": "…", "sessionId": "…"}'
         )
         return
-    opened = _authorised(frame, query_id, plane)
+    opened = _authorized(frame, query_id, plane)
     if opened is None:
         await socket.close(UNAUTHORIZED, "the token is not valid for this statement")
         return
@@ -223,7 +223,7 @@ def _auth_frame(text: str) -> dict[str, Any] | None:
     return frame
 
 
-def _authorised(frame: Mapping[str, Any], query_id: str, plane: DataPlane) -> tuple[Caller, str] | None:
+def _authorized(frame: Mapping[str, Any], query_id: str, plane: DataPlane) -> tuple[Caller, str] | None:
     """The caller and the reader's session ID, or None if the frame's token is not valid for this statement."""
     caller, session = plane.caller(frame["accessToken"], query_id), frame.get("sessionId")
     return (caller, session if isinstance(session, str) else "") if caller is not None else None

@@ -64,7 +64,7 @@ SMALL: Final = 64 << 10
 
 
 class _LeaseEnded(Exception):
-    """The process to which a request was passed on is taken for dead."""
+    """The process to which a request was passed on is considered dead."""
 
 
 class _WrongUrl(Exception):
@@ -143,7 +143,7 @@ class Forwarding:
             return message(BATCH_SILENT, 503, {"Retry-After": "2"}) if "batch" in request.query_params else None
 
     async def _while_alive(self, work: Coroutine[Any, Any, Response], peer: Peer) -> Response:
-        """Wait for the response of a process. Raises _LeaseEnded if it is taken for dead meanwhile: it then runs
+        """Wait for the response of a process. Raises _LeaseEnded if it is considered dead meanwhile: it then runs
         nothing that it has not begun.
         """
         task = asyncio.ensure_future(work)
@@ -206,7 +206,7 @@ class _Relayed(Response):
     def __init__(self, answer: httpx.Response, headers: Mapping[str, str]) -> None:
         super().__init__(None, answer.status_code, dict(headers))
         self._answer = answer
-        # That of an empty body.
+        # The content-length of an empty body.
         del self.headers["content-length"]
         if "content-length" in answer.headers:
             self.headers["content-length"] = answer.headers["content-length"]

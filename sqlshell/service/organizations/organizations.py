@@ -124,7 +124,7 @@ class Organization:
         """Apply changes of pools to the statements that run and wait in them."""
         for name, pool in list(self._pools.items()):
             if pool.is_used:
-                # One that was stopped or dropped admits no more statements, but those that it has.
+                # A pool that was stopped or dropped admits no new statements, only those that it has.
                 with contextlib.suppress(Failure):
                     await self.pool(name)
 

@@ -49,7 +49,7 @@ class Session(Struct, eq=False):
     """Whether it replaces a session that another process of the service has lost, which its sender does not know yet.
     """
     lost_transaction: bool = False
-    """Whether it replaces a session with a transaction, and the sender was not told yet that it is lost."""
+    """Whether it replaces a session with a transaction, and the sender does not know yet that it is lost."""
     noted_transaction: bool = False
     """Whether the other processes of the service know that it has an open transaction."""
     changes_schemas: bool = False

@@ -174,7 +174,7 @@ class SharedFiles:
         self._removing.shutdown()
 
     def _make_folder(self, name: str) -> None:
-        # In a store of objects that would create the bucket, whose name may be misspelt.
+        # In a store of objects that would create the bucket, whose name may be misspelled.
         if self._has_folders:
             self._files.makedirs(name, exist_ok=True)
 

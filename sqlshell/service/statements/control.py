@@ -49,7 +49,7 @@ class Control:
     async def run(self, session: Session, record: Record, asked: ControlStatement) -> None:
         """Run a control statement, which does not change the context. Raises Failure."""
         organization, catalog = session.organization.id, session.organization.catalog
-        # The operator needs these most when the storage of results cannot be used.
+        # The operator needs these statements most when the storage of results cannot be used.
         record.spool.may_stay_local = True
         if isinstance(asked, TerminateSession):
             await self._terminate_session(session, record, asked)

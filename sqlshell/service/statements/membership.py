@@ -140,7 +140,7 @@ class Membership:
                     _log.warning("the database of --state-url at %s %s: %s", self._cluster.database, what, why)
                 failed = True
             except Exception:
-                # Without the beat, others would take this process for dead.
+                # Without the beat, others would consider this process dead.
                 _log.exception("internal error while coordinating with other processes")
             await asyncio.sleep(BEAT_SECONDS)
 

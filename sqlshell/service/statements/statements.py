@@ -107,7 +107,7 @@ class Statements:
         self.batches = Batches()
         self.peer_check: PeerCheck | None = None
         if cluster is not None:
-            # It imports httpx, which is large, and most services have one process.
+            # peer_check imports httpx, which is large, and most services have one process.
             from sqlshell.service.cluster.peer_check import PeerCheck
 
             self.peer_check = PeerCheck(cluster)
@@ -431,7 +431,7 @@ class Statements:
             self.endings.finish(record, state, message, session)
 
     async def _note_transaction(self, session: Session) -> None:
-        """Before the end of a statement is told, tell the other processes whether it has left a transaction open."""
+        """Before the outcome is reported, notify the other processes whether the statement left a transaction open."""
         is_open = session.connection.in_transaction
         if self.cluster is not None and session.name and is_open != session.noted_transaction:
             # If the database does not respond, the end of the statement waits for it too, and the next one tries again.

@@ -44,7 +44,7 @@ def parsed(url: str, name: str) -> dict[str, Any]:
     try:
         given: dict[str, Any] = conninfo_to_dict(url)
     except psycopg.Error as error:
-        # The message of libpq may quote a part of the password, but the name of a parameter is no secret.
+        # The message of libpq may quote a part of the password, but the name of a parameter is not secret.
         named = _UNKNOWN.search(str(error))
         if named and _is_parameter(url, named[1]):
             raise UsageError(

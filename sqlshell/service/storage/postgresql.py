@@ -53,7 +53,7 @@ class _Connection(psycopg.Connection[Row]):  # type: ignore[misc]
         return result
 
     def _bounded(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
-        # It is sent what the socket is ready for, and nothing each time that an interval has passed.
+        # psycopg's generator receives what the socket is ready for, and nothing when an interval has passed.
         try:
             wanted = next(gen)
             while True:

@@ -43,7 +43,7 @@ _PLAIN_WORD: Final = re.compile(r'(?:[^\s\'"`:;\\]+|"(?:[^"]|"")*")')
 """A word that needs no quotes."""
 
 _FILES: Final = {"FILE": "file", "[FILE]": "file", "FILE...": "file", "[DIRECTORY]": "directory"}
-"""Placeholders that must not be empty. An empty `[FILE...]` is none, as in psql."""
+"""Placeholders that must not be empty. An empty `[FILE...]` means no file, as in psql."""
 
 MEANINGS: Final = {"CONDITION": "a value: true or false (on/off, yes/no, 1/0)"}
 """The words of messages for placeholders whose names do not say what to write."""

@@ -169,7 +169,7 @@ def _not_one_word(name: str) -> UsageError:
 
 
 def _one_word(before: str, value: str) -> bool:
-    """Whether a quoted word after this part of a command is printed; it is no file, option or command."""
+    """Whether a quoted word after this part of a command is printed; it is not a file, option or command."""
     last = _LAST.search(before)
     if not _PLAIN.fullmatch(before) or last is None:
         return False

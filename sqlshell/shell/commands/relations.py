@@ -294,7 +294,7 @@ def _noted(notes: Sequence[tuple[str, str, str]]) -> str:
 
 
 def _columns_for_people(titles: Sequence[str], rows: Rows) -> ShowResult:
-    """A description of columns, without what it does not tell."""
+    """A description of columns, without empty columns."""
     if "nullable" in titles:
         # As in psql, only the exception is marked.
         at = titles.index("nullable")

@@ -230,7 +230,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
             or complete(text, scanner)
             or (":" in text and complete(view.variables.substitute(own_text(Own(text))).text, scanner))
         )
-        # Only Enter asks. The loop says the message about a single line that it receives.
+        # Only Enter asks for the hint here. The loop prints the hint about a single line when it receives the line.
         state = lines.before(text, line) if line else scanner.state
         if (line or not ends) and (message := hint(text.rpartition("\n")[2], state)):
             _say_above_prompt(prompt, shell, message)

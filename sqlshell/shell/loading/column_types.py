@@ -88,7 +88,7 @@ def _instant_from_text(text: str, type_: str) -> str:
 
 
 def may_be_dropped(text: str, value: str) -> str:
-    """SQL: whether DuckDB's reader of CSV may take a text for another date than `value`, or what is none for one."""
+    """SQL: whether DuckDB's reader of CSV may read a text as another date than `value`, or read an invalid date."""
     begins = f"TRY_CAST(regexp_extract({text}, '^\\s*[-+]?\\d+\\D\\d+\\D\\d+') AS DATE) IS NOT NULL"
     return f"{begins} AND (TRY({value}) IS NULL OR ends_with(upper(trim({text})), ' BC'))"
 

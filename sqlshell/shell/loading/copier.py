@@ -59,7 +59,7 @@ class Copier:
                 "COPY FROM PSTDIN: the script itself is on stdin", "use FROM STDIN with the data after it, or -f FILE"
             )
         name = "the command's output" if copy.program else "stdin"
-        # Wrong options are told before a command runs or stdin is read.
+        # Wrong options are reported before a command runs or stdin is read.
         loaded = None if by_engine else replace(request_of(copy, EMPTY, name, kept=False), ends=copy.stream)
         folder = scratch().folder("stdin")
         try:

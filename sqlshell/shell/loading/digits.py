@@ -16,7 +16,8 @@ _WHOLE: Final = re.compile(rb'(?:[^"0-9-]++|' + _STRING + rb"|-?+\d[\d.eE+-]*+(?
 _INEXACT: Final = re.compile(
     rb'((?:[^"0-9-]++|' + _STRING + rb"|-?+\d{1,18}+(?![\d.eE])|-(?!\d))*+)(?:(-?+\d[\d.eE+-]*+)|\Z)", re.DOTALL
 )
-"""What is exact or no number, then a number or the end: a search must not continue within a string."""
+"""Text without numbers that a DOUBLE may change, then such a number or the end. Strings are matched whole, so that no
+search continues within one."""
 _SUSPECT: Final = re.compile(rb"\d[.eE]|\d{19}")
 
 

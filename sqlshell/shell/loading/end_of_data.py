@@ -41,7 +41,7 @@ def _length(file: gzip.GzipFile | BinaryIO, quote: bytes, escape: bytes) -> int 
     while piece := file.read(PIECE):
         data = kept + piece
         begun = _BEGUN.search(data, max(0, len(data) - 3))
-        # The byte before tells whether a line begins.
+        # The byte before shows whether a line begins.
         stop = begun.start() - 1 if begun is not None else len(data) - 1
         if unquoted is not None:
             while data[:stop].endswith(escape):

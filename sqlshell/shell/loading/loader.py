@@ -103,7 +103,7 @@ class Loader:
 
     async def _load(self, request: LoadRequest, source: DataFile, keeper: ProgressFile) -> None:
         looked, columns = await self.interruptible(self._look(request, source))
-        # A service with a time zone of its own has told it with the columns.
+        # A service with a time zone of its own has reported it with the columns.
         source.use_timezone(self._session.context.timezone)
         matched = match_columns(request, looked, columns)
         if await self._session.connection.service.engine() == "postgresql":

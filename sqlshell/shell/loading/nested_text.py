@@ -89,7 +89,7 @@ def _without_rounding(cast: Callable[[str], str], text: str, type_: str) -> str:
 
 
 def _array_as_json(text: str, declared: str) -> str:
-    """SQL for PostgreSQL's text of an array as JSON, whose items are strings; no JSON if it is none."""
+    """SQL for PostgreSQL's text of an array as JSON, whose items are strings; not JSON if the text is not an array."""
     item = declared
     while base(item) == "ARRAY" and parts_of(item):
         item = parts_of(item)[0]

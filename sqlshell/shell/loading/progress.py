@@ -98,7 +98,7 @@ def fingerprint(path: Own, table: str, columns: tuple[tuple[str, str], ...], opt
 
 
 def with_range(ranges: list[Range], new: Range) -> list[Range]:
-    """Ranges in order with one more, where neighbours are one."""
+    """Ranges in order with one more, where neighbors are one."""
     merged: list[Range] = []
     for start, stop in sorted([*ranges, new]):
         if merged and merged[-1][1] >= start:

@@ -62,7 +62,7 @@ LONGEST_MESSAGE: Final = 200
 """Characters of a line of an error."""
 
 REJECTS: Final = 1000
-"""Bad rows that are remembered at least, to tell the first of them."""
+"""Bad rows that are remembered at least, to report the first of them."""
 
 LONGEST_REJECT: Final = 10_000
 """Characters of a bad row that DuckDB keeps."""
@@ -467,14 +467,14 @@ class DataFile:
             texts.append(f"{text} AS t{number}, {always_quoted(source.name)} AS raw{number}")
             value = target.from_text(f"t{number}", self._request.binary)
             given_format = dict(looked.reader).get(_format_option(target), "") if target.instant else ""
-            # DuckDB's own option is about all columns, and a null within quotes is no value of another type.
+            # DuckDB's own option is about all columns, and NULL within quotes is not a value of another type.
             as_text = target.has_encoded_text or (nullable and target.converted != TEXT)
             if as_text:
                 loose.add(number)
                 if given_format:
                     value = f"CAST(strptime(t{number}, {given_format}) AS {target.converted})"
                 elif nullable and target.whole:
-                    # This is no number, and no volatile function, as error() is.
+                    # > makes the text invalid as a number; unlike error(), it is not a volatile function.
                     sign = f"CASE WHEN {has_fraction(f't{number}')} THEN '>' ELSE '' END"
                     value = f"CAST({sign} || t{number} AS {target.converted})"
             elif target.whole or (target.instant and not given_format):
@@ -687,10 +687,10 @@ class DataFile:
                 text = unmarked(text, mark)
             texts.append(text)
             if json and kind(target.type) is Kind.FLOAT and target.converted != TEXT:
-                # Infinity would be taken for the number; this is no number.
+                # Infinity would be taken for the number; with > the text is not a number.
                 text = f"CASE WHEN {overflows(text, target.converted)} THEN '>' || {text} ELSE {text} END"
             elif kind(target.type) is Kind.INTEGER and (json or source.type.startswith(_FRACTIONAL)):
-                # It would be rounded; this is no number.
+                # The number would be rounded; with > the text is not a number.
                 text = f"{text}::VARCHAR"
                 refused = f"CAST(CAST('>' || {text} AS BIGINT) AS VARCHAR)"
                 text = f"CASE WHEN {has_fraction(text)} THEN {refused} ELSE {text} END"

@@ -133,7 +133,7 @@ class TextChecks:
         count = self._count(f"{_csv(self._path, text)}, ignore_errors = true) WHERE coalesce({extra}, '') = ''")
         if not 0 < count < rows:
             return
-        # An empty text is no number, and so an error with its place; a missing one is NULL.
+        # An empty text is not a number, and so an error with its place; a missing one is NULL.
         number = text | {"columns": f"{{{', '.join(types)}, {extra}: 'INTEGER'}}"}
         number |= {"nullstr": literal(secrets.token_hex(8)), "null_padding": "true", "parallel": "false"}
         number |= {"store_rejects": "true", "rejects_limit": "1"}
@@ -298,7 +298,7 @@ def quote_is_open(path: str, position: int, reader: Mapping[str, str]) -> bool:
 
 
 def lines_at(path: str, positions: Sequence[int]) -> list[int]:
-    """The numbers of the lines at positions in bytes, in order; 0 where they cannot be told."""
+    """The numbers of the lines at positions in bytes, in order; 0 where they are unknown."""
     if not positions or path.endswith(".zst"):
         # DuckDB counts a value with line breaks as one line.
         return [0] * len(positions)
@@ -320,7 +320,7 @@ def _other_orders(form: str) -> list[str]:
         return []
     first, sign, second, third, rest = match.groups()
     given = first, second, third
-    # A year of four digits is no day.
+    # A year of four digits is not a day.
     orders = ("dmY", "mdY") if third == "Y" else ("dmy", "mdy", "ymd")
     return [sign.join(f"%{part}" for part in order) + rest for order in orders if tuple(order) != given]
 

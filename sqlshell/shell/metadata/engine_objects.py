@@ -54,7 +54,7 @@ class Objects(Struct):
 
 
 class Description(Struct):
-    """One relation: its kind, its full name as SQL, a row for each column, and what else there is to tell of it, as
+    """One relation: its kind, its full name as SQL, a row for each column, and its other properties, as
     (heading, name, text)."""
 
     kind: str
@@ -65,7 +65,7 @@ class Description(Struct):
 
 
 async def listed(connected: ServiceSession, what: str, pattern: str = "", *, details: bool = False) -> Objects:
-    """The objects of a kind, a word of LIST ENGINE, that match a pattern. Raises the client's errors."""
+    """The objects of a kind, a word of LIST ENGINE, that match a pattern. Raises the errors of the client."""
     match = _SCHEMA.match(pattern)
     place = f" IN SCHEMA {match[1]}" if match else ""
     columns, rows = await query_service(connected, f"LIST ENGINE {what}{place}{' WITH DETAILS' if details else ''}")
@@ -98,7 +98,7 @@ def names_of(objects: Objects) -> list[str]:
 
 
 async def described(connected: ServiceSession, name: str, *, details: bool) -> Description:
-    """The engine's description of the relation with this name, which is SQL. Raises the client's errors."""
+    """The engine's description of the relation with this name, which is SQL. Raises the errors of the client."""
     more = " WITH DETAILS" if details else ""
     _, notes = await query_service(connected, f"DESCRIBE ENGINE RELATION {name}{more}")
     columns, rows = await query_service(connected, f"DESCRIBE ENGINE RELATION COLUMNS {name}{more}")
@@ -110,7 +110,7 @@ async def described(connected: ServiceSession, name: str, *, details: bool) -> D
 
 
 async def creating(connected: ServiceSession, names: Sequence[str]) -> list[str]:
-    """The statements that create relations, in an order in which they can be run. Raises the client's errors."""
+    """The statements that create relations, in an order in which they can be run. Raises the errors of the client."""
     order: dict[str, tuple[int, int]] = {}
     for name in names:
         _, rows = await query_service(connected, f"DESCRIBE ENGINE RELATION SQL {name}")
@@ -121,7 +121,7 @@ async def creating(connected: ServiceSession, names: Sequence[str]) -> list[str]
 
 async def function(connected: ServiceSession, name: str) -> list[str]:
     """The statements that create the functions of this name, which is SQL, perhaps with the types of arguments in
-    parentheses. Raises the client's errors.
+    parentheses. Raises the errors of the client.
     """
     _, rows = await query_service(connected, f"DESCRIBE ENGINE FUNCTION SQL {name}")
     return [value(row, 0) for row in rows]

@@ -206,7 +206,7 @@ class ResultOutput:
         summary = await self._copy(result, writer, sink, one_off=place.one_off)
         shortened = self._report(sink, summary, (writer, drawn))
         if form is not None and form.by_engine and result.changed_rows is not None:
-            # A row may have several lines, and a header is none.
+            # A row may have several lines, and a header is not a row.
             summary = replace(summary, rows=result.changed_rows)
         waited = sink.waited if place.one_off and isinstance(sink, WaitingSink) else 0.0
         return replace(summary, shortened=shortened, waited=waited, turned=getattr(drawn, "turned", False))

@@ -145,7 +145,10 @@ class Foreground:
             self._cancel_notice_delay = before
 
     async def fetch(self, statement_id: str, context: SessionContext, show: Consumer | None = None) -> None:
-        """Show the result of an earlier statement; wait for it if it is still running. Raises as run()."""
+        """Show the result of an earlier statement; wait for it if it is still running.
+
+        Raises the same errors as run().
+        """
 
         def results(watch: Observer) -> Results:
             return self._client.fetch(statement_id, context, watch)

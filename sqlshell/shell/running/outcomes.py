@@ -25,6 +25,6 @@ def outcome_unknown(error: ShellError, *, arrived: bool = False) -> bool:
         # Where the service had the statement before, it is asking for the outcome that failed.
         return arrived
     if isinstance(error, Interrupted):
-        # It was canceled, or ended by itself; without a sqlState, that is unknown.
+        # The statement was canceled, or ended by itself; without a sqlState, its outcome is unknown.
         return not error.where.sql_state or sqlstate.running(error.where.sql_state)
     return True

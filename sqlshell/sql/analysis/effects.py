@@ -72,7 +72,7 @@ class Effects(Struct, frozen=True):
     writes: bool
     names: tuple[str, ...]
     reason: str = ""
-    """The part of the statement that may write, if the statement's name does not tell."""
+    """The part of the statement that may write, if the statement's name does not show it."""
 
     @property
     def name(self) -> str:

@@ -101,7 +101,7 @@ def _copies_out(given: Sequence[Token]) -> bool:
         return False
     listed = False
     for before, token in pairwise([given[to + 1], *options]):
-        # Columns, which may have any name.
+        # Within FORCE_QUOTE (…) are columns, which may have any name.
         listed = token.text != ")" if listed else token.text == "(" and before.word == "FORCE_QUOTE"
         column = listed and token.kind in _NAMES
         plain = token.word in _COPY_OPTIONS or token.kind in {"string", "number"} or token.text in "(),*="

@@ -225,7 +225,7 @@ class Scanner:
         text = whole.rstrip(lexical_rules.BLANKS)
         now = self.unfinished
         settled = min(now.substituted, len(text))
-        # The command that takes it is no part of it; after one within it, the text is no longer that of the script.
+        # The command that takes it is not part of it; after one within it, the text is no longer that of the script.
         taken = terminated and not sign
         column = 0 if settled or now.escaped or now.left_out > taken else now.column
         foreign = Text(text, now.foreign).part(0, len(text)).foreign if now.foreign else ()

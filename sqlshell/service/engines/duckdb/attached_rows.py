@@ -59,6 +59,6 @@ def _value(name: str, kind: str, target: str) -> str:
         # PostgreSQL writes a plus after a negative part: -3 days +04:05:06.
         return f"regexp_replace({text}, '(^|\\s)[+](\\d)', '\\1\\2', 'g')"
     if target.startswith("UNION(") and not target.endswith("]"):
-        # A cast makes a member that is NULL, and not NULL.
+        # CAST(NULL) would yield a union member that is NULL instead of NULL.
         return f"CASE WHEN {text} IS NULL THEN NULL ELSE CAST({text} AS {target}) END"
     return text

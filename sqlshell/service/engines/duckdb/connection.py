@@ -196,7 +196,7 @@ class DuckdbConnection:
         return bool(self.transaction)
 
     def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
-        # It is no pattern, and no folder of it holds values.
+        # The path is not a pattern, and the names of its folders are not values.
         source = f"read_parquet({literal(str(path))}, hive_partitioning = false)"
         listed = f" ({', '.join(map(always_quoted, columns))})" if columns else ""
         into = f"INSERT INTO {'.'.join(map(always_quoted, names))}{listed}"
@@ -224,7 +224,7 @@ class DuckdbConnection:
                     raise failure(error).with_message(place) from error
             except (duckdb.Error, Failure) as error:
                 failed = error if isinstance(error, Failure) else failure(error)
-                # The lines that it quotes are none of the user's statement, and name the file.
+                # The lines that the message quotes are not from the user's statement, and name the file.
                 message = failed.message.partition("\n\nLINE ")[0].replace(str(path), "the attachment")
                 raise failed.with_message(message) from error
         return Outcome(message=f"COPY {counts[0][0]}")

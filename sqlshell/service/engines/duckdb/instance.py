@@ -94,7 +94,7 @@ class DuckdbEngine(ResultFiles):
                 message = explained(str(error))
                 if message == str(error):
                     message = f"cannot read {path}: {message.partition(chr(10))[0]}"
-                # The statement is none of the user's.
+                # The statement is not the user's.
                 raise UsageError(message.partition("\n\nLINE ")[0]) from None
 
     @property

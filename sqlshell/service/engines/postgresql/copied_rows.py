@@ -75,7 +75,7 @@ class CopiedRows:
             self._is_text = True
             self._keep_held()
             return
-        # Takes as long to import as a thousand small statements.
+        # Importing this module is slow: it takes as long as a thousand small statements.
         from sqlshell.service.engines.server.result_file import ResultFile
 
         self._file = ResultFile(path, self._columns, [])

@@ -56,7 +56,7 @@ def _parsed(text: bytes, columns: Sequence[ColumnInfo]) -> pa.Table:
     names = [f"c{number}" for number in range(len(columns))]
     kinds = {name: _TYPES.get(column.type or "", pa.string()) for name, column in zip(names, columns, strict=True)}
     if text.startswith(_BOM):
-        # The reader drops one.
+        # The CSV reader drops one BOM.
         text = _BOM + text
     return pa.csv.read_csv(
         pa.BufferReader(text),

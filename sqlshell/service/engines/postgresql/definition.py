@@ -340,7 +340,7 @@ async def _sequences(relation: ServerRelation, ask: Ask) -> list[_Sequence]:
 
 def _created(one: _Sequence) -> Iterator[Statement]:
     if one.owned == "i":
-        # It is created with its column.
+        # The sequence of an identity column is created with the column.
         return
     name = f"{quoted(one.schema)}.{quoted(one.name)}" if one.persistence != "t" else quoted(one.name)
     kind = {"t": "TEMPORARY ", "u": "UNLOGGED "}.get(one.persistence, "")

@@ -94,7 +94,7 @@ class Link:
 
     @property
     def usable(self) -> bool:
-        # It reads the pending messages of the server.
+        # wire.usable reads the pending messages of the server, and may set _ended.
         return self.wire.usable and not self._ended
 
     @property

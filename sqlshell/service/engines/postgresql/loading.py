@@ -41,7 +41,7 @@ def copy_data(path: Path) -> Iterator[bytes]:
                 yield block or b""
     except (duckdb.Error, ArrowError) as error:
         failed = failure(error)
-        # The message names the file, which is none of the user's.
+        # The message names the file, which is not the user's.
         raise failed.with_message(
             failed.message.partition("\n\nLINE ")[0].replace(str(path), "the attachment")
         ) from error

@@ -67,7 +67,7 @@ BLOCK: Final = 256 << 10
 """Bytes of COPY's data that are sent at once."""
 
 _FAIL: Final = 'ROLLBACK TO SAVEPOINT "sqlshell: the result of a statement could not be stored"'
-"""Fails, because there is no such savepoint, and so does the transaction."""
+"""The missing savepoint makes this statement, and the transaction, fail."""
 
 _IGNORED: Final = "current transaction is aborted, commands ignored until end of transaction block"
 
@@ -154,7 +154,7 @@ class PostgresqlSession(ServerSession):
         except ConnectionLost as error:
             raise self._lost(reason(error)) from None
         except Failure as failure:
-            # If it is not the server's, the rows cannot be kept.
+            # If the failure is not the server's, the rows cannot be kept.
             await self._stop()
             notices = self._link.take_notices() if self._link is not None else []
             if self._canceled and is_canceled(failure):
@@ -265,7 +265,8 @@ class PostgresqlSession(ServerSession):
         return first_word(sql) == "call" or await calls_with_effects(link, sql)
 
     async def _undo(self, link: Link, *, wrapped: bool) -> None:
-        """Undo a statement that failed; if it was not `wrapped` in a transaction of its own, let an open one fail."""
+        """Undo a statement that failed, if it was `wrapped` in a transaction of its own; otherwise make the open
+        transaction fail."""
         await self._stop()
         if self._cancellation is not None:
             # A late request would cancel what follows.

@@ -64,8 +64,7 @@ def interface_type(oid: int, modifier: int) -> str:
 
 
 def engine_type(oid: int) -> str | None:
-    """PostgreSQL's name of a type that interface_type() does not tell: "" if the server has to be asked for it, None if
-    there is nothing to tell."""
+    """PostgreSQL's name of a type: "" if only the server knows it, None if it follows from interface_type()."""
     if oid in _PLAIN or oid in _TIMES or oid in _LENGTHS or oid == _NUMERIC:
         return None
     return _NAMED.get(oid, "")

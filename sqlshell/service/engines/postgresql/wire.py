@@ -41,7 +41,7 @@ class Wire:
 
     @property
     def usable(self) -> bool:
-        """Whether the connection is still there, as far as can be told without asking the server."""
+        """Whether the connection is still there, as far as is known without asking the server."""
         if self._aborted or self._pgconn.status != pq.ConnStatus.OK:
             return False
         try:

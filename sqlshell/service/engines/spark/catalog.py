@@ -22,7 +22,7 @@ KINDS: Final = {
 
 
 async def listed(kept: KeptSession, query: CatalogQuery) -> Rows:
-    """The objects of a kind, as Engine.catalog() gives them. Raises as KeptSession does."""
+    """The objects of a kind, as Engine.catalog() gives them. Raises the same errors as KeptSession."""
     match query.kind:
         case "databases":
             return [(name,) for name in await _databases(kept, query.hidden)]
@@ -97,7 +97,7 @@ async def _relations(kept: KeptSession, database: str, schema: str, name: str) -
 
 
 async def _functions(kept: KeptSession) -> Rows:
-    """Functions that users have defined. Servers do not tell their parameters."""
+    """Functions that users have defined. Servers do not report their parameters."""
     rows: Rows = []
     for row in await kept.rows(plans.statement("SHOW USER FUNCTIONS")):
         whole = str(row["function"])

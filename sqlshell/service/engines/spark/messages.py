@@ -83,7 +83,7 @@ def condition(message: str) -> str:
 
 
 def state(message: str) -> str:
-    """The sqlState in or behind a message; "" if it does not tell."""
+    """The sqlState in or behind a message; "" if it contains none."""
     match = _STATE.search(message, 0, HEAD)
     if match is not None:
         return match[1]

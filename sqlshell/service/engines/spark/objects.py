@@ -32,7 +32,7 @@ _UNSUPPORTED_QUERIES: Final[Mapping[str, str]] = {
 
 
 async def found(kept: KeptSession, query: ObjectQuery) -> Listing:
-    """The answer. Raises as KeptSession does."""
+    """The answer. Raises the same errors as KeptSession."""
     match query.kind:
         case "databases":
             names = [row[0] for row in await catalog.listed(kept, CatalogQuery("databases"))]
@@ -51,7 +51,7 @@ async def found(kept: KeptSession, query: ObjectQuery) -> Listing:
 
 
 async def _functions(kept: KeptSession) -> Listing:
-    """All functions by name: servers do not tell their parameters."""
+    """All functions by name: servers do not report their parameters."""
     own = {row[0] for row in await catalog.listed(kept, CatalogQuery("functions"))}
     rows = await kept.rows(plans.statement("SHOW FUNCTIONS"))
     names = sorted({str(next(iter(row.values()))).rpartition(".")[2] for row in rows} | own)

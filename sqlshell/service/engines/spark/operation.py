@@ -71,7 +71,10 @@ class Operation:
                 yield response
 
     async def continued(self) -> AsyncGenerator[Any]:
-        """The responses of an operation that is running, from the first one that was not released. Raises as run()."""
+        """The responses of an operation that is running, from the first one that was not released.
+
+        Raises the same errors as run().
+        """
         self._call = self._continue()
         async with aclosing(self._responses()) as responses:
             async for response in responses:

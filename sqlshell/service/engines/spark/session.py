@@ -39,7 +39,7 @@ NO_RELATION: Final = frozenset({"42P01", "42704"})
 
 
 class SparkSession(ServerSession):
-    """`first` is where the server's sessions begin. `progressed` is called when the server tells how much is done."""
+    """`first` is where the server's sessions begin. `progressed` is called when the server reports progress."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class SparkSession(ServerSession):
                 if running.canceled:
                     raise canceled()
                 begun(f"{self.kept.id.id}/{running.id}")
-                # One row more than is wanted tells that there are more.
+                # One row more than is wanted shows that there are more.
                 plan = plans.statement(sql, plans.MOST if options.row_limit is None else options.row_limit + 1)
                 try:
                     outcome = await self._received(running, running.run(plan), sql, options, sink)

@@ -103,7 +103,7 @@ class CountingSink:
         return self._sink.file()
 
     def grown(self, size: int) -> None:
-        """Count the bytes that a file has now, where the engine tells them. Raises Failure as keep()."""
+        """Count the bytes that a file has now, if the engine reports them. Raises the same Failure as keep()."""
         more = size - self._filed
         if more > 0:
             self._room.take(more)
@@ -111,7 +111,7 @@ class CountingSink:
             self._filed = size
 
     def counted(self, path: Path, interrupt: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
-        """Count the size of a file while it is written. Raises as DiskSpace.watch()."""
+        """Count the size of a file while it is written. Raises the same errors as DiskSpace.watch()."""
         return self._room.watch(path, interrupt)
 
     def close(self) -> None:
