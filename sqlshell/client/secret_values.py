@@ -94,7 +94,7 @@ class _Forms:
 
     @cached_property
     def _any(self) -> re.Pattern[bytes]:
-        # It takes longer to compile than many a script to run, which writes no text that could contain the value.
+        # Compiled only when needed: compiling takes longer than many scripts, whose output could not contain the value.
         return re.compile(b"".join(map(_written, self._value)))
 
     def without(self, given: Body) -> Body:

@@ -38,8 +38,8 @@ class EngineUrl(Struct, frozen=True):
         return self.shown.partition("://")[2].rpartition("@")[2].partition("/")[0] or self.engine
 
     def url_of_other_database(self, database: str, user: str = "", host: str = "", port: str = "") -> str:
-        """The URL of another database of a PostgreSQL server, also as another user or on another server; what is ""
-        remains as it is. As in psql, the password is only for the same user on the same server.
+        """The URL of another database of a PostgreSQL server, also as another user or on another server; "" keeps the
+        present value. As in psql, the password is only for the same user on the same server.
         """
         place, _, query = self.url.partition("?")
         scheme, _, rest = place.partition("://")

@@ -108,7 +108,7 @@ def _url_of_other_database(destination: Destination) -> Callable[..., str] | Non
 
 
 def _elsewhere(present: Connection, given: Sequence[Own]) -> Own:
-    """The target for a database, user, host and port, of which "-" remains as it is. Raises UsageError."""
+    """The target for a database, user, host and port; "-" keeps the present one. Raises UsageError."""
     if present.url_of_other_database is None:
         raise UsageError(
             "\\c: a user, host and port can be given only when the shell is connected to PostgreSQL",

@@ -94,7 +94,7 @@ def first_prompt(
         chosen = destination.settings.source("theme") != "default"
         theme = load(destination.settings["theme"], themes) if chosen else None
     except UsageError:
-        # It is raised, and reported, where the shell is built.
+        # Building the shell raises the same error, which is then reported.
         return None
     settings, service = destination.settings, destination.service
     asks = isinstance(service, RemoteService) and not (service.token or service.token_command)

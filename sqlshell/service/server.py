@@ -265,7 +265,7 @@ async def _serve(
     await asyncio.wait({draining, at_once}, return_when=asyncio.FIRST_COMPLETED)
     for task in (draining, at_once):
         task.cancel()
-    # Its messages about closed connections are not helpful.
+    # uvicorn's messages about closed connections are not helpful.
     logging.getLogger("uvicorn.error").disabled = True
     server.should_exit = True
     await ticking

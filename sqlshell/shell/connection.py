@@ -59,7 +59,7 @@ class Connection(Struct, frozen=True, eq=False):
     examine: Callable[[], Awaitable[str]] = _no_findings
     """Runs the checks of \\doctor and returns one finding per line."""
     url_of_other_database: Callable[..., str] | None = None
-    """The target for another database, user, host and port, of which "" remains as it is; None if the target is not the
+    """The target for another database, user, host and port; "" keeps the present one. None if the target is not the
     database of a server.
     """
     release: Callable[[], None] = _nothing

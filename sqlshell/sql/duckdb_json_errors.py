@@ -35,7 +35,7 @@ class JsonError(Struct, frozen=True):
 def json_error(message: str) -> JsonError | None:
     """The parts of a message; None for one about something else."""
     if match := _MALFORMED.match(message):
-        # These are counted from two.
+        # In these messages the count begins at two.
         place = f"{_unit(match)} {max(1, int(match['number']) - 1)}, byte {match['byte']}"
         return JsonError(match["file"], place, match["cause"].strip().rstrip("."))
     if match := _KEY.match(message):

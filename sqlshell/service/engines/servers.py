@@ -29,7 +29,7 @@ def _postgresql(url: str, password: str, read_only: bool) -> Engine:
     from sqlshell.service.engines.postgresql.engine import PostgresqlEngine
 
     if find_spec("pyarrow") is None:
-        # It is imported with the first large result.
+        # pyarrow is imported with the first large result.
         raise ModuleNotFoundError(name="pyarrow")
     return PostgresqlEngine(url, password, read_only=read_only)
 

@@ -24,7 +24,8 @@ from sqlshell.service.objects.attachments import Attachment, Attachments
 from sqlshell.service.objects.valid_names import check_name
 from sqlshell.service.wire.budget import Lease
 
-# It logs each form that it cannot read. The client gets an error, and the service's log is not for clients to fill.
+# python_multipart logs each form that it cannot read. The client gets an error instead, so that clients cannot fill the
+# log of the service.
 logging.getLogger("python_multipart").setLevel(logging.ERROR)
 
 ESCAPED = 6

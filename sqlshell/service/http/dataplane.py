@@ -177,7 +177,7 @@ async def _send(
                 end, rows = news
                 size = sum(map(len, rows))
                 if size > SMALL and not taken:
-                    # They are read again once memory is available.
+                    # The rows are read again once memory is available.
                     del news, rows
                     taken = await unread.wait(organization.id, size)
                     continue

@@ -136,7 +136,7 @@ class Objects:
                     self.entities.drop(organization, store, entity)
                 case "secret":
                     if self._organizations.is_embedded and catalog.find(organization.id, "secret", name) is None:
-                        # It may be a secret of the engine.
+                        # The name may be that of a secret of the engine.
                         exists = "IF EXISTS " if asked.if_exists else ""
                         session.connection.run(f"DROP SECRET {exists}{qualified(name)}", RunOptions(), Discard())
                     else:

@@ -319,7 +319,7 @@ class Sessions:
         session.noted_transaction = bool(lost)
         kept = self._sessions.setdefault((session.caller.token_id, name), session)
         if kept is not session:
-            # The name remains that of the other one.
+            # The name still refers to the other session.
             session.name = ""
             self.end(session)
         return kept

@@ -126,7 +126,7 @@ class SharedFiles:
     def _put(self, file: Path, name: str) -> None:
         with _as_os_error():
             self._make_folder(name.rpartition("/")[0])
-            # It appears whole: stores of objects do that, directories need a rename.
+            # The file must appear whole: stores of objects ensure that, directories need a rename.
             partial = f"{name}.{uuid.uuid4()}.part"
             if not self._has_folders:
                 self._files.put_file(str(file), name)

@@ -412,7 +412,7 @@ class Execution:
         organization, attachment = session.organization, attachment_named(files, asked.file)
         if not organization.is_confined:
             return session.connection.load(asked.names, asked.columns, attachment.path, options)
-        # Its engine sees no file outside of its own folder.
+        # The organization's engine sees no file outside of its own folder.
         place = organization.folder("temporary") / str(uuid.uuid4())
         try:
             place.hardlink_to(attachment.path)

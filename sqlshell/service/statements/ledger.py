@@ -266,7 +266,7 @@ class Ledger:
         return self._storage.read(sql, (sqlstate.RUNNING, self.process))
 
     def _mark_running(self, rows: Sequence[Row]) -> list[Record]:
-        # One that has ended since the rows were read is at hand too.
+        # A statement that has ended since the rows were read is at hand too.
         records = [self._restored(row) for row in rows if self._at_hand(row[0]) is None]
         for record in records:
             self._running[record.statement_id] = record

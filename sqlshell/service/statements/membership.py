@@ -184,7 +184,7 @@ class Membership:
         for key, since in self._unused.items():
             if now - since > UNUSED_SECONDS:
                 await self._cluster.run_async(self._cluster.end_session, *key)
-        # They may have been refused because of sessions that other processes have ended meanwhile.
+        # Sessions of these tokens may have been refused because of sessions that other processes have ended meanwhile.
         for token_id in {token_id for token_id, _ in self._unused}:
             await self._cluster.run_async(self._cluster.count_elsewhere, token_id)
 
@@ -226,7 +226,7 @@ class Membership:
             if session is not None:
                 await self._statements.endings.end_session(session, when_idle=when_idle)
             else:
-                # It belongs to this process but was never opened.
+                # The session belongs to this process but was never opened.
                 await self._cluster.run_async(self._cluster.end_session, token_id, name)
             await self._cluster.run_async(self._cluster.has_ended_session, token_id, name)
         except StorageError:

@@ -115,7 +115,7 @@ def _folder(uri: str, organizations: Organizations) -> str:
         )
         raise Failure(sqlstate.PRIVILEGE, f"'uri': directory {uri!r} is not allowed ({why})")
     if not organizations.is_embedded and str(folder) != os.path.normpath("/" + text.lstrip("/")):
-        # Such as one of /proc, which leads elsewhere in another process.
+        # A link of /proc, for example, leads elsewhere in another process.
         message = f"'uri': the path {uri!r} contains a link; use the path without links"
         raise Failure(sqlstate.PRIVILEGE, message)
     return str(folder)

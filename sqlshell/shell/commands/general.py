@@ -97,7 +97,7 @@ async def show_context(shell: ShellView, args: Args) -> Effect:
     after USE. If a statement fails, parts set with \\context set keep their values.
     """
     session = shell.session
-    # Its response says where the session is.
+    # The response to LIST ENGINES contains the context of the session.
     engine = [] if args else await _engine(shell)
     context, sources = session.context, session.state.sources
     chosen: dict[str, str] = {}

@@ -125,7 +125,7 @@ def _substituted(part: re.Match[str], values: Mapping[str, Text], run: Runner, *
 def _unescaped(match: re.Match[str]) -> str:
     codes, char = match.groups()
     if codes is not None:
-        # Each is a byte, and several may be one character: '\xc3\xa9'.
+        # Each code is a byte, and several may be one character: '\xc3\xa9'.
         numbers = (int(code[1:], 16) if code[0] == "x" else int(code, 8) & 0xFF for code in codes[1:].split("\\"))
         return bytes(numbers).decode("utf-8", "replace")
     return "'" if char is None else _NAMED.get(char, char)

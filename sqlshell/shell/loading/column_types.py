@@ -95,7 +95,7 @@ def may_be_dropped(text: str, value: str) -> str:
 
 def _converted(declared: str) -> str:
     if kind(declared) is Kind.DECIMAL and not size_of(declared):
-        # It has any number of digits, such as PostgreSQL's numeric.
+        # A DECIMAL without a size has any number of digits, such as PostgreSQL's numeric.
         return TEXT
     converted = duckdb_type(_PRECISE.sub(lambda part: part[1] or TEXT, declared))
     return TEXT if _LOSSY.search(converted) or converted == "JSON" else converted

@@ -95,7 +95,7 @@ class Copier:
         await self._run(replace(request, path=Own(str(path))))
 
     async def _run(self, request: LoadRequest) -> None:
-        # It can be read only once, and may never end.
+        # A pipe can be read only once, and may never end.
         if await asyncio.to_thread(_is_pipe, request.path):
             raise UsageError(f"{request.path} is a pipe, not a file", "load stdin: import - (in \\copy: FROM PSTDIN)")
         if request.format == "auto":

@@ -128,7 +128,7 @@ class Loader:
             )
             self._check_rejects(request, staged)
         except StatementError as error:
-            # It is about the file: no statement was sent.
+            # The error is about the file: no statement was sent.
             error.in_command = True
             raise
         progress = await self._progress(request, matched, keeper)

@@ -300,7 +300,7 @@ class DataFile:
             fixed.append(("encoding", literal(encoding)))
         header = [] if request.header is None else [("header", str(request.header).lower())]
         null = request.null if request.null is not None else _NULLS[form]
-        # Otherwise a column with this text would be one of texts.
+        # Without nullstr, a column that contains this text would be read as text.
         nulls = [("nullstr", literal(null))] if null else []
         sniffed = self._sniffed([*fixed, *header, *nulls], known)
         reader = [*sniffed[2], ("nullstr", literal(null)), *fixed]
@@ -535,7 +535,7 @@ class DataFile:
         except (duckdb.ConversionException, duckdb.InvalidInputException):
             if not loose:
                 raise
-            # It says which value is wrong, and not where.
+            # DuckDB's error says which value is wrong, but not where.
             tests = " ".join(f"WHEN TRY(({values[number]}) IS NULL) IS NULL THEN {number}" for number in sorted(loose))
             which = f"CASE {tests} END"
             shown = " ".join(f"WHEN {number} THEN [raw{number}, t{number}]" for number in loose)
@@ -706,7 +706,7 @@ class DataFile:
         try:
             return ConvertedRows(path, self._copy(f"SELECT {chosen} FROM {self._rows(read)}", path))
         except (duckdb.ConversionException, duckdb.InvalidInputException) as error:
-            # It says which value is wrong, and not where.
+            # DuckDB's error says which value is wrong, but not where.
             failed = error
         wrong = [f"TRY(({value}) IS NULL) IS NULL" for value in values]
         numbered = f"(SELECT *, row_number() OVER () AS __row FROM {self._rows(read)})"

@@ -82,7 +82,7 @@ async def learn_connection(connected: ServiceSession) -> Mapping[str, str]:
             columns, rows = await query_service(connected, "LIST ENGINE CONNECTIONS")
             connection = {column.name.lower(): value(rows[0], at) for at, column in enumerate(columns) if rows}
         elif not connected.session.context.database and LISTS_ENGINES in await connected.service.extensions():
-            # Its response says where the session is.
+            # The response contains the context of the session.
             await query_service(connected, "LIST ENGINES")
         connected.session.state.server = connection
     return connection

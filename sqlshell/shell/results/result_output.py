@@ -447,7 +447,7 @@ class ResultOutput:
     def close(self) -> bool:
         """Finish redirections; returns False if one is a file that received no result. Raises OutputError."""
         with contextlib.ExitStack() as ends:
-            # One that fails keeps none of the others.
+            # If one copy cannot be ended, the others are ended nevertheless.
             for name in self._copies:
                 ends.callback(self._end_copy, name)
             sink, self._redirected = self._redirected, None

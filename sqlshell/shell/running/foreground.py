@@ -287,7 +287,7 @@ class Foreground:
         rows, complete, size, waited_before = None, True, 0, running.waited
         shown: Summary | None = None
         if self._session.interactive or result.endless is not None or len(result.row_counts or ()) > 1:
-            # Its reader may be killed, or busy for hours.
+            # The reader of the output may be killed, or busy for hours.
             self._journal.flush()
         if result.columns:
             self._front_end.note_columns(column.name for column in result.columns)
@@ -507,11 +507,11 @@ def _summary(result: Result, rows: int | None, complete: bool, *, rolled_back: b
     label = f"{result.label}: " if result.label else ""
     if rows is None:
         if sqlstate.warns(result.sql_state):
-            # Its message is the warning.
+            # The result's message is the warning.
             return label + ("ROLLBACK" if rolled_back else "done")
         return label + (result.message or "done")
     text = label + format_count(rows, "row")
     if result.limited and (complete or rows == result.row_count):
-        # Its message, if it has one, is a warning above.
+        # The result's message, if it has one, is a warning above.
         return text if result.message else f"{text} (stopped at the row limit)"
     return text if complete or rows == result.row_count else f"{text} read (stopped early)"

@@ -260,7 +260,7 @@ class ResultDescriptions:
         if result.endless is not None:
             state = self._components.session.state
             await state.client.terminate(result.endless.query_id or result.statement_id, state.context)
-            # It does not run any more, so that there is nothing to report about it.
+            # The query has been terminated, so that there is nothing to report about it.
             result.endless = None
         return Summary(0, True)
 

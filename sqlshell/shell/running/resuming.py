@@ -78,7 +78,7 @@ class Resumer:
             self._components.variables.receive(former.values)
         elif consumed or (self._components.result_output.exporting and not output):
             if is_repeatable(statement):
-                # Its rows are needed again: they are variables, or in a file that the earlier run did not finish.
+                # The rows are needed again: for variables, or for a file that the earlier run did not finish.
                 await self._continue(None, run)
                 return Step(0)
             if consumed:

@@ -71,7 +71,7 @@ class Buffer:
                 "check the statement with \\p, then type it yourself",
             )
         named_files(whole, again=True)
-        # It may be run by an embedded DuckDB, with the user's permissions.
+        # An embedded DuckDB may run the statement, with the user's permissions.
         refuse_files(whole)
 
     def remember(self, statement: Statement, *, local: bool = False) -> None:

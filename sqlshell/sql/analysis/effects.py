@@ -183,7 +183,7 @@ def _plain_effects(part: Sequence[Token]) -> Effects:
     if is_read_only_form(part):
         return Effects(False, ("COPY", "COPY TO") if first == "COPY" else (first,))
     if first in {"DESCRIBE", "DESC"} and words[1:2] and words[1] in _DESCRIBED:
-        # It describes what a statement would create, and creates nothing.
+        # DESCRIBE CREATE and DESCRIBE INSERT show what the statement would do, and change nothing.
         return _planned(first, part)
     inside = _inside(part)
     if verb == "UPDATE" and words[1:2] and words[1] in UPDATE_OBJECTS and "SET" not in _outside(part):

@@ -592,7 +592,7 @@ def _is_secret(token: Token, after: Token | None, names: re.Pattern[str], opened
     if token.kind == "word" and _CAMEL_CASE.search(token.text) and names.search(_CAMEL_CASE.sub("_", token.text)):
         return True
     if _names(token, names):
-        # It is the schema auth, not a column.
+        # Before a dot, auth is a schema, not a column.
         return not (follows == "." and token.kind != "string" and token.value.lower() == "auth")
     if token.kind != "string" and follows == "(" and _CIPHER.fullmatch(token.value):
         return True

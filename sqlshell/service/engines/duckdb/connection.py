@@ -204,7 +204,7 @@ class DuckdbConnection:
             self._ends = False
             try:
                 if options.rights is Rights.READ:
-                    # It is refused before anything of the file is read.
+                    # A reader is refused before anything of the file is read.
                     self._checker.check(f"{into} SELECT NULL", options, in_transaction=self._open)
                 sources = [(row[0], row[1]) for row in self._connection.execute(f"DESCRIBE FROM {source}").fetchall()]
                 width = len(sources)
@@ -304,7 +304,7 @@ class DuckdbConnection:
         with self._reading(options):
             if self._parsed(sql).kind != "SELECT":
                 return None
-            # Its rows are read again and again, without a role.
+            # The rows of the SELECT are read again and again, without a role.
             reading = replace(options, rights=Rights.READ, streams=())
             allowed = self._checker.check(sql, reading, in_transaction=self._open)
             # A common table expression or temporary table may have the name of a stream.
@@ -628,7 +628,7 @@ class DuckdbConnection:
             try:
                 return run()
             except BaseException:
-                # Its effect cannot be undone separately: the transaction fails with it.
+                # The effect of the statement cannot be undone separately: the transaction fails with it.
                 self.transaction = "failed"
                 self._cancellation.fail_transaction()
                 raise
@@ -641,8 +641,8 @@ class DuckdbConnection:
         except BaseException as error:
             self._cancellation.roll_back()
             if kind == "CALL" and isinstance(error, duckdb.TransactionException):
-                # It cannot run inside a transaction, and did not, such as FORCE CHECKPOINT. Such statements return no
-                # rows.
+                # The statement, such as FORCE CHECKPOINT, cannot run inside a transaction, and did not. Such statements
+                # return no rows.
                 self._connection.execute(sql).fetchall()
                 return Outcome(message=head)
             raise

@@ -73,7 +73,7 @@ def reader(name: str, path: Path, *, lines: bool = False, whole: bool = False) -
     text = str(path)
     if _PATTERN.search(text):
         if "\\" in text:
-            # It cannot be written: a pattern cannot contain a backslash.
+            # The path cannot be written as a pattern, which cannot contain a backslash.
             raise Failure(
                 sqlstate.UNSUPPORTED,
                 f"cannot read {name}: its path contains a backslash and one of *?[; rename the file",

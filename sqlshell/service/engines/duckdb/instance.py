@@ -74,7 +74,7 @@ class DuckdbEngine(ResultFiles):
         super().__init__()
         self._root = _opened(database, temporary, read_only)
         if read_only or not installs:
-            # They are installed in a directory of the user.
+            # Extensions are installed in a directory of the user.
             self._root.execute("SET autoinstall_known_extensions = false")
         self.first_database = str(self._root.execute("SELECT current_database()").fetchall()[0][0])
         self._admin: duckdb.DuckDBPyConnection | None = None

@@ -25,7 +25,7 @@ CAPABILITIES: Final = Capabilities(
 
 def version() -> str:
     """The name and version of the installed DuckDB, without importing it."""
-    # It imports the package email, which an engine's process never needs.
+    # importlib.metadata imports the package email, which an engine's process never needs.
     from importlib.metadata import version as installed
 
     return f"DuckDB {installed('duckdb')}"

@@ -83,7 +83,7 @@ class PostgresqlEngine(ServerEngine):
         if query.kind == "databases":
             return [row for row in self._asked("", catalog.DATABASES) if row[0] not in query.hidden]
         sql, values = catalog.listing_of(query.kind, query.schema, query.name)
-        # Each database needs a connection of its own, so that only those count that somebody uses.
+        # Each database needs a connection of its own: only those that somebody uses are listed.
         used = {self._first, *(session.database for session in list(self._sessions))}
         places = [query.database] if query.database else sorted(used - set(query.hidden))
         return [row for place in places for row in self._asked(place, sql, *values)]

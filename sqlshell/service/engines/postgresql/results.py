@@ -36,7 +36,7 @@ async def run_select(
     described = await link.wire.described(sql)
     _check_parameters(described)
     if not described.nfields:
-        # It may also be a SELECT … INTO.
+        # A statement without columns may be a SELECT … INTO.
         return None
     check_columns(described.nfields, options)
     columns = bounded(await _columns(link, described), options)

@@ -91,10 +91,10 @@ class Wire:
         The data of a COPY … TO STDOUT is passed on as blocks of bytes, of which the first is empty.
         """
         if ";" in sql or values:
-            # This protocol refuses a second statement.
+            # The extended protocol refuses a second statement.
             self._call(self._pgconn.send_query_params, sql.encode(), [value.encode() for value in values])
         else:
-            # This one also returns the rows that a rule adds to a statement.
+            # The simple protocol also returns the rows that a rule adds to a statement.
             self._call(self._pgconn.send_query, sql.encode())
         self._pgconn.set_single_row_mode()
         return await self._ended(sql, 0, took)

@@ -3,7 +3,7 @@
 import os
 
 # gRPC reads its settings when it is imported, which any module here may be the first to do.
-# It would write to stderr, also the causes of failed connections, which the errors contain.
+# gRPC would write to stderr, also the causes of failed connections, which the errors contain.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 # Its fork handlers start its threads in every child, where they can crash before the child runs its program. No channel
 # is used on both sides of a fork.

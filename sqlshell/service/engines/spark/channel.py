@@ -34,7 +34,7 @@ class Address:
         try:
             builder = DefaultChannelBuilder(_with_path(url), channelOptions=list(CHANNEL))
         except (PySparkException, ValueError):
-            # Its message would repeat the URL, which may contain a token.
+            # The message of the exception would repeat the URL, which may contain a token.
             raise UsageError("the URL of the Spark Connect server is not valid", EXAMPLE) from None
         self._builder = builder
         self.endpoint = str(builder.endpoint)

@@ -140,7 +140,7 @@ def unreachable(server: str, details: str) -> Failure:
 
 
 def _state_of(condition: str) -> str:
-    """The sqlState of a condition, or of the one of which it is a part."""
+    """The sqlState of a condition, or of the condition that it is a part of."""
     return CONDITIONS.get(condition) or CONDITIONS.get(condition.partition(".")[0], "")
 
 

@@ -52,7 +52,7 @@ class KeptSession:
         self._id, self._breaks = ServerSession(id), self.client.breaks
 
     def lose(self) -> ServerSession | None:
-        """Leave the server's session, if there is one, and return it; the next request makes another one."""
+        """Leave the server's session, if there is one, and return it; the next request makes a new one."""
         left, self._id = self._id, None
         return left
 

@@ -179,7 +179,7 @@ class _Lines(UIContent):
     ) -> int:
         if slice_stop is not None or not isinstance(get_line_prefix, Prefixes):
             return self._height(lineno, width, get_line_prefix, slice_stop)
-        # A drawing asks for the same line several times; the prompt may be another one in the next.
+        # A drawing asks for the same line several times; the prompt may differ in the next drawing.
         if (drawing := get_app().render_counter) != self._drawing:
             self._drawing = drawing
             self._heights.clear()

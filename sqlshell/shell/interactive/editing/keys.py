@@ -139,7 +139,7 @@ def bindings(
 
     @keys.add("tab", filter=Condition(in_data) & ~searching)
     def tab_in_rows(event: KeyPressEvent) -> None:
-        # It separates the values of the text format.
+        # A tab separates the values of the text format.
         event.current_buffer.insert_text("\t")
 
     @keys.add("enter", filter=~searching)

@@ -86,7 +86,7 @@ class Theme(Struct, frozen=True):
             rules["matching-bracket.other"] = rules["matching-bracket.cursor"]
         if "menu" in self.ui:
             rules["completion-menu"] = self.ui["menu"]
-            # That of prompt_toolkit is made for dark terminals.
+            # prompt_toolkit's own scrollbar is made for dark terminals.
             rules["scrollbar.background"] = f"bg:{self.ui['menu'].partition(' bg:')[2]}"
             rules["scrollbar.button"] = f"bg:{self.ui.get('border', self.ui['menu']).split()[0]}"
         if "menu_current" in self.ui:

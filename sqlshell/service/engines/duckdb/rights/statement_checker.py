@@ -240,7 +240,7 @@ class StatementChecker:
             _may(changes, options)
         plain = plain_insert(text) if kind == "INSERT" else None
         if plain is not None:
-            # Its literals do not matter, and there may be very many.
+            # The literals of the INSERT do not matter, and there may be very many.
             self._inserted(plain, options, in_transaction)
             return AllowedStatement(kind, text, statement, Rights.DATA)
         seen = self._seen(kind, text, options, in_transaction)
@@ -284,13 +284,13 @@ class StatementChecker:
             self._seen("INSERT", f"{inserted.head} {inserted.rows}", options, in_transaction)
             if self._lasting and version is not None and version == self._known.settled:
                 _keep(self._inserts, key, version)
-        # Its text has other values the next time.
+        # The next INSERT has other values in its text.
         self._lasting = False
 
     def _explained(self, sql: str, options: RunOptions, in_transaction: bool) -> AllowedStatement:
         head, inner, runs = decomposition.explained(sql)
         if not runs:
-            # It reads and changes nothing.
+            # EXPLAIN without ANALYZE reads and changes nothing.
             options = replace(options, streams=())
         allowed = self._check(inner, options, in_transaction)
         if allowed.kind not in BOUND_BY_EXPLAIN:
