@@ -16,6 +16,7 @@ OWN = {
     "launch.invocation": "stdin, and the person's rc.sql",
     "output.sinks.pager": "the pager of the settings",
     "output.sinks.sink": "a |command without its |",
+    "shell.running.item_runner": "the arguments of a command of a script; a condition that is false",
     "shell.running.rehearsal": "the arguments of a command of a script, to check them; a condition that is false",
     "shell.scripts.batch": "BEGIN, COMMIT and ROLLBACK of --single-transaction",
     "shell.scripts.buffer": "what is being written, behind the values that it has",
