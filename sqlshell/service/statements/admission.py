@@ -162,7 +162,7 @@ class Admission:
             except BaseException:
                 self._sessions.uncount(caller.token_id)
                 raise
-            # A session that was lost with another process says so itself.
+            # A session that was lost with another process reports that itself.
             session.lost_transaction = bool(name and request.parameters and request.parameters.transaction)
             session = self._sessions.keep(name, session) if name else session
         return session, not name

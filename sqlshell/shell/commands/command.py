@@ -91,7 +91,7 @@ class Command(Struct, frozen=True):
     changes: Changes = ""
     """The part of this shell that it changes."""
     verbatim: bool = False
-    """Whether its argument is the rest of the line, whatever its usage says of what is in it."""
+    """Whether its argument is the rest of the line; its usage only describes the contents."""
     data: frozenset[str] = frozenset()
     """The placeholders that accept values from a service, because they do not open, run or set anything."""
 

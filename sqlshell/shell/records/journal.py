@@ -165,7 +165,7 @@ class Journal:
             self._transact()
 
     def _write(self, sql: str, *values: object) -> None:
-        """Write changes. A commit takes longer than many a statement, so several changes share one. A journal in memory
+        """Write changes. A commit takes longer than many statements, so several changes share one. A journal in memory
         is written when it is first read, which most shells never do.
         """
         with self._lock:

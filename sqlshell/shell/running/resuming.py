@@ -175,7 +175,7 @@ class Resumer:
         return self._checkpoint.next(position.script, position.line, digest)
 
     async def _continue(self, step: Step | None, run: Run) -> None:
-        """Before the first step that runs: say so, and bring the session to where it was."""
+        """Before the first step that runs: restore the session, and report that the run continues."""
         again, self._again = self._again, []
         for state, statement in again:
             if state is self._components.session.state:

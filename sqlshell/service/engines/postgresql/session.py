@@ -390,7 +390,7 @@ class PostgresqlSession(ServerSession):
         """The failure of a statement whose connection was lost."""
         if self._link is not None:
             self._link.wire.abort()
-        # The next statement need not say so again.
+        # The next statement need not report it again.
         self._has_run = False
         message = f"{LOST}{f': {detail}' if detail else ''}"
         if self.transaction and not self._lost_transaction:

@@ -111,7 +111,7 @@ class Prefixes:
 
 
 class Processors(Processor):
-    """Several processors, of which none sees a line that none of them can change."""
+    """Several processors, which are skipped for a line that none of them can change."""
 
     def __init__(self, processors: list[Processor]) -> None:
         self._all = merge_processors(processors)
