@@ -74,6 +74,16 @@ def test_what_a_file_is_taken_for(tmp_path: Path, name: str, delimiter: str | No
 DATES = ["2020-01-01", "1900-01-01", "infinity", "-infinity", "0044-03-15 (BC)", "10000-01-01"]
 
 
+@pytest.mark.parametrize(("header", "data"), [(True, "a\n1\n"), (False, "7\n1\n")])
+def test_whether_a_file_of_one_column_has_names_can_be_given(tmp_path: Path, header: bool, data: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(data)
+    source = DataFile(LoadRequest("t", (), Own(str(path)), "a.csv", "csv", header=header), tmp_path)
+    with contextlib.closing(source):
+        looked = source.look(["a"])
+    assert ([column.name for column in looked.columns], looked.named) == (["a"] if header else ["column0"], header)
+
+
 def test_dates_are_read_as_duckdb_reads_texts(tmp_path: Path) -> None:
     loaded = Loaded(tmp_path, "a.csv", "\n".join(["d", *DATES, "epoch"]), d="DATE")
     assert not loaded.staged.rejects

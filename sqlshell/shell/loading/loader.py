@@ -153,14 +153,17 @@ class Loader:
             return
         if request.rejects:
             write_rejects(request.rejects, request.name, staged.rejects)
-        count = format_count(staged.rejected, "row")
+        bad = len(staged.rejects)
+        count = f"{'at least ' if staged.has_more_rejects else ''}{format_count(bad, 'row')}"
         # In a pipe the lines become one.
         messages = ";\n".join(reject_message(request, item) for item in staged.rejects[:MAX_LISTED_ROWS])
-        more = f";\n… and {staged.rejected - MAX_LISTED_ROWS:,} more" if staged.rejected > MAX_LISTED_ROWS else ""
-        if staged.rejected > request.max_errors:
-            where = f"all of them are in {request.rejects}; " if request.rejects else ""
-            skip = f"skip {'it' if staged.rejected == 1 else 'them'} (in \\copy: MAX_ERRORS {staged.rejected})"
-            remedy = f"use --max-errors {staged.rejected} to {skip}"
+        more = f";\n… and {bad - MAX_LISTED_ROWS:,} more" if bad > MAX_LISTED_ROWS else ""
+        if bad > request.max_errors:
+            listed = f"the first {bad:,}" if staged.has_more_rejects else "all"
+            where = f"{listed} of them are in {request.rejects}; " if request.rejects else ""
+            remedy = f"use --max-errors {bad} to skip {'it' if bad == 1 else 'them'} (in \\copy: MAX_ERRORS {bad})"
+            if staged.has_more_rejects:
+                remedy = f"use --max-errors with a number above {bad} to skip them (in \\copy: MAX_ERRORS)"
             if all(item.encoded for item in staged.rejects):
                 remedy = ENCODE
             elif all(item.quoted for item in staged.rejects):

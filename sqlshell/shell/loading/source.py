@@ -97,8 +97,8 @@ class ConvertedRows(Struct, frozen=True):
     path: Path
     rows: int
     rejects: tuple[Reject, ...] = ()
-    rejected: int = 0
-    """How many rows could not be converted."""
+    has_more_rejects: bool = False
+    """Whether more rows than these may be impossible to convert; they are more than may be skipped then."""
 
 
 class DataFile:
@@ -378,6 +378,7 @@ class DataFile:
     def _first(self, dialect: dict[str, Any], fixed: Sequence[tuple[str, str]]) -> list[str]:
         """The values of the first row."""
         given = {"delim": literal(_bare(dialect["Delimiter"])), "quote": literal(_bare(dialect["Quote"]))} | dict(fixed)
+        given.pop("header", None)
         arguments = "".join(f", {name} = {value}" for name, value in given.items())
         row = self._connection.execute(
             f"SELECT * FROM read_csv({literal(self._path)}, header = false, all_varchar = true, {_LINE}, "
@@ -489,6 +490,8 @@ class DataFile:
                 else values[-1]
             )
         limit = max(REJECTS, most + 1)
+        # A row has at most one for each column.
+        most_errors = limit * len(looked.columns)
         names = {source.name: source.name if looked.named else target.name for source, target in pairs}
         checks = TextChecks(self._connection, self._path, self._request.name, looked, pairs)
 
@@ -507,7 +510,7 @@ class DataFile:
                 "allow_quoted_nulls": str("*" in self._request.force_null).lower(),
                 "max_line_size": str(LONGEST_LINE),
                 "store_rejects": "true",
-                "rejects_limit": str(limit),
+                "rejects_limit": str(most_errors),
                 "rejects_table": literal(rejects),
                 "rejects_scan": literal(f"{rejects}_scan"),
                 "columns": f"{{{columns}}}",
@@ -529,9 +532,11 @@ class DataFile:
             loose.add(number)
             values[number] = exact[number]
         chosen, read = _numbered_columns(values), everything - loose
+        wrong: list[tuple[Any, ...]] = []
+        table = "rejects"
         try:
-            count = self._copy(f"SELECT {chosen} FROM {rows(read, 'rejects')}", path)
-            rejects = self._rejects("rejects", names, dict(looked.reader))
+            count = self._copy(f"SELECT {chosen} FROM {rows(read, table)}", path)
+            rejects = self._rejects(table, names, dict(looked.reader))
         except (duckdb.ConversionException, duckdb.InvalidInputException):
             if not loose:
                 raise
@@ -545,15 +550,18 @@ class DataFile:
             ).fetchall()
             if not wrong:
                 raise
-            count = self._copy(f"SELECT {chosen} FROM {rows(read, 'rejects_of_reader')} WHERE {which} IS NULL", path)
-            rejects = self._rejects("rejects_of_reader", names, dict(looked.reader))
+            table = "rejects_of_reader"
+            count = self._copy(f"SELECT {chosen} FROM {rows(read, table)} WHERE {which} IS NULL", path)
+            rejects = self._rejects(table, names, dict(looked.reader))
             wrong_values = [(pairs[number], *details) for number, details in wrong]
             more = self._with_wrong_values(rejects, looked, wrong_values)
             rejects = tuple(sorted([*rejects, *more], key=lambda item: item.line))
         checks.check_fractions()
         checks.check(path, count + len(rejects))
         self._check_never_null(never_null, path)
-        return ConvertedRows(path, count, rejects, len(rejects))
+        cut_off = f"SELECT count(*) >= {most_errors} FROM {table}"
+        has_more = len(wrong) >= limit or bool(self._connection.execute(cut_off).fetchall()[0][0])
+        return ConvertedRows(path, count, rejects, has_more)
 
     def _copy_if_exact(self, select: str, rejects: str, path: Path) -> int | None:
         """The number of rows; None if a row cannot be converted, or whole_number() refuses a value."""
@@ -730,10 +738,10 @@ class DataFile:
             # The file is damaged.
             raise failed
         if len(rejects) > most:
-            return ConvertedRows(path, 0, rejects, len(rejects))
+            return ConvertedRows(path, 0, rejects, len(rejects) >= max(REJECTS, most + 1))
         good = f"SELECT {chosen} FROM {self._rows(read)} WHERE NOT coalesce({' OR '.join(wrong)}, false)"
         rows = self._copy(good, path)
-        return ConvertedRows(path, rows, rejects, len(rejects))
+        return ConvertedRows(path, rows, rejects)
 
     def _keep_digits(self) -> str:
         """Read another file, in which numbers are texts with the mark that is returned; "" if none needs it."""

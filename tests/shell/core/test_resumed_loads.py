@@ -140,6 +140,40 @@ def test_only_five_bad_rows_are_shown(folder: Path, count: int, more: str) -> No
     assert core.err.splitlines()[0] == f"x.sql:1: error: {count:,} rows of bad.csv cannot be loaded: {shown}{more}"
 
 
+@pytest.mark.parametrize(
+    ("options", "found", "remedy"),
+    [
+        ("", "at least 1,000 rows", "use --max-errors with a number above 1000 to skip them (in \\copy: MAX_ERRORS)"),
+        (
+            "(max_errors 1001, rejects 'r.csv')",
+            "at least 1,002 rows",
+            "use --max-errors with a number above 1002 to skip them (in \\copy: MAX_ERRORS)",
+        ),
+        (
+            "(max_errors 1098)",
+            "at least 1,099 rows",
+            "use --max-errors with a number above 1099 to skip them (in \\copy: MAX_ERRORS)",
+        ),
+    ],
+)
+def test_bad_rows_beyond_the_limit_are_not_counted(folder: Path, options: str, found: str, remedy: str) -> None:
+    (folder / "bad.csv").write_text("a\n" + "q\n" * 1099)
+    core, sent = load(f"t (a) from bad.csv {options}")
+    assert core.err.startswith(f"x.sql:1: error: {found} of bad.csv cannot be loaded: ")
+    where = "the first 1,002 of them are in r.csv; " if "rejects" in options else ""
+    assert core.err.endswith(f"help: {where}nothing was sent; {remedy}\n")
+    assert sent == []
+
+
+def test_bad_rows_with_several_errors_are_counted_once(folder: Path) -> None:
+    (folder / "bad.csv").write_text("a,b\n" + "q,r\n" * 1099)
+    columns = (("a", "INTEGER"), ("b", "INTEGER"))
+    core, _ = load("t from bad.csv (max_errors 1099)", columns)
+    assert core.err.startswith("warning: 1,099 rows of bad.csv skipped:\n")
+    core, _ = load("t from bad.csv (max_errors 1098)", columns)
+    assert core.err.startswith("x.sql:1: error: at least 1,099 rows of bad.csv cannot be loaded: ")
+
+
 def test_the_remedy_for_one_bad_row(folder: Path) -> None:
     (folder / "bad.csv").write_text("a,b\nz,u\n")
     assert load("t from bad.csv")[0].err.endswith(
