@@ -107,5 +107,5 @@ def moments(terminal: Terminal, rows: int) -> Iterator[str]:
     terminal.wait("Tab next")
     yield from ("", "completion", *screen(terminal, rows))
     terminal.type("unc('day', ")
-    terminal.wait(lambda text: "date_trunc(part, timestamp)" in text)
+    terminal.wait(lambda text: "date_trunc(part, timestamp)" in text and "Tab next" not in text)
     yield from ("", "a signature", *screen(terminal, rows))
