@@ -60,6 +60,24 @@ def test_nothing_behind_a_failure_has_run(program: Program, service: Served, tmp
     assert rows(program, service, "select a from stopped order by a") == ["1", "2"]
 
 
+@pytest.mark.parametrize("on_error", ["stop", "continue"])
+def test_a_file_is_loaded_between_the_statements_around_it(
+    program: Program, service: Served, tmp_path: Path, on_error: str
+) -> None:
+    (tmp_path / "g.csv").write_text("a,b\n7,q\n8,r\n")
+    table = f"loaded_{on_error}"
+    (tmp_path / "s.sql").write_text(
+        f"create or replace table {table} (a int, b varchar);\nselect 1 as before;\n"
+        f"copy {table} from 'g.csv' (format csv, header);\n"
+        f"create or replace table {table}_audit as select count(*) as n from {table};\n"
+        f"delete from {table} where a = 7;\n"
+        f"select n from {table}_audit;\nselect a from {table};\n"
+    )
+    done = program("-f", "s.sql", "--on-error", on_error, "--format", "csv", env=to(service))
+    assert (done.code, done.out.split()) == (0, ["before", "1", "n", "2", "a", "8"])
+    assert "error" not in done.err and "warning" not in done.err
+
+
 def test_failures_are_passed_over_where_that_is_asked_for(program: Program, service: Served, tmp_path: Path) -> None:
     (tmp_path / "s.sql").write_text("select 1 as a;\nselect 2 as b;\nselct;\nselect 3 as c;\nselct;\nselect 4 as d;\n")
     done = program("-f", "s.sql", "--on-error", "continue", "--format", "csv", env=to(service))

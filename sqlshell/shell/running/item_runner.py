@@ -12,6 +12,7 @@ from sqlshell.shell.effects import Branch, Effect
 from sqlshell.shell.running.dumps import Dumps
 from sqlshell.shell.running.submitting import SubmitRequest
 from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
+from sqlshell.sql.analysis.copy_statements import is_copy
 from sqlshell.sql.script.scanner import BackslashCommand, CopyLines, Item, Statement
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class ItemRunner:
         active, script = components.conditions.active, components.front_end.progress.script
         if script is not None and len(components.position.scripts) == 1:
             script.at(item)
-        copies = item.text[:4].lower() == "copy" and self._rehearsal is None
+        copies = is_copy(item.lexed) and self._rehearsal is None
         if copies and self._submitter.block is not None:
             self._copy.refuse(item)
         elif copies and await self._copy.run_statement(

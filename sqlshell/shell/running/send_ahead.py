@@ -17,13 +17,12 @@ from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.running.attachments import reads_stdin
 from sqlshell.shell.running.submission import LexedSubmission, submission_of
 from sqlshell.shell.scripts.variables import Variables
-from sqlshell.sql.analysis.copy_statements import returns_rows
+from sqlshell.sql.analysis.copy_statements import is_copy
 from sqlshell.sql.analysis.dump_statements import refused, translated_dump
 from sqlshell.sql.analysis.dump_values import dump_values
 from sqlshell.sql.analysis.kinds import is_repeatable
 from sqlshell.sql.analysis.policy import Policy
 from sqlshell.sql.script.items import Item, Statement
-from sqlshell.sql.script.scanner import copies_from_stdin
 from sqlshell.sql.script.splitting import split
 
 MAX_STATEMENTS = 2_000
@@ -44,9 +43,12 @@ class SendAhead:
     def done(self) -> bool:
         return not self._planned
 
-    def next(self) -> LexedSubmission:
-        """The submission of the next statement; its confirmations have already been given."""
-        return self._planned.popleft()[1]
+    def next(self, statement: Statement) -> LexedSubmission:
+        """The submission of this statement, the next one; its confirmations have already been given."""
+        planned, submission = self._planned.popleft()
+        # Otherwise it would get the result of another statement.
+        assert planned.text == statement.text, f"{statement.text!r} was not sent with the others"
+        return submission
 
     async def aclose(self, context: SessionContext, journal: Journal, *, patient: bool) -> tuple[int, str]:
         """Stop the batch: returns how many statements ran after the last one that was awaited, and a message about
@@ -119,9 +121,10 @@ async def plan(
 def _can_be_batched(item: Statement, variables: Variables) -> bool:
     """Whether the text is exactly one statement without substitutions."""
     text, statement = item.text, item.lexed
-    if item.background or item.substituted or "@" in text or copies_from_stdin(statement) or reads_stdin(statement):
+    if item.background or item.substituted or "@" in text or reads_stdin(statement):
         return False
-    if returns_rows(statement) is not None:
+    # The shell loads files and writes rows itself.
+    if is_copy(statement):
         return False
     if variables.lacks_connection(text) or (":" in text and variables.substitute(statement) != item.whole):
         return False

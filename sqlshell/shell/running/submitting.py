@@ -231,7 +231,7 @@ class Submitter:
                 return
             request = replace(request, step=step)
         if self._send_ahead is not None and not self._send_ahead.done:
-            await self._run(self._send_ahead.next(), request, self._send_ahead.batch)
+            await self._run(self._send_ahead.next(request.statement), request, self._send_ahead.batch)
             return
         statement, files = await self._checked(statement, request)
         # Statements for the embedded service are never retried: it is always reachable.

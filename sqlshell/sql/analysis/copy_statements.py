@@ -72,9 +72,14 @@ def loads_rows(statement: Lexed) -> bool:
 
 
 @once_per_statement
+def is_copy(statement: Lexed) -> bool:
+    """Whether a statement is a COPY of any kind."""
+    return statement.text[:4].lower() == "copy"
+
+
 def returns_rows(statement: Lexed) -> CopyStatement | None:
     """A COPY … TO STDOUT, parsed, whatever its options; None for other statements, and if it cannot be parsed."""
-    if statement.text[:4].lower() != "copy" or "stdout" not in statement.text.lower():
+    if not is_copy(statement) or "stdout" not in statement.text.lower():
         return None
     with contextlib.suppress(UsageError):
         copy = read_copy(statement)

@@ -94,6 +94,8 @@ def test_statements_that_change_nothing_between_them_are_sent_together() -> None
         # Two statements that are sent as one text, and one with a semicolon in it.
         ("select 1\\; select 2;\nselect 3;\nselect 4;\n", [["select 3", "select 4"]]),
         ("select ';';\nselect 2;\n", [["select ';'", "select 2"]]),
+        # The shell writes the rows itself.
+        ("select 1;\nCopy t TO stdout;\nselect 3;\nselect 4;\n", [["select 3", "select 4"]]),
         ("select 1;\n", []),
         ("\\if false\nselect 1;\nselect 2;\n\\endif\n", []),
     ],
@@ -188,7 +190,7 @@ def test_a_statement_that_is_not_waited_for_any_more_is_not_one_after_it() -> No
         )
         assert ahead is not None
         client.behind = 1
-        ahead.next()
+        ahead.next(items[0])
         found = await ahead.aclose(core.session.context, core.journal, patient=True)
         assert [entry.sql for entry in core.journal.recent(9)] == ["select 1"], "its outcome is known"
         return found
