@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -272,3 +273,26 @@ def test_a_field_too_many_is_found_beside_columns_of_any_name(tmp_path: Path, na
     assert Loaded(tmp_path, "a.csv", f"{names}\n1,2\n3,4\n", **types).rows == [("1", "2"), ("3", "4")]
     with pytest.raises(StatementError, match=r"a\.csv, line 3: expected 2 columns, found 3, the last one empty"):
         Loaded(tmp_path, "a.csv", f"{names}\n1,2\n3,4,\n5,6\n", **types)
+
+
+def test_a_file_that_is_being_read_can_be_closed(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n" + "1,x\n" * 1_000_000)
+    source = DataFile(LoadRequest("t", (), Own(str(path)), "a.csv", "csv"), tmp_path)
+    looked = source.look([])
+    targets = [TargetColumn(column.name, column.table_type) for column in looked.columns]
+    failed: list[Exception] = []
+
+    def work() -> None:
+        try:
+            source.stage(looked, list(zip(looked.columns, targets, strict=True)), 0)
+        except Exception as error:
+            failed.append(error)
+
+    reading = threading.Thread(target=work)
+    reading.start()
+    while reading.is_alive():
+        source.close()
+        source.interrupt()
+        reading.join(0.01)
+    assert [type(error) for error in failed] == [duckdb.InterruptException]

@@ -130,7 +130,9 @@ class DataFile:
                 self._connection.execute(f"SET TimeZone = {literal(timezone)}")
 
     def close(self) -> None:
-        self._connection.close()
+        # After a second Ctrl-C a thread may still use it, and DuckDB refuses to close it; the thread ends soon.
+        with contextlib.suppress(duckdb.Error):
+            self._connection.close()
 
     def interrupt(self) -> None:
         """End what runs, in another thread."""
