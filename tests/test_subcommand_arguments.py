@@ -55,3 +55,12 @@ def test_an_empty_file_name_is_refused(args: list[str], option: str, tmp_path: P
 def test_an_empty_directory_name_is_refused(tmp_path: Path) -> None:
     done = sqlshell("serve", "--data", "", folder=tmp_path)
     assert done.returncode == 2 and "--data: the directory name is empty" in done.stderr
+
+
+@pytest.mark.parametrize("args", [[""], ["", "-c", "select 1"], ["a.csv", ""], ["doctor", ""]])
+def test_an_empty_target_is_refused(args: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    done = sqlshell(*args, folder=tmp_path)
+    name = f"sqlshell {args[0]}" if args[0] == "doctor" else "sqlshell"
+    message = f"error: TARGET is empty\nhelp: pass a URL, a profile or a file, or omit it; see {name} --help\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)

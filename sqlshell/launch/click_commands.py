@@ -29,14 +29,22 @@ class Command(click.Command):
         rest = super().parse_args(ctx, args)
         for parameter in self.get_params(ctx):
             kind = _FILES.get(parameter.metavar or "")
-            if kind and ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE:
-                given = ctx.params.get(parameter.name or "")
-                if "" in (given if isinstance(given, tuple) else (given,)):
-                    named = parameter.opts[-1] if isinstance(parameter, click.Option) else parameter.metavar
-                    raise UsageError(
-                        f"{named}: the {kind} name is empty", f"pass a {kind} name; see {self.name} --help"
-                    )
+            if parameter.name in {"target", "targets"} and "" in _values(ctx, parameter):
+                raise UsageError(
+                    "TARGET is empty", f"pass a URL, a profile or a file, or omit it; see {self.name} --help"
+                )
+            if kind and "" in _values(ctx, parameter):
+                named = parameter.opts[-1] if isinstance(parameter, click.Option) else parameter.metavar
+                raise UsageError(f"{named}: the {kind} name is empty", f"pass a {kind} name; see {self.name} --help")
         return rest
+
+
+def _values(ctx: click.Context, parameter: click.Parameter) -> tuple[Any, ...]:
+    """What the command line gives for a parameter."""
+    if ctx.get_parameter_source(parameter.name or "") is not ParameterSource.COMMANDLINE:
+        return ()
+    given = ctx.params.get(parameter.name or "")
+    return given if isinstance(given, tuple) else (given,)
 
 
 class GroupedCommand(Command):

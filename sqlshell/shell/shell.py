@@ -208,8 +208,7 @@ class Shell:
             self.diagnostics.say(f"waiting for {many} of the embedded service; Ctrl-C cancels")
             with contextlib.suppress(Interrupted):
                 await self.interruption.interruptible(self._connections.wait_for_ending_jobs(), "q")
-        for job in self._connections.ending_jobs:
-            self.diagnostics.warn(f"[{job.number}] was canceled, because the embedded service ends with this shell")
+        self._connections.warn_of_ending_jobs()
         self.warn_of_transaction()
 
     async def aclose(self) -> None:

@@ -68,8 +68,8 @@ async def field_separator(shell: ShellView, args: Args) -> Effect:
 async def timing(shell: ShellView, args: Args) -> Chain:
     """Show the time of each statement; without an argument, toggle it. It is off in scripts by default.
 
-    At the prompt it is on by default. The first \\timing without an argument keeps it on, unless a setting has turned
-    it on or off."""
+    At the prompt it is on by default, and the first \\timing without an argument keeps it on, unless a setting has
+    turned it on or off."""
     options = shell.session.options
     chosen = SWITCH[args[0]] if args else not (options.timing and options.timing_chosen)
     return _set(f"Timing is {'on' if chosen else 'off'}.", timing=chosen)

@@ -165,6 +165,8 @@ async def connect(shell: ShellView, args: Args) -> Effect | None:
     """
     if not args:
         return await show_context.body(shell, Args())
+    if not args[0]:
+        raise UsageError("\\c: TARGET is empty", "\\c alone shows the current connection")
     return Connect(args.own(0), [args.own(number) for number in range(1, len(args))])
 
 

@@ -112,9 +112,7 @@ def _objects(shell: ShellView, args: Args, objects: Objects, what: str) -> Effec
     columns, rows = objects.shown()
     if shell.result_output.for_people:
         if not rows:
-            hint = (
-                "" if args or objects.at("visible") is None else f"\\{args.name} *.* lists the objects of all schemas"
-            )
+            hint = "" if args or objects.at("visible") is None else f"\\{args.name} *.* lists them in all schemas"
             return ShowMessage(no_match_message(args, hint, what))
         rows = blank(rows)
     return ShowResult(table_of([(title_of(column.name), column.type) for column in columns], rows))

@@ -154,7 +154,7 @@ async def watch(shell: ShellView, args: Args) -> Repeat:
     c=TIMES stops after TIMES runs, m=ROWS when the result has fewer than ROWS rows. On a terminal each result replaces
     the previous one, and changes are highlighted.
     """
-    seconds, times, least = 2.0, 0, 0
+    seconds, limits = 2.0, dict[str, int]()
     for number, word in enumerate(args):
         name, given, value = word.partition("=")
         if not given and number == 0:
@@ -164,9 +164,9 @@ async def watch(shell: ShellView, args: Args) -> Repeat:
                 case "i" | "interval":
                     seconds = float(value)
                 case "c" | "count":
-                    times = int(value)
+                    limits["times"] = int(value)
                 case "m" | "min_rows":
-                    least = int(value)
+                    limits["min_rows"] = int(value)
                 case _:
                     raise UsageError(
                         f"\\watch: unexpected argument {word!r}",
@@ -174,11 +174,12 @@ async def watch(shell: ShellView, args: Args) -> Repeat:
                     )
         except ValueError:
             raise UsageError(f"\\watch: {value!r} is not a number", "example: \\watch i=5 c=10 m=1") from None
-    if not 0 <= seconds < 1e7 or times < 0 or least < 0:
+    if not 0 <= seconds < 1e7 or min(limits.values(), default=1) < 1:
         raise UsageError(
-            "\\watch: a number is out of range", "numbers must not be negative; example: \\watch i=5 c=10 m=1"
+            "\\watch: a number is out of range",
+            "SECONDS must not be negative, and TIMES and ROWS must be at least 1; example: \\watch i=5 c=10 m=1",
         )
-    return Repeat(seconds, times, least)
+    return Repeat(seconds, limits.get("times", 0), limits.get("min_rows", 0))
 
 
 @command("repeat", "TIMES [SECONDS]", sends=True, data=("TIMES", "SECONDS"))

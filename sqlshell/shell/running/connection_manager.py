@@ -68,15 +68,20 @@ class ConnectionManager:
             await _release(old)
 
     async def finish(self) -> list[Job]:
-        """The end of scripts. Returns the jobs that are still running and have an ID.
+        """The end of scripts. Returns the jobs that keep running at the service and have an ID.
 
         Waits for background statements of a service in this process, because it stops with the shell.
         """
-        session = self._session
         if self._exit_code() != Exit.INTERRUPTED:
             await self.wait_for_ending_jobs()
+        self.warn_of_ending_jobs()
         self.warn_of_transaction()
-        return await session.state.background.wait_for_ids()
+        return [] if self._session.embedded else await self._session.state.background.wait_for_ids()
+
+    def warn_of_ending_jobs(self) -> None:
+        """Warn that background statements of services in this process end with it."""
+        for job in self.ending_jobs:
+            self._diagnostics.warn(f"[{job.number}] was canceled, because the embedded service ends with this shell")
 
     async def aclose(self) -> None:
         """Leave: background statements of a remote service keep running. The caller releases the last connection."""

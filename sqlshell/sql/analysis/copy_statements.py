@@ -188,7 +188,7 @@ class _Reader:
             return first.word, True, False
         if first.kind == "string":
             if command and not first.value:
-                raise UsageError("COPY: the file name is empty", _HINT)
+                raise UsageError("\\copy: the file name is empty", "example: \\copy t TO 'file.csv' WITH (FORMAT csv)")
             return first.value, False, False
         if not command:
             raise UsageError(f"COPY: expected a file in single quotes, found {first.text!r}", _HINT)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from sqlshell.errors import ConnectionFailed, ServiceError, UnknownStatement
+from sqlshell.errors import ConnectionFailed, Exit, ServiceError, UnknownStatement
 from sqlshell.origin import Own
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 from tests.shell.sessions import connection
@@ -174,6 +174,22 @@ def test_a_write_whose_outcome_could_not_be_asked_for_can_be_fetched(sql: str, e
         fetched = "; \\fetch id1 shows its outcome" if told else ""
         assert f"error: {error.message}\nhelp: start it{fetched}\n" in core.err
         assert core.journal.find("id1")[0].running
+        await core.shell.aclose()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+def test_an_interrupted_script_does_not_wait_for_background_statements(embedded: bool) -> None:
+    async def work() -> None:
+        core, client = Core(), Held()
+        core.environment.targets["b"] = connection(client, label="second", embedded=embedded)
+        await core.run("\\c b\ncreate table t (a int);&\n")
+        core.shell.failures.exit = Exit.INTERRUPTED
+        await core.shell.finish()
+        canceled = "warning: [1] was canceled, because the embedded service ends with this shell\n"
+        assert (canceled in core.err) is embedded
+        assert ("[1] is still running; fetch its result with: sqlshell fetch" in core.err) is not embedded
         await core.shell.aclose()
 
     asyncio.run(work())

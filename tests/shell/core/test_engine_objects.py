@@ -139,7 +139,7 @@ def test_roles_of_the_service_are_listed_by_another_command() -> None:
     ("command", "said"),
     [
         ("\\dt nope", "nothing matches nope; \\d *.* lists the relations of all schemas"),
-        ("\\di", "no indexes found; \\di *.* lists the objects of all schemas"),
+        ("\\di", "no indexes found; \\di *.* lists them in all schemas"),
         ("\\di x", "nothing matches x"),
         ("\\l nope", "nothing matches nope"),
     ],

@@ -10,7 +10,11 @@ from sqlshell.errors import Exit
 from tests.shell.core.scripted import Core
 
 PARTS = "parts: organization, role, database, schema, store, compute_pool, timezone, session_id"
-WATCHED = "\\watch: a number is out of range\nhelp: numbers must not be negative; example: \\watch i=5 c=10 m=1"
+EMPTY_COPY = "\\copy: the file name is empty\nhelp: example: \\copy t TO 'file.csv' WITH (FORMAT csv)"
+WATCHED = (
+    "\\watch: a number is out of range\n"
+    "help: SECONDS must not be negative, and TIMES and ROWS must be at least 1; example: \\watch i=5 c=10 m=1"
+)
 REPEATED = "\\repeat: a number is out of range\nhelp: TIMES is at least 1; example: \\repeat 10 0.5"
 NO_ROWS = "no statement has returned rows yet\nhelp: run a statement first: select …;"
 
@@ -31,6 +35,9 @@ COPIED = "example: \\copy t FROM 'file.csv' WITH (FORMAT csv, HEADER)"
         ("\\watch i=-1", WATCHED),
         ("\\watch c=-1", WATCHED),
         ("\\watch m=-1", WATCHED),
+        ("\\watch c=0", WATCHED),
+        ("\\watch 1 m=0", WATCHED),
+        ("\\c ''", "\\c: TARGET is empty\nhelp: \\c alone shows the current connection"),
         ("\\watch nan", WATCHED),
         ("\\watch 1 2", "\\watch: unexpected argument '2'\nusage: \\watch [SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS]"),
         ('\\export ""', "\\export: the file name is empty\nusage: \\export FILE [resume]"),
@@ -45,8 +52,8 @@ COPIED = "example: \\copy t FROM 'file.csv' WITH (FORMAT csv, HEADER)"
         ('\\replay ""', "\\replay: the file name is empty\nusage: \\replay FILE"),
         ('\\cd ""', "\\cd: the directory name is empty\nusage: \\cd [DIRECTORY]"),
         ("\\chart bar to ''", f"\\chart: the file name is empty\nhelp: {CHARTED}"),
-        ("\\copy t to ''", f"COPY: the file name is empty\nhelp: {COPIED}"),
-        ("\\copy t from ''", f"COPY: the file name is empty\nhelp: {COPIED}"),
+        ("\\copy t to ''", EMPTY_COPY),
+        ("\\copy t from ''", EMPTY_COPY),
         ("\\copy t from 'f' (rejects '')", f"COPY: the file name of rejects is empty\nhelp: {COPIED}"),
         ("\\repeat x", "\\repeat: 'x' is not a number\nhelp: example: \\repeat 10 0.5"),
         ("\\repeat 0", REPEATED),
