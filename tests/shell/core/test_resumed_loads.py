@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from sqlshell.errors import ConnectionBroken, Exit
 from sqlshell.origin import Own
 from sqlshell.shell.loading import sending
+from sqlshell.shell.loading.source import DataFile
 from tests.shell.core.scripted import Answer, Core, failure
 from tests.shell.core.test_loads import Tables
 from tests.shell.sessions import connection
@@ -386,3 +390,54 @@ def test_ctrl_c_during_a_load(folder: Path, parts: Path) -> None:
     # The statement that was running has ended, and none follows it.
     assert client.sqls == PARTS[:2]
     assert kept(folder) == {"done": [[0, 6]], "unknown": [], "superseded": False}
+
+
+def test_dates_with_two_meanings_are_a_warning(folder: Path) -> None:
+    (folder / "d.csv").write_text("d\n01/02/2024\n03/04/2024\n")
+    core, _ = load("t from d.csv", [["d", "DATE"]])
+    assert core.err.startswith("warning: d.csv, column d: ")
+    assert core.err.endswith("\n2 rows loaded into t\n")
+
+
+@pytest.mark.parametrize("step", ["look", "date_warnings", "stage"])
+def test_ctrl_c_while_a_file_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    (folder / "a.csv").write_text("a,b\n1,x\n")
+    began, interrupts = threading.Event(), list[int]()
+
+    def never(source: DataFile, *_: object) -> None:
+        began.set()
+        # DuckDB hears the first of two calls only if it runs a statement by then.
+        while len(interrupts) < 2:
+            time.sleep(0.001)
+        raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
+
+    monkeypatch.setattr(DataFile, step, never)
+    monkeypatch.setattr(DataFile, "interrupt", lambda source: interrupts.append(1))
+    client = Tables([list(column) for column in TWO], None)
+
+    async def work() -> Core:
+        core = Core(client)
+        core.session.state.connection = connection(client, journal=core.journal, storage_name="here")
+        core.session.connection.service.transport.extensions = frozenset({"attachments"})
+        running = asyncio.ensure_future(core.shell.run_script([Own("\\copy t from a.csv\n")], "x.sql"))
+        assert await asyncio.to_thread(began.wait, 30)
+        assert core.shell.interruption.interrupt()
+        await running
+        await core.shell.aclose()
+        return core
+
+    core = asyncio.run(work())
+    assert (len(interrupts), core.shell.exit, client.sqls) == (2, Exit.INTERRUPTED, [])
+    assert "interrupted" in core.err and "bug" not in core.err
+
+
+def test_a_read_that_duckdb_interrupts_by_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "a.csv").write_text("a,b\n1,x\n")
+
+    def interrupted(source: DataFile, *_: object) -> None:
+        raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
+
+    monkeypatch.setattr(DataFile, "stage", interrupted)
+    core, sent = load("t from a.csv")
+    assert (core.shell.exit, sent) == (Exit.INTERRUPTED, [])
+    assert "interrupted; no row of a.csv was sent" in core.err
