@@ -193,3 +193,18 @@ def test_an_interrupted_script_does_not_wait_for_background_statements(embedded:
         await core.shell.aclose()
 
     asyncio.run(work())
+
+
+def test_a_background_statement_is_in_the_journal_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        core = Core(client := Held())
+        monkeypatch.setattr(core.journal, "flush", lambda: core.events.append("flushed"))
+        await core.run("select 1;&\n")
+        job = core.session.state.background.jobs[0]
+        assert await core.session.state.background.id_of(1) == job.statement_id
+        assert core.events[core.events.index(f"began {job.statement_id}") + 1] == "flushed"
+        client.finish.set()
+        await core.shell.finish()
+        await core.shell.aclose()
+
+    asyncio.run(work())
