@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import signal
 import sys
 import termios
@@ -359,10 +361,20 @@ def test_what_is_typed_while_a_script_runs_is_not_in_its_line(opened: Open, tmp_
     terminal = opened("-f", "long.sql", env={"TERM": "xterm"})
     terminal.wait("statement 2 of 2")
     assert not termios.tcgetattr(terminal.descriptor)[3] & termios.ECHO
-    terminal.type("typed")
+    terminal.enter("typed")
+    terminal.wait(lambda _: _unread(terminal) == len("typed\n"))
     descriptor = terminal.descriptor
     terminal.process.send_signal(signal.SIGTERM)
     terminal.ended()
     assert termios.tcgetattr(descriptor)[3] & termios.ECHO
     assert "typed" not in terminal.screen()
     assert "statement" not in terminal.screen()
+
+
+def _unread(terminal: Terminal) -> int:
+    """How many bytes of complete lines the kernel has for the program: a busy one takes a while to echo what is typed."""
+    theirs = os.open(os.ptsname(terminal.descriptor), os.O_RDWR | os.O_NOCTTY)
+    try:
+        return int.from_bytes(fcntl.ioctl(theirs, termios.FIONREAD, bytes(4)), sys.byteorder)
+    finally:
+        os.close(theirs)

@@ -136,7 +136,9 @@ class DataFile:
 
     def interrupt(self) -> None:
         """End what runs, in another thread."""
-        self._connection.interrupt()
+        # It may have been closed.
+        with contextlib.suppress(duckdb.Error):
+            self._connection.interrupt()
 
     def look(self, known: Sequence[str]) -> FileLayout:
         """The layout of the file. A first line of names that are `known` is a header."""
