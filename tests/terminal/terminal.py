@@ -56,6 +56,8 @@ class Terminal:
         self.written = b""
         self.descriptor, theirs = os.openpty()
         os.set_blocking(self.descriptor, False)
+        self.name = os.ttyname(theirs)
+        """The path of the terminal that the program has."""
         try:
             fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
             if command:

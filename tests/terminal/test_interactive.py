@@ -372,8 +372,8 @@ def test_what_is_typed_while_a_script_runs_is_not_in_its_line(opened: Open, tmp_
 
 
 def _unread(terminal: Terminal) -> int:
-    """How many bytes of complete lines the kernel has for the program: a busy one takes a while to echo what is typed."""
-    theirs = os.open(os.ptsname(terminal.descriptor), os.O_RDWR | os.O_NOCTTY)
+    """The bytes of complete lines that the kernel has for the program: a busy one takes its time to echo them."""
+    theirs = os.open(terminal.name, os.O_RDWR | os.O_NOCTTY)
     try:
         return int.from_bytes(fcntl.ioctl(theirs, termios.FIONREAD, bytes(4)), sys.byteorder)
     finally:
