@@ -40,6 +40,8 @@ def object_store(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         ("AWS_ENDPOINT_URL", f"http://{host}:{port}"),
     ):
         monkeypatch.setenv(name, value)
+    # fsspec may have kept one with the address of an earlier server.
+    s3fs.S3FileSystem.clear_instance_cache()
     try:
         s3fs.S3FileSystem(skip_instance_cache=True).makedirs("bucket", exist_ok=True)
         yield "s3://bucket/prefix"
