@@ -15,7 +15,6 @@ from sqlshell.launch import cli
 from sqlshell.launch.configure import TEMPLATE, configure
 from sqlshell.launch.invocation import Invocation
 from sqlshell.launch.reference.completion import bash, fish, zsh
-from sqlshell.launch.reference.man_page import man_page
 from sqlshell.runtime.streams import Streams
 
 
@@ -121,7 +120,7 @@ def test_flags(invoked: list[Invocation], argv: list[str], flags: dict[str, Any]
         (["--formt", "csv"], "unknown option --formt\nhelp: did you mean --format?"),
         (["--qqqqqqqq"], "unknown option --qqqqqqqq\nhelp: sqlshell --help lists the options"),
         (["fetch", "ID", "--attach", "x"], "--attach does not apply to sqlshell fetch\nhelp: sqlshell fetch --help"),
-        (["version", "--describe"], "--describe does not apply to sqlshell version\nhelp: sqlshell version --help"),
+        (["version", "--dry-run"], "--dry-run does not apply to sqlshell version\nhelp: sqlshell version --help"),
         (["doctor", "-1"], "-1 does not apply to sqlshell doctor\nhelp: sqlshell doctor --help"),
         (["replay", "t", "--dry-run"], "--dry-run does not apply to sqlshell replay\nhelp: sqlshell replay --help"),
         (["replay", "t", "--format", "csv"], "--format does not apply to sqlshell replay"),
@@ -264,30 +263,6 @@ SPEC: dict[str, Any] = {
         {"name": "table", "extensions": [], "help": "rows"},
     ],
 }  # fmt: skip
-
-
-def test_the_man_page() -> None:
-    text = man_page(SPEC)
-    lines = text.splitlines()
-    assert lines[0] == '.TH SQLSHELL 1 "" "sqlshell 1.2" "User Commands"'
-    synopsis = lines[lines.index(".SH SYNOPSIS") + 1 : lines.index(".SH DESCRIPTION")]
-    assert synopsis == [
-        *(".B sqlshell", "[OPTIONS] [TARGET]", ".br", ".B sqlshell config", "[OPTIONS] list|show [profile]"),
-        *(".br", ".B sqlshell fetch", "[OPTIONS]"),
-    ]
-    help_text = "it's [a] $x"
-    assert lines[lines.index(".SH DESCRIPTION") + 1 :] == [
-        *("First.", "\\&.second", ".SH OPTIONS", ".SS Output"),
-        *(".TP", '.B "\\-f, \\-\\-format NAME"', help_text, ".TP", '.B "\\-\\-profile NAME"', help_text),
-        *(".TP", '.B "\\-\\-ca\\-file FILE"', help_text, ".TP", '.B "\\-\\-wait TIME"', help_text),
-        *(".TP", '.B "\\-q"', help_text, ".SH SUBCOMMANDS"),
-        *(".SS sqlshell config", "Manage.", ".TP", '.B "\\-\\-own"', help_text, ".SS sqlshell fetch", "Fetch."),
-        *(".SH BACKSLASH COMMANDS", ".SS One", ".TP", '.B "\\ea X"', "first", ".IP", "second"),
-        *(".TP", '.B "\\eb"', "\\[u00E9]", ".SS Two", ".TP", '.B "\\ec \\(dq"', "c"),
-        *(".SH FORMATS", ".TP", '.B "csv"', "values (.csv)", ".TP", '.B "table"', "rows"),
-        *(".SH ENVIRONMENT", ".TP", '.B "SQLSHELL_F"', help_text),
-        *(".SH EXAMPLES AND EXIT STATUS", ".nf", "example \\-x", ".fi"),
-    ]
 
 
 def test_completion_of_zsh() -> None:

@@ -457,7 +457,6 @@ def test_more_options_at_the_start(config: Config) -> None:
     ("flags", "target", "scripts", "message"),
     [
         ({"dry_run": True}, "t", False, "--dry-run requires a script"),
-        ({"describe": True}, "t", False, "--describe requires a script"),
         ({"resume": True}, "t", True, "--resume requires --checkpoint FILE"),
         ({"unknown": "skip"}, "t", True, "--unknown requires --checkpoint FILE and --resume"),
         (
@@ -465,7 +464,6 @@ def test_more_options_at_the_start(config: Config) -> None:
             "--checkpoint cannot be used with --single-transaction",
         ),
         ({"checkpoint": "c", "dry_run": True}, "t", True, "--checkpoint cannot be used with --dry-run"),
-        ({"checkpoint": "c", "describe": True}, "t", True, "--checkpoint cannot be used with --describe"),
         ({"checkpoint": "c"}, "t", False, "--checkpoint requires a script"),
         ({"checkpoint": "c", "session_id": "x"}, "t", True, "--checkpoint cannot be used with --session-id"),
         ({"checkpoint": "c", "unknown": "skip"}, "t", True, "--unknown requires --resume"),
@@ -484,10 +482,9 @@ def test_modes(config: Config) -> None:
     def modes(**flags: Any) -> Any:
         return modes_of(resolve(flags, {}, config), Diagnostics(io.StringIO()), "t", scripts=True)
 
-    assert (modes().rehearsal, modes().statistics, modes().checkpoint) == ("", None, None)
-    assert modes(dry_run=True, stats=str(config.folder / "s")).rehearsal == "dry-run"
+    assert (modes().dry_run, modes().statistics, modes().checkpoint) == (False, None, None)
+    assert modes(dry_run=True, stats=str(config.folder / "s")).dry_run
     assert not (config.folder / "s").exists()
-    assert modes(describe=True).rehearsal == "describe"
     statistics = modes(stats=str(config.folder / "s")).statistics
     assert statistics is not None
     statistics.close()

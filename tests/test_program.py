@@ -712,44 +712,6 @@ def test_a_dry_run_opens_nothing(program: Program, tmp_path: Path) -> None:
     assert (prompt.code, prompt.out) == (2, "")
 
 
-def test_results_are_described_without_running_the_queries(program: Program, served: Served) -> None:
-    query = "select count(*) as n, 'a' as b, 1 as b from range(1000000000000) -- all"
-    for env in ({}, remote(served)):
-        done = program("--describe", "--format", "csv", "-c", query, "-c", "create table described (a int)", env=env)
-        assert (done.code, done.out) == (
-            0,
-            "Statement,Script,Line,Column,Type,Nullable\n"
-            "1,<command>,1,n,BIGINT,true\n1,<command>,1,b,VARCHAR,true\n1,<command>,1,b,INTEGER,true\n",
-        )
-        assert "CREATE TABLE may write and is not run" in done.err
-
-
-@pytest.mark.parametrize(
-    ("query", "line"),
-    [("select nope", " 1 | select nope\n   |        ^^^^\n"), ("select 1 +", " 1 | select 1 +\n   |           ^\n")],
-)
-def test_an_error_of_a_description_shows_the_statement_as_written(program: Program, query: str, line: str) -> None:
-    assert line in program("--describe", "-c", query).err
-
-
-def test_statements_in_parallel_on_a_service(program: Program, served: Served, tmp_path: Path) -> None:
-    script = "\\parallel 3\nselect count(*) as a from range(30000000);\nselect 2 as a;\n"
-    script += "select range as a from range(2500) order by a;\nselect nope;\n\\end\nselect 5 as a;\n"
-    shown = "a\n30000000\na\n2\na\n" + "".join(f"{number}\n" for number in range(2500))
-    for env in ({}, remote(served)):
-        done = program("--format", "csv", "--stats", "stats", stdin=script, env=env)
-        assert (done.code, done.out) == (1, shown)
-        assert "<stdin>:5: error[42703]" in done.err
-        assert "<stdin>:6: \\parallel: 1 statement failed\n" in done.err
-    found = [json.loads(line) for line in tmp_path.joinpath("stats").read_text().splitlines()]
-    assert [(item["line"], item["sqlState"]) for item in found[:4]] == [
-        (2, "00000"),
-        (3, "00000"),
-        (4, "00000"),
-        (5, "42703"),
-    ]
-
-
 def test_a_killed_run_is_resumed(program: Program, tmp_path: Path) -> None:
     script = "create table t (a int);\ninsert into t values (1);\n\\! touch ready; exec sleep 20\n"
     script += "insert into t values (2);\nselect count(*) as n from t;\n"

@@ -1,4 +1,4 @@
-"""The command line as data, completion scripts and the man page: all say what --help says."""
+"""The command line as data, and completion scripts: all say what --help says."""
 
 from __future__ import annotations
 
@@ -122,17 +122,3 @@ def test_an_unknown_shell(program: Program) -> None:
     done = program("completion", "tcsh")
     assert (done.code, done.out) == (2, "")
     assert done.err == "error: no completion for tcsh\nhelp: shells: bash, zsh, fish\n"
-
-
-def test_the_man_page(program: Program, tmp_path: Path) -> None:
-    done = program("man")
-    assert done.code == 0 and done.out.isascii()
-    assert all(f"\\e{item.name.replace('-', chr(92) + '-')}" in done.out for item in BUILTIN)
-    formatter = shutil.which("groff")
-    if formatter is None:
-        pytest.skip("groff is not installed")
-    path = tmp_path / "sqlshell.1"
-    path.write_text(done.out)
-    shown = subprocess.run([formatter, "-man", "-Tutf8", "-ww", str(path)], capture_output=True, text=True, check=True)
-    assert shown.stderr == ""
-    assert "show the result of an earlier statement" in " ".join(shown.stdout.lower().split())

@@ -62,9 +62,7 @@ _OF_SCRIPTS = frozenset(
         "on_error",
         "no_commands",
         "single_transaction",
-        "max_parallel",
         "dry_run",
-        "describe",
         "checkpoint",
         "resume",
         "unknown",
@@ -185,13 +183,6 @@ def subcommand(name: str) -> click.Command:
             help="Print a script that completes options, subcommands and profiles. For bash, add this line to "
             '~/.bashrc: eval "$(sqlshell completion bash)". For zsh, add eval "$(sqlshell completion zsh)" to '
             "~/.zshrc, after compinit. For fish, add sqlshell completion fish | source to config.fish.",
-        )
-    if name == "man":
-        return Command(
-            "sqlshell man",
-            callback=_man,
-            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-            help="Print the man page: sqlshell man | man -l -",
         )
     target = click.Argument(["target"], required=False)
     unused = UNUSED.get(name, frozenset())
@@ -513,13 +504,6 @@ def _completion(shell: str) -> int:
     if shell not in SHELLS:
         raise UsageError(f"no completion for {shell}", f"shells: {', '.join(SHELLS)}")
     click.echo(SHELLS[shell](_spec()), nl=False)
-    return 0
-
-
-def _man() -> int:
-    from sqlshell.launch.reference.man_page import man_page
-
-    click.echo(man_page(_spec()), nl=False)
     return 0
 
 

@@ -32,7 +32,6 @@ STOPPING = (
     "insecure",
     "verbose",
     "dry_run",
-    "describe",
     "single_transaction",
     "stats",
     "checkpoint",

@@ -165,7 +165,7 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
     with contextlib.ExitStack() as services:
         services.callback(progress.close)
         ready = _ready(invocation, services, scripts=bool(scripts))
-        dry = modes.rehearsal == "dry-run"
+        dry = modes.dry_run
         endpoint = (
             unopened_endpoint(destination)
             if dry

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from sqlshell.config.values import Settings
 from sqlshell.diagnostics import Diagnostics
@@ -20,20 +20,18 @@ def modes_of(settings: Settings, diagnostics: Diagnostics, target: str, *, scrip
     `target` is "" for one that is lost with the run; `scripts` says that this is not the prompt. Raises UsageError and
     OutputError.
     """
-    rehearsal: Literal["", "dry-run", "describe"] = ""
-    if settings["dry_run"] or settings["describe"]:
-        rehearsal = "dry-run" if settings["dry_run"] else "describe"
-    if rehearsal and not scripts:
-        raise UsageError(f"--{rehearsal} requires a script", "give one with -c, -f or on stdin")
+    dry_run = bool(settings["dry_run"])
+    if dry_run and not scripts:
+        raise UsageError("--dry-run requires a script", "give one with -c, -f or on stdin")
     statistics = None
-    if settings["stats"] and not rehearsal:
+    if settings["stats"] and not dry_run:
         from sqlshell.shell.records.statistics import Statistics
 
         statistics = Statistics(Own(settings["stats"]), diagnostics)
-    return ScriptModes(statistics, _checkpoint(settings, target, rehearsal, scripts=scripts), rehearsal)
+    return ScriptModes(statistics, _checkpoint(settings, target, scripts=scripts), dry_run)
 
 
-def _checkpoint(settings: Settings, target: str, rehearsal: str, *, scripts: bool) -> Checkpoint | None:
+def _checkpoint(settings: Settings, target: str, *, scripts: bool) -> Checkpoint | None:
     path = settings["checkpoint"]
     if not path:
         if settings["resume"]:
@@ -41,10 +39,11 @@ def _checkpoint(settings: Settings, target: str, rehearsal: str, *, scripts: boo
         if settings["unknown"]:
             raise UsageError("--unknown requires --checkpoint FILE and --resume")
         return None
-    for name, given in (("single-transaction", settings["single_transaction"]), (rehearsal, bool(rehearsal))):
-        if given:
+    for name in ("single_transaction", "dry_run"):
+        if settings[name]:
             raise UsageError(
-                f"--checkpoint cannot be used with --{name}", "such a run cannot be resumed; omit --checkpoint"
+                f"--checkpoint cannot be used with --{name.replace('_', '-')}",
+                "such a run cannot be resumed; omit --checkpoint",
             )
     if not scripts:
         raise UsageError("--checkpoint requires a script", "give one with -c, -f or on stdin")

@@ -12,6 +12,5 @@ SUBCOMMANDS = {
     "config": "list, show, check, create or edit profiles",
     "doctor": "check the installation and the connection",
     "completion": "print a script that completes the command line in bash, zsh or fish",
-    "man": "print the man page",
     "version": "print the version; with --server also the service's",
 }

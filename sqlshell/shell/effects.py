@@ -245,16 +245,6 @@ class Copy(Struct, frozen=True):
     copy: CopyStatement
 
 
-class BeginParallel(Struct, frozen=True):
-    """Collect statements, and run `count` of them at once at the end of the block."""
-
-    count: int
-
-
-class EndParallel(Struct, frozen=True):
-    """Run the collected statements."""
-
-
 class Restrict(Struct, frozen=True):
     """Disable backslash commands until the same key is given again, with `ends`."""
 
@@ -312,8 +302,6 @@ Effect = (
     | Attach
     | Copy
     | Restrict
-    | BeginParallel
-    | EndParallel
     | Detach
     | ClearHistory
     | RefreshCatalog

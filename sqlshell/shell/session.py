@@ -82,7 +82,6 @@ class Options(Struct):
     max_rows: int = 0
     stream_for: float = 0.0
     allow_gaps: bool = False
-    max_parallel: int = 16
     prompt_color: str = ""
     prompt: str = ""
     rprompt: str = ""
@@ -189,8 +188,6 @@ class SessionState(Struct):
     """
     own_variables: set[str] = field(default_factory=set)
     """The variables about the connection that the user has set or unset since it was made."""
-    parallel_sessions: list[str] = field(default_factory=list)
-    """The sessions at the service in which \\parallel runs statements."""
     last_statement_id: str = ""
     """The statementID of the last foreground statement on this connection, "" if there is none."""
     last_job: int = 0

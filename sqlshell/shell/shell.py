@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sqlshell.shell.actions.dispatcher import Actions
     from sqlshell.shell.actions.loads import LoadActions
     from sqlshell.shell.commands.command import Command
-    from sqlshell.shell.running.rehearsal import Rehearsal
+    from sqlshell.shell.running.dry_run import DryRun
     from sqlshell.shell.running.resuming import Resumer
 
 
@@ -50,8 +50,8 @@ class Shell:
         foreground = Foreground(session, components.result_output, front_end, diagnostics)
         interruption = Interruption(session, foreground, front_end.progress)
         failures = Failures(session, components.position, components.buffer, front_end, diagnostics)
-        rehearsal, resumer = _rehearsal(components), _resumer(components, interruption)
-        submitter = Submitter(components, foreground, rehearsal, resumer)
+        dry_run, resumer = _dry_run(components), _resumer(components, interruption)
+        submitter = Submitter(components, foreground, dry_run, resumer)
         connections = ConnectionManager(session, front_end, diagnostics, lambda: failures.exit)
         # Created for the first command, because many scripts have none.
         commands = functools.cache(commands)
@@ -100,12 +100,14 @@ class Shell:
             copy,
             commands,
             actions,
-            rehearsal,
+            dry_run,
             resumer,
             commands_allowed=commands_allowed,
         )
         scripts = ScriptRunner(components, items, submitter, copy, failures)
         self.session = session
+        self.dry_run = components.modes.dry_run
+        """Whether statements are printed instead of sent."""
         self.diagnostics = diagnostics
         self.buffer = components.buffer
         self.view = view
@@ -117,18 +119,12 @@ class Shell:
         self._copy = copy
         self._submitter = submitter
         self._connections = connections
-        self._rehearsal = rehearsal
         self._resumer = resumer
 
     @property
     def exit(self) -> Exit:
         """The exit code of the first failure."""
         return self.failures.exit
-
-    @property
-    def rehearses(self) -> bool:
-        """Whether no statement of a script runs."""
-        return self._rehearsal is not None
 
     async def run(self, text: Own, *, send: bool = False) -> bool:
         """Run the complete items of a text that the user typed; False if the shell should exit. Raises no ShellError.
@@ -169,7 +165,6 @@ class Shell:
         """Ctrl-C at the prompt: discard the unfinished statement and open conditions."""
         self.buffer.clear()
         self._copy.discard()
-        self._submitter.discard_block(0)
         with contextlib.suppress(UsageError):
             self._components.conditions.close(0)
         self.session.skipping = False
@@ -177,8 +172,6 @@ class Shell:
     async def finish(self) -> None:
         """The end of scripts: report background statements that keep running, and files that were not sent."""
         try:
-            if self._rehearsal is not None:
-                await self._rehearsal.finish()
             if self._resumer is not None:
                 self._resumer.finish(complete=self.exit == Exit.DONE)
         except ShellError as error:
@@ -214,7 +207,6 @@ class Shell:
     async def aclose(self) -> None:
         """Leave: background statements keep running at the service."""
         self._submitter.record(EMPTY)
-        self._scripts.close_parallel(at_end=False)
         await self._connections.aclose()
         if self._resumer is not None:
             self._resumer.close()
@@ -225,16 +217,13 @@ class Shell:
             statistics.close()
 
 
-def _rehearsal(components: ShellComponents) -> Rehearsal | None:
-    """The rehearsal of --dry-run or --describe; None without these options."""
-    if not components.modes.rehearsal:
+def _dry_run(components: ShellComponents) -> DryRun | None:
+    """What --dry-run prints; None without that option."""
+    if not components.modes.dry_run:
         return None
-    from sqlshell.shell.running.rehearsal import PrintedScript, Rehearsal, ResultDescriptions
+    from sqlshell.shell.running.dry_run import DryRun
 
-    return Rehearsal(
-        components,
-        PrintedScript(components) if components.modes.rehearsal == "dry-run" else ResultDescriptions(components),
-    )
+    return DryRun(components)
 
 
 def _resumer(components: ShellComponents, interruption: Interruption) -> Resumer | None:

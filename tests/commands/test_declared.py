@@ -63,8 +63,6 @@ Exploring results
 Scripts and files
   i FILE | include .read !source !load ; changes text
   ir FILE | include_relative ; changes text
-  parallel COUNT ; changes text, data COUNT
-  end ; changes text
   o [FILE...] | out .output ; changes shell
   once FILE... | .once ; changes shell
   tee [FILE...] | !spool ; changes shell

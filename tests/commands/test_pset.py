@@ -90,7 +90,6 @@ DIFFERENT: dict[str, dict[str, str]] = {
     "max_rows 0": {},
     "stream_for 0": {},
     "allow_gaps on": {},
-    "max_parallel 2": {},
     "numericlocale on": {
         "table": PLAIN["table"]
         .replace("1234567.5", "1,234,567.5")

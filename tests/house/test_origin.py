@@ -17,7 +17,7 @@ OWN = {
     "output.sinks.pager": "the pager of the settings",
     "output.sinks.sink": "a |command without its |",
     "shell.running.item_runner": "the arguments of a command of a script; a condition that is false",
-    "shell.running.rehearsal": "the arguments of a command of a script, to check them; a condition that is false",
+    "shell.running.dry_run": "the arguments of a command of a script, to check them; a condition that is false",
     "shell.scripts.batch": "BEGIN, COMMIT and ROLLBACK of --single-transaction",
     "shell.scripts.buffer": "what is being written, behind the values that it has",
     "shell.actions.loads": "a file or command that \\copy names",
@@ -40,7 +40,7 @@ OWN = {
     "sql.variables": "the value of a variable that is the person's own",
 }
 TEXT = {
-    "shell.running.rehearsal": "the arguments of a command, which keep what they are made of",
+    "shell.running.dry_run": "the arguments of a command, which keep what they are made of",
     "shell.scripts.buffer": "what is being written, with the parts that it has",
     "sql.script.items": "a statement, with the parts that it has",
     "sql.script.scanner": "a statement, with the parts that it has",

@@ -14,7 +14,7 @@ class Area(NamedTuple):
 _PROGRAM = ("tests/test_*.py",)
 _CLIENT = (
     *("tests/test_together.py", "tests/test_copy.py", "tests/test_reader.py", "tests/test_credentials.py"),
-    *("tests/shell/core/test_parallel.py", "tests/shell/test_whole_rows.py", "tests/dbapi/test_ways.py"),
+    *("tests/shell/test_whole_rows.py", "tests/dbapi/test_ways.py"),
 )
 _TEXT = ("tests/commands/test_completion.py", "tests/commands/test_foreign.py")
 _OUTPUT = (

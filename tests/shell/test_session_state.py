@@ -49,7 +49,6 @@ def test_the_options_of_a_new_shell() -> None:
         "max_rows": 0,
         "stream_for": 0.0,
         "allow_gaps": False,
-        "max_parallel": 16,
         "prompt_color": "",
         "prompt": "",
         "rprompt": "",

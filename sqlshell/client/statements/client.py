@@ -36,8 +36,6 @@ class Observer(Struct):
     context: Callable[[ContextEcho | None], None] = _ignore
     say: Callable[[str], None] = _ignore
     timing: Callable[[Timing], None] = _ignore
-    sent_earlier: Callable[[float, float | None], None] = _ignore
-    """Called for a statement that was not sent now: when it was sent, and when its result arrived (time.monotonic)."""
 
 
 class Submission(Struct, frozen=True):

@@ -1,1 +1,1 @@
-"""The command line described for programs and people: JSON, shell completion, a man page."""
+"""The command line described for programs and people: JSON, shell completion."""

@@ -14,7 +14,6 @@ from sqlshell.shell.actions.statements import StatementActions
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import (
     Attach,
-    BeginParallel,
     Branch,
     Chain,
     ClearBuffer,
@@ -24,7 +23,6 @@ from sqlshell.shell.effects import (
     Detach,
     Edit,
     Effect,
-    EndParallel,
     Execute,
     Export,
     Fetch,
@@ -148,10 +146,6 @@ class Actions:
                 self._session.attach(path)
             case Copy(copy):
                 await self._loads.copy(copy)
-            case BeginParallel(count):
-                await self._statements.begin_parallel(count)
-            case EndParallel():
-                await self._statements.end_parallel()
             case Restrict():
                 self._scripts.restrict(effect)
             case OfferExamples(texts):

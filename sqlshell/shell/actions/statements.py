@@ -124,27 +124,6 @@ class StatementActions:
         show = state.result_history.recording(self._components.result_output.show, state)
         await self._foreground.fetch(statement_id, state.context, show)
 
-    async def begin_parallel(self, count: int) -> None:
-        from sqlshell.shell.running.parallel import ParallelRunner
-
-        if self._submitter.block is not None:
-            raise UsageError("\\parallel cannot be nested", "write \\end first")
-        depth = len(self._components.position.scripts)
-        self._submitter.block = await ParallelRunner(self._components, self._failures, self._foreground).begin(
-            count, depth
-        )
-
-    async def end_parallel(self) -> None:
-        from sqlshell.shell.running.parallel import ParallelRunner
-
-        block = self._submitter.block
-        if block is None:
-            raise UsageError("\\end: no matching \\parallel")
-        if block.depth != len(self._components.position.scripts):
-            raise UsageError("\\end: the \\parallel is in another script")
-        self._submitter.block = None
-        await ParallelRunner(self._components, self._failures, self._foreground).run(block)
-
     def receive(self, values: Mapping[str, str | None]) -> None:
         self._components.variables.receive(values)
         if self._submitter.resumer is not None:

@@ -197,7 +197,6 @@ WORDS = {
 }
 """The options whose value is one of a few words."""
 NUMBERS = {
-    "max_parallel": "statements that \\parallel runs at once",
     "rowlimit": "rows of a SELECT at the prompt, except on a remote service; 0 = no limit",
     "maxwidth": "width of a value in characters, 0 = no limit",
     "explore": "columns from which a result opens in the explorer, 0 = never",

@@ -36,7 +36,7 @@ _CATALOGS: Final[Mapping[str, str]] = {
 
 _OBJECTS: Final = "on PostgreSQL, call functions such as lo_get() and lo_put() in SQL"
 _PARAMETERS: Final = "bound parameters are not supported; use :'name' to insert the value of a variable as a string"
-_PIPELINES: Final = "pipelines are not supported; use \\parallel to run several statements at once"
+_PIPELINES: Final = "pipelines are not supported; statements of a script are sent together where that is safe"
 
 _REMEDIES: Final[Mapping[str, str]] = {
     "bind": _PARAMETERS,

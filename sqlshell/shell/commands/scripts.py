@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sqlshell.errors import UsageError
 from sqlshell.origin import EMPTY, Own, own_text
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import BeginParallel, Chain, Edit, EndParallel, Redirect, RunFile, SetVariable
+from sqlshell.shell.effects import Chain, Edit, Redirect, RunFile, SetVariable
 from sqlshell.shell.scripts.reading import change_working_folder
 from sqlshell.shell.shell_view import ShellView
 
@@ -51,24 +50,6 @@ async def include_relative(shell: ShellView, args: Args) -> RunFile:
     return RunFile(args.own(0), relative=True)
 
 
-@command("parallel", "COUNT", changes="text", data=("COUNT",))
-async def begin_parallel(shell: ShellView, args: Args) -> BeginParallel:
-    """Run the statements before \\end in parallel, at most COUNT at a time. Their results are shown in order.
-
-    The statements must not depend on each other: each runs in one of COUNT new sessions, without the temporary tables
-    and settings of this one. Nothing runs before \\end. After a failure no further statement is started, unless
-    on_error is continue. --max-parallel limits COUNT."""
-    if not (args[0].isascii() and args[0].isdecimal() and int(args[0]) > 0):
-        raise UsageError(f"\\parallel: {args[0]!r} is not a positive integer", "example: \\parallel 4")
-    return BeginParallel(int(args[0]))
-
-
-@command("end", changes="text")
-async def end_parallel(shell: ShellView, args: Args) -> EndParallel:
-    """Run the statements after \\parallel."""
-    return EndParallel()
-
-
 @command("cd", "[DIRECTORY]", aliases=(".cd",), changes="text")
 async def change_folder(shell: ShellView, args: Args) -> None:
     """Change the working directory; without DIRECTORY, to the home directory."""
@@ -100,8 +81,6 @@ async def run_in_shell(shell: ShellView, args: Args) -> Chain:
 COMMANDS = (
     include,
     include_relative,
-    begin_parallel,
-    end_parallel,
     redirect,
     once,
     tee,

@@ -128,5 +128,5 @@ async def _close(state: SessionState) -> None:
     if not connection.embedded:
         # A service in this process stops with its connection, and with it its sessions.
         own = [connection.own_session] if connection.own_session else []
-        await connection.client.end_sessions([*own, *state.background.sessions, *state.parallel_sessions])
+        await connection.client.end_sessions([*own, *state.background.sessions])
     await connection.service.aclose()

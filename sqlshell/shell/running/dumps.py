@@ -46,8 +46,8 @@ class Dumps:
         what = refused(item.text) if in_dump else ""
         if (values is None and translated is None and not what and not warnings) or connection.offline is not None:
             return [item]
-        rehearsal = self._components.modes.rehearsal
-        if not connection.embedded and rehearsal == "dry-run":
+        dry_run = self._components.modes.dry_run
+        if not connection.embedded and dry_run:
             # Which service it is would have to be asked.
             return [item]
         if not await connection.service.on_duckdb():
@@ -62,7 +62,7 @@ class Dumps:
             item = replace(item, text=translated[0], column=0)
             values = dump_values(item.lexed)
         if values is not None:
-            return [item if rehearsal else await self._with_values(item, values)]
+            return [item if dry_run else await self._with_values(item, values)]
         if translated is None:
             return [item]
         if not translated and not self._noted:

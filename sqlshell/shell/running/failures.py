@@ -34,10 +34,10 @@ SCRIPT_ENDING_ERRORS = (ConnectionFailed, NotAuthenticated, Interrupted, Unreada
 
 
 class AlreadyReported(ShellError):
-    """An included script, or a statement of \\parallel, failed and has reported its error."""
+    """An included script failed and has reported its error."""
 
-    def __init__(self, code: Exit, message: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, code: Exit) -> None:
+        super().__init__("")
         self.exit = code
 
 
@@ -105,9 +105,7 @@ class Failures:
             self.exit = error.exit
         if isinstance(error, AlreadyReported):
             if script:
-                self._diagnostics.say(f"{script}:{line}: {error.message or 'the script included here failed'}")
-            elif error.message:
-                self._diagnostics.say(error.message)
+                self._diagnostics.say(f"{script}:{line}: the script included here failed")
         elif not isinstance(error, Unread):
             known = self._front_end.catalog.all_names
             in_script = bool(script) or not self._session.interactive

@@ -409,10 +409,7 @@ class Foreground:
         def timed(timing: Timing) -> None:
             running.timing = timing
 
-        def sent_earlier(sent: float, answered: float | None) -> None:
-            running.began, running.answered = sent, answered
-
-        return Observer(identified, query, progressed, adopt, self._diagnostics.wait, timed, sent_earlier)
+        return Observer(identified, query, progressed, adopt, self._diagnostics.wait, timed)
 
     def _request_cancel(self, running: Running) -> None:
         """Ask the service to cancel the statement while it is awaited."""

@@ -18,8 +18,8 @@ from sqlshell.sql.script.scanner import BackslashCommand, CopyLines, Item, State
 if TYPE_CHECKING:
     from sqlshell.shell.commands.command import Command
     from sqlshell.shell.components import ShellComponents
+    from sqlshell.shell.running.dry_run import DryRun
     from sqlshell.shell.running.interruption import Interruption
-    from sqlshell.shell.running.rehearsal import Rehearsal
     from sqlshell.shell.running.resuming import Resumer
     from sqlshell.shell.running.submitting import Submitter
     from sqlshell.shell.scripts.inline_copy import InlineCopy
@@ -44,7 +44,7 @@ class ItemRunner:
         copy: InlineCopy,
         commands: Callable[[], Mapping[str, Command]],
         performer: Callable[[], Performer],
-        rehearsal: Rehearsal | None,
+        dry_run: DryRun | None,
         resumer: Resumer | None,
         *,
         commands_allowed: bool,
@@ -57,7 +57,7 @@ class ItemRunner:
         self._dumps = Dumps(components)
         self._commands = commands
         self._performer = performer
-        self._rehearsal = rehearsal
+        self._dry_run = dry_run
         self._resumer = resumer
         self._commands_allowed = commands_allowed
         self._restricted_by = ""
@@ -116,20 +116,18 @@ class ItemRunner:
             await self._run_backslash_command(item)
 
     async def _take_data(self, lines: CopyLines) -> None:
-        if self._rehearsal is None:
+        if self._dry_run is None:
             await self._copy.take(lines)
         elif self._components.conditions.active:
-            self._rehearsal.data(lines)
+            self._dry_run.data(lines)
 
     async def _run_statement(self, item: Statement) -> None:
         components = self._components
         active, script = components.conditions.active, components.front_end.progress.script
         if script is not None and len(components.position.scripts) == 1:
             script.at(item)
-        copies = is_copy(item.lexed) and self._rehearsal is None
-        if copies and self._submitter.block is not None:
-            self._copy.refuse(item)
-        elif copies and await self._copy.run_statement(
+        copies = is_copy(item.lexed) and self._dry_run is None
+        if copies and await self._copy.run_statement(
             item, commands_allowed=self._commands_allowed and not self._restricted_by
         ):
             return
@@ -148,7 +146,7 @@ class ItemRunner:
             raise UsageError(
                 f"\\{item.name}: backslash commands are disabled by \\restrict", "\\unrestrict KEY enables them again"
             )
-        if self._rehearsal is None and await self._copy.run_command(item, commands_allowed=self._commands_allowed):
+        if self._dry_run is None and await self._copy.run_command(item, commands_allowed=self._commands_allowed):
             return
         if not self._commands_allowed:
             typed = item.name if item.name[:1] in {".", "!"} and item.name != "!" else f"\\{item.name}"
@@ -170,7 +168,7 @@ class ItemRunner:
             pending = self._components.buffer.scanner.pending
             refers = lists or variables.lacks_connection(f"{pending} {item.args}")
             runs = runs or item.name in CONDITION_COMMANDS
-        if not (refers and runs) or self._rehearsal is not None or session.connection.offline is not None:
+        if not (refers and runs) or self._dry_run is not None or session.connection.offline is not None:
             return
         from sqlshell.shell.metadata.engine_objects import learn_connection
 
@@ -182,12 +180,10 @@ class ItemRunner:
             self._components.conditions.before_command(command.name, buffer.scanner)
         for statement in buffer.substitute_pending():
             await self._submitter.submit(SubmitRequest(statement, verbatim=True))
-        if self._rehearsal is not None and not self._rehearsal.runs(command, item):
-            if (shown := self._rehearsal.command(command, item)) is not None:
+        if self._dry_run is not None and not self._dry_run.runs(command, item):
+            if (shown := self._dry_run.command(command, item)) is not None:
                 await self._submitter.submit(SubmitRequest(shown))
             return
-        if self._submitter.block is not None:
-            _check_in_block(command, item)
         # The loads of \copy are recorded where they happen.
         acts = not command.changes and not command.sends_with(item.args) and command.name != "copy"
         if self._resumer is None or not acts:
@@ -201,8 +197,8 @@ class ItemRunner:
     async def _carry_out(self, command: Command, item: BackslashCommand) -> None:
         conditions, buffer = self._components.conditions, self._components.buffer
         args = Own(item.args if conditions.evaluates(command.name) else "false")
-        if self._rehearsal is not None:
-            args = self._rehearsal.argument(command, args)
+        if self._dry_run is not None:
+            args = self._dry_run.argument(command, args)
         depth = conditions.depth
         try:
             running = command.run(self._view, args, item.name, item.words)
@@ -222,13 +218,3 @@ class ItemRunner:
             self._components.session.skipping = not conditions.active
         if effect is not None:
             await self._performer().perform(effect, item.name)
-
-
-def _check_in_block(command: Command, item: BackslashCommand) -> None:
-    """Raises UsageError for a command that would act before the statements of \\parallel run."""
-    from sqlshell.shell.running.parallel import SENDERS
-
-    if command.changes != "text" and command.name not in SENDERS:
-        raise UsageError(
-            f"\\{item.name} cannot be used in \\parallel", f"write \\{item.name} before \\parallel or after \\end"
-        )

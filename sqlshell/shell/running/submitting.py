@@ -36,8 +36,7 @@ from sqlshell.sql.script.splitting import statements
 if TYPE_CHECKING:
     from sqlshell.shell.records.checkpoint import Step
     from sqlshell.shell.records.transcript import Transcript
-    from sqlshell.shell.running.parallel import Block
-    from sqlshell.shell.running.rehearsal import Rehearsal
+    from sqlshell.shell.running.dry_run import DryRun
     from sqlshell.shell.running.resuming import Resumer
     from sqlshell.shell.running.send_ahead import SendAhead
 
@@ -73,11 +72,11 @@ class Submitter:
         self,
         components: ShellComponents,
         foreground: Foreground,
-        rehearsal: Rehearsal | None = None,
+        dry_run: DryRun | None = None,
         resumer: Resumer | None = None,
     ) -> None:
-        """With a `rehearsal`, statements are passed to it instead of the service."""
-        self._rehearsal = rehearsal
+        """With a `dry_run`, statements are passed to it instead of the service."""
+        self._dry_run = dry_run
         self.resumer = resumer
         self.skipped = False
         """Whether --resume skipped the last statement."""
@@ -92,8 +91,6 @@ class Submitter:
         self._diagnostics = components.diagnostics
         self._foreground = foreground
         self._modes = components.modes
-        self.block: Block | None = None
-        """The open \\parallel, which collects statements."""
         self._send_ahead: SendAhead | None = None
         self._transcript: Transcript | None = None
 
@@ -101,8 +98,8 @@ class Submitter:
         """Run a statement; variables may turn it into several. Raises ShellError."""
         statement = request.statement
         self._position.at(statement.line or self._position.line, statement.column)
-        if self._rehearsal is not None and not request.verbatim:
-            self._rehearsal.check_variables(statement)
+        if self._dry_run is not None and not request.verbatim:
+            self._dry_run.check_variables(statement)
         if not request.verbatim and (filled := self._substituted(statement)) is not None:
             # A value from a variable is never a command.
             parts = statements(filled)
@@ -151,10 +148,9 @@ class Submitter:
         if self._send_ahead is not None and self._send_ahead.done:
             self._send_ahead = None
             connection.journal.flush()
-        sends_singly = session.interactive or connection.offline is not None or self._rehearsal is not None
+        sends_singly = session.interactive or connection.offline is not None or self._dry_run is not None
         if (
             self._send_ahead is not None
-            or self.block is not None
             or self.resumer is not None
             or sends_singly
             or not connection.client.supports_batches
@@ -197,8 +193,10 @@ class Submitter:
             self._diagnostics.say(statement.text, verbatim=True)
         if request.rows_for:
             require_rows(statement, f"\\{request.rows_for}")
-        if self._rehearsal is not None:
-            await self._rehearse(self._rehearsal, statement, request)
+        if self._dry_run is not None:
+            statement, files = await self._checked(statement, request)
+            self._dry_run.statement(statement, self._buffer.last.ending)
+            self._attachments.mark_sent(files)
             return
         if copies_from_stdin(statement):
             raise StatementError(
@@ -237,9 +235,7 @@ class Submitter:
         # Statements for the embedded service are never retried: it is always reachable.
         may_retry = not connection.embedded and is_repeatable(statement)
         submission = submission_of(statement, files, limit, repeatable=may_retry, ending=self._buffer.last.ending)
-        if self.block is not None:
-            self._collect(self.block, submission, request)
-        elif connection.offline is not None:
+        if connection.offline is not None:
             connection.offline(submission, session.context)
         elif request.background:
             job = session.state.background.start(submission, session.context, self._recording_job(statement))
@@ -250,63 +246,13 @@ class Submitter:
             await self._run(submission, request)
         self._attachments.mark_sent(files)
 
-    async def _rehearse(self, rehearsal: Rehearsal, statement: Lexed, request: SubmitRequest) -> None:
-        """Report the errors that can be found without running the statement, then rehearse it."""
-        statement, files = await self._checked(statement, request)
-        await rehearsal.statement(statement, self._buffer.last.ending, self._run_for)
-        self._attachments.mark_sent(files)
-
     async def _checked(self, statement: Lexed, request: SubmitRequest) -> tuple[Lexed, Sequence[Attachment]]:
         """A statement that may be sent, and its attachments. Raises ShellError for one that may not."""
         connection = self._session.connection
-        if self.block is not None:
-            # Before the policy asks: the user should not confirm a statement that cannot run.
-            if request.background:
-                raise UsageError("background statements cannot be used in \\parallel")
-            self.block.check(statement)
         if connection.embedded and not request.from_transcript:
             refuse_files(statement)
         await connection.policy.check(statement, self._front_end.ask)
         return self._attachments.prepare(statement)
-
-    def _collect(self, block: Block, submission: LexedSubmission, request: SubmitRequest) -> None:
-        """Keep a statement for \\end."""
-        from sqlshell.shell.running.parallel import BlockStatement
-
-        async def run(submission: LexedSubmission, batch: StatementBatch) -> None:
-            await self._run(submission, request, batch)
-
-        def sent() -> None:
-            if request.step is not None:
-                self._sent(request.step, submission)
-
-        def identified(statement_id: str) -> None:
-            if request.step is not None:
-                self._identified(request.step, statement_id)
-
-        place = self._position.script, self._position.line
-        block.collected.append(BlockStatement(self._buffer.last, submission, *place, run, sent, identified))
-
-    def _sent(self, step: Step, submission: LexedSubmission) -> None:
-        if self.resumer is not None:
-            self.resumer.sent(step, submission.statement)
-
-    def _identified(self, step: Step, statement_id: str) -> None:
-        if self.resumer is not None:
-            self.resumer.identified(step, statement_id)
-
-    def discard_block(self, depth: int) -> int:
-        """Discard a \\parallel that began in a script at least that deep; returns the number of its statements."""
-        block = self.block
-        if block is None or block.depth < depth:
-            return -1
-        self.block = None
-        return len(block.collected)
-
-    async def _run_for(self, statement: Lexed, consumer: Consumer) -> None:
-        """Run a statement that only reads, and pass its result to `consumer`."""
-        request = SubmitRequest(Statement(statement.text, 0, 0, True), consumer, internal=True)
-        await self._run(submission_of(statement), request)
 
     def _recording_job(self, statement: Lexed) -> Callable[[Job], None] | None:
         """Writes the statistics of a background statement when it has ended; None without statistics."""
@@ -370,9 +316,9 @@ class Submitter:
         if result_output.logging:
             result_output.note(f"{session.redact(submission.statement)};\n")
         step, session.on_identified = request.step, None
-        if step is not None and batch is None:
-            self._sent(step, submission)
-            session.on_identified = partial(self._identified, step)
+        if step is not None and self.resumer is not None:
+            self.resumer.sent(step, submission.statement)
+            session.on_identified = partial(self.resumer.identified, step)
         completed = False
         try:
             await self._foreground.run(submission, context, show, quiet=request.consumer is not None, batch=batch)

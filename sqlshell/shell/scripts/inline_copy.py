@@ -56,13 +56,6 @@ class InlineCopy:
         await self._run(item, text.text, data_follow=item.terminated)
         return True
 
-    def refuse(self, item: Statement) -> None:
-        """Raise UsageError for a COPY whose data follows in \\parallel; the data is discarded."""
-        if copies_from_stdin(item.lexed):
-            if item.terminated:
-                self._input.expect(None)
-            raise UsageError("COPY … FROM STDIN cannot be used in \\parallel", "write it outside of the block")
-
     async def run_command(self, item: BackslashCommand, *, commands_allowed: bool) -> bool:
         """Carry out a `\\copy … FROM STDIN`; False for other commands, and if it may not run. Raises ShellError."""
         if item.name != "copy" or not copies_from_stdin(f"copy {item.args}"):

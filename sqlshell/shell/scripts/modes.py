@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -18,5 +18,5 @@ class ScriptModes(Struct, frozen=True, eq=False):
     """Of --stats."""
     checkpoint: Checkpoint | None = None
     """Of --checkpoint."""
-    rehearsal: Literal["", "dry-run", "describe"] = ""
-    """The option with which nothing of a script is changed at the service, "" if its statements run."""
+    dry_run: bool = False
+    """Whether statements are printed instead of sent."""

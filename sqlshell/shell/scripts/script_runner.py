@@ -21,7 +21,6 @@ from sqlshell.errors import (
     Unreadable,
     UsageError,
 )
-from sqlshell.humanize import not_run
 from sqlshell.origin import EMPTY, Own
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.running.failures import AlreadyReported, Failures
@@ -83,8 +82,6 @@ class ScriptRunner:
         with buffer, data, place, self._position.within(name), self._failures.stopping_on_failure(stop):
             try:
                 continues = await self._run_chunks(chunks, name, send=send, words=words)
-                if not typed or self._leaving:
-                    self.close_parallel(at_end=self._leaving or continues is None)
                 if self._leaving:
                     return not typed
                 if continues is None and not typed:
@@ -132,17 +129,6 @@ class ScriptRunner:
     def leave(self) -> None:
         """End the running script; for typed text, exit the shell."""
         self._leaving = True
-
-    def close_parallel(self, *, at_end: bool) -> None:
-        """Discard a \\parallel without \\end in the running script; at the end of the script that is an error."""
-        left = self._submitter.discard_block(len(self._position.scripts))
-        if left < 0:
-            return
-        many = not_run((left, "statement"), before=": its ")
-        if at_end:
-            self._failures.report(UsageError(f"the script ends inside \\parallel{many}", "add \\end"))
-        elif left:
-            self._components.diagnostics.warn(f"\\parallel{many}")
 
     def _close_conditions(self, depth: int) -> None:
         try:
@@ -230,9 +216,9 @@ class ScriptRunner:
         scanner = self._buffer.scanner
         started = scanner.unfinished.started
         in_comment = scanner.state is State.BLOCK_COMMENT and not started
-        if not self._components.conditions.active or not (in_comment or self._components.modes.rehearsal):
+        if not self._components.conditions.active or not (in_comment or self._components.modes.dry_run):
             return None
-        from sqlshell.shell.running.rehearsal import unterminated
+        from sqlshell.shell.running.dry_run import unterminated
 
         error = unterminated(scanner.state)
         if error is not None:

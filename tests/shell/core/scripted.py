@@ -279,3 +279,9 @@ class Core:
 
 def failure(state: str = "42601", message: str = "wrong") -> StatementError:
     return StatementError(message, where=Where(state))
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Let other tasks run until this is true."""
+    while not true():  # noqa: ASYNC110 - what it waits for is a step of the same loop
+        await asyncio.sleep(0)

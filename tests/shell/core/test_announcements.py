@@ -13,13 +13,11 @@ import pytest
 from sqlshell.client.statements.client import Observer, Submission, Timing
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionFailed, Exit, ShellError, UsageError
-from sqlshell.origin import Own
 from sqlshell.result import Batch, HeldBatches, Result
 from sqlshell.shell.running.background import Background
 from sqlshell.shell.running.submission import submission_of
 from sqlshell.sql.analysis.lexed import lexed
-from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
-from tests.shell.core.test_parallel import until
+from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure, until
 from tests.shell.core.test_transcripts import answers, recorded
 from tests.shell.core.test_transcripts import run as replayed
 
@@ -156,45 +154,6 @@ def test_statements_that_are_left_are_not_awaited_any_more() -> None:
         assert client.terminated == []
 
     asyncio.run(work())
-
-
-def parallel(text: str) -> Core:
-    async def work() -> Core:
-        core = Core()
-        await core.shell.run_script([Own(text)], "x.sql")
-        await core.shell.aclose()
-        return core
-
-    return asyncio.run(work())
-
-
-@pytest.mark.parametrize(
-    ("count", "said"),
-    [
-        (16, ""),
-        (17, "warning: \\parallel 17: at most 16 statements run at once (--max-parallel)\n"),
-    ],
-)
-def test_more_statements_at_once_than_allowed(count: int, said: str) -> None:
-    core = parallel(f"\\parallel {count}\nselect 1;\n\\end\n")
-    assert (core.err, core.out) == (said, "a\n1\n")
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        *("begin", "start transaction", "commit", "end", "rollback", "abort", "savepoint a", "release a"),
-        *("use d", "set x = 1", "reset x"),
-    ],
-)
-def test_what_cannot_run_in_parallel(sql: str) -> None:
-    core = parallel(f"\\parallel 2\n{sql};\n\\end\n")
-    word = sql.partition(" ")[0].upper()
-    assert core.err.startswith(
-        f"x.sql:2: error: {word} cannot be used in \\parallel: each statement may run in another session\n"
-        f"help: write {word} before \\parallel or after \\end\n"
-    )
-    assert core.client.ran == []
 
 
 def test_a_replay_prints_to_the_output_of_results(tmp_path: Path) -> None:

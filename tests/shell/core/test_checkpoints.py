@@ -340,20 +340,6 @@ def test_commands_that_act_are_not_repeated(run: Run, tmp_path: Path) -> None:
     assert mark.read_text() == "x\n"
 
 
-def test_statements_in_parallel_are_steps(run: Run) -> None:
-    script = "\\parallel 2\ninsert 1;\ninsert 2;\ninsert 3;\ninsert 4;\n\\end\ninsert 5;\n"
-    run(script, {"insert 2": FAILED}, stop=False)
-    assert run(script, resume=True) == Exit.DONE
-    assert run.sent == ["insert 2"]
-
-
-def test_a_lost_statement_of_several_in_parallel_is_asked_about(run: Run) -> None:
-    script = "\\parallel 2\ninsert 1;\ninsert 2;\n\\end\n"
-    run(script, {"insert 1": LOST})
-    assert run(script, resume=True) == Exit.DONE, run.err
-    assert run.sent == []
-
-
 def test_background_statements_are_refused(run: Run) -> None:
     assert run("insert 1;&\n") == Exit.USAGE
     assert "background statements cannot be used with --checkpoint" in run.err

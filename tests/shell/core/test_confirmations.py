@@ -1,15 +1,13 @@
-"""What is asked before sample data is dropped, and what the blocks of \\parallel refuse."""
+"""What is asked before sample data is dropped."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
 from sqlshell.shell.commands import guides
 from sqlshell.shell.effects import Chain, Execute, ShowMessage
-from sqlshell.shell.running import parallel
 from tests.shell.core.scripted import Core
 
 
@@ -41,28 +39,3 @@ def test_sample_data_is_dropped_if_that_is_confirmed(
         assert texts[2:] == ["DROP SCHEMA shop"]
 
     asyncio.run(work())
-
-
-def run(text: str) -> Core:
-    async def work() -> Core:
-        core = Core()
-        core.session.options.on_error = "continue"
-        await core.run(text)
-        return core
-
-    return asyncio.run(work())
-
-
-def test_a_block_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "MOST_STATEMENTS", 2)
-    core = run("\\parallel 2\nselect 1;\nselect 2;\nselect 3;\n\\end\n")
-    assert "\\parallel: at most 2 statements with" in core.err
-    monkeypatch.setattr(parallel, "MOST_CHARACTERS", 16)
-    assert run("\\parallel 2\nselect 1;\nselect 2;\n\\end\n").err == ""
-    assert "use several blocks" in run("\\parallel 2\nselect 1;\nselect 22;\n\\end\n").err
-
-
-def test_a_block_ends_in_its_own_script(tmp_path: Path) -> None:
-    (tmp_path / "inner.sql").write_text("\\end\n")
-    core = run(f"\\parallel 2\nselect 1;\n\\i {tmp_path}/inner.sql\n\\end\n")
-    assert "\\end: the \\parallel is in another script" in core.err

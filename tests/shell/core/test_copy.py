@@ -69,12 +69,6 @@ def test_data_in_a_branch_that_is_not_taken_are_discarded(command: str) -> None:
     assert (loads.loaded, ran(core), core.err) == ([], ["select 3"], "")
 
 
-def test_data_in_a_parallel_block_are_discarded() -> None:
-    core, loads = run("\\parallel 2\ncopy t from stdin;\ndrop table t;\n\\.\n\\endparallel\n", "s.sql")
-    assert (loads.loaded, ran(core)) == ([], [])
-    assert "COPY … FROM STDIN cannot be used in \\parallel" in core.err
-
-
 @pytest.mark.parametrize("script", ["copy t from stdin;", "copy t from stdin;  \n", "\\copy t from stdin"])
 def test_at_the_end_of_a_command_line_the_data_are_on_stdin(script: str) -> None:
     core, loads = run(script)

@@ -112,9 +112,7 @@ def test_what_is_printed_instead_of_being_sent_is_the_text_of_the_script() -> No
 
 @pytest.mark.parametrize(("embedded", "translated"), [(True, True), (False, False)])
 def test_a_dry_run_asks_no_service_what_it_is(embedded: bool, translated: bool) -> None:
-    core, sent = run(
-        "SET statement_timeout = 0;\nselect 1;\n", embedded=embedded, modes=ScriptModes(rehearsal="dry-run")
-    )
+    core, sent = run("SET statement_timeout = 0;\nselect 1;\n", embedded=embedded, modes=ScriptModes(dry_run=True))
     unchanged = "-- dump.sql:1\nSET statement_timeout = 0;\n"
     assert core.out == f"{'' if translated else unchanged}-- dump.sql:2\nselect 1;\n"
     assert sent == []
@@ -185,6 +183,6 @@ def test_an_array_in_a_table_that_cannot_be_described() -> None:
 
 
 def test_a_dry_run_describes_no_table() -> None:
-    core, sent = run(BEGINS + INSERT, INTEGERS, modes=ScriptModes(rehearsal="dry-run"))
+    core, sent = run(BEGINS + INSERT, INTEGERS, modes=ScriptModes(dry_run=True))
     assert core.out.endswith(f"-- dump.sql:2\n{INSERT}")
     assert sent == []

@@ -24,8 +24,7 @@ from sqlshell.errors import (
 from sqlshell.origin import Own
 from sqlshell.result import Result
 from sqlshell.shell.running import foreground
-from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
-from tests.shell.core.test_parallel import until
+from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure, until
 from tests.shell.core.test_waiting import Given, after, nothing, rows
 
 AGAIN = "; press Ctrl-C again to stop waiting"

@@ -54,7 +54,6 @@ insert, xlsx, parquet, arrow, arrows
   max_rows       0                        rows of an unbounded result, 0 = no limit
   stream_for     0                        seconds of an unbounded result, 0 = no limit
   allow_gaps     off                      on, off
-  max_parallel   16                       statements that \\parallel runs at once
   prompt_color                            a color, such as #ff5f5f
   prompt                                  a template, such as "{database}> "
   rprompt                                 a template, such as "{database}> "
@@ -687,23 +686,6 @@ usage: \\n+ NAME SQL
             "",
             "",
             id="transcript",
-        ),
-        pytest.param(
-            """\
-\\parallel 0
-\\parallel x
-\\parallel 17
-\\end
-""",
-            "",
-            """\
-error: \\parallel: '0' is not a positive integer
-help: example: \\parallel 4
-error: \\parallel: 'x' is not a positive integer
-help: example: \\parallel 4
-warning: \\parallel 17: at most 16 statements run at once (--max-parallel)
-""",
-            id="parallel",
         ),
         pytest.param(
             """\

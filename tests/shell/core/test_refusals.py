@@ -188,7 +188,7 @@ COPIED = "example: \\copy t FROM 'file.csv' WITH (FORMAT csv, HEADER)"
         (
             "\\endpipeline",
             "unknown command \\endpipeline\n"
-            "help: pipelines are not supported; use \\parallel to run several statements at once",
+            "help: pipelines are not supported; statements of a script are sent together where that is safe",
         ),
         ("\\? nope", "unknown command \\nope\nhelp: \\? lists the commands"),
     ],

@@ -15,8 +15,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import Exit
 from sqlshell.origin import Own
 from sqlshell.result import Batch, Column, HeldBatches, Result
-from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
-from tests.shell.core.test_parallel import until
+from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure, until
 from tests.shell.core.test_waiting import Given, Stream, rows
 
 

@@ -272,35 +272,21 @@ def test_what_ctrl_c_discards_at_the_prompt() -> None:
         core.shell.discard_unfinished()
         assert not core.session.skipping
         await core.shell.run(Own("select 2;"))
-        await core.shell.run(Own("\\parallel 2"))
-        await core.shell.run(Own("select 3;"))
         await core.shell.run(Own("select 4"))
         core.shell.discard_unfinished()
-        assert core.shell.buffer.text == "select 3"
-        await core.shell.run(Own("\\end"))
+        assert core.shell.buffer.text == "select 2"
         await core.shell.run(Own("select 5;"))
         return core
 
     core = asyncio.run(work())
     assert sent(core) == ["select 2", "select 5"]
-    assert core.err == (
-        "statement ignored; use \\endif or Ctrl-C to leave the \\if block\n"
-        "1 row\n"
-        "statements are collected up to \\end\n"
-        "error: \\end: no matching \\parallel\n"
-        "1 row\n"
-    )
+    assert core.err == ("statement ignored; use \\endif or Ctrl-C to leave the \\if block\n1 row\n1 row\n")
 
 
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
         (["begin;", "select 1;"], "1 row\n1 row\nwarning: the open transaction was not committed and is rolled back\n"),
-        (["\\parallel 2"], "statements are collected up to \\end\n"),
-        (
-            ["\\parallel 2", "select 1;", "select 2;"],
-            "statements are collected up to \\end\nwarning: \\parallel: its 2 statements were not run\n",
-        ),
     ],
 )
 def test_what_is_lost_at_the_end_of_the_prompt(typed: list[str], said: str) -> None:
