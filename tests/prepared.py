@@ -34,7 +34,7 @@ FIXED = ("PYTHON", "LC_", "LANG")
 """The interpreter reads variables that begin with these when it starts."""
 
 IMPORTED = (
-    *("anyio._backends._asyncio", "encodings.idna", "platformdirs.unix", "uvicorn.lifespan.off"),
+    *("anyio._backends._asyncio", "encodings.idna", "uvicorn.lifespan.off"),
     "difflib",  # click imports it for each short option
     *("sqlshell.launch.cli", "sqlshell.launch.embedded", "sqlshell.launch.invocation", "sqlshell.launch.serve"),
     *("sqlshell.launch.configure", "sqlshell.launch.transfer", "sqlshell.launch.validation"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -576,12 +577,15 @@ def test_files_that_are_no_configuration(tmp_path: Path, data: bytes, message: s
         read_config(tmp_path)
 
 
-def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "c"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "s"))
-    assert config_folder({"SQLSHELL_CONFIG_DIR": "/x"}) == Path("/x")
-    assert state_folder({"SQLSHELL_STATE_DIR": "/y"}) == Path("/y")
-    assert config_folder({}).name == state_folder({}).name == "sqlshell"
+def test_folders(tmp_path: Path) -> None:
+    assert config_folder({"SQLSHELL_CONFIG_DIR": "/x", "XDG_CONFIG_HOME": "/c"}) == Path("/x")
+    assert state_folder({"SQLSHELL_STATE_DIR": "/y", "HOME": "/h"}) == Path("/y")
+    assert config_folder({"XDG_CONFIG_HOME": "/c", "HOME": "/h"}) == Path("/c/sqlshell")
+    assert state_folder({"XDG_STATE_HOME": "/s", "HOME": "/h"}) == Path("/s/sqlshell")
+    config, state = ("Library/Application Support",) * 2 if sys.platform == "darwin" else (".config", ".local/state")
+    assert config_folder({"HOME": "/h"}) == Path("/h", config, "sqlshell")
+    assert state_folder({"HOME": "/h"}) == Path("/h", state, "sqlshell")
+    assert state_folder({}).is_absolute()
     assert read_config(tmp_path / "none").profiles == {}
     assert read_config(tmp_path / "none").folder == tmp_path / "none"
 

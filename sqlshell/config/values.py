@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from msgspec import Struct
 
 from sqlshell.config.settings import BY_KEY, BY_NAME, DEFAULT_PROFILE, OF_ONE_RUN, SETTINGS, Setting
 from sqlshell.errors import UsageError
+from sqlshell.runtime.paths import expanded
 from sqlshell.spelling import did_you_mean
 
 Source = Literal["flag", "environment", "profile", "default"]
@@ -48,20 +50,21 @@ class Config(Struct, frozen=True):
 
 def config_folder(environ: Mapping[str, str]) -> Path:
     """The directory of config.toml, rc.sql and the user's themes: SQLSHELL_CONFIG_DIR, else the platform's default."""
-    if named := environ.get("SQLSHELL_CONFIG_DIR"):
-        return Path(named)
-    import platformdirs
-
-    return Path(platformdirs.user_config_dir("sqlshell", appauthor=False))
+    return _folder(environ, "CONFIG", ".config")
 
 
 def state_folder(environ: Mapping[str, str]) -> Path:
     """The directory of history and journal: SQLSHELL_STATE_DIR, else the platform's default."""
-    if named := environ.get("SQLSHELL_STATE_DIR"):
-        return Path(named)
-    import platformdirs
+    return _folder(environ, "STATE", ".local/state")
 
-    return Path(platformdirs.user_state_dir("sqlshell", appauthor=False))
+
+def _folder(environ: Mapping[str, str], kind: str, usual: str) -> Path:
+    if named := environ.get(f"SQLSHELL_{kind}_DIR"):
+        return Path(named)
+    if base := environ.get(f"XDG_{kind}_HOME"):
+        return Path(base, "sqlshell")
+    home = environ.get("HOME") or expanded("~")
+    return Path(home, "Library/Application Support" if sys.platform == "darwin" else usual, "sqlshell")
 
 
 def read_config(folder: Path) -> Config:
