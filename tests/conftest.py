@@ -7,12 +7,10 @@ import functools
 import gc
 import importlib
 import os
-import random
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +22,6 @@ from hypothesis import HealthCheck, settings
 
 from tests import checked
 from tests.prepared import Forked, Prepared
-from tests.slow import slow_tests
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,32 +97,6 @@ def _import_tests(config: pytest.Config) -> None:
         # What is wrong with a module is reported when it is collected.
         with contextlib.suppress(Exception, pytest.skip.Exception):
             importlib.import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    limited = parser.getgroup("limited time")
-    limited.addoption("--until", type=float, metavar="TIME", help="skip the tests that start after TIME, a Unix time")
-    limited.addoption("--shuffle", metavar="SEED", help="run the files in a random order that depends on SEED alone")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    slow = slow_tests()
-    for item in items:
-        if item.nodeid in slow:
-            item.add_marker(pytest.mark.slow)
-    if (seed := config.getoption("shuffle")) is not None:
-        # Tests of one file stay together, because they share services.
-        place = random.Random(seed)
-        files = {path: place.random() for path in dict.fromkeys(item.path for item in items)}
-        items.sort(key=lambda item: files[item.path])
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    until = item.config.getoption("until")
-    if until is not None and time.time() > until:
-        pytest.skip("no time left")
 
 
 def pytest_unconfigure() -> None:

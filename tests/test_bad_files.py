@@ -125,6 +125,7 @@ def test_the_doctor_of_a_target_that_is_none(program: Program, tmp_path: Path) -
         assert message in next(line for line in done.out.splitlines() if line.startswith("!!  target")), done.out
 
 
+@pytest.mark.slow("runs the program twice")
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_a_quote_that_is_not_closed_is_not_skipped(program: Program, tmp_path: Path, ending: str) -> None:
     rows = "".join(f"{number},y\n" for number in range(3, 5000))

@@ -139,6 +139,7 @@ def test_the_context_and_where_it_came_from(program: Program, env: dict[str, str
         assert program("work", "-c", wrong, env=env).code == 2
 
 
+@pytest.mark.slow("runs the program twice")
 def test_another_target_in_mid_script(program: Program, env: dict[str, str], served: Served, tmp_path: Path) -> None:
     script = "\n".join(
         [
@@ -164,6 +165,7 @@ def test_another_target_in_mid_script(program: Program, env: dict[str, str], ser
     assert "read-only" in refused.err
 
 
+@pytest.mark.slow("runs the program three times")
 @pytest.mark.parametrize(
     ("start", "target"),
     [
@@ -229,6 +231,7 @@ def test_a_connection_is_kept_until_the_next_one_answers(
     assert found.out == "a\n7\n", found.err
 
 
+@pytest.mark.slow("runs the program three times")
 @pytest.mark.parametrize(
     ("part", "state", "back"),
     [("database", "3D002", "local"), ("schema", "3D003", "main"), ("role", "3D001", "owner"), ("store", "3D006", "")],
@@ -252,6 +255,7 @@ def test_a_part_that_is_not_there_does_not_become_another(
     assert "wrong_place" not in looked.out
 
 
+@pytest.mark.slow("runs the program five times")
 def test_a_profile_names_a_file(program: Program, env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "sales.csv").write_text("a,b\n1,2\n")
     with (tmp_path / "config" / "config.toml").open("a") as more:

@@ -21,12 +21,14 @@ select count(*) as n from t;
 """
 
 
+@pytest.mark.slow("runs the program")
 @pytest.mark.parametrize("options", ((), ("--no-commands",)))
 def test_data_lines_are_never_run(program: Program, options: tuple[str, ...]) -> None:
     done = program("-q", "--format", "csv", "--on-error", "continue", *options, stdin=DUMP)
     assert (done.code, done.out, done.err) == (0, "n\n3\n", "")
 
 
+@pytest.mark.slow("runs the program")
 def test_a_file_and_a_command_load_alike(program: Program, served: Served) -> None:
     done = program(
         *(
@@ -82,6 +84,7 @@ def test_a_path_of_stdin_is_a_value_like_others(program: Program) -> None:
     assert (done.code, done.out) == (0, "n\n1\n")
 
 
+@pytest.mark.slow("runs the program")
 def test_data_of_a_command_do_not_run(program: Program) -> None:
     script = "create table t (i int);\n\\copy t from stdin\n1;drop table t;\n\\.\nfrom t;"
     done = program("-q", "--format", "csv", "--on-error", "continue", stdin=script)
@@ -106,6 +109,7 @@ def test_a_table_and_its_columns(program: Program) -> None:
     assert (done.code, done.out, done.err) == (0, "a,b)\n1,2\nb)\n2\n", "")
 
 
+@pytest.mark.slow("runs the program twice")
 def test_copy_to_stdout_is_written_as_it_says(program: Program, served: Served) -> None:
     script = (
         "copy (select 1 as a, null as b) to stdout;\n"

@@ -12,6 +12,7 @@ from tests.conftest import Program, Served
 TABLE = "create table t (i int, s text); insert into t values (1, 'a,b'), (2, null);\n"
 
 
+@pytest.mark.slow("runs the program twice")
 def test_rows_go_where_copy_says(program: Program, served: Served, tmp_path: Path) -> None:
     script = (
         f"drop table if exists t; {TABLE}"

@@ -59,6 +59,7 @@ def parquet(folder: Path) -> bytes:
     return path.read_bytes()
 
 
+@pytest.mark.slow("runs the program four times")
 def test_data_on_stdin_are_a_view(program: Program, tmp_path: Path) -> None:
     tmp_path.joinpath("b.csv").write_text("a,z\n2,joined\n")
     query = (
@@ -100,6 +101,7 @@ def test_targets_that_cannot_be(program: Program, tmp_path: Path, argv: tuple[st
     assert said in done.err
 
 
+@pytest.mark.slow("a terminal")
 def test_statements_come_from_the_terminal(tmp_path: Path) -> None:
     command = f"printf 'a\\n6\\n7\\n' | {sys.executable} -m sqlshell -q --no-rc -"
     terminal = Terminal(tmp_path, command=("sh", "-c", command))
@@ -130,6 +132,7 @@ def test_without_a_terminal_statements_are_options(tmp_path: Path) -> None:
     assert "stdin is data, and there is no terminal to read statements from" in done.stderr
 
 
+@pytest.mark.slow("runs the program four times")
 @pytest.mark.parametrize("name", ["b.json", "b.json.gz"])
 def test_an_array_behind_a_byte_order_mark_is_read_as_its_rows(program: Program, tmp_path: Path, name: str) -> None:
     data = b'\xef\xbb\xbf\n [{"a":1},{"a":2.5}]'
@@ -144,6 +147,7 @@ def test_an_array_behind_a_byte_order_mark_is_read_as_its_rows(program: Program,
     assert program(*shown, "w.duckdb", "-c", "from t").out == "a\n1.0\n2.5\n"
 
 
+@pytest.mark.slow("runs the program six times")
 def test_the_text_of_null_does_not_make_a_column_one_of_texts(program: Program, tmp_path: Path) -> None:
     (tmp_path / "n.tsv").write_text("a\td\tt\n1\t2026-01-02\tx\n\\N\t\\N\t\\N\n")
     (tmp_path / "n.csv").write_text("a,d,t\n1,2026-01-02,x\nNA,NA,NA\n")
@@ -155,6 +159,7 @@ def test_the_text_of_null_does_not_make_a_column_one_of_texts(program: Program, 
         assert done.out == "a,d,t\n1,2026-01-02,x\n,,\n"
 
 
+@pytest.mark.slow("runs the program")
 def test_what_duckdb_does_not_keep_of_parquet_is_a_warning(program: Program, tmp_path: Path) -> None:
     decimals = pa.array([Decimal(5), None], pa.decimal256(40, 0))
     instants = pa.array([1, 2], pa.timestamp("ns"))
@@ -167,6 +172,7 @@ def test_what_duckdb_does_not_keep_of_parquet_is_a_warning(program: Program, tmp
     assert "column n" not in done.err
 
 
+@pytest.mark.slow("runs the program eight times")
 def test_what_is_no_data_file_and_no_database_says_what_to_do(program: Program, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "f.csv")
     (tmp_path / "a.csv").write_text("a\n1\n")
@@ -194,6 +200,7 @@ def test_what_is_no_data_file_and_no_database_says_what_to_do(program: Program, 
     assert "LINE 1" not in program("m.csv", "-c", "from m").err
 
 
+@pytest.mark.slow("runs the program three times")
 def test_an_empty_file_name_and_a_table_of_two_words_are_refused(program: Program, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n")
     done = program("import", "", "w.duckdb", "--table", "t")
@@ -215,6 +222,7 @@ def test_a_damaged_parquet_file_is_not_called_a_wrong_value(program: Program, tm
     )
 
 
+@pytest.mark.slow("a file system of its own")
 def test_a_full_disk_of_temporary_files_is_not_blamed_on_the_file(tmp_path: Path) -> None:
     mounted = ("unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=1m tmpfs small && exec "$@"', "sh")
     (tmp_path / "small").mkdir()

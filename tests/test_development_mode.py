@@ -12,6 +12,8 @@ import pytest
 from tests.conftest import Served, clean_environment, serve, stop
 from tests.terminal.terminal import Terminal
 
+pytestmark = pytest.mark.slow("starts Python anew")
+
 DEVELOPING = [sys.executable, "-X", "dev", "-W", "error", "-m", "sqlshell"]
 
 SESSIONS = {

@@ -130,6 +130,7 @@ def test_a_certificate_of_an_authority_that_is_not_known(
     assert "token" not in failing(found)
 
 
+@pytest.mark.slow("makes certificates")
 def test_a_certificate_that_ends_soon(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ ALTER TABLE ONLY public.accounts
 """
 
 
+@pytest.mark.slow("runs the program")
 @pytest.mark.parametrize("way", ["-f", "-c", "stdin"])
 def test_data_in_a_script_are_loaded(program: Program, tmp_path: Path, way: str) -> None:
     (tmp_path / "s.sql").write_text(SCRIPT)
@@ -76,12 +77,14 @@ def test_data_in_a_script_are_loaded(program: Program, tmp_path: Path, way: str)
     assert (done.code, done.out, done.err) == (0, ROWS, "")
 
 
+@pytest.mark.slow("runs the program")
 def test_data_go_to_a_served_table(program: Program, served: Served) -> None:
     env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
     done = program("-q", "--format", "csv", "-c", SCRIPT, "-c", "drop table t", env=env)
     assert (done.code, done.out, done.err) == (0, ROWS, "")
 
 
+@pytest.mark.slow("runs the program")
 @pytest.mark.parametrize("ending", ["", "\n", "\n\\.", "\n\\.\n"])
 @pytest.mark.parametrize("line", ["\n", "\r\n"])
 def test_the_end_of_the_data(program: Program, ending: str, line: str) -> None:
@@ -91,6 +94,7 @@ def test_the_end_of_the_data(program: Program, ending: str, line: str) -> None:
     assert (done.code, done.out, done.err) == (0, "n\n2\n", "")
 
 
+@pytest.mark.slow("runs the program five times")
 def test_stdin_is_read_for_the_last_line_of_a_command(program: Program) -> None:
     made, shown = ("-c", "create table t (a int)"), ("-c", "select sum(a) as s from t")
     for copy in ("copy t from stdin", "copy t from stdin; select 1", "\\copy t from stdin", "\\copy t from pstdin"):
@@ -100,6 +104,7 @@ def test_stdin_is_read_for_the_last_line_of_a_command(program: Program) -> None:
     assert done.code == 2 and "the script itself is on stdin" in done.err
 
 
+@pytest.mark.slow("runs the program twice")
 def test_a_copy_that_fails_discards_its_data(program: Program) -> None:
     script = "copy nothing from stdin;\nselect 1 as ran;\n\\.\ncopy t from stdin (nope 1);\nselect 2 as ran;\n\\.\n"
     script += "select 3 as ran;\n"
@@ -117,6 +122,7 @@ def test_restricted_scripts_have_no_commands(program: Program) -> None:
     assert "disabled by \\restrict" in done.err and "not the key" in done.err
 
 
+@pytest.mark.slow("runs the program three times")
 def test_a_dump_of_postgresql(program: Program, served: Served, tmp_path: Path) -> None:
     (tmp_path / "dump.sql").write_text(DUMP)
     shown = "select count(*) as n, count(filler) as f from public.accounts"
@@ -150,6 +156,7 @@ def test_the_indexes_of_a_dump(program: Program, served: Served, tmp_path: Path)
         assert (done.code, done.out) == (0, "n\n2\n"), done
 
 
+@pytest.mark.slow("runs the program twice")
 def test_a_dump_of_duckdb(program: Program, served: Served, tmp_path: Path) -> None:
     with duckdb.connect() as made:
         made.execute("create table exported (i int, b blob, t varchar, l int[], d decimal(10,2))")
@@ -180,6 +187,7 @@ create view counted as select a, count(*) as n from parent join child on parent 
 """
 
 
+@pytest.mark.slow("starts a service, runs the program four times")
 def test_all_that_a_dump_of_duckdb_may_hold(program: Program, tmp_path: Path) -> None:
     with duckdb.connect() as made:
         made.execute(EXPORTED)
@@ -227,6 +235,7 @@ from f;
     assert "<stdin>:12: error: force_not_null: f has no column 'nope'" in done.err
 
 
+@pytest.mark.slow("runs the program four times")
 def test_copy_of_a_file_means_the_same_on_every_service(program: Program, served: Served, tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text('e,f\n"",1\n,2\n')
     made = ("-q", "--format", "csv", "-c", "create table quoted (e varchar, f int)")
@@ -237,6 +246,7 @@ def test_copy_of_a_file_means_the_same_on_every_service(program: Program, served
             assert (done.code, done.out) == (0, f"n\n{first}\ntrue\n"), done
 
 
+@pytest.mark.slow("runs the program eleven times")
 def test_nulls_within_quotes(program: Program, tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text('"id","n","d","s"\n"1","5","31/12/2025","x"\n"2","","",""\n')
     load = ("import", "q.csv", "w.duckdb", "--table", "t", "--create")
@@ -302,6 +312,7 @@ def test_the_sequences_of_a_dump(program: Program, tmp_path: Path) -> None:
     assert done.code == 0 and done.out.endswith("\nm\n4\n"), done
 
 
+@pytest.mark.slow("runs the program six times")
 def test_a_line_of_backslash_and_period_ends_data(program: Program, tmp_path: Path) -> None:
     (tmp_path / "dot.txt").write_text("a\n\\.\nb\n")
     made, shown = ("-c", "create table v (s varchar)"), ("-c", "select string_agg(s, '+') as s from v")
@@ -319,7 +330,7 @@ def test_a_line_of_backslash_and_period_ends_data(program: Program, tmp_path: Pa
     assert (done.code, done.out) == (0, "n\n3\n"), done
 
 
-@pytest.mark.slow
+@pytest.mark.slow("PostgreSQL and many rows")
 @pytest.mark.skipif(not (shutil.which("pg_dump") and shutil.which("initdb")), reason="needs PostgreSQL")
 def test_what_pg_dump_writes_of_pgbench(program: Program, tmp_path: Path) -> None:
     with psql_prompt() as (folder, _):
@@ -478,6 +489,7 @@ GRANT SELECT ON TABLE shop.customers TO PUBLIC;
 """
 
 
+@pytest.mark.slow("starts a service, runs the program twice")
 @pytest.mark.parametrize("where", ["embedded", "served"])
 def test_a_dump_of_an_everyday_database(program: Program, tmp_path: Path, where: str) -> None:
     (tmp_path / "dump.sql").write_text(EVERYDAY)
@@ -523,6 +535,7 @@ def test_scripts_after_a_dump_have_the_keywords_of_duckdb(program: Program, tmp_
     assert (done.code, done.out) == (0, "n\n1\n"), done.err
 
 
+@pytest.mark.slow("runs the program three times")
 def test_intervals_as_postgresql_writes_them(program: Program, tmp_path: Path) -> None:
     (tmp_path / "i.csv").write_text("i\n-3 days +04:05:06\n-1 years +2 mons 04:05:06\n1 day\n")
     made = ("-q", "--format", "csv", "-c", "create table v (i interval, j int)", "-c")
@@ -538,6 +551,7 @@ def test_intervals_as_postgresql_writes_them(program: Program, tmp_path: Path) -
     assert said in done.err, done
 
 
+@pytest.mark.slow("runs the program")
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
 def test_a_null_union_is_null_when_it_is_loaded_again(program: Program, ending: str) -> None:
     made = "create table u (k int, u union(num int, str varchar)); create table v as from u; "

@@ -62,6 +62,7 @@ class Running:
         return message
 
 
+@pytest.mark.slow("runs the program")
 @pytest.mark.parametrize(
     ("number", "target"),
     (
@@ -81,6 +82,7 @@ def test_signals_leave_nothing(tmp_path: Path, number: int, target: tuple[str, .
     assert tmp_path.joinpath("out.csv").read_text() == "before\n"
 
 
+@pytest.mark.slow("runs the program")
 @pytest.mark.parametrize("numbers", ((15, 15), (2, 2, 2), (1, 2)))
 def test_more_signals_leave_nothing_either(tmp_path: Path, numbers: tuple[int, ...]) -> None:
     running = Running(tmp_path, "-o", "out.csv", "-c", f"{LARGE};&", "-c", "\\wait")
@@ -112,6 +114,7 @@ def test_what_the_engine_of_a_killed_process_left_goes_with_the_next_start(progr
     assert not folder.exists()
 
 
+@pytest.mark.slow("ends the program by signals")
 def test_an_ignored_hangup_stays_ignored(tmp_path: Path) -> None:
     ignoring = "import os, signal, sys; signal.signal(1, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
     argv = [
@@ -137,6 +140,7 @@ def test_an_ignored_hangup_stays_ignored(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "a\n1\n", "")
 
 
+@pytest.mark.slow("runs the program three times")
 def test_the_next_start_removes_what_was_killed(tmp_path: Path, program: Program) -> None:
     tmp_path.joinpath(".out.csv.0123abcd").write_text("somebody's own")
     killed = Running(tmp_path, "-o", "out.csv", "-c", LARGE)
@@ -160,6 +164,7 @@ def test_the_next_start_removes_what_was_killed(tmp_path: Path, program: Program
     assert tmp_path.joinpath(".out.csv.0123abcd").read_text() == "somebody's own"
 
 
+@pytest.mark.slow("a terminal")
 def test_a_terminal_that_goes_away_leaves_nothing(tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -275,6 +280,7 @@ def half_sent(connection: socket.socket, host: str, token: str) -> None:
     )
 
 
+@pytest.mark.slow("starts a service")
 @pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGHUP))
 def test_a_service_ends_without_a_stack(tmp_path: Path, number: int) -> None:
     served = serve(tmp_path, "--grace", "0", stderr=tmp_path / "message")

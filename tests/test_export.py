@@ -58,6 +58,7 @@ def exports(program: Program, between: Plain, served: Served, tmp_path: Path) ->
     return Exports(program, between, served, tmp_path)
 
 
+@pytest.mark.slow("runs the program twice")
 def test_an_interrupted_export_continues(exports: Exports) -> None:
     exports.file.write_text("kept")
     done = exports.run(breaks_at=3)
@@ -79,6 +80,7 @@ def test_an_interrupted_export_continues(exports: Exports) -> None:
     assert not exports.parts.exists()
 
 
+@pytest.mark.slow("starts a service, runs the program twice")
 @pytest.mark.parametrize("breaks_at", [1, 3])
 def test_an_export_by_a_data_plane_continues(
     program: Program, with_plane: tuple[Plain, Served], tmp_path: Path, breaks_at: int
@@ -120,6 +122,7 @@ class Cut(Plain):
                 each.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.slow("runs the program twice")
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_broken_download_of_a_whole_result_continues(
     program: Program, served: Served, tmp_path: Path, form: str
@@ -155,6 +158,7 @@ def test_a_broken_download_of_a_whole_result_continues(
     assert not parts.exists()
 
 
+@pytest.mark.slow("runs the program three times")
 def test_a_damaged_beginning_of_a_whole_result_is_not_used(program: Program, served: Served, tmp_path: Path) -> None:
     between = Cut(served)
     query = "select i, md5(i::varchar) as s from range(400000) r(i)"
@@ -178,6 +182,7 @@ def test_a_damaged_beginning_of_a_whole_result_is_not_used(program: Program, ser
     assert not (tmp_path / "o.csv.parts").exists()
 
 
+@pytest.mark.slow("runs the program eight times")
 def test_what_cannot_continue_says_why(exports: Exports) -> None:
     assert "there is no interrupted export to o.csv" in exports.run("--resume").err
     exports.run(breaks_at=2)
@@ -202,6 +207,7 @@ def test_what_cannot_continue_says_why(exports: Exports) -> None:
     assert not exports.parts.exists()
 
 
+@pytest.mark.slow("runs the program six times")
 def test_an_export_that_begins_again_ends_the_earlier_one(exports: Exports) -> None:
     exports.run(breaks_at=2)
     # Its statement fails before there is a result.
@@ -212,6 +218,7 @@ def test_an_export_that_begins_again_ends_the_earlier_one(exports: Exports) -> N
     assert "there is no interrupted export to o.csv" in exports.run("--resume").err
 
 
+@pytest.mark.slow("runs the program four times")
 def test_exports_that_need_no_partitions(program: Program, tmp_path: Path) -> None:
     done = program("export", "--query", "select 1 as a, 'x;y' as b;", "-o", "a.jsonl")
     assert (done.code, done.err) == (0, "1 row written to a.jsonl\n")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import clean_environment
 
 WITHOUT = "import sys; sys.modules |= dict.fromkeys(('keyring', 'plotext', 'sqlglot'))\n"
@@ -21,6 +23,7 @@ def without_extras(home: Path, program: str, *argv: str) -> subprocess.Completed
     )  # fmt: skip
 
 
+@pytest.mark.slow("starts Python anew")
 def test_a_chart_says_what_it_requires(tmp_path: Path) -> None:
     done = without_extras(
         tmp_path, RUN, "-c", "select 1 as a, 2 as b \\chart", "--on-error", "continue", "-c", "select 42"
@@ -30,6 +33,7 @@ def test_a_chart_says_what_it_requires(tmp_path: Path) -> None:
     assert "42" in done.stdout
 
 
+@pytest.mark.slow("starts Python anew")
 def test_pictures_and_heat_maps_require_nothing(tmp_path: Path) -> None:
     chart = "select 'x' as a, 'y' as b, 3 as c \\chart heat"
     done = without_extras(tmp_path, RUN, "-c", chart, "-c", "select 1 as a, 2 as b \\chart line to c.svg")

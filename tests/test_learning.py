@@ -42,6 +42,7 @@ def test_syntax_is_found(asked: str, first: str) -> None:
     assert syntax(asked)[0][0] == first
 
 
+@pytest.mark.slow("runs the program five times")
 def test_help_in_scripts(program: Program) -> None:
     for asked in ("create stream", "CREATE   STREAM", "create stream;"):
         told = program("-c", f"\\h {asked}").err
@@ -51,6 +52,7 @@ def test_help_in_scripts(program: Program) -> None:
     assert program("-c", "\\h qqqqqq").code == 2
 
 
+@pytest.mark.slow("runs the program five times")
 def test_a_command_is_explained_as_it_is_typed(program: Program) -> None:
     for text in ("\\? \\x", "\\? x", "\\help \\x", "\\?  \\x  "):
         told = program("-c", text)
@@ -82,6 +84,7 @@ def test_the_local_service_refuses_what_help_leaves_out(program: Program) -> Non
     assert len(refused) == len(NOT_LOCAL), done.err
 
 
+@pytest.mark.slow("runs the program")
 def test_the_tour_runs(program: Program) -> None:
     found = program("-q", "-c", "\\tutorial", "-c", "select 1 as after", "--format", "csv")
     assert found.code == 0
@@ -161,6 +164,7 @@ def test_the_help_of_serve_names_units(program: Program) -> None:
         assert word in told
 
 
+@pytest.mark.slow("runs the program twice")
 def test_the_sample_data_are_the_same_each_time(program: Program, tmp_path: Path) -> None:
     count = (
         "select (select count(*) from shop.customers) as customers, (select count(*) from shop.products) as products, "
@@ -175,6 +179,7 @@ def test_the_sample_data_are_the_same_each_time(program: Program, tmp_path: Path
         assert "100,000 orders" in done.err
 
 
+@pytest.mark.slow("runs the program ten times")
 def test_the_sample_data_and_what_is_yours(program: Program, tmp_path: Path) -> None:
     database = str(tmp_path / "mine.duckdb")
     assert program(database, "-c", "\\demo").code == 0
@@ -199,6 +204,7 @@ def test_the_sample_data_and_what_is_yours(program: Program, tmp_path: Path) -> 
     assert program("--read-only", "-c", "\\demo").code == 2
 
 
+@pytest.mark.slow("runs the program twice")
 def test_the_sample_data_on_a_service(program: Program, served: Served) -> None:
     env = {"SQLSHELL_TOKEN": served.token}
     made = program(

@@ -143,6 +143,7 @@ class Where:
         return self("import", file, self.target, "--timezone", "UTC", "--table", "t", *options, stdin=stdin, code=code)
 
 
+@pytest.mark.slow("starts a service, runs the program six times")
 @pytest.mark.parametrize("ending", ["csv", "tsv", "json", "jsonl", "csv.gz", "parquet", "csv.zst"])
 def test_every_type_comes_back_as_it_went_out(where: Where, tmp_path: Path, ending: str) -> None:
     file = tmp_path / f"out.{ending}"
@@ -175,6 +176,7 @@ def test_every_type_comes_back_as_it_went_out(where: Where, tmp_path: Path, endi
     assert where.run("select * from t order by id").out == before.out
 
 
+@pytest.mark.slow("runs the program five times")
 def test_columns_are_matched_by_name_and_shown(where: Where, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('B;A\nx;1\n"y;z";2\n')
     where.run("create or replace table t (a int, b varchar, c int default 5)")
@@ -192,6 +194,7 @@ def test_the_line_of_a_load_whose_table_cannot_be_created(program: Program, tmp_
     assert (done.code, done.err.partition("!")[0]) == (1, 'x.sql:3: error[42P017]: Table with name "t" already exists')
 
 
+@pytest.mark.slow("runs the program four times")
 def test_a_table_is_created(where: Where, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[{"i": 1, "l": [1.5], "o": {"k": "v"}}, {"i": 2}]')
     where.run("drop table if exists t")
@@ -200,6 +203,7 @@ def test_a_table_is_created(where: Where, tmp_path: Path) -> None:
     assert "already exists" in where.load("a.json", "--create", code=1).err
 
 
+@pytest.mark.slow("runs the program five times")
 def test_bad_rows_are_named_and_nothing_is_sent(where: Where, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('a,b\n1,"x\ny"\nfoo,y\n3\n4,z\n')
     where.run("create or replace table t (a int, b varchar)")
@@ -214,6 +218,7 @@ def test_bad_rows_are_named_and_nothing_is_sent(where: Where, tmp_path: Path) ->
     assert where.run("select * from t order by a").out == 'a,b\n1,"x\ny"\n4,z\n'
 
 
+@pytest.mark.slow("runs the program four times")
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_bad_records_are_named(where: Where, tmp_path: Path, ending: str) -> None:
     rows = [{"a": "1", "b": "x"}, {"a": "foo", "b": "y"}, {"a": "3", "b": None}]
@@ -230,6 +235,7 @@ def test_bad_records_are_named(where: Where, tmp_path: Path, ending: str) -> Non
     assert where.run("select * from t order by a").out == "a,b\n1,x\n3,\n"
 
 
+@pytest.mark.slow("runs the program five times")
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "csv.zst", "tsv", "jsonl"])
 def test_bad_values_of_nested_columns_are_named_and_skipped(where: Where, tmp_path: Path, ending: str) -> None:
     values = {1: "[1, 2]", 2: '[1, "x"]', 3: "nope", 4: "[1.5]", 5: "[1.0]"}
@@ -258,6 +264,7 @@ def test_bad_values_of_nested_columns_are_named_and_skipped(where: Where, tmp_pa
     assert where.run("select * from t order by a").out == 'a,l\n1,"[1,2]"\n5,[1]\n6,\n'
 
 
+@pytest.mark.slow("runs the program three times")
 def test_bad_bytes_and_deeper_values_are_named(where: Where, tmp_path: Path) -> None:
     where.run("create or replace table t (d blob, s struct(a int, b blob), m map(varchar, decimal(20,2)))")
     good = '\\x61,"{""a"": 1, ""b"": ""YWI=""}","{""k"": 123456789012345678.10}"'
@@ -281,6 +288,7 @@ def test_bad_bytes_and_deeper_values_are_named(where: Where, tmp_path: Path) -> 
     assert where.run("from t order by d desc").out == rows
 
 
+@pytest.mark.slow("runs the program five times")
 def test_texts_of_arrays_as_postgresql_writes_them(where: Where, tmp_path: Path) -> None:
     where.run(
         "create or replace table t (id int, l varchar[], n int[][], d decimal(20,2)[], b blob[], z timestamptz[], "
@@ -309,6 +317,7 @@ def test_texts_of_arrays_as_postgresql_writes_them(where: Where, tmp_path: Path)
     assert done.out == 'n\n"[[1,2]]"\n'
 
 
+@pytest.mark.slow("runs the program three times")
 @pytest.mark.parametrize(
     ("data", "options"),
     [
@@ -318,7 +327,7 @@ def test_texts_of_arrays_as_postgresql_writes_them(where: Where, tmp_path: Path)
         (b"1\tx\n2\ty\n", ("--input-format", "text")),
         (b"1|x\n2|y\n", ("--with", "FORMAT csv, HEADER false, DELIMITER '|'")),
     ],
-    # What gzip writes first depends on the version of Python; tests/slow.txt names the tests.
+    # What gzip writes first depends on the version of Python.
     ids=["csv", "csv.gz", "jsonl", "text", "delimiter"],
 )
 def test_stdin_is_loaded(where: Where, data: bytes, options: tuple[str, ...]) -> None:
@@ -327,6 +336,7 @@ def test_stdin_is_loaded(where: Where, data: bytes, options: tuple[str, ...]) ->
     assert where.run("select * from t order by a").out == "a,b\n1,x\n2,y\n"
 
 
+@pytest.mark.slow("runs the program six times")
 def test_psql_options_are_taken(where: Where, tmp_path: Path) -> None:
     (tmp_path / "a b.txt").write_text("1;NULL;'it''s'\n2;;x\n")
     where.run("create or replace table t (a int, b varchar, c varchar)")
@@ -377,6 +387,7 @@ def test_options_are_checked_before_a_command_runs(program: Program, tmp_path: P
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow("runs the program three times")
 def test_the_policy_is_asked(program: Program, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n")
     program("w.duckdb", "-c", "create table t (a int)")
@@ -391,6 +402,7 @@ def big(tmp_path: Path, rows: int = 30_000) -> None:
     (tmp_path / "big.csv").write_text(f"a,b\n{text}")
 
 
+@pytest.mark.slow("runs the program eight times")
 def test_many_statements_in_order_and_what_is_unknown_is_not_sent_again(
     plain: Plain, service: Served, program: Program, tmp_path: Path
 ) -> None:
@@ -415,6 +427,7 @@ def test_many_statements_in_order_and_what_is_unknown_is_not_sent_again(
     assert "there is no unfinished load" in where.load("big.csv", "--resume", code=2).err
 
 
+@pytest.mark.slow("runs the program six times")
 @pytest.mark.parametrize("attached", [True, False])
 def test_rows_that_were_being_sent_when_the_shell_was_killed_are_unknown(
     plain: Plain, service: Served, program: Program, tmp_path: Path, attached: bool
@@ -440,6 +453,7 @@ def test_rows_that_were_being_sent_when_the_shell_was_killed_are_unknown(
     assert "there is no unfinished load" in where.load("a.csv", "--resume", code=2).err
 
 
+@pytest.mark.slow("runs the program twice")
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -487,6 +501,7 @@ def test_what_a_service_may_have_carried_out_is_unknown(error: ShellError, arriv
     assert SentBatch((0, 1), error, arrived).unknown is unknown
 
 
+@pytest.mark.slow("runs the program eight times")
 def test_a_load_goes_on_behind_the_last_confirmed_statement(
     plain: Plain, service: Served, program: Program, tmp_path: Path
 ) -> None:
@@ -508,6 +523,7 @@ def test_a_load_goes_on_behind_the_last_confirmed_statement(
     assert where.run("select count(*) as n, count(distinct a) as d from t").out == "n,d\n30000,30000\n"
 
 
+@pytest.mark.slow("runs the program four times")
 def test_a_transcript_does_not_load_again(program: Program, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n")
     program("w.duckdb", "-c", "create table t (a int)")
@@ -531,6 +547,7 @@ def test_a_directory_is_a_target(program: Program, tmp_path: Path) -> None:
     assert done.code == 2 and "would both become the view" in done.err
 
 
+@pytest.mark.slow("runs the program four times")
 def test_ctrl_c_says_how_many_rows_are_in_the_table(
     plain: Plain, service: Served, program: Program, tmp_path: Path
 ) -> None:
@@ -554,6 +571,7 @@ def test_ctrl_c_says_how_many_rows_are_in_the_table(
     assert where.run("select count(*) as n, count(distinct a) as d from t").out == "n,d\n60000,60000\n"
 
 
+@pytest.mark.slow("runs the program five times")
 def test_ctrl_c_between_two_attachments_says_how_many_rows_are_in_the_table(program: Program, tmp_path: Path) -> None:
     with duckdb.connect() as database:
         rows = "select i as a, sha256(i::varchar) as b from range(100_000) t(i)"
@@ -576,6 +594,7 @@ def test_ctrl_c_between_two_attachments_says_how_many_rows_are_in_the_table(prog
     assert done.out == "100000,100000\n"
 
 
+@pytest.mark.slow("runs the program eleven times")
 def test_a_load_that_begins_again_ends_the_earlier_one(
     plain: Plain, service: Served, program: Program, tmp_path: Path
 ) -> None:
@@ -600,6 +619,7 @@ def test_a_load_that_begins_again_ends_the_earlier_one(
     assert where.run("select count(*) as n, count(distinct a) as d from t").out == "n,d\n30000,30000\n"
 
 
+@pytest.mark.slow("runs the program four times")
 def test_a_load_of_no_rows_ends_the_earlier_one(program: Program, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n")
     program("w.duckdb", "-c", "create table t (a int check (a > 1))")
@@ -619,6 +639,7 @@ def test_rows_are_not_loaded_into_a_database_that_is_lost(program: Program, tmp_
     assert program("import", "t.csv", "--table", "t", "--create", "--dry-run").code == 0
 
 
+@pytest.mark.slow("runs the program three times")
 def test_the_encoding_is_advised_and_works(program: Program, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"a,b\n1,K\xf6ln\n")
     done = program("import", "t.csv", "w.duckdb", "--table", "t", "--create")
@@ -653,6 +674,7 @@ def test_options_that_do_not_apply_are_refused(
     assert not (tmp_path / "w.duckdb").exists()
 
 
+@pytest.mark.slow("runs the program nine times")
 @pytest.mark.parametrize("name", ["e.csv", "e.csv.gz", "e.jsonl", "e.tsv"])
 def test_an_empty_file_has_no_rows_and_no_columns(program: Program, tmp_path: Path, name: str) -> None:
     tmp_path.joinpath(name).write_bytes(gzip.compress(b"") if name.endswith("gz") else b"")
@@ -686,6 +708,7 @@ def test_an_empty_result_and_exact_numbers_are_loaded_again(program: Program, en
     assert (done.code, done.err) == (2, f"error: e.{ending} is empty\n")
 
 
+@pytest.mark.slow("runs the program twice")
 def test_the_encoding_is_named_also_where_the_format_is_looked_at(program: Program, tmp_path: Path) -> None:
     (tmp_path / "late.csv").write_bytes(b"".join(b"%d,x\n" % number for number in range(30)) + b"30,caf\xe9\n")
     (tmp_path / "late.jsonl").write_bytes(b'{"a": "caf\xe9"}\n')
@@ -699,6 +722,7 @@ def test_the_encoding_is_named_also_where_the_format_is_looked_at(program: Progr
     assert "iconv" in done.err and "ENCODING" not in done.err
 
 
+@pytest.mark.slow("runs the program three times")
 @pytest.mark.parametrize("table", ["semi", "at (show, b)", "Select"])
 def test_a_table_or_column_may_be_named_like_a_keyword(program: Program, tmp_path: Path, table: str) -> None:
     (tmp_path / "k.csv").write_text("show,b\n1,2\n")
@@ -712,6 +736,7 @@ def test_a_table_or_column_may_be_named_like_a_keyword(program: Program, tmp_pat
     assert (done.code, (tmp_path / "again.csv").read_text()) == (0, "show,b\n1,2\n"), done
 
 
+@pytest.mark.slow("runs the program three times")
 @pytest.mark.parametrize("name", ["a[1].csv", "a*.csv", "a?.jsonl.gz", "x=1/a.json", "x=1/a.parquet"])
 def test_a_path_is_no_pattern_and_has_no_columns(program: Program, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
@@ -732,6 +757,7 @@ def test_a_path_is_no_pattern_and_has_no_columns(program: Program, tmp_path: Pat
     assert done.code and path.name in done.err and "/file" not in done.err
 
 
+@pytest.mark.slow("runs the program four times")
 def test_a_key_of_the_last_record_is_loaded(program: Program, tmp_path: Path) -> None:
     records = "".join(f'{{"i": {number}}}\n' for number in range(30_000))
     (tmp_path / "late.jsonl").write_text(records + '{"i": -1, "late": "x"}\n')
@@ -743,6 +769,7 @@ def test_a_key_of_the_last_record_is_loaded(program: Program, tmp_path: Path) ->
     assert done.code == 2 and "u has no column 'late'" in done.err
 
 
+@pytest.mark.slow("runs the program twice")
 @pytest.mark.parametrize("text", ['{"a": 1, "A": 2}\n', '{"a": 1}\n{"A": 2}\n'])
 def test_keys_that_differ_only_in_case_are_refused(program: Program, tmp_path: Path, text: str) -> None:
     (tmp_path / "a.jsonl").write_text(text)
@@ -761,6 +788,7 @@ def test_a_key_that_appears_twice_has_its_place(program: Program, tmp_path: Path
     assert done.code and 'a.jsonl, line 2: the key "a" appears twice in an object' in done.err
 
 
+@pytest.mark.slow("runs the program twice")
 def test_times_with_nine_digits_keep_their_types(program: Program, tmp_path: Path) -> None:
     values = "time_ns '01:02:03.123456789' as t, timestamptz_ns '2024-01-01 00:00:00.123456789+00' as z"
     duckdb.sql(f"copy (select {values}) to '{tmp_path}/a.parquet'")

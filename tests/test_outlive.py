@@ -46,6 +46,7 @@ def jobs(program: Program, env: Mapping[str, str], *more: str) -> list[dict[str,
     return [json.loads(line) for line in found.out.splitlines()]
 
 
+@pytest.mark.slow("starts a service, runs the program eight times")
 def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tmp_path: Path) -> None:
     ran = program("-v", "-c", "select range as i from range(3000)", "--format", "csv", env=to(kept))
     assert ran.code == 0
@@ -116,6 +117,7 @@ def test_bad_input(program: Program, kept: Served, argv: list[str], code: int, m
     assert "sasl.password" not in str(argv) or "no.pem" not in found.err
 
 
+@pytest.mark.slow("runs the program three times")
 def test_a_shell_that_was_killed_in_mid_fetch(program: Program, kept: Served, tmp_path: Path) -> None:
     sql = "select range as i, repeat('x', 200) as x from range(400000)"
     process = start(tmp_path, "-c", sql, "--format", "csv", env=to(kept), stdout=PIPE)
@@ -130,6 +132,7 @@ def test_a_shell_that_was_killed_in_mid_fetch(program: Program, kept: Served, tm
     assert (whole.code, len(rows), rows[-1][0]) == (0, 400_001, "399999")
 
 
+@pytest.mark.slow("runs the program six times")
 def test_a_shell_that_was_killed_while_its_statement_ran(program: Program, kept: Served, tmp_path: Path) -> None:
     process = start(tmp_path, "-v", "-c", LONG, env=to(kept), stderr=PIPE)
     assert process.stderr is not None
@@ -158,6 +161,7 @@ def test_the_background(program: Program, kept: Served) -> None:
     assert program("fetch", entry["id"], "--format", "csv", env=to(kept)).out == "a\n42\n"
 
 
+@pytest.mark.slow("runs the program three times")
 def test_a_result_is_offered_only_where_it_can_be_had(program: Program, kept: Served) -> None:
     """The embedded service ends with its script, and so does what runs there."""
     there = program("-c", LONG, "--wait", "0.3", env=to(kept))
@@ -191,6 +195,7 @@ def test_jobs_by_their_numbers(program: Program, kept: Served) -> None:
     assert program("-c", "\\wait [7]", env=to(kept)).code == 2
 
 
+@pytest.mark.slow("runs the program five times")
 def test_the_last_statement_in_the_background_or_not(program: Program, kept: Served, tmp_path: Path) -> None:
     script = "select 1 as a;\nselect 2 as b;&\n\\fetch\nselect 3 as c;\n\\fetch\n"
     assert program("--format", "csv", stdin=script, env=to(kept)).out == "a\n1\nb\n2\nc\n3\nc\n3\n"
@@ -251,6 +256,7 @@ def test_a_journal_that_cannot_be_written_stops_nothing(program: Program, kept: 
     assert "journal" not in off.err
 
 
+@pytest.mark.slow("runs the program many times")
 def test_attachments_and_downloads(program: Program, kept: Served, tmp_path: Path) -> None:
     content = os.urandom(3_000_000)
     (tmp_path / "lib.jar").write_bytes(content)
@@ -351,6 +357,7 @@ def wait_for_reader(program: Program, kept: Served, stream: str) -> None:
         assert time.monotonic() < until
 
 
+@pytest.mark.slow("runs the program six times")
 def test_a_stream_as_lines(program: Program, kept: Served, tmp_path: Path) -> None:
     assert program("-c", "create stream s1 (a integer, b varchar)", env=to(kept)).code == 0
     process = start(
@@ -377,6 +384,7 @@ def test_a_stream_as_lines(program: Program, kept: Served, tmp_path: Path) -> No
     assert (process.returncode, err) == (0, "")
 
 
+@pytest.mark.slow("runs the program three times")
 def test_a_stream_for_a_time_and_interrupted(program: Program, kept: Served, tmp_path: Path) -> None:
     program("-c", "create stream s2 (a integer)", env=to(kept))
     found = program("-c", "select * from s2", "--for", "300ms", "--format", "csv", env=to(kept))
@@ -392,6 +400,7 @@ def test_a_stream_for_a_time_and_interrupted(program: Program, kept: Served, tmp
     assert "TERMINATE QUERY" in err
 
 
+@pytest.mark.slow("runs the program four times")
 @pytest.mark.parametrize("argv", [["-o", "rows.csv"], []])
 def test_rows_of_a_stream_stay_in_their_file(program: Program, kept: Served, tmp_path: Path, argv: list[str]) -> None:
     stream = "s3" if argv else "s4"
@@ -409,6 +418,7 @@ def test_rows_of_a_stream_stay_in_their_file(program: Program, kept: Served, tmp
     assert (tmp_path / "rows.csv").read_text() == "a\n7\n"
 
 
+@pytest.mark.slow("runs the program three times")
 def test_what_is_not_ready_is_waited_for_as_long_as_was_said(program: Program, kept: Served) -> None:
     made = program("-c", "create compute_pool idle; stop compute_pool idle", env=to(kept))
     assert made.code == 0, made.err
@@ -422,6 +432,7 @@ def test_what_is_not_ready_is_waited_for_as_long_as_was_said(program: Program, k
         assert "3E004" in done.err
 
 
+@pytest.mark.slow("runs the program four times")
 def test_wait_is_bounded_too(program: Program, kept: Served) -> None:
     slow = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
     begun = program("--wait", "0.2", "-c", slow, env=to(kept))
@@ -434,6 +445,7 @@ def test_wait_is_bounded_too(program: Program, kept: Served) -> None:
     assert ended.code == 0
 
 
+@pytest.mark.slow("runs the program three times")
 def test_a_token_command(program: Program, kept: Served, tmp_path: Path) -> None:
     folder = tmp_path / "config"
     folder.mkdir()

@@ -129,6 +129,7 @@ def test_redirection_in_a_script(program: Program, tmp_path: Path) -> None:
     assert tmp_path.joinpath("a.csv").read_text() == "a\n1\n"
 
 
+@pytest.mark.slow("runs the program four times")
 @pytest.mark.parametrize("way", ["-o", "\\g", "\\gx", "\\o", "\\once", "\\tee"])
 def test_an_ending_that_is_no_formats(program: Program, tmp_path: Path, way: str) -> None:
     """Nothing runs and nothing is written; a format that was chosen writes any file."""
@@ -252,6 +253,7 @@ def test_a_url_that_is_no_service(program: Program, served: Served) -> None:
     assert "path" in done.err
 
 
+@pytest.mark.slow("runs the program")
 def test_a_port_that_does_not_speak_http(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(30)
@@ -270,6 +272,7 @@ def test_a_port_that_does_not_speak_http(tmp_path: Path) -> None:
     assert b"it may not be an HTTP server" in err
 
 
+@pytest.mark.slow("runs the program twice")
 def test_a_wait_that_runs_out(program: Program, served: Served) -> None:
     sql = "select count(*) from range(10000000000) a, range(1000) b"
     done = program("--wait", "0.3", "-c", sql, env=remote(served))
@@ -291,6 +294,7 @@ def test_ctrl_c_ends_the_statement_and_the_script(tmp_path: Path, served: Served
     assert "57000" in err
 
 
+@pytest.mark.slow("runs the program")
 def test_ctrl_c_while_stdin_is_waited_for(tmp_path: Path, served: Served) -> None:
     process = start(tmp_path, "--format", "csv", env=remote(served), stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True)
     assert process.stdin is not None
@@ -326,6 +330,7 @@ def test_a_reader_that_leaves_is_told_by_the_exit_code_alone(tmp_path: Path, ser
     assert process.wait(60) == 141
 
 
+@pytest.mark.slow("runs the program three times")
 def test_a_database_file_keeps_and_a_data_file_is_a_view(program: Program, tmp_path: Path) -> None:
     made = program("work.duckdb", "-q", "-c", "create table t as select 5 as a")
     again = program("work.duckdb", "-q", "--format", "csv", "-c", "from t")
@@ -359,6 +364,7 @@ def test_the_local_service_opens_no_port(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow("runs the program four times")
 def test_a_token_never_shows(program: Program, served: Served, tmp_path: Path) -> None:
     secret = served.token
     for argv in (["-vvv", "-c", "select 1"], ["-vvv", "-c", "\\context"], ["-vvv", "-c", "select nope"]):
@@ -369,6 +375,7 @@ def test_a_token_never_shows(program: Program, served: Served, tmp_path: Path) -
     assert "warning" in done.err
 
 
+@pytest.mark.slow("starts a service, runs the program")
 def test_serve_makes_a_token_and_says_so(tmp_path: Path, program: Program) -> None:
     process = start(tmp_path, "serve", "--port", "0", stdout=PIPE, stderr=PIPE, text=True)
     assert process.stdout is not None
@@ -428,6 +435,7 @@ def test_serve_on_a_storage_that_it_cannot_write(tmp_path: Path, program: Progra
     assert "bug" not in done.err
 
 
+@pytest.mark.slow("starts a service, runs the program three times")
 def test_serve_on_a_unix_socket(tmp_path: Path, program: Program) -> None:
     token_file = tmp_path / "t"
     token_file.write_text("t0ken")
@@ -516,6 +524,7 @@ def test_other_words_are_no_subcommands(program: Program, argv: list[str]) -> No
     assert "comes first" not in found.err
 
 
+@pytest.mark.slow("runs the program seven times")
 def test_a_transaction_that_a_script_leaves_open(program: Program, served: Served, tmp_path: Path) -> None:
     tmp_path.joinpath("t.sql").write_text("select 1 as a;\n\nbegin;\ncreate table left_open (a int);\n")
     lost = "warning: the open transaction was not committed and is rolled back\n"
@@ -530,6 +539,7 @@ def test_a_transaction_that_a_script_leaves_open(program: Program, served: Serve
     assert "it stays open in the joined session" in joined.err
 
 
+@pytest.mark.slow("runs the program twice")
 def test_warnings_have_their_place_as_errors_do(program: Program) -> None:
     script = "begin;\nselect 1 / 'x';\ncommit;\n\nselect 1 as a, 2 as a;\nselect 3 as a;"
     done = program("-q", "--format", "json", "--on-error", "continue", stdin=script)
@@ -562,6 +572,7 @@ def test_a_bad_command_line_is_told_with_its_remedy(program: Program, argv: tupl
     assert message in done.err
 
 
+@pytest.mark.slow("runs the program three times")
 @pytest.mark.parametrize("way", ["-c", "-f", "stdin"])
 @pytest.mark.parametrize("fails", [False, True])
 def test_one_transaction_for_all_scripts(program: Program, tmp_path: Path, way: str, fails: bool) -> None:
@@ -575,6 +586,7 @@ def test_one_transaction_for_all_scripts(program: Program, tmp_path: Path, way: 
     assert program("t.duckdb", "-At", "-c", "select count(*) from t").out == ("0\n" if fails else "2\n")
 
 
+@pytest.mark.slow("runs the program seven times")
 def test_the_letters_of_psql(program: Program) -> None:
     sql = "select 1 as a, null as b"
     assert program("-A", "-c", sql).out == "a|b\n1|\n(1 row)\n"
@@ -590,6 +602,7 @@ def test_the_letters_of_psql(program: Program) -> None:
     )
 
 
+@pytest.mark.slow("runs the program four times")
 def test_records_as_csv(program: Program, tmp_path: Path) -> None:
     """As `psql -x --csv` writes them."""
     sql = "select 1 as a, 'x,y' as \"b,\", null as c union all select 2, '', ''"
@@ -604,6 +617,7 @@ def test_records_as_csv(program: Program, tmp_path: Path) -> None:
     assert (tmp_path / "rows.csv").read_text() == "a\n1\n"
 
 
+@pytest.mark.slow("runs the program ten times")
 def test_a_second_result_does_not_spoil_a_file(program: Program, tmp_path: Path) -> None:
     for name in ("x.html", "x.xlsx", "x.parquet", "x.arrow", "x.arrows"):
         done = program("-o", name, "-c", "select 1", "-c", "select 2")
@@ -614,6 +628,7 @@ def test_a_second_result_does_not_spoil_a_file(program: Program, tmp_path: Path)
         assert (tmp_path / name).stat().st_size > 200
 
 
+@pytest.mark.slow("runs the program four times")
 def test_compressed_output(program: Program, tmp_path: Path) -> None:
     for name, read in (("x.csv.gz", gzip.decompress), ("x.csv.zst", decompress)):
         assert program("-o", name, "-c", "select 1 as a").code == 0
@@ -621,6 +636,7 @@ def test_compressed_output(program: Program, tmp_path: Path) -> None:
         assert program("-q", name, "-At", "-c", "from x").out == "1\n"
 
 
+@pytest.mark.slow("runs the program five times")
 def test_typed_files_are_refused_where_they_make_no_sense(program: Program, tmp_path: Path) -> None:
     for name in ("x.parquet.gz", "x.arrow.zst"):
         done = program("-o", name, "-c", "select 1 as a")
@@ -641,6 +657,7 @@ def test_typed_files_are_refused_where_they_make_no_sense(program: Program, tmp_
     assert (done.code, (tmp_path / "x.parquet").read_text()) == (1, "kept")
 
 
+@pytest.mark.slow("runs the program three times")
 def test_typed_files_by_every_way(program: Program, tmp_path: Path) -> None:
     script = (
         "\\pset format parquet\nselect 1 as a \\g 1\n\\format table\nselect 2 as a \\g 2.parquet\n"
@@ -654,6 +671,7 @@ def test_typed_files_by_every_way(program: Program, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow("runs the program five times")
 def test_a_transaction_that_a_script_ended_is_not_said_to_be_rolled_back(program: Program) -> None:
     for ends in ("commit", "\\c other.duckdb"):
         program("t.duckdb", "-c", "create or replace table t (i int)")
@@ -712,6 +730,7 @@ def test_a_dry_run_opens_nothing(program: Program, tmp_path: Path) -> None:
     assert (prompt.code, prompt.out) == (2, "")
 
 
+@pytest.mark.slow("runs the program five times")
 def test_a_killed_run_is_resumed(program: Program, tmp_path: Path) -> None:
     script = "create table t (a int);\ninsert into t values (1);\n\\! touch ready; exec sleep 20\n"
     script += "insert into t values (2);\nselect count(*) as n from t;\n"
@@ -734,6 +753,7 @@ def test_a_killed_run_is_resumed(program: Program, tmp_path: Path) -> None:
     assert (other.code, "is a checkpoint of" in other.err) == (2, True)
 
 
+@pytest.mark.slow("runs the program three times")
 def test_a_statement_that_outlives_a_killed_run_is_not_sent_again(
     program: Program, served: Served, tmp_path: Path
 ) -> None:

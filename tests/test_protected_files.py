@@ -8,6 +8,8 @@ import pytest
 
 from tests.conftest import Program
 
+pytestmark = pytest.mark.slow("runs the program many times")
+
 
 @pytest.fixture
 def database(program: Program, tmp_path: Path) -> Path:

@@ -31,6 +31,7 @@ def in_shell(folder: Path, line: str, stdin: str = "") -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.slow("a pipeline of processes")
 @pytest.mark.parametrize(("options", "given"), (("", "-f -"), ("--on-error continue", "-f outer.sql")))
 def test_nothing_runs_behind_a_reader_that_left(tmp_path: Path, options: str, given: str) -> None:
     script = "select range from range(1000000);\ncopy (select 1 as a) to 'ran.csv';\n\\! touch ran\n"
@@ -41,6 +42,7 @@ def test_nothing_runs_behind_a_reader_that_left(tmp_path: Path, options: str, gi
     assert [path.name for path in tmp_path.glob("ran*")] == []
 
 
+@pytest.mark.slow("a pipeline of processes")
 def test_what_is_sent_together_ends_at_the_rows(tmp_path: Path, served: Served) -> None:
     script = "create or replace table gone (a int);\nselect range from range(1000000);\ninsert into gone values (1);\n"
     remote = f"export SQLSHELL_URL={served.url} SQLSHELL_TOKEN={served.token};"
@@ -48,6 +50,7 @@ def test_what_is_sent_together_ends_at_the_rows(tmp_path: Path, served: Served) 
     assert in_shell(tmp_path, f"{remote} $S -c 'from gone' -c 'drop table gone'").out == "a\n"
 
 
+@pytest.mark.slow("a pipeline of processes")
 def test_a_stream_whose_reader_left_is_terminated(tmp_path: Path, served: Served) -> None:
     remote = f"export SQLSHELL_URL={served.url} SQLSHELL_TOKEN={served.token};"
     setup = "create stream unread (i int); insert into unread values (1), (2);"
@@ -60,12 +63,14 @@ def test_a_stream_whose_reader_left_is_terminated(tmp_path: Path, served: Served
     assert [query["ActualState"] for query in printed] == ["terminated"]
 
 
+@pytest.mark.slow("a pipeline of processes")
 def test_echo_notices_too(tmp_path: Path) -> None:
     done = in_shell(tmp_path, "(sleep 0.3; yes '\\echo x' | head -30000; echo '\\! touch ran') | $S | true")
     assert (done.code, done.err) == (141, "")
     assert not tmp_path.joinpath("ran").exists()
 
 
+@pytest.mark.slow("a pipeline of processes")
 def test_a_command_that_does_not_read_all_ends_no_script(tmp_path: Path) -> None:
     done = in_shell(tmp_path, "$S", "select range from range(1000000) \\g |head -1\nselect 2 as b;")
     assert (done.code, done.out) == (0, "range\nb\n2\n")
@@ -153,6 +158,7 @@ def test_a_time_zone_of_the_environment(program: Program) -> None:
     assert "did you mean Europe/Berlin?" in done.err
 
 
+@pytest.mark.slow("a pipeline of processes")
 @pytest.mark.parametrize(
     ("line", "code", "out", "err"),
     (
@@ -184,6 +190,7 @@ def test_stdin_that_is_a_directory_ends_python_itself(tmp_path: Path) -> None:
     assert "<stdin> is a directory" in done.err
 
 
+@pytest.mark.slow("runs the program")
 def test_the_time_is_the_statements(program: Program) -> None:
     done = program("-q", stdin="select 1 \\g |cat > /dev/null; sleep 3\n\\echo :ELAPSED\n")
     assert done.code == 0

@@ -41,6 +41,7 @@ def remote(served: Served, folder: Path) -> list[str]:
     return [served.url, "--token-file", str(folder / "token")]
 
 
+@pytest.mark.slow("starts Python anew")
 @pytest.mark.parametrize("sql", [SELECT, CREATE, INSERT, FAILING])
 def test_a_statement_to_another_process_is_lexed_once(sql: str, served: Served, tmp_path: Path) -> None:
     """For the policy, for repeating its request, for the journal, and for what is said of an error."""
@@ -50,6 +51,7 @@ def test_a_statement_to_another_process_is_lexed_once(sql: str, served: Served, 
     assert found == {("shell", "scan", sql): 1, ("shell", "lex", sql): 1} | shown
 
 
+@pytest.mark.slow("starts Python anew")
 def test_a_statement_that_its_variables_change_is_lexed_once_more(served: Served, tmp_path: Path) -> None:
     before, after = "select :n::int as password, 'x'", "select 7::int as password, 'x'"
     found = run(tmp_path, *remote(served, tmp_path), "--read-only", "--set", "n=7", "-c", before)
@@ -62,6 +64,7 @@ def test_what_only_looks_like_a_variable_changes_nothing(served: Served, tmp_pat
     assert found == {("shell", "scan", sql): 1, ("shell", "lex", sql): 1}
 
 
+@pytest.mark.slow("starts Python anew")
 def test_a_statement_without_the_path_of_its_file_is_lexed_once_more(served: Served, tmp_path: Path) -> None:
     (tmp_path / "f.jar").write_bytes(b"jar")
     named = FILE.format(file=tmp_path / "f.jar")
@@ -77,6 +80,7 @@ def test_each_statement_of_a_script_is_lexed_once(served: Served, tmp_path: Path
     assert {text for _, what, text in found if what == "lex"} == set(SCRIPT)
 
 
+@pytest.mark.slow("starts Python anew")
 @pytest.mark.parametrize(
     ("sql", "reads"), [(CREATE, {"dialect"}), (CREATE_AS, {"dialect"}), (SECRET, {"dialect", "lex"})]
 )

@@ -95,6 +95,7 @@ LIMITED = 'ulimit -f 0; exec "$@"'
 """A command that can write no file, as on a full disk."""
 
 
+@pytest.mark.slow("starts a service")
 @pytest.mark.parametrize("argv", [["--new-token"], ["--port", "0"]])
 def test_a_folder_that_cannot_be_written_is_told(program: Program, tmp_path: Path, argv: list[str]) -> None:
     assert program("serve", "--port", "0", "--data", "data", "--new-token").code == 2

@@ -16,6 +16,7 @@ def sqlshell(*args: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=folder, check=False)
 
 
+@pytest.mark.slow("runs the program")
 @pytest.mark.parametrize("name", NAMES)
 def test_export_writes_to_any_name(name: str, tmp_path: Path) -> None:
     query = "select :x as a -- the last"
@@ -24,6 +25,7 @@ def test_export_writes_to_any_name(name: str, tmp_path: Path) -> None:
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {name: "a\n1\n"}
 
 
+@pytest.mark.slow("runs the program")
 def test_replay_opens_any_name(tmp_path: Path) -> None:
     done = sqlshell("replay", 'it\'s\n`echo no` "y" :x', folder=tmp_path)
     assert done.returncode == 2

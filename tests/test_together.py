@@ -34,6 +34,7 @@ def posts(done: Done) -> int:
     return len(re.findall(r"^#\d+ POST ", done.err, re.M))
 
 
+@pytest.mark.slow("starts a service, runs the program")
 @pytest.mark.parametrize("embedded", [True, False])
 def test_many_statements_in_few_requests(program: Program, service: Served, tmp_path: Path, embedded: bool) -> None:
     table = "few_here" if embedded else "few_there"
@@ -126,6 +127,7 @@ def test_each_statement_is_asked_for_before_it_is_sent(program: Program, service
     assert rows(program, service, "select a from asked") == ["1"]
 
 
+@pytest.mark.slow("runs the program")
 def test_a_large_result_is_read_before_what_follows_is_sent(program: Program, service: Served) -> None:
     script = "select 1 as a;\nselect 2 as b;\nselect * from range(300000);\nselect 3 as c;\nselect 4 as d;\n"
     done = program("--format", "csv", "-v", stdin=script, env=to(service))
@@ -160,6 +162,7 @@ def test_a_lost_connection_repeats_no_write(program: Program, service: Served, f
     assert found == (0 if "before" in fault else 30)
 
 
+@pytest.mark.slow("runs the program twice")
 def test_ctrl_c_ends_the_run_and_says_what_ran(service: Served, program: Program, tmp_path: Path) -> None:
     slow = "select count(*) from range(10000000000) a, range(1000) b;\n"
     script = f"create table ended (a int);\ninsert into ended values (1);\n{slow}insert into ended values (2);\n"

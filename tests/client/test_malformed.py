@@ -136,6 +136,7 @@ def service() -> Iterator[Scripted]:
         yield state
 
 
+@pytest.mark.slow("hundreds of files")
 def test_json_that_others_found_hard(service: Scripted) -> None:
     head = json.dumps({"sqlState": "00000", "statementID": ID, "createdOn": 1})[:-1].encode()
     accepted = 0

@@ -140,6 +140,7 @@ def test_polling_sends_the_session_each_time() -> None:
     assert b'"sessionID":"s 1"' in state.asked[0][3]
 
 
+@pytest.mark.slow("waits between attempts")
 def test_not_ready_is_tried_again_and_said() -> None:
     message: list[str] = []
     lost = {"sqlState": "3E001", "message": "warming up", "statementID": ID, "createdOn": 1}
@@ -242,6 +243,7 @@ def test_the_statements_behind_one_whose_outcome_is_unknown_are_counted() -> Non
     assert "the statement and the 1 sent after it may have run" in caught.value.hint
 
 
+@pytest.mark.slow("waits between attempts")
 def test_partitions_are_tried_again_and_keep_their_order() -> None:
     parts = {"partitionInfo": [{"rowCount": 1}, {"rowCount": 1}]}
     first = done(data=[["1"]], metadata=parts)

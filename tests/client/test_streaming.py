@@ -245,6 +245,7 @@ def test_frames_of_unknown_types_mean_nothing() -> None:
     assert (seen.rows, seen.error) == (numbers(1, 2), None)
 
 
+@pytest.mark.slow("a frame of many megabytes")
 def test_a_frame_too_large() -> None:
     seen = read(sends(METADATA, *rows(1, 2), "x" * (17 << 20), wait=1))
     assert seen.rows == numbers(1, 2)
@@ -260,6 +261,7 @@ def test_a_frame_with_too_many_values() -> None:
     assert seen.error.message == "a stream frame after row 2 contains more than 2,097,152 values"
 
 
+@pytest.mark.slow("many rows")
 def test_many_rows_in_order() -> None:
     seen = read(sends(METADATA, *rows(1, 60_000)))
     assert seen.rows == numbers(1, 60_000)

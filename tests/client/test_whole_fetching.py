@@ -274,6 +274,7 @@ def test_the_partitions_are_used_if_the_disk_is_full(file: bytes, monkeypatch: p
     assert sink.data == EXPECTED
 
 
+@pytest.mark.slow("large results")
 @pytest.mark.parametrize("name", ["parquet", "arrow"])
 def test_typed_files_are_made_of_the_file(file: bytes, name: str) -> None:
     sink = Kept()
@@ -344,6 +345,7 @@ def plain(served: Served, name: str) -> bytes:
         return b"".join([*made, *writer.end(Summary(0, True))])
 
 
+@pytest.mark.slow("runs the program twice")
 def test_the_program_writes_the_same_by_file_and_by_partitions(
     served: Served, program: Program, tmp_path: Path
 ) -> None:
@@ -356,6 +358,7 @@ def test_the_program_writes_the_same_by_file_and_by_partitions(
         assert (tmp_path / f"out.{name}").read_bytes() == plain(served, name)
 
 
+@pytest.mark.slow("runs the program")
 def test_an_export_that_is_interrupted_leaves_nothing(served: Served, tmp_path: Path) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()

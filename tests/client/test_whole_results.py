@@ -169,6 +169,7 @@ def test_a_file_made_of_text_has_the_same_strings(source: Source, kind: str) -> 
     assert sorted(path.name for path in text.parent.iterdir()) == ["result.parquet", "rows"]
 
 
+@pytest.mark.slow("large results")
 def test_every_text_in_every_format(source: Source) -> None:
     source.connection.run("CREATE TABLE t (n INTEGER, s VARCHAR)", RunOptions(), Sink(source.path))
     with duckdb.connect() as maker:
@@ -217,6 +218,7 @@ def test_every_type_in_a_table(source: Source, kind: str) -> None:
             assert found == expected, null
 
 
+@pytest.mark.slow("large results")
 @pytest.mark.usefixtures("narrow_sample")
 def test_every_text_in_a_table(source: Source) -> None:
     texts = [*TEXTS, "'NULL'", "''NULL''", "NULLABLE", "ａＢ", "한글 x", "Grüße", "\u00ad", "\u200b", "👩‍👩‍👧"]
@@ -275,6 +277,7 @@ def test_a_table_whose_values_change_for_display(source: Source) -> None:
                 both(source, columns, body, "table", None, make=make)
 
 
+@pytest.mark.slow("large results")
 def test_a_wide_result_in_every_format(source: Source) -> None:
     values = ", ".join(
         f"i * {number} AS c{number}, 'text, ' || i AS s{number}, [i] AS l{number}" for number in range(60)
@@ -285,6 +288,7 @@ def test_a_wide_result_in_every_format(source: Source) -> None:
         assert (found, whole) == (expected, True)
 
 
+@pytest.mark.slow("large results")
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Kolkata", "America/St_Johns", "Africa/Casablanca", "Etc/UTC"])
 def test_instants_in_a_time_zone(source: Source, zone: str) -> None:
     source.connection.run(
@@ -482,6 +486,7 @@ def test_duckdb_reads_nothing_but_the_file(source: Source, tmp_path: Path) -> No
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.parquet", "result.parquet"]
 
 
+@pytest.mark.slow("large results")
 def test_rows_that_are_turned_into_text_together_are_few_if_they_are_wide(source: Source) -> None:
     columns, outcome, _ = source.run(
         "select i, repeat(chr(97 + (i % 26)::int), if(i < 20000, 1, 5000)) as s from range(60000) t(i)"

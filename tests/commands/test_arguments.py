@@ -150,6 +150,7 @@ def test_the_list_of_commands_fits_a_large_screen() -> None:
         assert (columns > 1) == any("   \\" in line[COLUMN:] for line in lines)
 
 
+@pytest.mark.slow("runs the program")
 def test_every_example_runs(program: Program) -> None:
     """Those that only a prompt can run are for it alone; what an example makes is for those after it."""
     texts = [text for name, found in EXAMPLES.items() if name not in {"browse", "clip", "chart"} for text in found]

@@ -276,6 +276,7 @@ def test_times_in_a_script(program: Program) -> None:
     assert message == ["Timing is on.", "1 row (TIME)", "CREATE TABLE (TIME)", "Timing is off."]
 
 
+@pytest.mark.slow("a pipeline of processes")
 def test_watch_ends_with_its_reader(tmp_path: Path) -> None:
     command = f"{sys.executable} -m sqlshell -q --format csv | head -4"
     done = subprocess.run(

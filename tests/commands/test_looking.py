@@ -37,6 +37,7 @@ def look(program: Program, tmp_path: Path) -> object:
     return run
 
 
+@pytest.mark.slow("runs the program seven times")
 def test_relations(look: object) -> None:
     tables, everywhere, views, all_here, exact, prefix = look(  # type: ignore[operator]
         "\\dt", "\\dt *.*", "\\dv", "\\d", '\\dt "My Table"', "\\dt my*"
@@ -48,6 +49,7 @@ def test_relations(look: object) -> None:
     assert exact == prefix == tables
 
 
+@pytest.mark.slow("runs the program four times")
 def test_a_relation(look: object) -> None:
     columns, other, more = look('\\d "My Table"', "\\d other.o*", "\\d+ seen")  # type: ignore[operator]
     assert columns == [["id", "INTEGER", "false", ""], ["name", "VARCHAR", "true", ""]]
@@ -55,6 +57,7 @@ def test_a_relation(look: object) -> None:
     assert more[0][:2] == ["x", "INTEGER"]
 
 
+@pytest.mark.slow("runs the program eight times")
 def test_everything_else(look: object) -> None:
     databases, schemas, functions, pools, roles, stores, streams = look(  # type: ignore[operator]
         "\\l", "\\dn", "\\df abs", "\\dp", "\\dr", "\\ds", "\\dm"
@@ -131,6 +134,7 @@ def _looked(out: str) -> dict[str, str]:
     return dict(zip(LOOKED, out.split("==\n")[1:], strict=True))
 
 
+@pytest.mark.slow("runs the program twice")
 @pytest.mark.parametrize("where", ["embedded", "served"])
 def test_a_session_of_looking(program: Program, served: Served, where: str) -> None:
     env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token} if where == "served" else {}
@@ -162,6 +166,7 @@ def test_people_see_what_stands_below_a_table(program: Program, tmp_path: Path) 
     assert "View definition" not in done.out.partition("View main.rich")[0]
 
 
+@pytest.mark.slow("runs the program twice")
 def test_the_sql_of_a_schema_makes_it_again(program: Program) -> None:
     script = KEYED.partition("create schema")[0] + ".schema\n"
     made = program("-q", stdin=script)
@@ -172,6 +177,7 @@ def test_the_sql_of_a_schema_makes_it_again(program: Program) -> None:
         assert text in again.out
 
 
+@pytest.mark.slow("starts three services, runs the program three times")
 def test_readers_and_writers_may_look(program: Program, tmp_path: Path) -> None:
     open_storage(tmp_path / "data").close()
 
@@ -335,6 +341,7 @@ create table plain(x int);
     assert 'did you mean s2."Mixed Case"?' in done.err
 
 
+@pytest.mark.slow("runs the program")
 def test_entities_of_a_store_are_described(program: Program, served: Served, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file.csv").write_text("a,b\n1,x\n")
@@ -346,6 +353,7 @@ def test_entities_of_a_store_are_described(program: Program, served: Served, tmp
     assert "name,type,nullable\na,BIGINT,true\nb,VARCHAR,true\n" in done.out
 
 
+@pytest.mark.slow("runs the program twelve times")
 def test_what_is_not_there(program: Program) -> None:
     done = program("-q", "-c", "create table orders (a int); \\d ordrs")
     assert done.code == 1
@@ -371,6 +379,7 @@ def test_what_is_not_there(program: Program) -> None:
     assert done.err.count("no relation matches") == 3, done.err
 
 
+@pytest.mark.slow("runs the program ten times")
 def test_a_served_service(program: Program, served: Served) -> None:
     env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
     made = program("-q", "-c", "create or replace table looked_at (a integer)", env=env)
@@ -423,6 +432,7 @@ def test_what_stands_below_the_columns(program: Program) -> None:
     )
 
 
+@pytest.mark.slow("runs the program twice")
 def test_the_size_of_a_stored_table(program: Program, tmp_path: Path) -> None:
     script = "create table t as select i, 'note ' || i as s from range(300000) r(i);\ncheckpoint;\n"
     done = program("-q", "kept.duckdb", stdin=script)
@@ -433,6 +443,7 @@ def test_the_size_of_a_stored_table(program: Program, tmp_path: Path) -> None:
     assert 1 < float(sizes[0]) <= tmp_path.joinpath("kept.duckdb").stat().st_size / 1e6
 
 
+@pytest.mark.slow("runs the program twice")
 def test_people_see_types_as_in_the_header_of_a_table(program: Program) -> None:
     sql = "create table t(i int, d decimal(9, 2), l varchar[], s struct(\"A b\" int), e enum('X'))"
     done = program("-q", "-c", sql, "-c", "\\d t", "-c", "from t \\gdesc")

@@ -111,6 +111,7 @@ def test_every_option_is_here() -> None:
     assert set(PLAIN) == {item.name for item in FORMATS if item.several != "refused"}
 
 
+@pytest.mark.slow("runs the program")
 def test_every_option_in_every_format(program: Program) -> None:
     """One shell runs them all: each option is put back to what it was."""
     before = {"tuples_only": "off", "header": "on", "maxwidth": "0", "table_style": "auto", "expanded": "off"}
@@ -167,6 +168,7 @@ def test_records_without_their_numbers(program: Program) -> None:
     assert done.out == "a  | 0\nbb | x\n\na  | 1\nbb | x\n\na  | 2\nbb | x\n"
 
 
+@pytest.mark.slow("runs the program four times")
 def test_quiet_holds_from_then_on(program: Program) -> None:
     """In the words of \\pset and of psql's variable."""
     job = "select 1;&\n\\wait\n"
@@ -176,6 +178,7 @@ def test_quiet_holds_from_then_on(program: Program) -> None:
         assert "finished" not in program(stdin=f"{words}{job}").err
 
 
+@pytest.mark.slow("a terminal")
 def test_vi_keys_from_the_next_prompt_on(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q")
     terminal.prompt()

@@ -78,6 +78,7 @@ def test_tasks_share_a_connection(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.slow("many rows")
 def test_a_fetch_that_was_canceled_loses_no_row(served: Served) -> None:
     async def work() -> None:
         async with await aconnect(served.url, token=served.token, autocommit=True) as connection:
@@ -251,6 +252,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow("many connections")
 def test_a_connection_that_is_canceled_or_left_open_holds_no_descriptors(tmp_path: Path) -> None:
     env = clean_environment(tmp_path)
     done = subprocess.run(

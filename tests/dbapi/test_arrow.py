@@ -41,6 +41,7 @@ def of_duckdb(stream: Any, sql: str) -> list[Any]:
         return database.execute(f"select {sql} from stream").fetchall()
 
 
+@pytest.mark.slow("an embedded service")
 def test_a_stream_has_types_and_rows(embedded: Connection) -> None:
     stream = embedded.execute(TYPED).fetch_arrow()
     assert of_duckdb(stream, "count(*), sum(i), max(d), count(e), count(distinct moment)") == [
@@ -54,6 +55,7 @@ def test_a_stream_has_types_and_rows(embedded: Connection) -> None:
     )
 
 
+@pytest.mark.slow("large results")
 def test_the_rows_that_are_left(embedded: Connection) -> None:
     for fetched in (0, 3, 10_000, 10_001, 25_000):
         cursor = embedded.execute("select i from range(25000) t(i)")
@@ -63,6 +65,7 @@ def test_the_rows_that_are_left(embedded: Connection) -> None:
         assert cursor.fetchall() == []
 
 
+@pytest.mark.slow("large results")
 def test_types_are_the_same_from_a_file_and_from_partitions(embedded: Connection) -> None:
     small = embedded.execute(TYPES.format(rows=3)).fetch_arrow()
     large = embedded.execute(TYPES.format(rows=250_000)).fetch_arrow()
@@ -92,6 +95,7 @@ class Streamed:
         return self._capsule
 
 
+@pytest.mark.slow("large results")
 def test_data_frames_have_exact_types(embedded: Connection) -> None:
     pandas = pytest.importorskip("pandas")
     sql = "select i::bigint + 9007199254740993 as i, 1.10::decimal(38,2) as d, 2::hugeint as h, 'x' as s, \

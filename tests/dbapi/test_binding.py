@@ -129,6 +129,7 @@ def test_other_statements_are_sent_row_by_row(sql: str) -> None:
     assert row_insert(sql, named=False) is None
 
 
+@pytest.mark.slow("an embedded service")
 def test_many_rows_of_every_type(embedded: Connection) -> None:
     embedded.execute(
         "create or replace temp table many (i bigint, d decimal(20,5), t timestamp, s varchar, l integer[])"
@@ -143,6 +144,7 @@ def test_many_rows_of_every_type(embedded: Connection) -> None:
     assert embedded.execute("select * from many order by i").fetchall() == rows
 
 
+@pytest.mark.slow("many statements")
 def test_many_statements_of_another_kind(embedded: Connection) -> None:
     embedded.execute("create or replace temp table few as select range as i, 0 as n from range(1200)")
     cursor = embedded.cursor()

@@ -323,6 +323,7 @@ print(connection.execute("select 3").fetchall())
 """
 
 
+@pytest.mark.slow("another process")
 @pytest.mark.parametrize("target", ["embedded", "http"])
 def test_a_forked_process_that_exits_has_no_effect_on_its_parent(served: Served, tmp_path: Path, target: str) -> None:
     given = [":memory:", ""] if target == "embedded" else [served.url, served.token]
@@ -461,6 +462,7 @@ for ending in ("closed", "dropped", "left"):
 """
 
 
+@pytest.mark.slow("a large result")
 def test_a_connection_can_be_closed_with_unread_rows(tmp_path: Path) -> None:
     home = clean_environment(tmp_path, {"PYTHONWARNINGS": "ignore::ResourceWarning"})
     command = [sys.executable, "-X", "dev", "-c", UNREAD]

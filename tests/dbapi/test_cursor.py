@@ -140,6 +140,7 @@ def test_files_go_with_a_statement(remote: Connection, tmp_path: Path) -> None:
         cursor.execute(f"create function_source dbapi with ('file' = '@{tmp_path / 'any.jar'}')")
 
 
+@pytest.mark.slow("a large result")
 def test_a_large_result_is_read_with_little_memory(remote: Connection) -> None:
     cursor = remote.cursor()
     cursor.execute("select i, 'text of row ' || i as s from range(300000) t(i)")
@@ -202,6 +203,7 @@ def test_an_unknown_library_is_refused(embedded: Connection) -> None:
         embedded.execute("select 1").fetch_df("dask")
 
 
+@pytest.mark.slow("an embedded service")
 @pytest.mark.parametrize("rows", [1, 60_000])
 def test_nested_decimals_keep_their_scale(embedded: Connection, rows: int) -> None:
     sql = (

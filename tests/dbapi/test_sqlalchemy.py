@@ -354,6 +354,7 @@ def with_tls(listener: socket.socket, upstream: str, authority: Path) -> Iterato
         loop.close()
 
 
+@pytest.mark.slow("starts a service")
 def test_the_token_of_a_profile_over_tls(tmp_path: Path, authority: Path, configured: Path) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     origin = f"https://127.0.0.1:{listener.getsockname()[1]}"

@@ -150,6 +150,7 @@ TYPES = [
 ]
 
 
+@pytest.mark.slow("many generated cases")
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(TYPES), TEXTS)
 def test_both_ways_agree_on_any_text_that_they_take(kind: str, text: str) -> None:
@@ -178,6 +179,7 @@ scalars = (
 )
 
 
+@pytest.mark.slow("an embedded service, many generated cases")
 @settings(max_examples=150, deadline=None)
 @given(st.lists(scalars, min_size=1, max_size=6))
 def test_parameters_come_back_as_they_were_sent(embedded: Connection, values: list[Any]) -> None:
@@ -200,6 +202,7 @@ def test_nested_parameters_come_back_too(embedded: Connection, lists: list[list[
     assert found == [(lists, pairs)]
 
 
+@pytest.mark.slow("many generated cases")
 @settings(max_examples=100, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])) | st.text("'\"\\$?:;-/*eE\n"))
 def test_hostile_text_stays_a_value(remote_rows: Connection, text: str) -> None:

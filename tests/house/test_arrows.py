@@ -8,6 +8,10 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow("reads the imports of all modules")
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 IDENTIFIER = re.compile(r"`([A-Za-z_]\w*)`")
@@ -47,6 +49,7 @@ def unknown(source: str) -> Iterator[tuple[int, str]]:
                 yield text.lineno + str(text.value).count("\n", 0, found.start()), found[1]
 
 
+@pytest.mark.slow("reads all modules")
 def test_identifiers_in_docstrings_exist() -> None:
     stale = [
         f"{path.relative_to(ROOT)}:{line}: {name}"

@@ -123,6 +123,7 @@ def serving(command: str, home: tuple[Path, Served]) -> Iterator[str]:
         process.stdout.close()
 
 
+@pytest.mark.slow("starts a service")
 @pytest.mark.parametrize("number", range(len(consoles())))
 def test_every_console_block_runs(home: tuple[Path, Served], number: int) -> None:
     with contextlib.ExitStack() as services:
@@ -145,6 +146,7 @@ def test_every_console_block_runs(home: tuple[Path, Served], number: int) -> Non
                 assert (home[0] / output[1]).stat().st_size > 0
 
 
+@pytest.mark.slow("runs each example")
 @pytest.mark.parametrize("command", in_help())
 def test_every_example_of_the_help_runs(home: tuple[Path, Served], command: str) -> None:
     if command.startswith("sqlshell serve"):
@@ -164,6 +166,7 @@ def test_every_example_of_the_help_runs(home: tuple[Path, Served], command: str)
         assert done.stdout
 
 
+@pytest.mark.slow("runs each example")
 def test_the_script_runs(home: tuple[Path, Served]) -> None:
     folder, _ = home
     tables = """
@@ -182,6 +185,7 @@ def test_the_script_runs(home: tuple[Path, Served]) -> None:
         assert "done,1" in done.stdout
 
 
+@pytest.mark.slow("runs each example")
 @pytest.mark.parametrize("number", range(len(blocks("python"))))
 def test_every_python_block_runs(home: tuple[Path, Served], number: int) -> None:
     """What a line prints stands behind it as a comment."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parents[2] / "sqlshell"
 LEXER = "sqlshell.sql.analysis.tokens"
 READERS = {
@@ -19,6 +21,7 @@ READERS = {
 }
 
 
+@pytest.mark.slow("reads all modules")
 def test_the_places_that_run_the_lexer_are_known() -> None:
     found = set()
     for path in PACKAGE.rglob("*.py"):

@@ -1,12 +1,14 @@
-"""Each promise in SECURITY.md names a test that exists."""
+"""Each promise in SECURITY.md names a test that exists and that README's command runs."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PLACE = re.compile(r"`((?:\w+/)*(?:test_\w+\.py)?|(?:\w+/)+)(?:::(\w+))?`")
+LEFT_OUT = re.compile(r"\[?pytest\.mark\.(slow|conformance|fuzz|long)\b")
 HEADINGS = ("What is not promised",)
 
 
@@ -17,8 +19,23 @@ def promises() -> list[str]:
     return [" ".join(item.split()) for text in kept for item in re.findall(r"^- (.*?)(?=^- |\Z)", text, re.M | re.S)]
 
 
-def missing(promise: str) -> list[str]:
-    """What a promise names that is not there; the promise itself where it names no test."""
+def left_out(file: Path, name: str) -> bool:
+    """Whether README's command leaves out the tests of a file whose names begin so, or there is none."""
+    tree = ast.parse(file.read_text()).body
+    functions = [node for node in tree if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    found = [node for node in functions if node.name.startswith(name or "test_")]
+    marks = [
+        node.value for node in tree if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+    ]
+    marks += [decorator for node in found for decorator in node.decorator_list]
+    return not found or any(LEFT_OUT.match(ast.unparse(mark)) for mark in marks)
+
+
+def wrong(promise: str) -> list[str]:
+    """What a promise names that is not there, or is left out of README's command; itself where it names no test.
+
+    A folder is named where most of its tests check the promise.
+    """
     wrong, file, named = [], Path(), 0
     for path, name in PLACE.findall(promise):
         if path:
@@ -29,7 +46,7 @@ def missing(promise: str) -> list[str]:
         if not path and not name:
             continue
         named += 1
-        if name and not re.search(rf"^(?:async )?def {name}\w*\(", file.read_text(), re.M):
+        if not file.is_dir() and left_out(file, name):
             wrong.append(f"{file.name}::{name}")
     if not named and "tests.benchmarks" not in promise:
         wrong.append(promise)
@@ -39,4 +56,10 @@ def missing(promise: str) -> list[str]:
 def test_each_promise_names_its_test() -> None:
     found = promises()
     assert len(found) > 50
-    assert [wrong for promise in found for wrong in missing(promise)] == []
+    assert [each for promise in found for each in wrong(promise)] == []
+
+
+def test_each_slow_test_says_why() -> None:
+    silent = re.compile(r"mark\.slow\b(?!\(\"[a-zA-Z])")
+    tests = sorted((ROOT / "tests").rglob("test_*.py"))
+    assert [path.name for path in tests if silent.search(path.read_text())] == []

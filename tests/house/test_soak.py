@@ -11,6 +11,7 @@ from tests.soak import main
 ALONE = ("--runs", "2", "--busy", "0", "--", "--disable-plugin-autoload", "-o", "addopts=", "--rootdir")
 
 
+@pytest.mark.slow("runs pytest")
 def test_a_path_that_is_wrong_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main([*ALONE, str(tmp_path), str(tmp_path / "no_such_test.py")]) == 2
     out, err = capfd.readouterr()

@@ -31,7 +31,6 @@ from typing import Any, TypeVar
 from tests.mutants.areas import AREAS, Area, files
 from tests.mutants.changes import Change, changes, sample
 from tests.mutants.copies import Copy
-from tests.slow import slow_tests
 
 ROOT = Path(__file__).parent.parent.parent
 EXPLAINED = Path(__file__).with_name("explained.toml")
@@ -85,9 +84,8 @@ class Recorded:
 
     def missing(self) -> list[str]:
         """The files of tests that are not recorded, those with few slow tests first."""
-        slow = Counter(test.partition("::")[0] for test in slow_tests())
         missing = (file for file, kept in self._kept.items() if not kept.exists())
-        return sorted(missing, key=lambda file: (slow[file], file))
+        return sorted(missing, key=lambda file: ((ROOT / file).read_text().count("pytest.mark.slow"), file))
 
     def tests(self, copies: list[Copy], until: float) -> Told:
         """What is recorded; files that are not are recorded before, until then on the monotonic clock."""

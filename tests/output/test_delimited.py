@@ -67,6 +67,7 @@ def read_back(text: str) -> Rows:
     return rows
 
 
+@pytest.mark.slow("many generated cases")
 @given(tables())
 @settings(max_examples=300, deadline=None)
 def test_csv_comes_back(rows: Rows) -> None:
@@ -74,6 +75,7 @@ def test_csv_comes_back(rows: Rows) -> None:
     assert read_back(text)[1:] == rows
 
 
+@pytest.mark.slow("many generated cases")
 @given(tables(least=2), st.booleans())
 @settings(max_examples=400, deadline=None)
 def test_csv_from_the_answers_text_is_the_same(rows: Rows, spaced: bool) -> None:
@@ -155,6 +157,7 @@ def test_duckdb_reads_null_and_empty_apart(tmp_path: object) -> None:
     assert [list(row) for row in found] == rows
 
 
+@pytest.mark.slow("many generated cases")
 @given(tables())
 @settings(max_examples=200, deadline=None)
 def test_tsv_comes_back(rows: Rows) -> None:

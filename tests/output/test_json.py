@@ -96,6 +96,7 @@ def test_texts_come_back(rows: list[tuple[str | None]]) -> None:
     assert [json.loads(line)["t"] for line in text.split("\n")[:-1]] == [row[0] for row in rows]
 
 
+@pytest.mark.slow("many generated cases")
 @given(st.lists(st.decimals(allow_nan=False, allow_infinity=False), min_size=1, max_size=5))
 @settings(max_examples=100, deadline=None)
 def test_decimals_come_back(values: list[Decimal]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -75,6 +76,7 @@ def test_a_statement_without_columns_gives_nothing() -> None:
     assert b"".join([*writer.begin([]), *writer.end(Summary(0, True))]) == b""
 
 
+@pytest.mark.slow("many generated cases")
 @given(st.lists(st.lists(VALUES, min_size=2, max_size=2), min_size=1, max_size=5))
 @settings(max_examples=300, deadline=None)
 def test_a_renderer_shows_the_values(rows: Rows) -> None:

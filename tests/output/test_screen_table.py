@@ -111,6 +111,7 @@ VALUES = st.one_of(
 TYPES = ["BIGINT", "DOUBLE", "DECIMAL(12,3)", "VARCHAR", "BOOLEAN", "DATE", "ARRAY<INTEGER>"]
 
 
+@pytest.mark.slow("many generated cases")
 @given(
     st.lists(st.sampled_from(TYPES), min_size=1, max_size=4).flatmap(
         lambda types: st.tuples(

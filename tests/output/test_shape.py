@@ -96,6 +96,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow("many generated cases")
 @given(JSON)
 @settings(deadline=None)
 def test_laid_out_values_are_the_same(value: object) -> None:

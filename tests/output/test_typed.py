@@ -88,6 +88,7 @@ def plain(kind: str) -> str:
     return kind.replace(" WITH TIME ZONE", "TZ").replace('"', "").replace(", ", ",")
 
 
+@pytest.mark.slow("large results")
 @pytest.mark.parametrize("kind", [*SCALARS, "others"])
 def test_every_type_from_rows_and_from_the_file(source: Source, kind: str, tmp_path: Path) -> None:
     # Two of its keys have the same text, which is tested below.
@@ -265,6 +266,7 @@ print(size, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1 if sys.plat
 """
 
 
+@pytest.mark.slow("large results")
 @pytest.mark.parametrize("name", ["parquet", "arrow"])
 def test_memory_for_wide_rows(name: str) -> None:
     """Rows of 1 MB: 304 MB more of them do not need 304 MB more."""

@@ -123,6 +123,7 @@ def test_a_batch_ends_behind_a_large_result(client: Client, engine: OnEngine) ->
     assert client.rows(f"select count(*) from {name}") == [["0"]]
 
 
+@pytest.mark.slow("starts a service")
 def test_a_batch_ends_when_its_results_are_many_bytes(client: Client) -> None:
     found = run(client, ["select repeat('x', 30000) as x"] * 300)
     assert 100 < len(found) < 200
@@ -200,6 +201,7 @@ def run_where_nothing_is_noted(client: Client, file: Path) -> list[Answer]:
     return found
 
 
+@pytest.mark.slow("starts two services")
 def test_what_was_answered_is_found_after_a_kill(tmp_path: Path) -> None:
     running = serve(tmp_path, "--data", str(tmp_path / "data"))
     try:

@@ -190,6 +190,7 @@ def test_a_file_of_the_engine_is_cut_by_rows_and_bytes(engine: DuckdbEngine, tmp
     assert engine.read(tmp_path / "result", *some) == parts[1:3]
 
 
+@pytest.mark.slow("large results")
 @pytest.mark.parametrize("columns", ["*", f"{ROWS - 1} - i as i, s || 'x' as s", "wide.i, narrow.s"])
 def test_wide_tables_are_written_in_order(engine: DuckdbEngine, tmp_path: Path, columns: str) -> None:
     connection = engine.connect()
@@ -208,6 +209,7 @@ def test_wide_tables_are_written_in_order(engine: DuckdbEngine, tmp_path: Path, 
     assert found == list(map(str, range(ROWS)))
 
 
+@pytest.mark.slow("large results")
 def test_tables_of_wide_rows_are_known() -> None:
     connection = duckdb.connect()
     connection.execute("create table wide as select range as i, repeat('x', 1500) as s from range(60000)")
@@ -250,6 +252,7 @@ def test_partitions_that_begin_near_each_other_are_read_together(monkeypatch: py
     assert partitions.stretch(replace(layout, ends=[]), 4) == (4, 5)
 
 
+@pytest.mark.slow("large results")
 def test_the_next_stretch_is_rendered_ahead_for_a_reader_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once the stretch before it was read too; a failure ahead of the reader is tried again."""
     monkeypatch.setattr(partitions, "STRETCH_BYTES", 20)

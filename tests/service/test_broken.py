@@ -169,6 +169,7 @@ def test_a_store_outside_of_what_is_granted_now_is_not_read(tmp_path: Path) -> N
         stop(running)
 
 
+@pytest.mark.slow("starts three services")
 def test_nothing_runs_elsewhere_where_the_first_database_is_broken(tmp_path: Path) -> None:
     running = serve(tmp_path, "--data", "data")
     with Client(running) as client:

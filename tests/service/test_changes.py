@@ -119,6 +119,7 @@ def states(client: Client, text: str) -> None:
 # Stores and their entities
 
 
+@pytest.mark.slow("starts a service")
 def test_entities_are_made_filled_and_dropped(client: Client, home: Path) -> None:
     states(
         client,
@@ -372,6 +373,7 @@ def test_what_a_store_refuses(client: Client, home: Path) -> None:
     assert (root / "r" / "x.csv").exists()
 
 
+@pytest.mark.slow("connects to what does not answer")
 def test_a_store_is_changed_and_tested(client: Client, home: Path) -> None:
     root = home / "root"
     for name, text in (("one", "i\n1\n"), ("two", "i\n2\n")):

@@ -30,7 +30,7 @@ from tests.service.postgresql import database, needs_postgresql
 from tests.service.slow_database import SlowDatabase
 from tests.service.waiting import until
 
-pytestmark = [needs_postgresql, needs_cluster, pytest.mark.slow]
+pytestmark = [needs_postgresql, needs_cluster]
 
 
 @pytest.fixture

@@ -101,6 +101,7 @@ def test_it_reads_the_stores_folder_and_writes_the_copys(tmp_path: Path) -> None
     assert (tmp_path / "into" / COPY).exists()
 
 
+@pytest.mark.slow("waits for the end of its time")
 def test_its_time_is_bounded(tmp_path: Path) -> None:
     code, message = converted(tmp_path, ["time.sleep(60)"], seconds=1)
     assert (code, [item.reason for item in message]) == (-signal.SIGALRM, [""])

@@ -8,12 +8,15 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import serve, stop
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = re.compile(r"<!-- curl: (.*?) -->\n```bash\n(.*?)\n```", re.S)
 
 
+@pytest.mark.slow("starts a service")
 def test_every_endpoint_as_in_the_page(tmp_path: Path) -> None:
     examples = dict(EXAMPLE.findall(ROOT.joinpath("docs", "service.md").read_text()))
     (tmp_path / "f.jar").write_bytes(b"bytes of f")

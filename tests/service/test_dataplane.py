@@ -46,6 +46,7 @@ async def rows_of(socket: ClientConnection, count: int) -> list[list[str | None]
     return [frame["data"] for frame in await frames(socket, count)]
 
 
+@pytest.mark.slow("starts a service, runs the program")
 def test_large_results_by_the_data_plane(tmp_path_factory: pytest.TempPathFactory, program: Program) -> None:
     running = serve(
         tmp_path_factory.mktemp("plane"), "--data-plane", "large", "--partition-rows", "1000", "--stream-scheme", "http"
@@ -99,6 +100,7 @@ def test_large_results_by_the_data_plane(tmp_path_factory: pytest.TempPathFactor
         stop(running)
 
 
+@pytest.mark.slow("starts a service")
 def test_rows_reach_every_reader_in_order_and_once(client: Client) -> None:
     client.rows("create stream orders (id int, what varchar, price decimal(8,2))")
     every = client.run("select * from orders")
@@ -216,6 +218,7 @@ def test_dropping_the_stream_ends_it(client: Client) -> None:
     assert client.state("select * from gone") == "3D020"
 
 
+@pytest.mark.slow("a slow reader")
 def test_a_slow_reader_harms_nobody(client: Client) -> None:
     client.rows("create stream wide (i int, t varchar)")
     query = client.run("select * from wide")

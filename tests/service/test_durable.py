@@ -17,6 +17,8 @@ from tests.conftest import Done, Program, Served, serve, stop
 from tests.service.client import Client
 from tests.service.tested_engines import OnEngine
 
+pytestmark = pytest.mark.slow("starts services again")
+
 
 def kill(served: Served) -> None:
     served.process.send_signal(signal.SIGKILL)

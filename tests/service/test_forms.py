@@ -65,6 +65,7 @@ def refused(sql: str) -> str:
     return f"{raised.value.sql_state} {raised.value.message}"
 
 
+@pytest.mark.slow("starts a service")
 def test_no_form_is_the_clients_error(client: Client) -> None:
     """Those of the interface, in the interface's words: DuckDB's parser says nothing of them."""
     wrong = []

@@ -207,6 +207,7 @@ def test_the_answer_to_several_statements_is_the_one_that_failed(served: Served)
     assert (answer["statementID"], answer["sqlState"]) == (answer["statementIDs"][1], "42703")
 
 
+@pytest.mark.slow("statements that take long")
 def test_several_statements_that_take_long_are_followed_to_their_end(client: httpx.Client, engine: OnEngine) -> None:
     answer = post(client, f"{engine.sql.long}; selec; select 3")
     assert (answer["sqlState"], answer["statementID"]) == ("03000", answer["statementIDs"][2])
@@ -392,6 +393,7 @@ def test_errors_of_duckdb_have_the_interfaces_classes(served: Served, sql: str, 
         assert client.state(sql)[:2] == state[:2]
 
 
+@pytest.mark.slow("megabytes of SQL")
 def test_five_megabytes_of_sql(client: httpx.Client) -> None:
     text = "é" * 2_500_000
     assert done(client, post(client, f"select length('{text}')"))["data"] == [["2500000"]]

@@ -119,6 +119,7 @@ def client_of(client: Client) -> Served:
     return Served(str(client.http.base_url), "", None)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow("starts a service")
 @pytest.mark.needs("cancel")
 def test_statements_that_wait(client: Client, engine: OnEngine) -> None:
     running = client.submit(engine.sql.endless)
@@ -168,6 +169,7 @@ def test_a_large_request_is_refused_before_its_body_is_sent(client: Client, engi
     assert client.state("select 1") == "00000"
 
 
+@pytest.mark.slow("large statements")
 @pytest.mark.needs("cancel")
 def test_the_size_of_statements_that_wait(client: Client, engine: OnEngine) -> None:
     running = client.submit(engine.sql.endless)
@@ -242,6 +244,7 @@ def tight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     stop(running)
 
 
+@pytest.mark.slow("starts a service")
 @pytest.mark.needs("cancel")
 def test_the_time_of_a_statement(engine: OnEngine, tmp_path: Path) -> None:
     with engine.serve(tmp_path, "--max-seconds", "0.5") as running, Client(running) as client:
@@ -255,6 +258,7 @@ def test_the_time_of_a_statement(engine: OnEngine, tmp_path: Path) -> None:
         assert [item["sqlState"] for item in sent["statements"]] == ["57014"]
 
 
+@pytest.mark.slow("starts a service")
 def test_another_token_has_its_turn(tight: Served) -> None:
     with Client(tight) as client:
         token = str(client.rows("create api_token other with ('role' = 'owner')")[0][1])
@@ -291,6 +295,7 @@ def test_a_result_is_within_the_quota_while_it_grows(tight: Served, sql: str) ->
         assert len(client.rows("select repeat('x', 1000) from range(1000)")) == 1000
 
 
+@pytest.mark.slow("starts a service")
 def test_a_large_result_of_each_engine_is_within_the_quota(engine: OnEngine, tmp_path: Path) -> None:
     with engine.serve(tmp_path, "--quota", "0.005") as running, Client(running) as client:
         many = f"select i, md5(concat('x', cast(i as varchar(20)))) as t from {engine.series(1_000_000)}"
@@ -301,6 +306,7 @@ def test_a_large_result_of_each_engine_is_within_the_quota(engine: OnEngine, tmp
         assert (few["sqlState"], len(few.get("data", []))) == ("00000", 10_000), few["message"]
 
 
+@pytest.mark.slow("a large result")
 def test_what_a_statement_writes_while_it_runs_is_bounded(tight: Served) -> None:
     with Client(tight) as client:
         answer = client.run("select md5(range::varchar) as a, range from range(20000000) order by a")
@@ -382,6 +388,7 @@ def test_the_time_and_size_of_rows_of_a_stream() -> None:
     connection.close()
 
 
+@pytest.mark.slow("wide rows")
 def test_wide_rows_of_a_stream_are_read_in_smaller_parts(tight: Served) -> None:
     with Client(tight) as client:
         client.rows("create stream wide (i int)")

@@ -29,6 +29,7 @@ def client(own: Served) -> Iterator[Client]:
         yield made
 
 
+@pytest.mark.slow("starts a service")
 @pytest.mark.needs("databases")
 def test_organizations_share_nothing(own: Served, client: Client) -> None:
     assert client.state("create organization apart") == "00000"
@@ -337,6 +338,7 @@ def test_an_owner_makes_tokens_of_every_role(own: Served, client: Client) -> Non
     client.rows("drop api_token chief")
 
 
+@pytest.mark.slow("many clients")
 def test_many_clients_at_once(own: Served) -> None:
     wrong: list[object] = []
 
@@ -355,6 +357,7 @@ def test_many_clients_at_once(own: Served) -> None:
     assert not wrong
 
 
+@pytest.mark.slow("starts a service")
 def test_large_results_are_kept_in_the_engines_form(tmp_path: Path) -> None:
     running = serve(tmp_path)
     with Client(running) as client:

@@ -250,6 +250,7 @@ def test_a_lost_transaction_can_be_rolled_back_at_once(host: Host) -> None:
     assert rows(host, connection, "select 1") == ("00000", b'["1"]')
 
 
+@pytest.mark.slow("several processes")
 def test_what_only_reads_is_asked_again(host: Host) -> None:
     connection, spool = host.engine.connect(), host.spool()
     connection.run("create table t as from range(100000)", RunOptions(), Discard())

@@ -133,6 +133,7 @@ def test_a_pivot_shows_a_value_alike(table: tuple[Session, ShownColumn]) -> None
     assert shown == [[[one[0][number] for number in chosen]] for one in rows]
 
 
+@pytest.mark.slow("large results")
 @pytest.mark.parametrize("sql", ["SELECT * FROM t", "EXECUTE p"])
 def test_a_large_result_shows_a_value_alike(
     table: tuple[Session, ShownColumn], monkeypatch: pytest.MonkeyPatch, sql: str
@@ -203,6 +204,7 @@ RETURNING = (
 )
 
 
+@pytest.mark.slow("large results")
 @pytest.mark.parametrize("sql", RETURNING)
 def test_returned_rows_count_against_the_memory_limit_and_are_moved_to_disk(
     session: Session, tmp_path: Path, sql: str

@@ -104,6 +104,7 @@ def test_results_are_read_while_processes_die(place: Served) -> None:
             assert [row[0] for row in found.json()["data"]] == [str(number * 1000 + i) for i in range(1000)]
 
 
+@pytest.mark.slow("several processes")
 def test_a_stream_goes_on_behind_a_kill(place: Served) -> None:
     with Client(place) as client:
         client.rows("create stream s (i int)")
@@ -172,6 +173,7 @@ def test_a_batch_ends_where_its_session_was_lost(place: Served) -> None:
         assert client.rows("select count(*) from local.main.pay") == [["1"]]
 
 
+@pytest.mark.slow("several processes")
 def test_a_statement_that_does_not_end_in_its_time_costs_its_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -181,6 +181,7 @@ def test_memory_is_bounded(tmp_path: Path, sql: str) -> None:
         assert int(answers[1].split()[1]) < sandbox.memory_bound("200MB", 2) >> 20
 
 
+@pytest.mark.slow("a large sort")
 def test_a_sort_that_spills_runs(tmp_path: Path) -> None:
     sql = "CREATE OR REPLACE TABLE t AS SELECT repeat(i::VARCHAR, 60) AS s FROM range(800_000) t(i) ORDER BY hash(i)"
     spilling, within = restricted(tmp_path, f"database({sql!r})", f"database({sql!r}, '0KB')")

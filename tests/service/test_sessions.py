@@ -130,6 +130,7 @@ def test_what_runs_in_a_session_is_ended_with_it(kept: Served, client: Client, e
     assert (ended["sqlState"], ended["message"]) == ("57000", "the session was terminated")
 
 
+@pytest.mark.slow("starts a service")
 def test_a_session_that_is_left_ends_when_its_statements_have(kept: Served, client: Client, engine: OnEngine) -> None:
     with Client(kept) as other:
         running = other.submit(engine.sql.long)
@@ -171,6 +172,7 @@ def test_a_database_is_free_when_its_shell_has_left(program: Program, kept: Serv
     client.rows("drop database guest")
 
 
+@pytest.mark.slow("runs the program")
 def test_a_statement_that_is_left_running_goes_on(
     program: Program, kept: Served, client: Client, engine: OnEngine
 ) -> None:

@@ -68,6 +68,7 @@ values = st.one_of(
 )
 
 
+@pytest.mark.slow("many generated cases")
 @settings(max_examples=60, deadline=None)
 @given(st.lists(values, min_size=1, max_size=5))
 def test_python_writes_what_duckdb_renders(items: list[str]) -> None:

@@ -125,7 +125,7 @@ def test_a_mistake_in_sql_is_an_error_of_the_storage(storage: Storage) -> None:
 
 
 @needs_postgresql
-@pytest.mark.slow
+@pytest.mark.slow("a server that does not respond")
 def test_a_database_that_stopped_responding_is_asked_by_a_thread_before_an_event_loop(postgresql_database: str) -> None:
     from sqlshell.service.storage import postgresql
 
@@ -153,7 +153,7 @@ def test_a_database_that_stopped_responding_is_asked_by_a_thread_before_an_event
 
 
 @needs_postgresql
-@pytest.mark.slow
+@pytest.mark.slow("a server that does not respond")
 def test_one_connection_that_does_not_respond_holds_up_no_other_call(postgresql_database: str) -> None:
     from sqlshell.service.storage.postgresql import PostgresqlStorage
 

@@ -228,6 +228,7 @@ def test_types_are_exact(client: Client, tmp_path: Path) -> None:
     assert client.rows('select a, typeof(a), d from typed."j.jsonl"') == [["12345678901234567", "BIGINT", "2024-02-29"]]
 
 
+@pytest.mark.slow("large files")
 def test_a_file_that_changes_is_copied_again(client: Client, stored: Served, tmp_path: Path) -> None:
     inside = _store(client, tmp_path, "changing", {"x.csv": "n\n1\n", "y.csv": "n\n5\n"})
     with Client(stored) as other:
@@ -244,6 +245,7 @@ def test_a_file_that_changes_is_copied_again(client: Client, stored: Served, tmp
     assert client.rows('select * from changing."y.csv"') == [["5"]]
 
 
+@pytest.mark.slow("starts two services")
 def test_a_view_over_a_store_outlives_the_service(tmp_path: Path) -> None:
     running = serve(tmp_path, "--data", "data")
     with Client(running) as client:
@@ -311,6 +313,7 @@ TYPES = {
 }
 
 
+@pytest.mark.slow("large files")
 def test_an_error_of_a_file_says_what_can_be_done_to_it(client: Client, tmp_path: Path) -> None:
     _store(client, tmp_path, "unreadable", {})
     for name, content in ({name: content for name, (content, _) in UNREADABLE.items()} | TYPES).items():
@@ -357,6 +360,7 @@ def test_a_store_that_cannot_be_mounted_is_not_made(client: Client, tmp_path: Pa
     assert client.state('create database if not exists "S"') == "42P04"
 
 
+@pytest.mark.slow("starts a service")
 def test_a_bomb_is_an_error(tmp_path: Path) -> None:
     """A small file that becomes a large one ends at the bound, in words; the service goes on."""
     inside = tmp_path / "bombs"

@@ -103,6 +103,7 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.slow("starts ten services, many generated cases")
 @settings(
     max_examples=10,
     deadline=None,

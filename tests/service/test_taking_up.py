@@ -14,7 +14,7 @@ from tests.service.cluster import LEASE, needs_cluster, processes
 from tests.service.postgresql import database, needs_postgresql
 from tests.service.tested_engines import OnEngine
 
-pytestmark = [pytest.mark.needs("reattaching"), pytest.mark.slow]
+pytestmark = [pytest.mark.needs("reattaching"), pytest.mark.slow("kills and restarts services")]
 
 SLOW = "select count(*) as n, max(i) as most from range(600000000) as t(i) where i % 7 = 3"
 

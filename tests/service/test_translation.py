@@ -647,6 +647,7 @@ def test_a_long_text_takes_the_time_of_its_length(made: Callable[[int], str]) ->
     assert calls(N // 5) <= 2.2 * calls(N // 10)
 
 
+@pytest.mark.slow("long statements")
 def test_a_very_long_statement_is_not_taken_apart() -> None:
     row = "('a->b', 1::BYTES), "
     assert translated(f"INSERT INTO t VALUES {row * 20_000}('', '')", lambda _: False, never) is not None
@@ -658,6 +659,7 @@ def test_a_very_long_statement_is_not_taken_apart() -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.slow("long statements")
 def test_arrows_that_types_decide_about_have_a_bound(client: Client) -> None:
     state, message = error(client, f"SELECT {', '.join(['s->id'] * 1001)} FROM t")
     assert (state, "more than 1000 -> operators" in message) == ("53000", True)

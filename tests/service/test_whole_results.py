@@ -190,6 +190,7 @@ def test_a_file_is_made_of_a_result_that_is_kept_as_json(client: Client, tmp_pat
     assert (again.status_code, again.content) == (206, b"PAR1")
 
 
+@pytest.mark.slow("starts a service")
 def test_a_result_that_is_dropped_while_it_is_read(tmp_path: Path) -> None:
     """The reader gets all of it, and the next one 404."""
     running = serve(tmp_path, "--quota", "0.02")

@@ -133,6 +133,7 @@ def test_headers_without_end_are_not_kept(small: Served, begun: bytes) -> None:
         assert int(status.read_text().partition("VmHWM:")[2].split()[0]) < 700 << 10
 
 
+@pytest.mark.slow("starts a service")
 @pytest.mark.parametrize(
     ("sent", "named"),
     [
@@ -146,6 +147,7 @@ def test_headers_that_stand_still_are_closed(small: Served, sent: bytes, named: 
     assert (status, named in words) == (408, True)
 
 
+@pytest.mark.slow("waits for a limit of time")
 def test_a_body_that_stands_still_is_closed(small: Served) -> None:
     status, words = expected(exchange(small, head(small, STATEMENTS, JSON, "Content-Length: 9"), b"{"))
     assert (status, "--max-body-seconds" in words) == (408, True)
@@ -322,6 +324,7 @@ def test_what_is_wrong_is_said_in_its_turn(small: Served) -> None:
     assert (answer.count(b"HTTP/1.1 200"), answer.count(b"HTTP/1.1 400")) == (1, 1)
 
 
+@pytest.mark.slow("large bodies")
 def test_compressed_bodies_are_refused(small: Served) -> None:
     bomb = gzip.compress(b" " * (50 << 20))
     with Client(small) as client:
@@ -434,6 +437,7 @@ def test_readers_that_do_not_read_hold_little_and_are_cut(small: Served) -> None
                 wire.close()
 
 
+@pytest.mark.slow("a slow reader")
 def test_a_slow_reader_gets_everything(small: Served) -> None:
     with Client(small) as client:
         answer = client.run("select repeat('x', 12000000) as x")
@@ -488,6 +492,7 @@ def test_a_websocket_with_bad_headers_is_closed(small: Served) -> None:
     assert works(small)
 
 
+@pytest.mark.slow("waits for a limit of time")
 def test_a_stream_reader_that_reads_nothing_is_cut(small: Served) -> None:
     with Client(small) as client:
         client.rows("create stream silent (t varchar)")
@@ -581,6 +586,7 @@ def test_what_a_connection_counts_for(address: object, found: str) -> None:
     assert peer(address) == found
 
 
+@pytest.mark.slow("a service of its own")
 def test_few_descriptors_are_enough(tmp_path: Path) -> None:
     assert (fitting_connections(4000, 1 << 20), fitting_connections(4000, 1000), fitting_connections(4000, 64)) == (
         4000,
@@ -638,6 +644,7 @@ def test_what_is_handed_to_connections_is_bounded_for_each_token(monkeypatch: py
     assert ended == ["two", "one"]
 
 
+@pytest.mark.slow("many requests")
 def test_a_budget_serves_each_holder_in_turn() -> None:
     async def work() -> list[str]:
         budget = Budget(400)

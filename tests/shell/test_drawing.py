@@ -90,6 +90,7 @@ def test_rows_that_are_kept_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 20 < asyncio.run(work()) <= 28
 
 
+@pytest.mark.slow("many generated cases")
 @settings(max_examples=20, deadline=None)
 @given(st.booleans(), st.lists(st.tuples(TEXT, st.integers(0)), min_size=1, max_size=6))
 def test_a_screen_is_the_one_that_prompt_toolkit_draws(wrapped: bool, steps: list[tuple[str, int]]) -> None:
@@ -115,6 +116,7 @@ def changed_parameters(self: Window, *given: Any, get_line_prefix: Any = None, *
 COPIED = getattr(Window, COPY_BODY)
 
 
+@pytest.mark.slow("many generated cases")
 @settings(max_examples=20, deadline=None)
 @given(st.booleans(), st.lists(st.tuples(TEXT, st.integers(0)), min_size=1, max_size=6))
 def test_what_is_written_is_the_same_without_rows_that_are_as_before(

@@ -36,6 +36,7 @@ def states(text: str) -> list[State]:
     return found
 
 
+@pytest.mark.slow("many generated cases")
 @settings(max_examples=100, deadline=None)
 @given(st.lists(TEXT, min_size=1, max_size=4))
 def test_states_after_any_change_are_those_of_a_fresh_scan(texts: list[str]) -> None:
@@ -53,6 +54,7 @@ LINES = st.lists(
 ).map("\n".join)
 
 
+@pytest.mark.slow("many generated cases")
 @settings(max_examples=200, deadline=None)
 @given(LINES, st.lists(st.tuples(st.integers(0), st.integers(0, 12), LINES.map(lambda t: t[:12])), max_size=6))
 def test_states_after_an_edit_anywhere_are_those_of_a_fresh_scan(text: str, edits: list[tuple[int, int, str]]) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Program
 
 LARGE = "select i as id, 'row ' || i as name, timestamp '2024-01-01' + to_seconds(i) as since from range(60000) t(i);\n"
 NESTED = "select i as id, [i, 1] as pair, encode('a' || i) as bytes from range(60000) t(i);\n"
 
 
+@pytest.mark.slow("runs the program")
 def test_large_results_keep_their_types_and_leave_no_files(program: Program, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()

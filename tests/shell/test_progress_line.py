@@ -67,6 +67,7 @@ def fetching() -> Running:
     return running
 
 
+@pytest.mark.slow("waits until progress is shown")
 def test_it_says_what_is_known() -> None:
     assert re.fullmatch(r"⠙ \d\.\d s elapsed  \^C stops", shown(Running()))
     with_share = shown(Running(share=0.25, hint="^C cancels"))
@@ -253,6 +254,7 @@ def test_a_long_message_is_shortened() -> None:
     assert f"{'x' * 59}… " in f"{shown(Running(message='x' * 61), columns=120)} "
 
 
+@pytest.mark.slow("waits until progress is shown")
 def test_the_terminals_own_progress_is_removed_at_the_end() -> None:
     assert "\x1b]9;4;1;50\x1b\\" in drawn(Running(share=0.5), reports=True)
     assert "\x1b]9;4;3\x1b\\" in drawn(Running(), reports=True)

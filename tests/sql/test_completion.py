@@ -103,6 +103,7 @@ def test_the_table_is_as_long_as_promised() -> None:
     assert len(list(rows())) >= 200
 
 
+@pytest.mark.slow("many generated cases")
 @settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="selct from(),.'\"`$;/*-\\\né|x ", max_size=60), st.integers(0, 60))
 def test_any_text_is_taken(text: str, at: int) -> None:

@@ -47,6 +47,7 @@ def test_data_lines_are_skipped(script: str, line: str) -> None:
     assert [item.name for item in found if isinstance(item, BackslashCommand)] in ([], ["copy"])
 
 
+@pytest.mark.slow("many generated cases")
 @settings(deadline=None, max_examples=150, derandomize=True)
 @given(
     st.sampled_from(SCRIPTS),

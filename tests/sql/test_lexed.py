@@ -92,6 +92,7 @@ def test_the_first_tokens_are_read_without_the_rest(runs: Counter[str]) -> None:
     assert runs[statement.text] == 1
 
 
+@pytest.mark.slow("a long text")
 def test_of_a_long_text_answers_are_kept_but_no_tokens(runs: Counter[str]) -> None:
     short, long = lexed("select " + "1, " * 10 + "1"), lexed("select " + "1, " * SHORT_LENGTH + "1")
     assert short.tokens is short.tokens

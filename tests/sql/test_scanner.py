@@ -99,6 +99,7 @@ def blanked(script: str, commands: list[BackslashCommand]) -> str:
     return script
 
 
+@pytest.mark.slow("many generated cases")
 @any_examples
 @given(scripts)
 def test_between_items_there_are_only_blanks_comments_and_semicolons(script: str) -> None:
@@ -118,6 +119,7 @@ def test_between_items_there_are_only_blanks_comments_and_semicolons(script: str
         assert not without_comments(gap).lstrip("\ufeff").strip(f"{BLANKS};"), (gap, items)
 
 
+@pytest.mark.slow("many generated cases")
 @any_examples
 @given(scripts, st.lists(st.integers(min_value=0, max_value=400), max_size=8))
 def test_pieces_give_the_same_items_as_the_whole(script: str, cuts: list[int]) -> None:
@@ -128,6 +130,7 @@ def test_pieces_give_the_same_items_as_the_whole(script: str, cuts: list[int]) -
     assert fed(list(script)) == whole
 
 
+@pytest.mark.slow("many generated cases")
 @any_examples
 @given(scripts)
 def test_pieces_leave_the_same_state_and_the_same_text(script: str) -> None:

@@ -45,17 +45,20 @@ def test_hostile_text_is_no_statement(text: str) -> None:
     assert fed([text[at : at + 7] for at in range(0, len(text), 7)]) == []
 
 
+@pytest.mark.slow("long texts")
 def test_many_commands_on_a_line() -> None:
     assert len(split("\\p" * MANY)) == MANY
     assert len(split("select 1" + "\n\\p" * MANY)) == MANY + 1
     assert len(split("select 1 " + "\\p" * MANY)) == MANY + 1
 
 
+@pytest.mark.slow("long texts")
 def test_long_statements_in_small_pieces() -> None:
     text = "insert into a values ('" + "x" * MANY + "', " + ", ".join(["1"] * MANY) + ");"
     assert fed(list(text)) == [Statement(text[:-1], 1, 0, True, ending=";", column=1)]
 
 
+@pytest.mark.slow("long texts")
 def test_only_the_pending_statement_is_held() -> None:
     long = "x;" * 200
     chunk = f"insert into a values (1, '{long}'); -- {long}\nselect E'\\'', $a$;$a$ /* /* e */ */;\n" * 75

@@ -29,6 +29,7 @@ def explorer(tmp_path: Path) -> Iterator[Terminal]:
     opened.close()
 
 
+@pytest.mark.slow("a terminal")
 def test_walking(explorer: Terminal) -> None:
     screen = explorer.screen()
     assert screen.splitlines()[0].split("│")[0].split() == ["id"]
@@ -51,6 +52,7 @@ def test_walking(explorer: Terminal) -> None:
     explorer.wait("not a row number")
 
 
+@pytest.mark.slow("a terminal")
 def test_searching_over_partitions(explorer: Terminal) -> None:
     explorer.type("/name 19\\d{3}$\r")
     explorer.wait("row 19,001 of")
@@ -77,6 +79,7 @@ def test_sorting_and_filtering_say_of_what(explorer: Terminal) -> None:
     explorer.wait(lambda text: "matches '99'" not in text)
 
 
+@pytest.mark.slow("a terminal")
 def test_all_rows_of_a_large_result_are_sorted_and_filtered(tmp_path: Path) -> None:
     opened = Terminal(tmp_path, "-q", rows=20, columns=100)
     opened.prompt()
@@ -110,6 +113,7 @@ def test_columns(explorer: Terminal) -> None:
     assert "id" in explorer.screen().splitlines()[0]
 
 
+@pytest.mark.slow("a terminal")
 def test_values_and_statistics(explorer: Terminal) -> None:
     explorer.type("cdoc\r\r")
     explorer.wait('"b": [')
@@ -127,6 +131,7 @@ def test_values_and_statistics(explorer: Terminal) -> None:
     explorer.wait("row 1 of")
 
 
+@pytest.mark.slow("a terminal")
 def test_what_leaves_it(explorer: Terminal, tmp_path: Path) -> None:
     explorer.type("lvjy")
     explorer.wait("copied 2 rows of 1 column")
@@ -147,6 +152,7 @@ def test_what_leaves_it(explorer: Terminal, tmp_path: Path) -> None:
     explorer.prompt()
 
 
+@pytest.mark.slow("a terminal")
 def test_from_the_pager_by_a_key_and_back(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q", "work.duckdb", rows=12)
     terminal.prompt()
@@ -168,6 +174,7 @@ def test_from_the_pager_by_a_key_and_back(tmp_path: Path) -> None:
     terminal.close()
 
 
+@pytest.mark.slow("a terminal")
 def test_the_key_of_the_pager_while_rows_arrive(tmp_path: Path) -> None:
     """The rest of a large result waits for the pager; the explorer requests the rows itself."""
     terminal = Terminal(tmp_path, "-q", "work.duckdb", rows=12, env={"SQLSHELL_ROWLIMIT": "0"})
@@ -185,6 +192,7 @@ def test_the_key_of_the_pager_while_rows_arrive(tmp_path: Path) -> None:
     terminal.close()
 
 
+@pytest.mark.slow("a terminal")
 def test_a_key_at_the_prompt_opens_the_last_result_and_leaves_what_is_typed(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q", "work.duckdb", rows=20, columns=60)
     terminal.prompt()
@@ -223,6 +231,7 @@ def test_the_mouse(explorer: Terminal) -> None:
     assert b"\x1b[?1000l" in explorer.written
 
 
+@pytest.mark.slow("a terminal")
 def test_watch_redraws_and_marks(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q", "work.duckdb")
     terminal.prompt()
@@ -253,6 +262,7 @@ def test_watch_shows_a_wide_table_as_records(tmp_path: Path) -> None:
     terminal.close()
 
 
+@pytest.mark.slow("a terminal")
 def test_ctrl_c_leaves_watch_quietly_while_its_statement_runs(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q", "work.duckdb")
     terminal.prompt()

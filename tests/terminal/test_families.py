@@ -9,6 +9,8 @@ import pytest
 
 from tests.terminal.test_screens import compare, opened
 
+pytestmark = pytest.mark.slow("a terminal")
+
 FAMILIES: dict[str, tuple[str, ...]] = {
     "looking": (
         "create table orders (id integer, total decimal(9,2)); create view big as select 1 as x;",

@@ -16,6 +16,8 @@ from sqlshell.launch.greeting import HINTS
 from sqlshell.version import __version__
 from tests.terminal.terminal import Terminal
 
+pytestmark = pytest.mark.slow("a terminal")
+
 LONG = "select count(*) from range(100000000000) a, range(1000) b;"
 
 Open = Callable[..., Terminal]

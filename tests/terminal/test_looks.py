@@ -24,6 +24,7 @@ CODE = re.compile(r"\x1b\[[0-9;]*m")
 COLOR = re.compile(rb"\x1b\[(?:[0-9]+;)*(?:3[0-8]|9[0-7])[;m]")
 
 
+@pytest.mark.slow("a terminal")
 @pytest.mark.parametrize(
     ("argv", "env", "colored"),
     [
@@ -40,6 +41,7 @@ def test_a_script_at_a_terminal(tmp_path: Path, argv: list[str], env: dict[str, 
     assert (COLOR.search(terminal.written) is not None) == colored
 
 
+@pytest.mark.slow("runs the program eleven times")
 def test_colors_in_a_pipe_and_a_file(tmp_path: Path, program: Program) -> None:
     plain = program("-c", SQL, "-c", "select x")
     for argv, env in (
@@ -72,6 +74,7 @@ def test_no_colors_from_the_first_line_of_a_prompt(tmp_path: Path) -> None:
     terminal.close()
 
 
+@pytest.mark.slow("a terminal")
 def test_a_terminal_without_utf8(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-c", SQL, env={"TERM": "xterm", "LC_ALL": "C"})
     shown = terminal.wait("-1.5 |")
@@ -87,6 +90,7 @@ def test_a_dumb_terminal_has_the_table_of_a_terminal_without_colors(tmp_path: Pa
     assert b"\x1b" not in terminal.written
 
 
+@pytest.mark.slow("a terminal, runs the program twice")
 def test_a_pipe_and_files_keep_their_bytes(tmp_path: Path, program: Program) -> None:
     for env in ({}, {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8"}):
         assert program("-c", SQL, env=env).out == FILE
@@ -95,6 +99,7 @@ def test_a_pipe_and_files_keep_their_bytes(tmp_path: Path, program: Program) -> 
     assert tmp_path.joinpath("out.txt").read_text() == FILE
 
 
+@pytest.mark.slow("a terminal")
 def test_types_a_style_and_the_explorer_at_the_prompt(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q", env={"TERM": "xterm-256color"})
     terminal.prompt()
@@ -131,6 +136,7 @@ def test_a_note_has_its_label_at_a_terminal_only(tmp_path: Path, program: Progra
     assert program("-f", "dump.sql").err == f"{said}\n"
 
 
+@pytest.mark.slow("a terminal")
 def test_a_description_is_wrapped_on_a_narrow_screen(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q", env={"TERM": "xterm-256color"}, columns=44)
     terminal.prompt()

@@ -12,6 +12,8 @@ import pytest
 from tests.client.test_statements import RUNNING, scripted
 from tests.terminal.terminal import Terminal
 
+pytestmark = pytest.mark.slow("a terminal")
+
 DIRECTORY = Path(__file__).parents[1] / "golden" / "moments"
 SIZES = {"80x24": (24, 80), "120x36": (36, 120), "200x60": (60, 200)}
 COLORS: dict[str, dict[str, str]] = {

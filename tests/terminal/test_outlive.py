@@ -12,6 +12,8 @@ from tests.client.test_statements import ID, RUNNING, done, scripted
 from tests.conftest import Served, serve, stop
 from tests.terminal.terminal import Terminal
 
+pytestmark = pytest.mark.slow("a terminal")
+
 LONG = "select count(*) from range(100000000000) a, range(1000) b"
 
 

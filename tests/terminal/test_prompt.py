@@ -36,6 +36,7 @@ def type_until(terminal: Terminal, text: str, seen: str) -> None:
     raise AssertionError(f"{seen} is not seen after {text}:\n{terminal.screen()}")
 
 
+@pytest.mark.slow("a terminal")
 def test_names_are_completed_after_they_are_made(terminal: Terminal) -> None:
     terminal.enter("create table measurements (reading_id integer, celsius double);")
     terminal.wait("CREATE TABLE")
@@ -49,6 +50,7 @@ def test_names_are_completed_after_they_are_made(terminal: Terminal) -> None:
     terminal.wait("0 rows")
 
 
+@pytest.mark.slow("a terminal")
 def test_completion_can_be_switched_off(terminal: Terminal) -> None:
     terminal.type(F2)
     terminal.type("sele")
@@ -66,6 +68,7 @@ def test_commands_and_their_arguments_are_completed(terminal: Terminal) -> None:
     terminal.wait("Format is csv")
 
 
+@pytest.mark.slow("a terminal")
 def test_the_condition_of_a_join_is_completed(terminal: Terminal) -> None:
     terminal.enter("create table person (nr integer primary key);")
     terminal.wait("CREATE TABLE")
@@ -95,6 +98,7 @@ def test_brackets_indent_the_next_line(terminal: Terminal) -> None:
     terminal.wait("1 row")
 
 
+@pytest.mark.slow("a terminal")
 def test_the_end_of_input_ends_rows_and_not_the_shell(terminal: Terminal) -> None:
     terminal.enter("create table t (a int);")
     terminal.wait("CREATE TABLE")
@@ -109,6 +113,7 @@ def test_the_end_of_input_ends_rows_and_not_the_shell(terminal: Terminal) -> Non
     terminal.wait("57")
 
 
+@pytest.mark.slow("a terminal")
 def test_a_tab_separates_the_values_of_a_row_that_is_typed(terminal: Terminal) -> None:
     terminal.enter("create table t (a int, b int);")
     terminal.wait("CREATE TABLE")
@@ -134,6 +139,7 @@ def test_ctrl_c_is_for_the_command_that_has_the_terminal(terminal: Terminal) -> 
     assert "was interrupted" not in terminal.prompt()
 
 
+@pytest.mark.slow("a terminal")
 def test_a_result_that_once_writes_to_a_file_is_whole(terminal: Terminal, tmp_path: Path) -> None:
     terminal.enter("\\once rows.csv")
     terminal.prompt()
@@ -143,6 +149,7 @@ def test_a_result_that_once_writes_to_a_file_is_whole(terminal: Terminal, tmp_pa
     assert (tmp_path / "rows.csv").read_text().splitlines()[-1] == "11999"
 
 
+@pytest.mark.slow("a terminal")
 @pytest.mark.parametrize("copy", ["copy t from stdin;", "\\copy t from stdin"])
 @pytest.mark.parametrize("multiline", ["on", "off"])
 def test_rows_are_typed_below_the_copy(tmp_path: Path, copy: str, multiline: str) -> None:
@@ -169,6 +176,7 @@ def test_rows_are_typed_below_the_copy(tmp_path: Path, copy: str, multiline: str
         terminal.close()
 
 
+@pytest.mark.slow("a terminal")
 def test_the_history_is_found_by_letters(terminal: Terminal) -> None:
     terminal.enter("select 'needle' as haystack;")
     terminal.prompt()
@@ -194,6 +202,7 @@ def test_the_history_is_found_in_a_further_line(terminal: Terminal) -> None:
     terminal.wait("2 rows")
 
 
+@pytest.mark.slow("a terminal")
 def test_timing_and_psqls_settings_are_those_of_psql(terminal: Terminal) -> None:
     terminal.enter("\\timing")
     terminal.wait("Timing is on.")
@@ -213,6 +222,7 @@ def test_timing_and_psqls_settings_are_those_of_psql(terminal: Terminal) -> None
     terminal.wait("sent without")
 
 
+@pytest.mark.slow("a terminal")
 def test_a_statement_is_laid_out(terminal: Terminal) -> None:
     terminal.type("select a,b from t where a=1 and b=2;")
     terminal.type("\x18\x06")
@@ -222,6 +232,7 @@ def test_a_statement_is_laid_out(terminal: Terminal) -> None:
     terminal.wait("not formatted")
 
 
+@pytest.mark.slow("a terminal")
 def test_what_is_edited_is_taken_as_typed(tmp_path: Path) -> None:
     editor = tmp_path / "editor.sh"
     editor.write_text('#!/bin/sh\nsed -i s/before/after/ "$1"\n')
@@ -241,6 +252,7 @@ def test_what_is_edited_is_taken_as_typed(tmp_path: Path) -> None:
     terminal.close()
 
 
+@pytest.mark.slow("two terminals")
 def test_the_history_is_kept_by_target_without_secrets(tmp_path: Path, served: Served) -> None:
     first = Terminal(tmp_path, "-q", "one.duckdb")
     first.prompt()
@@ -335,6 +347,7 @@ def test_a_theme_is_shown_before_it_is_chosen(terminal: Terminal) -> None:
     terminal.wait(lambda _: ground() == before)
 
 
+@pytest.mark.slow("a terminal")
 def test_title_progress_and_links_of_a_terminal_that_has_them(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q", "work.duckdb", env={"TERM_PROGRAM": "WezTerm", "TERM": "xterm-256color"})
     terminal.prompt()
@@ -357,6 +370,7 @@ def test_title_progress_and_links_of_a_terminal_that_has_them(tmp_path: Path) ->
     assert terminal.written.rstrip().rpartition(b"\x1b[23;2t")[1]
 
 
+@pytest.mark.slow("a terminal")
 def test_files_are_written_though_a_statement_failed(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q", "work.duckdb")
     terminal.prompt()
@@ -370,6 +384,7 @@ def test_files_are_written_though_a_statement_failed(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".two.csv*"))
 
 
+@pytest.mark.slow("a terminal")
 def test_what_is_typed_to_confirm_is_the_target_of_the_prompt(tmp_path: Path) -> None:
     config = tmp_path / ".config" / "sqlshell"
     config.mkdir(parents=True)
@@ -393,6 +408,7 @@ def test_what_is_typed_to_confirm_is_the_target_of_the_prompt(tmp_path: Path) ->
     terminal.close()
 
 
+@pytest.mark.slow("a terminal")
 def test_a_statement_goes_on_after_a_connection_failed(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q")
     terminal.prompt()
@@ -407,6 +423,7 @@ def test_a_statement_goes_on_after_a_connection_failed(tmp_path: Path) -> None:
     terminal.close()
 
 
+@pytest.mark.slow("a terminal")
 def test_a_person_is_asked_by_the_policy(tmp_path: Path) -> None:
     config = tmp_path / ".config" / "sqlshell"
     config.mkdir(parents=True)
@@ -444,6 +461,7 @@ def test_a_person_is_asked_by_the_policy(tmp_path: Path) -> None:
     terminal.close()
 
 
+@pytest.mark.slow("a terminal")
 def test_exit_and_help_alone_on_a_line(terminal: Terminal) -> None:
     terminal.enter("help")
     terminal.wait("for help with sqlshell commands")
@@ -475,6 +493,7 @@ def test_ctrl_c_behind_an_empty_line_ends_conditions_and_nothing_later(terminal:
     terminal.wait("42 │")
 
 
+@pytest.mark.slow("a terminal")
 def test_escape_closes_the_menu_and_a_search_says_that_it_finds_nothing(terminal: Terminal) -> None:
     terminal.enter("select 'needle' as haystack;")
     terminal.prompt()
@@ -501,6 +520,7 @@ def test_an_editor_that_is_missing_is_reported_and_a_pasted_tab_is_blank(tmp_pat
         terminal.close()
 
 
+@pytest.mark.slow("a terminal")
 def test_changing_a_word_with_vi_keys_keeps_the_blank(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, env={"SQLSHELL_VI": "on"})
     try:

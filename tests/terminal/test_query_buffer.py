@@ -13,6 +13,8 @@ from tests.terminal import query_buffer
 from tests.terminal.query_buffer import CASES, SETUP, answer, answers, lines_of, prepare
 from tests.terminal.terminal import Terminal
 
+pytestmark = pytest.mark.slow("a terminal")
+
 CHECKED = {"\\g /nosuch/x": ["1,2,3", "delete from t\nprobe"]}
 """A file that cannot be written is found before the statement is sent; psql sends it first."""
 
@@ -26,7 +28,6 @@ def expected() -> dict[str, list[str]]:
     return dict(known)
 
 
-@pytest.mark.slow
 def test_the_prompt_does_with_an_unfinished_statement_what_psql_does(tmp_path: Path) -> None:
     made = prepare(tmp_path)
     terminal = Terminal(tmp_path, "-q", "--no-rc", env={**made, "TERM": "xterm"}, rows=12)

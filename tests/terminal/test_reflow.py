@@ -37,6 +37,7 @@ def test_a_terminal_that_breaks_rows_is_known_by_its_variable() -> None:
     assert not breaks_rows({"TERM": "xterm-256color"})
 
 
+@pytest.mark.slow("a terminal")
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 def test_a_narrower_window_of_tmux(tmp_path: Path) -> None:
     env = clean_environment(tmp_path, {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})

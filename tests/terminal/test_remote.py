@@ -7,10 +7,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.client.test_statements import RUNNING, scripted
 from tests.conftest import Served
 from tests.service.client import Client
 from tests.terminal.terminal import Terminal
+
+pytestmark = pytest.mark.slow("a terminal")
 
 
 def test_a_token_is_asked_for_and_never_shown(tmp_path: Path, served: Served) -> None:

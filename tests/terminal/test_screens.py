@@ -11,6 +11,8 @@ import pytest
 
 from tests.terminal.terminal import Terminal
 
+pytestmark = pytest.mark.slow("a terminal")
+
 FOLDER = Path(__file__).parents[1] / "golden" / "screens"
 SIZES = {"80x24": (24, 80), "200x60": (60, 200)}
 KINDS: dict[str, dict[str, str]] = {

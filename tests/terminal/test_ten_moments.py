@@ -12,6 +12,8 @@ import pytest
 from tests.terminal.terminal import Terminal
 from tests.terminal.test_moments import COLORS, DIRECTORY, SIZES, seen
 
+pytestmark = pytest.mark.slow("a terminal")
+
 SETUP = (
     "create table orders(id integer primary key, total decimal(9,2) not null, note varchar default 'none');"
     "insert into orders select 99990 + i, i * 1.5 - 3, case when i % 3 > 0 then 'note ' || i end from range(5) t(i);"

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Program, serve, stop
 from tests.terminal.terminal import Terminal
+
+pytestmark = pytest.mark.slow("a terminal")
 
 
 def test_a_token_is_asked_for_again(tmp_path: Path, program: Program) -> None:

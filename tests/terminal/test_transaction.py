@@ -11,6 +11,8 @@ import pytest
 from tests.conftest import Served
 from tests.terminal.terminal import Terminal
 
+pytestmark = pytest.mark.slow("a terminal")
+
 
 def _prompts(mark: str, name: str = "memory.main") -> Callable[[str], bool]:
     def holds(text: str) -> bool:

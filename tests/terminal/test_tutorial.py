@@ -5,7 +5,11 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.terminal.terminal import Terminal
+
+pytestmark = pytest.mark.slow("a terminal")
 
 ASKED = "[q] quit:"
 

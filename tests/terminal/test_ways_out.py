@@ -12,6 +12,8 @@ import pytest
 from tests.conftest import Served
 from tests.terminal.terminal import Terminal
 
+pytestmark = pytest.mark.slow("a terminal")
+
 INTERRUPT, END, BELL, ESCAPE = "\x03", "\x04", "\x07", "\x1b"
 PASTE = "\x1b[200~drop table t;\x1b[201~"
 KEYS = {"Ctrl-C": INTERRUPT, "Ctrl-D": END, "Ctrl-G": BELL, "Escape": ESCAPE, "resize": "", "paste": PASTE}
