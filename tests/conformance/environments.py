@@ -1,4 +1,4 @@
-"""Virtual environments of third-party clients, created once for each machine and set of versions."""
+"""Virtual environments of third-party clients, created once for each checkout and set of versions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import sys
 import venv
 from pathlib import Path
 
-import platformdirs
 import pytest
 
+ROOT = Path(__file__).parents[2] / ".pytest_cache" / "environments"
 SECONDS = 600
 """The longest time that pip may take."""
 
@@ -20,10 +20,9 @@ SECONDS = 600
 def python_with(*requirements: str) -> Path:
     """The Python of an environment that has these packages. Skips the test where no registry gives them."""
     key = hashlib.sha256("\n".join((sys.version, *requirements)).encode())
-    root = platformdirs.user_cache_path("sqlshell") / "conformance"
-    root.mkdir(parents=True, exist_ok=True)
-    folder = root / key.hexdigest()[:16]
-    with (root / f"{folder.name}.lock").open("w") as lock:
+    ROOT.mkdir(parents=True, exist_ok=True)
+    folder = ROOT / key.hexdigest()[:16]
+    with (ROOT / f"{folder.name}.lock").open("w") as lock:
         # Processes that test side by side make it once.
         fcntl.flock(lock, fcntl.LOCK_EX)
         python, whole = folder / "bin" / "python", folder / "whole"
