@@ -109,6 +109,7 @@ def both(
     return b"".join(expected), b"".join(found), whole
 
 
+@pytest.mark.slow("large results")
 @pytest.mark.parametrize("kind", [*SCALARS, "others"])
 def test_every_type_in_every_format(source: Source, kind: str) -> None:
     values = values_of(kind)
@@ -150,6 +151,7 @@ class TextSink:
         return
 
 
+@pytest.mark.slow("large results")
 @pytest.mark.parametrize("kind", [*SCALARS, "others"])
 def test_a_file_made_of_text_has_the_same_strings(source: Source, kind: str) -> None:
     values = ", ".join(f"{value} AS v{number}" for number, value in enumerate(values_of(kind)))
@@ -205,6 +207,7 @@ def narrow_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "SAMPLE", 1)
 
 
+@pytest.mark.slow("large results")
 @pytest.mark.usefixtures("narrow_sample")
 @pytest.mark.parametrize("kind", [*SCALARS, "others"])
 def test_every_type_in_a_table(source: Source, kind: str) -> None:

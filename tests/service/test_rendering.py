@@ -100,6 +100,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session, S
     made.close()
 
 
+@pytest.mark.slow("values of every type")
 @pytest.mark.parametrize(
     "sql",
     [
@@ -123,6 +124,7 @@ def test_every_statement_shows_a_value_alike(table: tuple[Session, ShownColumn],
     assert shown == rows
 
 
+@pytest.mark.slow("values of every type")
 def test_a_pivot_shows_a_value_alike(table: tuple[Session, ShownColumn]) -> None:
     session, (_, rows) = table
     # DuckDB's aggregates make 0.0 of a nested -0.0, so that such values are left out.
@@ -146,6 +148,7 @@ def test_a_large_result_shows_a_value_alike(
     assert session.shown(sql)[1] == rows
 
 
+@pytest.mark.slow("values of every type")
 def test_a_limited_result_shows_a_value_alike(table: tuple[Session, ShownColumn]) -> None:
     session, shown = table
     assert session.shown("SELECT * FROM t", RunOptions(row_limit=1)) == shown

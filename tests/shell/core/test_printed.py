@@ -758,14 +758,14 @@ help: \\h lists the statements
         pytest.param(
             """\
 \\errverbose
-select 1 \\g nope(
+\\cd /no/such/folder
 \\errverbose
 """,
             """\
 there is no previous error
-there is no previous error
+error: cannot change to /no/such/folder: No such file or directory
 """,
-            "",
+            "error: cannot change to /no/such/folder: No such file or directory\n",
             id="errverbose",
         ),
         pytest.param(
