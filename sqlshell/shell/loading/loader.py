@@ -14,8 +14,9 @@ import duckdb
 
 from sqlshell.client.http.upload import Attachment
 from sqlshell.config.values import state_folder
-from sqlshell.errors import Interrupted, ShellError, StatementError, UsageError
+from sqlshell.errors import Interrupted, ShellError, StatementError, UsageError, Where
 from sqlshell.humanize import format_count
+from sqlshell.interface import sqlstate
 from sqlshell.origin import service_text
 from sqlshell.runtime.paths import check_output, expanded
 from sqlshell.runtime.scratch import scratch
@@ -42,6 +43,7 @@ from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submission import submission_of
 from sqlshell.shell.running.submitting import SubmitRequest, Submitter
 from sqlshell.sql.analysis.lexed import Lexed
+from sqlshell.sql.engine_types import engine_type
 from sqlshell.sql.identifiers import quoted
 from sqlshell.sql.script.items import Statement
 
@@ -52,6 +54,9 @@ MAX_LISTED_ROWS: Final = 5
 
 RESUME: Final = "--resume (in \\copy: RESUME)"
 OMIT: Final = f"omit {RESUME}"
+
+LOADS_NOTHING: Final = frozenset({"spark"})
+"""Engines that take no files: without this a load would end with an empty table."""
 
 
 class Loader:
@@ -106,9 +111,16 @@ class Loader:
         # A service with a time zone of its own has reported it with the columns.
         source.use_timezone(self._session.context.timezone)
         matched = match_columns(request, looked, columns)
-        if await self._session.connection.service.engine() == "postgresql":
+        engine = await self._session.connection.service.engine()
+        if engine in LOADS_NOTHING:
+            raise StatementError(
+                f"the engine {engine} does not support attachments, so no file can be loaded",
+                "write INSERT INTO … SELECT from a file that the engine's server can read",
+                Where(sqlstate.UNSUPPORTED),
+            )
+        if engine == "postgresql":
             check_date_order(request.name, looked, matched.pairs)
-        for line in _plan(request, looked, matched):
+        for line in _plan(request, looked, matched, engine):
             (self._diagnostics.say if request.dry_run else self._diagnostics.detail)(line)
         for line in looked.warnings:
             self._diagnostics.warn(line)
@@ -134,7 +146,7 @@ class Loader:
         progress = await self._progress(request, matched, keeper)
         # A load that is resumed has its table: it is created before the first rows are recorded.
         if request.create and not request.resume:
-            listed = ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
+            listed = ", ".join(f"{quoted(column.name)} {engine_type(column.type, engine)}" for column in columns)
             made_ = Statement(f"CREATE TABLE {request.table} ({listed})", 0, 0, True)
             await self._submitter.submit(SubmitRequest(made_, verbatim=True))
         await self._send(request, matched, source, staged, keeper, progress)
@@ -357,13 +369,13 @@ def _rows(start: int, stop: int) -> str:
     return f"row {stop:,}" if stop - start == 1 else f"rows {start + 1:,} to {stop:,}"
 
 
-def _plan(request: LoadRequest, looked: FileLayout, matched: ColumnMatch) -> list[str]:
+def _plan(request: LoadRequest, looked: FileLayout, matched: ColumnMatch, engine: str) -> list[str]:
     """Where the columns go, for people."""
     made_ = "a new table " if request.create else ""
     lines = [f"{request.name} ({looked.about}) into {made_}{request.table}:"]
     width = max((len(source.name) for source, _ in matched.pairs), default=0)
     for source, target in matched.pairs:
-        lines.append(f"  {source.name:<{width}} {source.type} -> {target.name} {target.type}")
+        lines.append(f"  {source.name:<{width}} {source.type} -> {target.name} {engine_type(target.type, engine)}")
     if matched.left:
         lines.append(f"  columns that are not in the file and get their defaults: {', '.join(matched.left)}")
     return lines

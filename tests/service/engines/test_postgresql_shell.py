@@ -61,6 +61,31 @@ def test_a_temporary_table_is_described(program: Program, postgresql_database: s
     assert program(postgresql_database, "-q", "--format", "csv", stdin=script).out.endswith("\na,INTEGER,false\n")
 
 
+CREATED = (
+    "name,type,nullable,default,collation\na,bigint,true,,\nb,double precision,true,,\nc,text,true,,\n"
+    "d,timestamp with time zone,true,,\n{}"
+)
+
+
+def test_a_table_that_a_load_creates_has_the_types_of_the_server(
+    program: Program, postgresql_database: str, tmp_path: Path
+) -> None:
+    import duckdb
+
+    (tmp_path / "t.csv").write_text("a,b,c,d\n1,2.5,x,2024-01-01 10:00:00+02\n")
+    more = "{'x': [1, NULL]} AS s, [[1], [2]] AS l, 'b'::BLOB AS y, 1.50::DECIMAL(9, 2) AS n, 1::TINYINT AS i"
+    duckdb.sql(f"COPY (SELECT *, {more} FROM read_csv('{tmp_path}/t.csv')) TO '{tmp_path}/t.parquet'")
+    argv = "-q", "--format", "csv", "-c"
+    for made, option in (("one", "csv"), ("two", "parquet")):
+        load = f"\\copy {made} from 't.{option}' (create)"
+        done = program(postgresql_database, *argv, load, "-c", f"\\d {made}", "-c", f"select * from {made}")
+        nested = 's,jsonb,true,,\nl,integer[],true,,\ny,bytea,true,,\nn,"numeric(9,2)",true,,\ni,smallint,true,,\n'
+        assert done.code == 0 and done.out.startswith(CREATED.format(nested if made == "two" else "")), done
+    assert done.out.endswith('1,2.5,x,2024-01-01 08:00:00+00,"{""x"": [1, null]}","{{1},{2}}",\\x62,1.50,1\n')
+    imported = program("import", "t.csv", postgresql_database, "--table", "three", "--create", "--dry-run")
+    assert "-> b double precision" in imported.err
+
+
 def test_copy_takes_its_rows_from_the_script(program: Program, postgresql_database: str) -> None:
     script = (
         "create table t (a int, n numeric, l int[], b bytea, s text);\ncopy t from stdin;\n"
