@@ -155,7 +155,7 @@ def test_no_value_of_a_service_is_opened_run_or_connected_to(
                 watched.seen += [target] if MARK in target else []
                 raise UsageError("there is one target")
 
-            async def answer(question: str) -> str:
+            async def answer(question: str, *, keys: str = "") -> str:
                 return "own"
 
             monkeypatch.setattr(here.environment, "connect", connect)

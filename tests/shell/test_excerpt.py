@@ -29,7 +29,18 @@ def drawn(found: Excerpt | None) -> list[str]:
             'column "bad" not found',
             [" 1 | select '日本', bad from t", "   |" + " " * 16 + "^^^"],
         ),
-        ("select a.b from t", "unknown column t.b", [" 1 | select a.b from t", "   |" + " " * 10 + "^"]),
+        ("select a.b from t", "unknown column t.b", [" 1 | select a.b from t", "   |" + " " * 8 + "^^^"]),
+        (
+            "drop table d.s.nope",
+            'table "nope" does not exist',
+            [" 1 | drop table d.s.nope", "   |" + " " * 12 + "^" * 8],
+        ),
+        ("select 1\nfrom a.b", "error at line 2, column 6", [" 2 | from a.b", "   |      ^^^"]),
+        (
+            "insert into m.t values (1)",
+            "no table\n\nLINE 1: insert into m.t values (1)\n                      ^",
+            [" 1 | insert into m.t values (1)", "   |" + " " * 13 + "^^^"],
+        ),
         ("select 1\n+ x", "error at line 2, column 3: what", [" 2 | + x", "   |   ^"]),
         ("select x", "wrong at position 8", [" 1 | select x", "   |" + " " * 8 + "^"]),
         ("select 1", "something else went wrong", []),
@@ -124,7 +135,7 @@ def test_the_cause_without_what_is_shown_elsewhere(message: str, expected: Messa
     ("sql", "shown", "column", "expected"),
     [
         ("select\n  o.totl", "LINE 2:   o.totl\n          ^^^^^^", 3, [" 2 |   o.totl", "   |   ^^^^^^"]),
-        ("select\n  o.totl", "LINE 2:   o.totl\n          ^", 3, [" 2 |   o.totl", "   |   ^"]),
+        ("select\n  o.totl", "LINE 2:   o.totl\n          ^", 3, [" 2 |   o.totl", "   |   ^^^^^^"]),
         ("select nope", "LINE 1: select nope\n               ^", 8, [" 1 | select nope", "   |        ^^^^"]),
         ("select '日本', x", "LINE 1: ...'日本', x\n                   ^", 14, None),
         ("other", "LINE 7: select nope\n               ^^^^", 0, [" 7 | select nope", "   |        ^^^^"]),

@@ -30,7 +30,7 @@ class Person(PromptFrontEnd):
 
     questions: tuple[str, ...] = ()
 
-    async def ask(self, question: str, *, hidden: bool = False) -> str:
+    async def ask(self, question: str, *, keys: str = "", hidden: bool = False) -> str:
         self.questions += (question,)
         raise Interrupted("canceled")
 

@@ -34,7 +34,12 @@ def contents() -> CachedCatalog:
         Relation("local", "main", "maße", "table"),
         Relation("local", "sales", "Orders 2024", "view"),
         Relation("local", "sales", "invoices", "table"),
+        Relation("local", "main", "monthly", "materialized view"),
         Relation("other", "main", "far", "table"),
+    ]
+    system = [
+        Relation("local", "information_schema", "tables", "view"),
+        Relation("local", "pg_catalog", "pg_class", "table"),
     ]
     columns = {
         "local.main.orders": ["id", "customer_id", "total", "created", "note"],
@@ -43,6 +48,8 @@ def contents() -> CachedCatalog:
         "local.sales.Orders 2024": ["Amount", "region"],
         "local.sales.invoices": ["number", "order_no"],
         "other.main.far": ["distance"],
+        "local.information_schema.tables": ["table_name"],
+        "local.pg_catalog.pg_class": ["relname"],
     }
     names = {
         "database": ["local", "other"],
@@ -59,8 +66,14 @@ def contents() -> CachedCatalog:
     }
     typed = {name: [Column(column, "INTEGER") for column in given] for name, given in columns.items()}
     keys = [ForeignKey("local.sales.invoices", ["order_no"], "local.main.orders", ["id"])]
-    functions = [Function("count", "(any) -> BIGINT"), Function("array_agg", "(arg) -> T[]")]
-    return CachedCatalog(relations, typed, functions, names, keys)
+    functions = [
+        Function("count", "(any) -> BIGINT"),
+        Function("array_agg", "(arg) -> T[]"),
+        *(Function(name, "(date, date) -> integer") for name in ("date_add", "date_part", "date_trunc")),
+        Function("generate_series", "(start, stop)", rows=True),
+        Function("second", "(timestamp) -> BIGINT"),
+    ]
+    return CachedCatalog(relations, typed, functions, names, keys, system)
 
 
 def other(wanted: Expected) -> list[Suggestion]:
@@ -70,7 +83,9 @@ def other(wanted: Expected) -> list[Suggestion]:
 
 
 def place() -> Place:
-    return Place(Catalog(contents()), "local", "main", other)
+    catalog = Catalog(contents())
+    catalog.add_result_columns(["seen_in_a_result", "name_of_a_result"])
+    return Place(catalog, "local", "main", other)
 
 
 def rows() -> Iterator[tuple[str, str]]:
@@ -91,6 +106,9 @@ def test_first_choices(text: str, choices: str) -> None:
     if choices == "-":
         typed = text[: text.index("|")].split()[-1:] or [""]
         assert [item for item in found if item.lower() != typed[0].lower()] == [], text
+        return
+    if choices.endswith("!"):
+        assert found == choices[:-1].split(", "), text
         return
     assert any(found[: len(wanted)] == wanted for wanted in (part.split(", ") for part in choices.split(" | "))), (
         text,

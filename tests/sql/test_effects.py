@@ -82,7 +82,7 @@ def test_the_table_is_as_long_as_promised() -> None:
 def test_the_person_decides(confirm: tuple[str, ...], answer: str, sent: bool) -> None:
     asked: list[str] = []
 
-    async def ask(question: str) -> str:
+    async def ask(question: str, *, keys: str = "") -> str:
         asked.append(question)
         return answer
 

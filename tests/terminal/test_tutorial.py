@@ -31,13 +31,13 @@ def test_one_step_at_a_time(tmp_path: Path) -> None:
     assert "2/10" in shown
     assert "3/10" not in shown
     assert "customer_id" in shown
-    terminal.enter("s")
+    terminal.type("s")
     shown = terminal.wait(lambda text: text.count(ASKED) == 3)
     assert "3/10" in shown
     assert "2023-01-01" not in shown
     terminal.enter("")
     terminal.wait(lambda text: text.count(ASKED) == 4 and "RECORD 1" in text)
-    terminal.enter("q")
+    terminal.type("q")
     terminal.wait(lambda text: "select 41 + 1" in text.rpartition(ASKED)[2])
     terminal.enter("as kept;")
     terminal.wait(" 42 │")

@@ -66,6 +66,6 @@ class ScriptActions:
         if ask is None:
             return ""
         try:
-            return (await ask("[Enter] run, [s] skip, [q] quit: ")).strip().lower()
+            return (await ask("[Enter] run, [s] skip, [q] quit: ", keys="sqSQ")).strip().lower()
         except Interrupted:
             return "q"

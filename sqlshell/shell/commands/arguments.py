@@ -16,7 +16,7 @@ from sqlshell.shell.records.saved_queries import SavedQueries
 from sqlshell.shell.scripts.variables import OPTION_VALUES
 from sqlshell.shell.session import Options
 from sqlshell.shell.shell_view import CommandInfo, ShellView
-from sqlshell.sql.completion.catalog import Names
+from sqlshell.sql.completion.catalog import Names, is_near, shown_name
 from sqlshell.sql.completion.suggestions import Suggestion
 from sqlshell.sql.identifiers import literal, quoted, unquoted
 
@@ -39,7 +39,7 @@ def arguments(shell: ShellView, name: str, typed: str, before: Sequence[str] = (
     if kind is not None:
         return _relations(shell, typed, kind)
     if word in {"FILE", "DIRECTORY", "TARGET"}:
-        targets = _matched(_profiles(shell, before), typed, name) if word == "TARGET" else []
+        targets = _matched(_targets(shell, before), typed, name) if word == "TARGET" else []
         return [*targets, *paths(typed, folders=word == "DIRECTORY")]
     if word == "COMMAND":
         return commands_named(shell.commands, typed.lstrip("\\"))
@@ -95,15 +95,14 @@ def _relations(shell: ShellView, typed: str, kind: str) -> list[Suggestion]:
             Suggestion(f"{lead}{quoted(name)}", "schema" if inside[name] == "schema" else "relation", inside[name])
             for _, name in Names(names).matching(last)
         ]
-    near, far = [], []
+    near: list[Suggestion] = []
+    far: list[Suggestion] = []
     for _, name in catalog.names_of("relation" if kind == "relation" else f"relation:{kind}").matching(last):
         relation = catalog.relation((name,), context.database, context.schema)
-        if relation is None or (relation.schema == context.schema and relation.database in {context.database, ""}):
-            near.append(Suggestion(quoted(name), "relation", relation.kind if relation is not None else ""))
-        else:
-            here = relation.database in {context.database, ""}
-            parts = [relation.schema, name] if here else [relation.database, relation.schema, name]
-            far.append(Suggestion(".".join(map(quoted, parts)), "relation", relation.kind))
+        if relation is not None:
+            shown = shown_name(relation, context.database, context.schema)
+            place = near if is_near(relation, context.database, context.schema) else far
+            place.append(Suggestion(shown, "relation", relation.kind))
     schemas = [Suggestion(f"{quoted(name)}.", "schema") for _, name in catalog.names_of("schema").matching(last)]
     return [*near, *far, *schemas][:SHOWN]
 
@@ -126,14 +125,19 @@ def _statements(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, 
     return [(entry.id, f"{entry.state} {entry.sql[:40]}") for entry in shell.journal.recent(50)]
 
 
-def _profiles(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    return [(name, "profile") for name in shell.environment.profiles()]
+def _targets(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    """The databases of the engine's server, and the profiles."""
+    databases = _names(shell, "database") if shell.session.state.server else ()
+    return [
+        *((name, "database") for name in databases),
+        *((name, "profile") for name in shell.environment.profiles()),
+    ]
 
 
 def _options(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    from sqlshell.shell.commands.display import NAMES
+    from sqlshell.shell.commands.display import NAMES, shown
 
-    return [(name, str(getattr(shell.session.options, name))) for name in NAMES]
+    return [(name, shown(getattr(shell.session.options, name))) for name in NAMES]
 
 
 def _values(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:

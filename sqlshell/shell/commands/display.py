@@ -60,7 +60,7 @@ async def alignment(shell: ShellView, args: Args) -> Chain:
 async def field_separator(shell: ShellView, args: Args) -> Effect:
     """Show or set the field separator of the unaligned format: \\f ',' or \\f '\\t'"""
     given = separator(args[0]) if args else shell.session.options.fieldsep
-    message = f"Field separator is {_shown(given)}."
+    message = f"Field separator is {shown(given)}."
     return _set(message, fieldsep=given) if args else ShowMessage(message)
 
 
@@ -112,11 +112,11 @@ async def pset(shell: ShellView, args: Args) -> Effect:
     options = shell.session.options
     if not args:
         names = max(map(len, NAMES))
-        shown = {name: _shown(getattr(options, name)) for name in NAMES}
-        values = max(map(len, shown.values()))
+        texts = {name: shown(getattr(options, name)) for name in NAMES}
+        values = max(map(len, texts.values()))
         return ShowMessage(
             "\n".join(
-                f"  {name.ljust(names)}  {shown[name].ljust(values)}  {_allowed(shell, name)}".rstrip()
+                f"  {name.ljust(names)}  {texts[name].ljust(values)}  {_allowed(shell, name)}".rstrip()
                 for name in NAMES
             )
         )
@@ -131,7 +131,7 @@ async def pset(shell: ShellView, args: Args) -> Effect:
         value = _toggled(shell)
     elif isinstance(value, bool):
         value = not value
-    text = _shown(not value if inverted else value) if value is not None else "the default of the format"
+    text = shown(not value if inverted else value) if value is not None else "the default of the format"
     message = f"Option {'tuples_only' if inverted else name} is {text}."
     return _set(message, **{name: value}) if len(args) > 1 or value != before else ShowMessage(message)
 
@@ -273,7 +273,8 @@ def _read(shell: ShellView, name: str, text: str) -> object:
     return text
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """The value of an option as \\pset prints it."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, float):

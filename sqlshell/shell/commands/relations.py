@@ -54,7 +54,8 @@ SIZES = (
 
 
 STREAMS = ("stream", "changelog", "materialized")
-LETTERS = {"t": ("table",), "v": ("view",), "m": STREAMS, "s": ("sequence",)}
+ONLY_TABLES = ("table",)
+LETTERS = {"t": ONLY_TABLES, "v": ("view",), "m": STREAMS, "s": ("sequence",)}
 """The kinds of relations that each letter of \\dtvms stands for."""
 
 MISSING_STATES = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE})
@@ -129,19 +130,23 @@ def _elsewhere(shell: ShellView, known: Sequence[Relation]) -> str:
 
 def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases: tuple[str, ...] = ()) -> Command:
     async def body(shell: ShellView, args: Args) -> Effect:
+        if args.name == ".tables":
+            return await list_relations(shell, args, ())
         # Only \dt has names with combined letters, in addition to its aliases.
         combined = args.name.rstrip("+")[1:] if name == "dt" and args.name.startswith("d") else ""
-        return await list_relations(shell, args, [kind for one in combined for kind in LETTERS[one]] or kinds)
+        return await list_relations(shell, args, tuple(kind for one in combined for kind in LETTERS[one]) or kinds)
 
     return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
 
 
 async def list_relations(shell: ShellView, args: Args, kinds: Sequence[str]) -> Effect:
-    """The relations of these kinds that match the pattern; without kinds, all."""
+    """The relations of these kinds that match the pattern; without kinds, or if there is no table, all."""
     if await engine_of(shell):
         return await _listed_by_engine(shell, args, kinds)
     known = await _relations(shell)
     found = _matching(shell, known, args[0] if args else "", kinds)
+    if not found and kinds == ONLY_TABLES:
+        found = _matching(shell, known, args[0] if args else "")
     if not found and shell.result_output.for_people:
         return ShowMessage(no_match_message(args, _elsewhere(shell, known)))
     if not args.plus:
@@ -171,11 +176,10 @@ async def list_relations(shell: ShellView, args: Args, kinds: Sequence[str]) -> 
 async def _listed_by_engine(shell: ShellView, args: Args, kinds: Sequence[str]) -> Effect:
     objects = await engine_objects.listed(shell, "RELATIONS", args[0] if args else "", details=args.plus)
     kind = objects.at("type")
-    objects.rows = [
-        row
-        for row in objects.rows
-        if (any(word in value(row, kind) for word in kinds) if kinds else "index" not in value(row, kind))
-    ]
+    every = [row for row in objects.rows if "index" not in value(row, kind)]
+    objects.rows = [row for row in objects.rows if any(word in value(row, kind) for word in kinds)] if kinds else every
+    if not objects.rows and kinds == ONLY_TABLES:
+        objects.rows = every
     columns, rows = objects.shown()
     if shell.result_output.for_people:
         if not rows:
@@ -411,12 +415,13 @@ async def _created_by_engine(shell: ShellView, pattern: str) -> Print:
 
 TABLES = """List tables of the current schema. A pattern can name others: \\dt *.ord*
 
-Letters can be combined: t tables, v views, m streams, s sequences. \\dtv lists tables and views."""
+If there are none, it lists what \\d lists, as .tables always does. Letters can be combined: t tables, v views,
+m streams, s sequences. \\dtv lists tables and views."""
 
 COMMANDS = (
     describe,
     show_ddl,
-    _relation_lister("dt", ("table",), TABLES, (".tables",)),
+    _relation_lister("dt", ONLY_TABLES, TABLES, (".tables",)),
     _relation_lister("dv", ("view",), "List views, including materialized ones."),
     _relation_lister("dm", STREAMS, "List streams, changelogs and materialized views."),
     _relation_lister("dseq", ("sequence",), "List sequences."),

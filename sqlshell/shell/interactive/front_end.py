@@ -15,6 +15,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.application import Application, run_in_terminal
 from prompt_toolkit.application.current import get_app_or_none
 from prompt_toolkit.input.typeahead import clear_typeahead
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.styles import BaseStyle
 
 from sqlshell.diagnostics import Diagnostics
@@ -42,6 +43,19 @@ from sqlshell.sql.completion.catalog import Catalog
 
 if TYPE_CHECKING:
     from sqlshell.shell.explorer.browsing import RememberedPositions
+
+
+def _answers(keys: str) -> KeyBindings:
+    """Bindings for keys that answer a question at once."""
+    bindings = KeyBindings()
+
+    def answer(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text(event.data)
+        event.current_buffer.validate_and_handle()
+
+    for key in keys:
+        bindings.add(key)(answer)
+    return bindings
 
 
 class PromptFrontEnd:
@@ -98,12 +112,13 @@ class PromptFrontEnd:
         """A question in lines that are broken between words, with room for an answer."""
         return folded(question.rstrip(" "), self.streams.columns - 2) + " " * question.endswith(" ")
 
-    async def ask(self, question: str, *, hidden: bool = False) -> str:
-        """Ask for a line, which is not stored in the history. Raises NotAnswered if there is no answer.
+    async def ask(self, question: str, *, keys: str = "", hidden: bool = False) -> str:
+        """Ask for a line or one of these keys, which is not stored in the history. Raises NotAnswered if there is no
+        answer.
 
         Text that was typed before the question was shown is not an answer. The question may quote a service.
         """
-        session = PromptSession[str]()
+        session = PromptSession[str](key_bindings=_answers(keys))
         stdin = self.streams.stdin
         # A Ctrl-C that came before the question is for what asks it.
         if interrupt_typed_ahead(session.input, stdin):

@@ -25,6 +25,7 @@ from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
 from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.shell.metadata.service_queries import fetch_rows
+from sqlshell.sql import keywords
 from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Column, ForeignKey, Function, Relation, key
 from sqlshell.sql.completion.signatures import KNOWN, Form, signature_of
 from sqlshell.sql.identifiers import qualified
@@ -54,8 +55,8 @@ _COLUMNS = (
 )
 FUNCTIONS = (
     "SELECT DISTINCT function_name, to_json(parameters)::VARCHAR, to_json(parameter_types)::VARCHAR, return_type, "
-    "varargs IS NOT NULL FROM duckdb_functions()"
-    " WHERE function_name SIMILAR TO '[a-z][a-z0-9_]*' ORDER BY ALL"
+    "varargs IS NOT NULL, function_type LIKE 'table%' FROM duckdb_functions()"
+    " WHERE function_name SIMILAR TO '[a-z][a-z0-9_]*' AND function_type <> 'pragma' ORDER BY ALL"
 )
 _KEYS = (
     "SELECT constraint_name, database_name, schema_name, table_name, referenced_table, "
@@ -77,6 +78,13 @@ _USER_OBJECTS = (
     " UNION ALL SELECT DISTINCT 'macro', function_name FROM duckdb_functions() WHERE NOT internal"
 )
 """Kinds with the names of user-defined objects."""
+_SYSTEM_COLUMNS = (
+    "SELECT database_name, schema_name, table_name, column_name, data_type FROM duckdb_columns() "
+    "WHERE internal AND database_name = 'system' ORDER BY ALL"
+)
+"""The columns of the relations that describe the database."""
+SYSTEM_SCHEMAS = ("pg_catalog", "information_schema")
+"""The schemas of these relations on a server."""
 _ENGINES_RELATIONS = "LIST ENGINE RELATIONS"
 _ENGINES_COLUMNS = "LIST ENGINE COLUMNS"
 _ENGINES_FUNCTIONS = "LIST ENGINE FUNCTIONS"
@@ -205,18 +213,14 @@ class CatalogLoader:
             await self._client.end_sessions([session_id])
 
     async def _contents(self, context: SessionContext) -> CachedCatalog:
-        contents = CachedCatalog([], {}, [], {})
+        contents = CachedCatalog()
         by_key: dict[str, Relation] = {}
         # Before the columns: a relation that is created meanwhile is then listed with its columns, or not at all.
         relations = await self._relations(context)
+        contents.has_interface = not self._has_engine
         columns, of_engine = await self._table(_ENGINES_COLUMNS, context) if self._has_engine else ([], [])
-        for row in of_engine if columns else await self._rows(_COLUMNS, context):
-            if len(row) < 5 or None in row[:4]:
-                continue
-            database, schema, name, column, kind = (value or "" for value in row[:5])
-            relation = Relation(database, schema, name, "table")
-            by_key.setdefault(key(relation), relation)
-            contents.columns.setdefault(key(relation), []).append(Column(column, kind))
+        for relation in _add_columns(contents, of_engine if columns else await self._rows(_COLUMNS, context)):
+            by_key[key(relation)] = relation
         for relation in relations:
             word = next((word for word in _OTHERS if word in relation.kind), "")
             if word:
@@ -226,9 +230,13 @@ class CatalogLoader:
         contents.relations = [item for item in by_key.values() if item.database != SYSTEM]
         if contents.relations and not contents.columns:
             await self._describe(contents, context)
+        listed = [f"{_ENGINES_COLUMNS} IN SCHEMA {schema}" for schema in SYSTEM_SCHEMAS if self._has_engine]
+        for sql in listed or [_SYSTEM_COLUMNS]:
+            contents.system += _add_columns(contents, await self._rows(sql, context))
         contents.keys = await self._keys(context)
         if self._has_engine:
-            contents.functions = engines_functions(*await self._table(_ENGINES_FUNCTIONS, context))
+            columns, rows = await self._table(_ENGINES_FUNCTIONS, context)
+            contents.functions, contents.names["macro"] = engines_functions(columns, rows)
         else:
             contents.functions = functions_of(await self._rows(FUNCTIONS, context))
         for kind, plural in LISTED_KINDS.items():
@@ -326,9 +334,23 @@ class CatalogLoader:
             part.replace(path)
 
 
+def _add_columns(contents: CachedCatalog, rows: Rows) -> list[Relation]:
+    """Add columns, each with its database, schema and relation; returns the relations."""
+    relations: dict[str, Relation] = {}
+    for row in rows:
+        if len(row) < 5 or None in row[:4]:
+            continue
+        database, schema, name, column, kind = (value or "" for value in row[:5])
+        relation = Relation(database, schema, name, "table")
+        relations.setdefault(key(relation), relation)
+        contents.columns.setdefault(key(relation), []).append(Column(column, kind))
+    return list(relations.values())
+
+
 def functions_of(rows: Rows) -> list[Function]:
     """The functions of rows of FUNCTIONS; a row that is not one of them is left out."""
     forms: dict[str, list[Form]] = {}
+    tables = {row[0] for row in rows if row[5:] == ["true"]}
     for row in rows:
         if len(row) < 5 or not row[0]:
             continue
@@ -344,24 +366,38 @@ def functions_of(rows: Rows) -> list[Function]:
             )
             forms.setdefault(row[0], []).append(form)
     signatures = {name: signature_of(listed) for name, listed in forms.items()} | KNOWN if forms else {}
-    return [Function(*item) for item in signatures.items()]
+    return [Function(name, signature, name in tables) for name, signature in signatures.items()]
 
 
-def engines_functions(columns: list[str], rows: Rows) -> list[Function]:
-    """The functions that LIST ENGINE FUNCTIONS lists, and that are found without a schema."""
+def engines_functions(columns: list[str], rows: Rows) -> tuple[list[Function], list[str]]:
+    """The functions that LIST ENGINE FUNCTIONS lists and that are found without a schema, and the names of the user's
+    own. Without those that are part of the engine's works, unless they are usual in SQL.
+    """
     low = [name.lower() for name in columns]
     forms_by_name: dict[str, list[str]] = {}
+    own, returning_rows = set[str](), set[str]()
     for row in rows:
         listed = dict(zip(low, row, strict=False))
         name = listed.get("name") or ""
-        if _PLAIN.fullmatch(name) and listed.get("visible", "true") == "true":
-            result = listed.get("result") or ""
-            form = f"({listed['arguments'] or ''}){f' -> {result}' if result else ''}" if "arguments" in listed else ""
-            forms_by_name.setdefault(name, []).append(form)
-    return [
-        Function(name, f"{forms[0]} (+{format_count(len(forms) - 1, 'overload')})" if forms[1:] else forms[0])
+        hidden = listed.get("internal") == "true" and name not in keywords.FUNCTIONS
+        if not _PLAIN.fullmatch(name) or listed.get("visible", "true") != "true" or hidden:
+            continue
+        result = listed.get("result") or ""
+        if listed.get("own") == "true":
+            own.add(name)
+        if result.startswith(("SETOF ", "TABLE(")):
+            returning_rows.add(name)
+        form = f"({listed['arguments'] or ''}){f' -> {result}' if result else ''}" if "arguments" in listed else ""
+        forms_by_name.setdefault(name, []).append(form)
+    functions = [
+        Function(
+            name,
+            f"{forms[0]} (+{format_count(len(forms) - 1, 'overload')})" if forms[1:] else forms[0],
+            name in returning_rows,
+        )
         for name, forms in forms_by_name.items()
     ]
+    return functions, sorted(own)
 
 
 _PLAIN = re.compile(r"[a-z][a-z0-9_]*")

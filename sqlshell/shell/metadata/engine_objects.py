@@ -18,7 +18,7 @@ from sqlshell.sql.identifiers import Pattern, always_quoted, qualified
 _SCHEMA = re.compile(r'("(?:[^"]|"")++"|[A-Za-z_][\w$]*+)\.[^.]++\Z')
 """A pattern with one schema, which may be one of the engine's own."""
 
-_PLACES = frozenset({"database", "visible", "own"})
+_PLACES = frozenset({"database", "visible", "own", "internal"})
 """Columns that say which rows a list shows, rather than something to be shown."""
 
 

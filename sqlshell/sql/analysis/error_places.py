@@ -45,7 +45,7 @@ def span_of(statement: Lexed, error: ShellError) -> tuple[int, int] | None:
             name = next(part for part in quoted.groups() if part).rpartition(".")[2].lower()
             named = [token for token in given if token.kind in {"word", "name"} and token.value.lower() == name]
             if named:
-                return named[0].start, named[0].end
+                return _whole_name(given, named[0])
     return None
 
 
@@ -64,7 +64,10 @@ def shown_span(statement: Lexed, shown: re.Match[str]) -> tuple[int, int] | None
     first = _characters(text, at)
     start = sum(len(line) + 1 for line in lines[: number - 1]) + found + first
     size = _characters(text[first:], len(shown[4]))
-    return (start, start + size) if size > 1 else _around(statement.tokens, start)
+    start, end = _around(statement.tokens, start) if size <= 1 else (start, start + size)
+    # Some marks cover one part of a name.
+    name = next((token for token in statement.tokens if (token.start, token.end) == (start, end)), None)
+    return (start, end) if name is None else _whole_name(statement.tokens, name)
 
 
 def _characters(text: str, most: int) -> int:
@@ -80,5 +83,22 @@ def _characters(text: str, most: int) -> int:
 def _around(given: Sequence[Token], offset: int) -> tuple[int, int]:
     for token in given:
         if token.start <= offset < token.end:
-            return token.start, token.end
+            return _whole_name(given, token)
     return offset, offset + 1
+
+
+def _whole_name(given: Sequence[Token], part: Token) -> tuple[int, int]:
+    """The start and end of the qualified name that a token is a part of."""
+    first = last = given.index(part)
+    while first > 1 and _joined(given[first - 2 : first + 1]):
+        first -= 2
+    while last + 2 < len(given) and _joined(given[last : last + 3]):
+        last += 2
+    return given[first].start, given[last].end
+
+
+def _joined(three: Sequence[Token]) -> bool:
+    """Whether these tokens are two names with a dot between them."""
+    left, dot, right = three
+    names = {left.kind, right.kind} <= {"word", "name"}
+    return names and dot.text == "." and left.end == dot.start and dot.end == right.start

@@ -5,8 +5,8 @@ It protects a user from mistakes. Only the service can enforce permissions.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -23,7 +23,13 @@ PATTERNS = "such as DROP, DROP TABLE, TRUNCATE, DELETE, DELETE WITHOUT WHERE, UP
 SHOWN_LENGTH = 240
 """Maximum characters of a statement in the question."""
 
-Ask = Callable[[str], Awaitable[str]]
+
+class Ask(Protocol):
+    """Asks the user a question. One of the `keys` answers it without Enter."""
+
+    async def __call__(self, question: str, *, keys: str = "") -> str: ...
+
+
 """Asks the user a question and returns the answer, "" for none."""
 
 

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec import Struct, field
 
-from sqlshell.sql.completion.interface_functions import UNLISTED
+from sqlshell.sql import keywords
+from sqlshell.sql.completion.interface_functions import IN_GRAMMAR, UNLISTED
+from sqlshell.sql.identifiers import quoted
 
 MOST = 200
 """Maximum suggestions of one kind."""
@@ -33,10 +35,11 @@ class Column(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Function(msgspec.Struct, frozen=True, array_like=True):
-    """A function; `signature` shows its parameters and result."""
+    """A function; `signature` shows its parameters and result. One that returns `rows` stands in FROM."""
 
     name: str
     signature: str = ""
+    rows: bool = False
 
 
 class ForeignKey(msgspec.Struct, frozen=True, array_like=True):
@@ -50,7 +53,8 @@ class ForeignKey(msgspec.Struct, frozen=True, array_like=True):
 
 class CachedCatalog(msgspec.Struct):
     """The content of the cache on disk. `columns` are by `database.schema.name`; `names` are of the other kinds: store,
-    pool, role…
+    pool, role… `system` are the relations that describe the database itself, such as pg_class; `has_interface` is
+    whether the functions of the interface exist beside those that are listed.
     """
 
     relations: list[Relation] = []
@@ -58,6 +62,8 @@ class CachedCatalog(msgspec.Struct):
     functions: list[Function] = []
     names: dict[str, list[str]] = {}
     keys: list[ForeignKey] = []
+    system: list[Relation] = []
+    has_interface: bool = True
 
 
 class Names:
@@ -118,11 +124,14 @@ class Catalog(Struct):
     """How often a name occurred in a statement of this shell."""
     _names: dict[str, Names] = field(default_factory=dict)
     _by_name: dict[str, list[Relation]] = field(default_factory=dict)
+    _by_key: dict[str, Relation] = field(default_factory=dict)
+    _keys: dict[str, list[tuple[str, tuple[tuple[str, str], ...]]]] = field(default_factory=dict)
+    _signatures: dict[str, str] = field(default_factory=dict)
 
     def replace(self, contents: CachedCatalog) -> None:
         self.contents = contents
-        self._names.clear()
-        self._by_name.clear()
+        for made in (self._names, self._by_name, self._by_key, self._keys, self._signatures):
+            made.clear()
 
     def names_of(self, kind: str) -> Names:
         """The names of a kind."""
@@ -134,7 +143,7 @@ class Catalog(Struct):
         """The content of a qualifier as (name, kind): relations of a schema, schemas of a database."""
         low = [part.lower() for part in qualifier]
         kinds: dict[str, str] = {}
-        for item in self.contents.relations:
+        for item in (*self.contents.relations, *self.contents.system):
             place = [item.database.lower(), item.schema.lower()]
             if place == low or (len(low) == 1 and place[1] == low[0]):
                 kinds.setdefault(item.name, item.kind or "relation")
@@ -152,7 +161,7 @@ class Catalog(Struct):
         if not name:
             return None
         if not self._by_name:
-            for item in self.contents.relations:
+            for item in (*self.contents.relations, *self.contents.system):
                 self._by_name.setdefault(item.name.lower(), []).append(item)
         places = [part.lower() for part in name[:-1]]
         found = [
@@ -165,6 +174,21 @@ class Catalog(Struct):
         ]
         found.sort(key=lambda item: (item.schema != schema, item.database != database))
         return found[0] if found else None
+
+    def neighbors(
+        self, name: Sequence[str], database: str, schema: str
+    ) -> Iterator[tuple[Relation, tuple[tuple[str, str], ...]]]:
+        """The relations that a foreign key connects with this one, each with pairs of its columns and theirs."""
+        if not self._keys:
+            self._by_key.update((key(item), item) for item in self.contents.relations)
+            for item in self.contents.keys:
+                pairs = tuple(zip(item.columns, item.target_columns, strict=False))
+                self._keys.setdefault(item.relation, []).append((item.target, pairs))
+                self._keys.setdefault(item.target, []).append((item.relation, tuple((b, a) for a, b in pairs)))
+        relation = self.relation(name, database, schema)
+        for there, pairs in self._keys.get(key(relation), ()) if relation is not None else ():
+            if there in self._by_key:
+                yield self._by_key[there], pairs
 
     def add_result_columns(self, names: Iterable[str]) -> None:
         """Add the names of columns of a result."""
@@ -186,13 +210,24 @@ class Catalog(Struct):
                 return [*self.contents.names.get("schema", ()), *(item.schema for item in self.contents.relations)]
             case "database":
                 return [*self.contents.names.get("database", ()), *(item.database for item in self.contents.relations)]
+            case "system":
+                return [item.name for item in self.contents.system]
+            case "system schema":
+                return [item.schema for item in self.contents.system]
             case "function":
                 return [item.name for item in self.contents.functions]
+            case "callable":
+                # A service that lists its functions has no others. The usual ones come first.
+                known = self.signatures()
+                usual = [name for name in keywords.FUNCTIONS if name in known or not self.contents.functions]
+                return [*usual, *known]
+            case "table function":
+                return [item.name for item in self.contents.functions if item.rows]
             case "seen":
                 return list(self.seen)
             case _ if kind.startswith("relation:"):
                 wanted = kind.partition(":")[2]
-                return [item.name for item in self.contents.relations if wanted in item.kind.lower()]
+                return [item.name for item in self.contents.relations if wanted in item.kind.lower() or not item.kind]
         return self.contents.names.get(kind, ())
 
     def all_names(self) -> list[str]:
@@ -203,14 +238,28 @@ class Catalog(Struct):
 
     def signatures(self) -> Mapping[str, str]:
         """The signatures of all known functions. A macro of the user precedes a function of the interface."""
-        return UNLISTED | {item.name: item.signature for item in self.contents.functions}
+        if not self._signatures:
+            self._signatures.update(UNLISTED if self.contents.has_interface else IN_GRAMMAR)
+            self._signatures.update((item.name, item.signature) for item in self.contents.functions)
+        return self._signatures
 
     def signature(self, name: str) -> str:
         """The signature of a function; "" if it is not known."""
-        low = name.lower()
-        listed = (item.signature for item in self.contents.functions if item.name == low)
-        return next(listed, UNLISTED.get(low, ""))
+        return self.signatures().get(name.lower(), "")
 
 
 def key(relation: Relation) -> str:
     return f"{relation.database}.{relation.schema}.{relation.name}"
+
+
+def is_near(relation: Relation, database: str, schema: str) -> bool:
+    """Whether a relation is in this schema of this database, and so found by its name alone."""
+    return relation.schema == schema and relation.database in {database, ""}
+
+
+def shown_name(relation: Relation, database: str, schema: str) -> str:
+    """The name of a relation as SQL, with as many parts as it needs in this schema of this database."""
+    parts = [relation.database, relation.schema, relation.name]
+    if relation.database in {database, ""}:
+        parts = parts[2:] if relation.schema == schema else parts[1:]
+    return ".".join(map(quoted, parts))

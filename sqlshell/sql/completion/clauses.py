@@ -34,6 +34,8 @@ def kinds_at(root: Group, position: int, before: Sequence[Token]) -> Wanted:
         wanted = grammar.statement_words(words) if words else None
         if wanted is not None:
             return (*wanted[:2], _named_by(before)) if "columnof" in wanted[0] else wanted
+        if words and words[0] and not grammar.QUERIES.intersection(words):
+            return (), (), ""
     return _in_query(here)
 
 
@@ -59,7 +61,7 @@ def _opened(outer: Group, inner: Group) -> list[Token]:
             break
         if isinstance(item, Token):
             tokens.append(item)
-    return tokens[-8:]
+    return tokens[-12:]
 
 
 def _in_brackets(opened: Sequence[Token], here: Sequence[Token | Group], path: Sequence[Group]) -> Wanted | None:
@@ -73,23 +75,35 @@ def _in_brackets(opened: Sequence[Token], here: Sequence[Token | Group], path: S
         values = opened[[token.word for token in opened].index("VALUES") + 1 :]
         if all(token.text == "," for token in values):
             return ("function",), ("NULL", "DEFAULT", "TRUE", "FALSE", "CAST", "CASE"), ""
+    if [token.word for token in opened] == ["EXPLAIN"]:
+        if first or comma:
+            return (), grammar.EXPLAINED, ""
+        format_of = isinstance(here[-1], Token) and here[-1].word == "FORMAT"
+        return (), grammar.PLAN_FORMATS if format_of else ("ON", "OFF"), ""
+    if word == "EXTRACT" and first:
+        return (), grammar.PARTS_OF_TIME, ""
     bare = last is None or (not word and last.kind == "sign")
     if first and (bare or word in {"FROM", "JOIN", "LATERAL", "AS", "EXISTS", "ANY", "MATERIALIZED"}):
         inner = () if word in {"FROM", "JOIN", "LATERAL", "AS", "MATERIALIZED", "EXISTS"} else ("column", "function")
         return inner, grammar.QUERY, ""
     if first and word in grammar.OPERAND_AFTER:
         return grammar.COMPLETE_TYPES, (*grammar.QUERY, *grammar.OPERANDS), ""
-    if word in {"EXCLUDE", "REPLACE"}:
+    if word in {"EXCLUDE", "REPLACE", "CONFLICT"}:
         return (("column",), (), "") if first or comma else None
+    if word in {"KEY", "UNIQUE"}:
+        return (("columnof",), (), _named_by(opened)) if first or comma else ((), (), "")
     if word == "USING":
         return ("common",), (), ""
-    if (first or comma) and "REFERENCES" in {token.word for token in opened[-6:]} and word != "REFERENCES":
-        return ("columnof",), (), _named_by(opened, "REFERENCES")
+    match _before_name(opened):
+        case "INTO" | "COPY":
+            return (("column",), (), "") if first or comma else ((), (), "")
+        case "REFERENCES" if first or comma:
+            return ("columnof",), (), _named_by(opened, "REFERENCES")
+        case "WITH" | "RECURSIVE":
+            return (), (), ""
     if word == "WITH" and path[0].items and isinstance(path[0].items[0], Token):
         return (("withkey",), (), object_of(path[0])) if first or comma else ((), (), "")
     if isinstance(head := path[0].items[0] if path[0].items else None, Token) and len(path) == 2:
-        if head.word == "INSERT" and len(opened) > 1 and any(token.word == "INTO" for token in opened):
-            return (("column",), (), "") if first or comma else ((), (), "")
         if head.word == "CREATE" and any(token.word == "INDEX" for token in opened):
             return (("columnof",), (), _named_by(opened, "ON")) if first or comma else ((), ("ASC", "DESC"), "")
         if head.word == "CREATE" and last is not None and not _queried(here):
@@ -97,6 +111,15 @@ def _in_brackets(opened: Sequence[Token], here: Sequence[Token | Group], path: S
     if here and isinstance(here[-1], Token) and here[-1].word == "AS" and word in {"CAST", "TRY_CAST"}:
         return ("type",), (), ""
     return None
+
+
+def _before_name(opened: Sequence[Token]) -> str:
+    """The word before the name, perhaps a qualified one, that ends these tokens; "" if they do not end in a name."""
+    at = len(opened) - 1
+    while at > 1 and opened[at].kind != "sign" and opened[at - 1].text == ".":
+        at -= 2
+    named = at > 0 and opened[at].kind in {"word", "name"}
+    return opened[at - 1].word if named else ""
 
 
 def _queried(here: Sequence[Token | Group]) -> bool:
@@ -112,10 +135,10 @@ def _definition(here: Sequence[Token | Group]) -> Wanted:
     count = len(here) - since
     if count == 0:
         return (), ("PRIMARY KEY", "CHECK", "FOREIGN KEY", "UNIQUE"), ""
+    if isinstance(here[-1], Token) and here[-1].word in {"REFERENCES", "LIKE"}:
+        return ("relation",), (), ""
     if count == 1:
         return ("type",), (), ""
-    if isinstance(here[-1], Token) and here[-1].word == "REFERENCES":
-        return ("relation",), (), ""
     return (), ("NOT NULL", "DEFAULT", "PRIMARY KEY", "UNIQUE", "CHECK", "REFERENCES"), ""
 
 
@@ -135,10 +158,10 @@ def _in_query(here: Sequence[Token | Group]) -> Wanted:
     if isinstance(last, Group):
         return (), _created(here) if _creates(here) and not clause else after, ""
     word = last.word
-    if word in grammar.RELATION_AFTER and not (word == "TABLE" and len(here) > 1):
-        return ("relation",), ("LATERAL",) if word in {"FROM", "JOIN"} else (), ""
+    if word in grammar.RELATION_AFTER and not (word == "TABLE" and _creates(here)):
+        return _sources(here) if word in {"FROM", "JOIN"} else (("relation",), (), "")
     if last.text == "," and clause in {"FROM", "JOIN"}:
-        return ("relation",), ("LATERAL",), ""
+        return _sources(here)
     if last.text == ":" and len(here) > 1 and isinstance(here[-2], Token) and here[-2].text == ":":
         return ("type",), (), ""
     if word == "USING":
@@ -146,32 +169,42 @@ def _in_query(here: Sequence[Token | Group]) -> Wanted:
         return ("relation",) if others else ("common",), (), ""
     if word == "AS":
         return (), grammar.QUERY if _creates(here) else (), ""
-    if word in {"GROUP", "ORDER", "PARTITION"}:
-        return (), ("BY",), ""
-    if word == "WITH":
-        return (), ("RECURSIVE",), ""
-    if word in {"LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL", "ASOF", "SEMI", "ANTI", "OUTER", "POSITIONAL"}:
-        return (), ("JOIN", "OUTER JOIN"), ""
-    if word == "IS":
-        return (), ("NULL", "NOT NULL", "DISTINCT FROM"), ""
-    if word == "INTERVAL":
-        return (), (), ""
+    if word in grammar.WORDS and not (word == "FOR" and len(here) == 1):
+        return (), grammar.WORDS[word], ""
+    if word in grammar.MERGED and clause != "CASE":
+        return (), grammar.MERGED[word], ""
     if clause == "WITH":
         return (), ("AS",), ""
     if _creates(here) and clause in {"", "ON"}:
         return (("relation",) if word == "ON" else ()), _created(here), ""
-    if word == "ON" and (side := _joined(here)):
-        return ("join", "column", "function", "relation"), grammar.OPERANDS, side
-    if word in {"LIMIT", "OFFSET"}:
-        return (), ("ALL",) if word == "LIMIT" else (), ""
+    if clause == "ON" and (side := _joined(here)):
+        if word == "ON":
+            return ("join", "column", "function", "relation"), grammar.OPERANDS, side
+        if last.text == "=":
+            return ("counterpart", "column", "function", "relation"), grammar.OPERANDS, f"{side}\n{_equated(here)}"
     if word == "ALL" and clause == "GROUP":
         return (), after, ""
+    if (word == "SET" or (clause == "SET" and last.text == ",")) and len(here) > 1:
+        return ("column",), (), ""
     if word in grammar.OPERAND_AFTER:
         every = ("*", "DISTINCT") if word == "SELECT" else ()
         return ("column", "function", "relation"), (*every, *grammar.OPERANDS), ""
     if last.kind == "sign" and last.text not in {")", "]", "*"}:
         return ("column", "function", "relation"), grammar.OPERANDS, ""
     return (), after, ""
+
+
+def _sources(here: Sequence[Token | Group]) -> Wanted:
+    """What may be read from; after a JOIN with a condition, first whole joins."""
+    words = [item.word if isinstance(item, Token) else "" for item in here[-3:]]
+    joins = words[-1] == "JOIN" and not {"CROSS", "NATURAL", "POSITIONAL"}.intersection(words)
+    return (*(("joined",) if joins else ()), "relation", "table function"), ("LATERAL",), ""
+
+
+def _equated(here: Sequence[Token | Group]) -> str:
+    """The column before a final `=`, as written."""
+    tokens = [item.value if isinstance(item, Token) else "" for item in here[-4:-1]]
+    return ".".join((tokens[0], tokens[2])) if len(tokens) == 3 and tokens[1] == "." else tokens[-1]
 
 
 def _clause(here: Sequence[Token | Group]) -> str:
@@ -209,11 +242,12 @@ def _created(here: Sequence[Token | Group]) -> tuple[str, ...]:
 
 
 def _joined(here: Sequence[Token | Group]) -> str:
-    """The alias of the relation of the last JOIN, "" if the ON does not belong to a join."""
-    joins = [number for number, item in enumerate(here) if isinstance(item, Token) and item.word == "JOIN"]
-    sources = list(sources_of(here[joins[-1] :])) if joins else []
+    """The alias of the relation of the last JOIN, or of a MERGE's USING; "" if the ON does not belong to a join."""
+    merges = isinstance(here[0], Token) and here[0].word == "MERGE"
+    begins = {"JOIN", "USING"} if merges else {"JOIN"}
+    sources = list(sources_of(here)) if any(isinstance(item, Token) and item.word in begins for item in here) else []
     return sources[-1].alias if sources else ""
 
 
 def _creates(here: Sequence[Token | Group]) -> bool:
-    return bool(here) and isinstance(here[0], Token) and here[0].word == "CREATE"
+    return bool(here) and isinstance(here[0], Token) and here[0].word in {"CREATE", "PREPARE"}

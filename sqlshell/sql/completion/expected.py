@@ -83,8 +83,6 @@ def _expected(text: str, cursor: int) -> Expected:
     scope = scope_at(root, start)
     at = start if not qualifier else given[len(before)].start
     kinds, keywords, within = kinds_at(root, at, before)
-    if qualifier and kinds == ("column", "function", "relation"):
-        kinds = ("column", "relation")
     return Expected(kinds, () if qualifier else keywords, prefix, start, qualifier, scope, within, quoted)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlshell.sql import keywords
@@ -19,12 +19,12 @@ OBJECTS: Final = {
     "COMPUTE_POOL": "pool",
     "STREAM": "relation",
     "CHANGELOG": "relation",
-    "TABLE": "relation",
-    "VIEW": "relation",
-    "MATERIALIZED VIEW": "relation",
+    "TABLE": "relation:table",
+    "VIEW": "relation:view",
+    "MATERIALIZED VIEW": "relation:materialized",
     "RELATION": "relation",
     "ENTITY": "entity",
-    "FUNCTION": "function",
+    "FUNCTION": "macro",
     "FUNCTION_SOURCE": "source",
     "DESCRIPTOR_SOURCE": "source",
     "QUERY": "query",
@@ -88,15 +88,49 @@ AFTER_CLAUSE: Final = {
     "SET": ("WHERE", "FROM", "RETURNING", *OPERATORS),
     "DELETE": ("WHERE", "USING", "RETURNING"),
     "RETURNING": ("AS",),
+    "PIVOT": ("ON", "USING", "GROUP BY"),
+    "MERGE": ("USING", "ON"),
     "WITH": ("SELECT", "INSERT INTO", "UPDATE", "DELETE FROM"),
     "CASE": ("WHEN", "THEN", "ELSE", "END", *OPERATORS),
     "": (*OPERATORS, "AS", "ORDER BY"),
 }
 """What may follow an operand or a relation, by clause."""
 
+WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("GROUP", "ORDER", "PARTITION"), ("BY",)),
+    **dict.fromkeys(("LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL"), ("JOIN", "OUTER JOIN")),
+    **dict.fromkeys(("ASOF", "SEMI", "ANTI", "OUTER", "POSITIONAL"), ("JOIN", "OUTER JOIN")),
+    "WITH": ("RECURSIVE",),
+    "IS": ("NULL", "NOT NULL", "DISTINCT FROM"),
+    **dict.fromkeys(("INTERVAL", "LATERAL"), ()),
+    "LIMIT": ("ALL",),
+    "OFFSET": (),
+    "FETCH": ("FIRST", "NEXT"),
+    "FOR": ("UPDATE", "SHARE"),
+    "TABLESAMPLE": ("BERNOULLI", "SYSTEM", "RESERVOIR"),
+    "CONFLICT": ("DO NOTHING", "DO UPDATE SET"),
+    "DO": ("NOTHING", "UPDATE SET"),
+    "MATCHED": ("THEN", "AND", "BY SOURCE"),
+}
+"""What alone may follow a word, in every clause."""
+MERGED: Final = {
+    "WHEN": ("MATCHED THEN", "NOT MATCHED THEN"),
+    "THEN": ("UPDATE SET", "DELETE", "INSERT", "DO NOTHING"),
+}
+"""The same for MERGE."""
+
+PARTS_OF_TIME: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "EPOCH", "DOW", "DOY")
+EXPLAINED: Final = ("ANALYZE", "VERBOSE", "COSTS", "BUFFERS", "SETTINGS", "WAL", "TIMING", "SUMMARY", "FORMAT")
+"""The options of EXPLAIN (…)."""
+PLAN_FORMATS: Final = ("TEXT", "JSON", "XML", "YAML")
+GRANTED: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "USAGE", "EXECUTE", "ALL PRIVILEGES", "ROLE")
 OPERANDS: Final = ("CASE", "NOT", "NULL", "TRUE", "FALSE", "EXISTS", "CAST", "INTERVAL")
 QUERY: Final = ("SELECT", "WITH", "VALUES", "FROM")
 WINDOW: Final = ("PARTITION BY", "ORDER BY", "ROWS BETWEEN", "RANGE BETWEEN")
+QUERIES: Final = frozenset(
+    {*QUERY, "INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "TABLE", "COPY", "LOCK", "PIVOT", "UNPIVOT", "PREPARE"}
+)
+"""The words of which a statement has at least one, if clauses may follow its first word."""
 FILE_STATEMENTS: Final = frozenset({"COPY", "ATTACH", "IMPORT", "EXPORT"})
 FILE_FUNCTIONS: Final = frozenset({"glob", "sniff_csv"})
 """Functions whose first argument is a file name, in addition to read_… and parquet_…"""
@@ -173,7 +207,7 @@ def statement_words(words: Sequence[str]) -> Wanted | None:
         case "TRUNCATE" | "PIVOT" | "UNPIVOT" if count == 1 or list(words[1:]) in (["TABLE"], ["RELATION"]):
             return ("relation",), (), ""
         case "VACUUM" | "ANALYZE" if count == 1:
-            return ("relation",), (), ""
+            return ("relation",), ("ANALYZE",) if first == "VACUUM" else (), ""
         case "COMMENT":
             return _comment(words)
         case "CALL" | "PRAGMA" if count == 1:
@@ -192,14 +226,24 @@ def statement_words(words: Sequence[str]) -> Wanted | None:
             return (("entity",), (), "") if count == 3 else _inside(words, "STORE", ("VALUE",))
         case "DELETE" if count == 1:
             return (), ("FROM",), ""
-        case "EXPLAIN" if count == 1:
-            return (), ("ANALYZE", *QUERY, "INSERT INTO", "UPDATE", "DELETE FROM"), ""
-        case "EXPLAIN" if count == 2 and second == "ANALYZE":
-            return (), (*QUERY, "INSERT INTO", "UPDATE", "DELETE FROM"), ""
+        case "EXPLAIN":
+            # The options are words, or stand in brackets.
+            begun = next((at for at in range(1, count) if words[at] not in {"ANALYZE", "VERBOSE", ""}), count)
+            if begun < count:
+                return statement_words(words[begun:])
+            options = ("ANALYZE",) if count == 1 else ()
+            return (), (*options, *QUERY, "INSERT INTO", "UPDATE", "DELETE FROM"), ""
         case "SET" | "RESET":
-            return (
-                (("setting",), (), "") if count == 1 else ((), ("=", "TO") if count == 2 and first == "SET" else (), "")
-            )
+            if count == 1:
+                return ("setting",), (), ""
+            if second in {"SCHEMA", "SEARCH_PATH"} and count > 2:
+                return ("schema",), (), ""
+            return (), ("=", "TO") if count == 2 and first == "SET" else (), ""
+        case "REFRESH":
+            if count < 3:
+                return (), ("MATERIALIZED VIEW",) if count == 1 else ("VIEW",), ""
+            behind = ("CONCURRENTLY",) if count == 3 else ()
+            return ((OBJECTS["MATERIALIZED VIEW"],), behind, "") if last in {"VIEW", "CONCURRENTLY"} else ((), (), "")
         case "SHOW" if count == 1:
             return ("setting",), ("TABLES", "DATABASES", "ALL TABLES", *keywords.SHOW_OBJECTS), ""
         case "SHOW" if second in keywords.SHOW_OBJECTS:
@@ -209,7 +253,9 @@ def statement_words(words: Sequence[str]) -> Wanted | None:
         case "COPY":
             return (), () if "TO" in words or "FROM" in words else ("TO", "FROM"), ""
         case "GRANT" | "REVOKE":
-            return ("role",), ("ROLE", "ON", "TO", "FROM", "USER"), ""
+            return _granted(words)
+        case "LOCK" if count == 1:
+            return ("relation",), ("TABLE",), ""
         case "BEGIN" if count == 1:
             return (), ("APPLICATION", "TRANSACTION"), ""
         case "END" if count == 1:
@@ -245,13 +291,28 @@ def _altered(words: Sequence[str]) -> Wanted:
     return (), ("ADD COLUMN", "DROP COLUMN", "RENAME TO", "RENAME COLUMN", "ALTER COLUMN"), ""
 
 
+def _granted(words: Sequence[str]) -> Wanted:
+    """GRANT privilege ON object TO role, and REVOKE … FROM."""
+    toward = "TO" if words[0] == "GRANT" else "FROM"
+    match words[-1]:
+        case "GRANT" | "REVOKE":
+            return (), GRANTED, ""
+        case "ON":
+            return ("relation",), ("SCHEMA", "DATABASE", "TABLE", "ALL TABLES IN SCHEMA"), ""
+        case "ROLE" | "USER" | "TO" | "FROM":
+            return ("role",), ("ROLE", "USER") if words[-1] == toward else (), ""
+        case "SCHEMA" | "DATABASE" | "TABLE" | "STORE" | "STREAM":
+            return (OBJECTS[words[-1]],), (), ""
+    return (), (toward,) if "ON" in words or "ROLE" in words else ("ON",), ""
+
+
 def _comment(words: Sequence[str]) -> Wanted:
     """COMMENT ON object name IS '…'"""
     if len(words) < 3:
         return (), ("ON",) if len(words) == 1 else ("TABLE", "VIEW", "COLUMN", "INDEX", "SEQUENCE", "TYPE", "MACRO"), ""
     if len(words) == 3:
-        kinds = {"TABLE": ("relation",), "VIEW": ("relation",), "COLUMN": ("relation", "columnof")}
-        return kinds.get(words[2], ()), (), ""
+        kinds = (OBJECTS.get(words[2], ""),) if words[2] != "COLUMN" else ("relation", "columnof")
+        return kinds, (), ""
     return (), ("IS",) if words[-1] != "IS" else ("NULL",), ""
 
 

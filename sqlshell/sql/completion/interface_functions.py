@@ -40,3 +40,11 @@ SIGNATURES: Final = {
 
 UNLISTED: Final = SIGNATURES | {"coalesce": "(value, ...) -> T", "ifnull": "(value, default) -> T"}
 """Those, and functions that are part of SQL's grammar."""
+
+IN_GRAMMAR: Final = {
+    "coalesce": "(value, ...)",
+    "greatest": "(value, ...)",
+    "least": "(value, ...)",
+    "nullif": "(value, other)",
+}
+"""Functions that are part of SQL's grammar on a server, which does not list them."""

@@ -80,11 +80,14 @@ class Group(Struct):
 
 
 class TableReference(Struct, frozen=True):
-    """A relation in scope: `name` are its parts as written, without quotes; `columns` are known only for a subquery."""
+    """A relation in scope: `name` are its parts as written, without quotes; `columns` are known only for a subquery.
+    `stars` are the relations whose columns follow those, because the subquery selects `*`.
+    """
 
     alias: str
     name: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
+    stars: tuple[TableReference, ...] = ()
 
 
 class Scope(Struct, frozen=True):
@@ -168,9 +171,8 @@ def _ctes(items: Sequence[Token | Group], position: int) -> Iterator[TableRefere
                 before = items[number - 1]
                 if isinstance(before, Token) and before.word in {"AS", "MATERIALIZED"}:
                     inside = item.start <= position <= item.end
-                    yield TableReference(
-                        name, (), explicit if explicit is not None else (() if inside else output_columns(item))
-                    )
+                    columns, stars = ((), ()) if inside or explicit is not None else output_columns(item)
+                    yield TableReference(name, (), explicit if explicit is not None else columns, stars)
                     number += 1
                     break
                 explicit = tuple(token.value for token in item.items if isinstance(token, Token) and _named(token))
@@ -180,15 +182,17 @@ def _ctes(items: Sequence[Token | Group], position: int) -> Iterator[TableRefere
 
 
 def sources_of(items: Sequence[Token | Group]) -> Iterator[TableReference]:
-    """The relations of FROM, JOIN, UPDATE and INTO among these items."""
+    """The relations of FROM, JOIN, UPDATE, INTO and similar among these items."""
     number = 0
     listing = False
+    first = _word(items[0]) if len(items) > 1 and not isinstance(items[1], Group) else ""
+    begins = _BEGINS | ({"USING"} if first in {"MERGE", "DELETE"} else {first} & {"COPY", "PIVOT", "UNPIVOT"})
     while number < len(items):
         item = items[number]
         word = item.word if isinstance(item, Token) else ""
-        if word in {"FROM", "JOIN", "UPDATE", "INTO"} or (listing and _text(item) == ","):
+        if word in begins or (listing and _text(item) == ","):
             listing = word in {"FROM", "JOIN"} or listing
-            source, number = _reference(items, number + 1)
+            source, number = _reference(items, number + 1, called=word not in {"INTO", "COPY"})
             yield from source
             continue
         if word in _CLAUSES:
@@ -196,7 +200,14 @@ def sources_of(items: Sequence[Token | Group]) -> Iterator[TableReference]:
         number += 1
 
 
-def _reference(items: Sequence[Token | Group], number: int) -> tuple[list[TableReference], int]:
+_BEGINS: Final = frozenset({"FROM", "JOIN", "UPDATE", "INTO"})
+"""The words before a relation."""
+
+
+def _reference(items: Sequence[Token | Group], number: int, *, called: bool = True) -> tuple[list[TableReference], int]:
+    """The relation at an item, and the number of the item after it. `called` is whether a bracket directly after a name
+    makes it a function; after INTO it is a list of columns.
+    """
     while number < len(items) and _word(items[number]) in {"LATERAL", "ONLY", "TABLE", "OVERWRITE"}:
         number += 1
     if number >= len(items):
@@ -204,12 +215,13 @@ def _reference(items: Sequence[Token | Group], number: int) -> tuple[list[TableR
     item = items[number]
     name: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
+    stars: tuple[TableReference, ...] = ()
     inner: list[TableReference] = []
     if isinstance(item, Group):
         number += 1
         first = next(iter(item.items), None)
         if isinstance(first, Token) and first.word in {"SELECT", "WITH", "VALUES", "FROM"}:
-            columns = output_columns(item)
+            columns, stars = output_columns(item)
         else:
             reference, _ = _reference(item.items, 0)
             inner = [*reference, *sources_of(item.items)]
@@ -222,7 +234,8 @@ def _reference(items: Sequence[Token | Group], number: int) -> tuple[list[TableR
         if number < len(items) and _text(items[number]) == ".":
             number += 1
         if (
-            number < len(items)
+            called
+            and number < len(items)
             and isinstance(items[number], Group)
             and _token(items[number - 1]).end + 1 == _start(items[number])
         ):
@@ -243,46 +256,52 @@ def _reference(items: Sequence[Token | Group], number: int) -> tuple[list[TableR
         number += 1
         if number < len(items) and isinstance(given := items[number], Group):
             names = tuple(token.value for token in given.items if isinstance(token, Token) and _named(token))
-            columns = names or columns
+            columns, stars = (names, ()) if names else (columns, stars)
             number += 1
     if inner and not alias:
         return inner, number
-    return [TableReference(alias, name, columns)], number
+    return [TableReference(alias, name, columns, stars)], number
 
 
-def output_columns(group: Group) -> tuple[str, ...]:
-    """The column names of the query in a group, as far as its text shows; `*` is kept as it is."""
+def output_columns(group: Group) -> tuple[tuple[str, ...], tuple[TableReference, ...]]:
+    """The column names of the query in a group, as far as its text shows, and the relations of its `*`."""
     items = select_at(group, group.start)
+    sources = tuple(sources_of(items))
     number = 0
     while number < len(items) and _word(items[number]) != "SELECT":
         number += 1
     if number == len(items):
-        return ("*",) if any(_word(item) == "FROM" for item in items) else ()
+        return (), sources
     names: list[str] = []
+    stars: list[TableReference] = []
     part: list[Token | Group] = []
     for item in [*items[number + 1 :], None]:
         if item is None or _text(item) == "," or _word(item) in {"FROM", *_CLAUSES}:
-            if name := _output(part):
+            alias = _starred(part)
+            stars += [source for source in sources if alias in {"", source.alias.lower()}]
+            if alias is None and (name := _output(part)):
                 names.append(name)
             part = []
             if item is None or _text(item) != ",":
                 break
         else:
             part.append(item)
-    if "*" in names:
-        inner = [source for source in sources_of(items) if source.columns]
-        names += [column for source in inner for column in source.columns or () if column not in names]
-    return tuple(names)
+    return tuple(names), tuple(stars)
+
+
+def _starred(part: Sequence[Token | Group]) -> str | None:
+    """The alias before a `*`, "" without one; None if this is no `*`."""
+    texts = [_text(item) for item in part if _word(item) not in {"DISTINCT", "ALL"}][:3]
+    if texts[:1] == ["*"]:
+        return ""
+    return _token(part[0]).value.lower() if texts[1:] == [".", "*"] and _named(part[0]) else None
 
 
 def _output(part: Sequence[Token | Group]) -> str:
     if not part or not isinstance(part[-1], Token):
         first = part[0] if part else None
         return first.value if isinstance(first, Token) and first.kind == "word" and len(part) == 2 else ""
-    last = part[-1]
-    if last.text == "*":
-        return "*"
-    return last.value if _named(last) else ""
+    return part[-1].value if _named(part[-1]) else ""
 
 
 def _named(item: Token | Group) -> bool:

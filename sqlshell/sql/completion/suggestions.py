@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from sqlshell.sql import keywords
-from sqlshell.sql.completion.catalog import Catalog, Column, Names, key
+from sqlshell.sql.completion.catalog import Catalog, Column, Names, is_near, shown_name
 from sqlshell.sql.completion.expected import Expected, expected
 from sqlshell.sql.completion.scopes import TableReference
 from sqlshell.sql.identifiers import always_quoted, quoted
@@ -48,7 +48,20 @@ SETTINGS: Final = (
     "temp_directory",
     "enable_progress_bar",
 )
-ORDER: Final = {"join": -1, "common": 0, "column": 0, "alias": 1, "relation": 2, "function": 4, "keyword": 5}
+FOUND_ALONE: Final = frozenset({"main", "pg_catalog"})
+"""The schemas of system relations that are found without their schema."""
+MOST_NESTED: Final = 8
+"""Queries within queries through which the columns of `*` are followed."""
+ORDER: Final = {
+    "join": -1,
+    "column": 0,
+    "alias": 1,
+    "qualified": 2,
+    "relation": 2,
+    "function": 4,
+    "keyword": 5,
+    "guess": 6,
+}
 """The order of kinds whose names match equally well."""
 
 
@@ -79,7 +92,7 @@ def suggestions(text: str, cursor: int, place: Place) -> tuple[int, list[Suggest
         return wanted.start, list(place.other(wanted))
     upper = _upper(text, wanted)
     entries: dict[str, tuple[tuple[int, ...], Suggestion]] = {}
-    for number, (rank, item) in enumerate(_candidates(wanted, place)):
+    for number, (rank, item) in enumerate(_candidates(wanted, place, _mostly_upper(text))):
         shown = _written(item, wanted, upper)
         whole = item.text.lower() != wanted.prefix.lower()
         used = -place.catalog.used.get(item.text.lower(), 0)
@@ -91,23 +104,31 @@ def suggestions(text: str, cursor: int, place: Place) -> tuple[int, list[Suggest
     return wanted.start, [item for _, item in ranked]
 
 
-def _candidates(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+def _candidates(wanted: Expected, place: Place, upper: bool) -> Iterator[tuple[int, Suggestion]]:
     typed = wanted.prefix
     if wanted.qualifier:
-        yield from _qualified(wanted, place)
+        yield from _qualified(wanted, place, upper)
         return
     for kind in wanted.kinds:
         match kind:
             case "join":
-                yield from _joins(wanted, place)
+                yield from _joining(wanted, place, upper)
+            case "joined":
+                yield from _joins(wanted, place, upper)
+            case "counterpart":
+                yield from _counterparts(wanted, place)
             case "column":
                 yield from _columns(wanted, place)
             case "common":
                 yield from _common(wanted, place)
             case "columnof":
                 yield from _columns_named(tuple(wanted.within.split("\n")), wanted, place)
-            case "relation":
-                yield from _relations(wanted, place)
+            case "table function":
+                for rank, name in place.catalog.names_of(kind).matching(typed) if typed else ():
+                    if not rank:
+                        yield 1, Suggestion(name, "function", place.catalog.signature(name))
+            case _ if kind.startswith("relation"):
+                yield from _relations(kind, wanted, place)
             case "function":
                 if typed and not wanted.quoted:
                     yield from _functions(typed, place)
@@ -123,14 +144,15 @@ def _candidates(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestio
             case "setting":
                 yield from _matched(SETTINGS, typed, "setting")
             case _:
+                shown = {"macro": "own function"}.get(kind, kind)
                 yield from (
-                    (rank, Suggestion(name, kind)) for rank, name in place.catalog.names_of(kind).matching(typed)
+                    (rank, Suggestion(name, shown)) for rank, name in place.catalog.names_of(kind).matching(typed)
                 )
     if wanted.keywords and not wanted.quoted:
         for number, word in enumerate(wanted.keywords):
             if _starts(word, typed) and word.lower() != typed.lower():
                 yield (0, Suggestion(word, "keyword")) if typed else (number // 100 + 1, Suggestion(word, "keyword"))
-    if len(typed) >= 2 and wanted.kinds and "column" in wanted.kinds and not wanted.quoted:
+    if len(typed) >= 2 and "function" in wanted.kinds and not wanted.quoted:
         yield from (
             (1, Suggestion(word, "keyword"))
             for word in keywords.CLAUSES
@@ -155,40 +177,97 @@ def _columns(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]
     for rank, name in Names(source.alias for source in sources if source.alias).matching(wanted.prefix):
         if several or wanted.prefix:
             yield rank, Suggestion(name, "alias")
-    if not listed:
+    if not listed and wanted.prefix and not wanted.scope.ctes:
         for rank, name in place.catalog.names_of("seen").matching(wanted.prefix):
-            yield rank + 1, Suggestion(name, "column", "seen in a result")
+            yield rank + 1, Suggestion(name, "guess", "column seen in a result")
 
 
-def _joins(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
-    """Conditions that join a relation with the previous ones: by foreign keys, by `x_id` and `x.id`, by equal names."""
+class Condition(Struct, frozen=True):
+    """A condition that joins two relations by pairs of columns; `why` says what suggests it."""
+
+    left: TableReference
+    right: TableReference
+    pairs: tuple[tuple[str, str], ...]
+    why: str
+
+    def text(self, upper: bool, qualifier: str = "") -> str:
+        """The condition as SQL; after `qualifier.` the rest of it, "" if it does not begin so."""
+        left, right, pairs = self.left, self.right, self.pairs
+        if qualifier and qualifier.lower() == right.alias.lower():
+            left, right, pairs = right, left, tuple((its, mine) for mine, its in pairs)
+        if qualifier and qualifier.lower() != left.alias.lower():
+            return ""
+        begin = f"{quoted(left.alias)}."
+        equal = (f"{begin}{quoted(mine)} = {quoted(right.alias)}.{quoted(its)}" for mine, its in pairs)
+        whole = (" AND " if upper else " and ").join(equal)
+        return whole.removeprefix(begin) if qualifier else whole
+
+
+def _conditions(side: str, wanted: Expected, place: Place) -> list[Condition]:
+    """What may join the relation with this alias with the previous ones: by foreign keys, by `x_id` and `x.id`, by
+    equal names."""
     sources = wanted.scope.sources
-    at = next((number for number, item in enumerate(sources) if item.alias == wanted.within), 0)
+    at = next((number for number, item in enumerate(sources) if item.alias == side), 0)
     before = sources[:at][::-1]
+    conditions = [item for left in before for item in _by_keys(left, sources[at], place)]
+    return conditions + [item for left in before for item in _by_names(left, sources[at], wanted, place)]
+
+
+def _joining(wanted: Expected, place: Place, upper: bool) -> Iterator[tuple[int, Suggestion]]:
+    qualifier = wanted.qualifier[-1] if wanted.qualifier else ""
+    conditions = _conditions(wanted.within, wanted, place)
+    texts = {text: item.why for item in reversed(conditions) if (text := item.text(upper, qualifier))}
+    for rank, text in Names(reversed(texts)).matching(wanted.prefix):
+        yield rank, Suggestion(text, "join", texts[text])
+
+
+def _counterparts(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    """The columns that a column before `=` is usually joined with."""
+    side, column = wanted.within.split("\n")
+    for item in _conditions(side, wanted, place):
+        for mine, its in item.pairs:
+            ends = [(item.left.alias, mine), (item.right.alias, its)]
+            for (alias, name), other in zip(ends, reversed(ends), strict=True):
+                text = ".".join(map(quoted, other))
+                if column.lower() in {name.lower(), f"{alias}.{name}".lower()} and _starts(text, wanted.prefix):
+                    yield 0, Suggestion(text, "join", item.why)
+
+
+def _joins(wanted: Expected, place: Place, upper: bool) -> Iterator[tuple[int, Suggestion]]:
+    """Relations that foreign keys connect with those of the statement, each with its condition."""
+    catalog, sources = place.catalog, [source for source in wanted.scope.sources if source.alias]
+    taken = {source.alias.lower() for source in sources}
+    aliased = any(source.name and source.alias != source.name[-1] for source in sources)
     joins: dict[str, str] = {}
-    for left in before:
-        for text in _by_keys(left, sources[at], place):
-            joins.setdefault(text, "foreign key")
-    for left in before:
-        for text in _by_names(left, sources[at], wanted, place):
-            joins.setdefault(text, "same name")
-    for rank, text in Names(joins).matching(wanted.prefix):
-        yield rank, Suggestion(text, "join", joins[text])
+    for left in reversed(sources):
+        for other, pairs in catalog.neighbors(left.name, place.database, place.schema):
+            alias = _alias(other.name, taken) if aliased or other.name.lower() in taken else other.name
+            named = shown_name(other, place.database, place.schema)
+            begin = named if alias == other.name else f"{named} {quoted(alias)}"
+            joined = Condition(TableReference(alias), left, tuple((its, mine) for mine, its in pairs), "")
+            joins.setdefault(f"{begin}{' ON ' if upper else ' on '}{joined.text(upper)}", other.name)
+    by_name = Names(joins.values()).matching(wanted.prefix)
+    ranks = {name: rank for rank, name in by_name if rank <= 2}
+    for text, name in joins.items():
+        if name in ranks:
+            yield ranks[name], Suggestion(text, "join", "foreign key")
 
 
-def _by_keys(left: TableReference, right: TableReference, place: Place) -> Iterator[str]:
-    ends = []
-    for source in (left, right):
-        relation = place.catalog.relation(source.name, place.database, place.schema)
-        ends.append(key(relation) if relation is not None else "")
-    for item in place.catalog.contents.keys:
-        if [item.relation, item.target] in (ends, ends[::-1]):
-            there = [item.columns, item.target_columns]
-            lefts, rights = there if item.relation == ends[0] else there[::-1]
-            yield " AND ".join(_equal(left, mine, right, its) for mine, its in zip(lefts, rights, strict=False))
+def _alias(name: str, taken: Collection[str]) -> str:
+    """The initials of a relation's name, with a number if they are taken; its name if they are a word of SQL."""
+    initials = "".join(word[0] for word in re.findall("[A-Z]?[a-z]+|[A-Z]+", name)).lower()
+    tried = (f"{initials}{number or ''}" for number in (0, *range(2, len(taken) + 3)))
+    return next((alias for alias in tried if alias not in taken and quoted(alias) == alias), name)
 
 
-def _by_names(left: TableReference, right: TableReference, wanted: Expected, place: Place) -> Iterator[str]:
+def _by_keys(left: TableReference, right: TableReference, place: Place) -> Iterator[Condition]:
+    end = place.catalog.relation(right.name, place.database, place.schema)
+    for other, pairs in place.catalog.neighbors(left.name, place.database, place.schema):
+        if other == end:
+            yield Condition(left, right, pairs, "foreign key")
+
+
+def _by_names(left: TableReference, right: TableReference, wanted: Expected, place: Place) -> Iterator[Condition]:
     sides = [[column.name for column in _columns_of(source, wanted, place)] for source in (left, right)]
     for mine, its in ((left, right), (right, left)):
         # customer_id is the id of customers, or of the alias customer.
@@ -198,16 +277,12 @@ def _by_names(left: TableReference, right: TableReference, wanted: Expected, pla
         for name in columns:
             stem = name.lower().removesuffix("_id")
             if key_names and stem != name.lower() and wholes & {stem, f"{stem}s", f"{stem}es"}:
-                pair = (left, name, right, key_names[0]) if mine is left else (left, key_names[0], right, name)
-                yield _equal(*pair)
+                pair = (name, key_names[0]) if mine is left else (key_names[0], name)
+                yield Condition(left, right, (pair,), "same name")
     low = {name.lower(): name for name in sides[1]}
     shared = [name for name in sides[0] if name.lower() in low]
     shared.sort(key=lambda name: (name.lower() == "id", not name.lower().endswith("id")))
-    yield from (_equal(left, name, right, low[name.lower()]) for name in shared)
-
-
-def _equal(left: TableReference, mine: str, right: TableReference, its: str) -> str:
-    return f"{quoted(left.alias)}.{quoted(mine)} = {quoted(right.alias)}.{quoted(its)}"
+    yield from (Condition(left, right, ((name, low[name.lower()]),), "same name") for name in shared)
 
 
 def _columns_named(name: tuple[str, ...], wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
@@ -225,55 +300,61 @@ def _common(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
 
 
 def _columns_of(source: TableReference, wanted: Expected, place: Place, deep: int = 0) -> list[Column]:
-    if source.columns is not None and "*" not in source.columns:
-        return [Column(name) for name in source.columns]
-    if len(source.name) == 1 and deep < 8:
-        for cte in wanted.scope.ctes:
-            if cte.alias.lower() == source.name[0].lower():
-                return [Column(name) for name in cte.columns or () if name != "*"]
-    columns = place.catalog.columns(source.name, place.database, place.schema)
-    return columns or [Column(name) for name in source.columns or () if name != "*"]
+    if deep == MOST_NESTED:
+        return []
+    ctes = [cte for cte in wanted.scope.ctes if [cte.alias.lower()] == [part.lower() for part in source.name]]
+    if source.columns is None and not ctes:
+        return place.catalog.columns(source.name, place.database, place.schema)
+    known = source if source.columns is not None else ctes[0]
+    columns = [Column(name) for name in known.columns or ()]
+    return columns + [column for star in known.stars for column in _columns_of(star, wanted, place, deep + 1)]
 
 
-def _relations(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+def _relations(kind: str, wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
     typed, catalog = wanted.prefix, place.catalog
     if "column" in wanted.kinds and not typed:
         return
     for rank, name in Names(cte.alias for cte in wanted.scope.ctes).matching(typed):
         yield rank, Suggestion(name, "relation", "cte")
-    for rank, name in catalog.names_of("relation").matching(typed):
+    for rank, name in catalog.names_of(kind).matching(typed):
         relation = catalog.relation((name,), place.database, place.schema)
         detail = relation.kind if relation is not None else ""
-        here = relation is None or (relation.schema == place.schema and relation.database in {place.database, ""})
-        if relation is not None and not here and place.schema:
-            near = relation.database in {place.database, ""}
-            full = [relation.schema, name] if near else [relation.database, relation.schema, name]
-            yield rank + 1, Suggestion(".".join(map(quoted, full)), "qualified", detail)
-        else:
+        if relation is None or not place.schema or is_near(relation, place.database, place.schema):
             yield rank, Suggestion(name, "relation", detail)
-    for kind in ("schema", "database"):
-        for rank, name in catalog.names_of(kind).matching(typed):
-            yield rank + 1, Suggestion(name, kind)
-    if len(typed) > 3:
-        yield from (
-            (rank, Suggestion(name, "qualified", "system"))
-            for rank, name in Names(keywords.SYSTEM_TABLES).matching(typed)
-            if rank <= 2
-        )
+        else:
+            yield rank + 1, Suggestion(shown_name(relation, place.database, place.schema), "qualified", detail)
+    for listed in ("schema", "database"):
+        for rank, name in catalog.names_of(listed).matching(typed):
+            yield rank + 1, Suggestion(name, listed)
+    if len(typed) > 1 and "column" not in wanted.kinds:
+        yield from _system(wanted, catalog)
+
+
+def _system(wanted: Expected, catalog: Catalog) -> Iterator[tuple[int, Suggestion]]:
+    """The relations that describe the database or the service, by their first letters."""
+    for relation in catalog.contents.system:
+        if _starts(relation.name, wanted.prefix):
+            schema = [] if relation.schema in FOUND_ALONE else [relation.schema]
+            yield 1, Suggestion(".".join(map(quoted, [*schema, relation.name])), "qualified", "system")
+    for rank, name in catalog.names_of("system schema").matching(wanted.prefix):
+        if not rank:
+            yield 1, Suggestion(name, "schema", "system")
+    for rank, name in Names(keywords.SYSTEM_TABLES).matching(wanted.prefix):
+        if rank <= 2 and len(wanted.prefix) > 3:
+            yield rank, Suggestion(name, "qualified", "system")
 
 
 def _functions(typed: str, place: Place) -> Iterator[tuple[int, Suggestion]]:
-    signatures = place.catalog.signatures()
-    # A service that lists its functions has no others.
-    names = Names(signatures if place.catalog.contents.functions else [*keywords.FUNCTIONS, *signatures])
-    for rank, name in names.matching(typed):
+    for rank, name in place.catalog.names_of("callable").matching(typed):
         if rank <= 2 or len(typed) > 2:
-            yield rank, Suggestion(name, "function", signatures.get(name, ""))
+            yield rank, Suggestion(name, "function", place.catalog.signature(name))
 
 
-def _qualified(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+def _qualified(wanted: Expected, place: Place, upper: bool) -> Iterator[tuple[int, Suggestion]]:
     """What may follow `name.`: columns of an alias, relations of a schema, schemas of a database."""
     last = wanted.qualifier[-1].lower()
+    if "join" in wanted.kinds:
+        yield from _joining(wanted, place, upper)
     if "column" in wanted.kinds:
         for source in wanted.scope.sources:
             if source.alias.lower() == last or (source.name and source.name[-1].lower() == last):
@@ -289,7 +370,7 @@ def _qualified(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion
     if wanted.qualifier == ("deltastream", "sys"):
         for rank, name in Names(item.split('"')[1] for item in keywords.SYSTEM_TABLES).matching(wanted.prefix):
             yield rank, Suggestion(always_quoted(name), "qualified", "system")
-    if "relation" in wanted.kinds or "entity" in wanted.kinds:
+    if any(kind == "entity" or kind.startswith("relation") for kind in wanted.kinds):
         inside = dict(place.catalog.contents_of(wanted.qualifier))
         for rank, name in Names(inside).matching(wanted.prefix):
             kind = "schema" if inside[name] == "schema" else "relation"
@@ -305,6 +386,11 @@ def _upper(text: str, wanted: Expected) -> bool:
     letters = [char for char in wanted.prefix if char.isalpha()]
     if letters:
         return all(char.isupper() for char in letters)
+    return _mostly_upper(text)
+
+
+def _mostly_upper(text: str) -> bool:
+    """Whether most keywords of a text are in capitals."""
     known = [word for word in re.findall(r"[A-Za-z]{2,}", text[-2_000:]) if word.upper() in keywords.KEYWORDS]
     return sum(word.isupper() for word in known) >= (len(known) + 1) // 2 if known else False
 
@@ -327,7 +413,7 @@ def _written(item: Suggestion, wanted: Expected, upper: bool) -> Suggestion:
             text = f"{named}("
         case _:
             text = _enclosed(item.text, wanted.quoted) if wanted.quoted else quoted(item.text)
-    return Suggestion(text, item.kind if item.kind != "qualified" else "relation", item.detail)
+    return Suggestion(text, {"qualified": "relation", "guess": ""}.get(item.kind, item.kind), item.detail)
 
 
 def _enclosed(name: str, quote: str) -> str:

@@ -17,7 +17,7 @@ from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Batch, Column, Result, Rows
 from sqlshell.shell.metadata import catalog_loader
 from sqlshell.shell.metadata.catalog_loader import CatalogLoader
-from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, ForeignKey, Relation
+from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, ForeignKey, Function, Relation
 from sqlshell.sql.completion.catalog import Column as Known
 from tests.shell.core.scripted import ECHO, ScriptedClient, failure
 
@@ -162,17 +162,21 @@ def test_objects_of_an_engine_of_its_own() -> None:
     found, client = loaded(
         {
             "LIST ENGINE RELATIONS": (["database", "schema", "name", "type"], [["d", "s", "t", "table"]]),
+            "LIST ENGINE COLUMNS IN SCHEMA pg_catalog": (FIVE, [["d", "pg_catalog", "pg_class", "relname", "name"]]),
+            "LIST ENGINE COLUMNS IN SCHEMA information_schema": (FIVE, []),
             "LIST ENGINE COLUMNS": (FIVE, [["d", "s", "t", "x", "integer"]]),
             "LIST ENGINE FUNCTIONS": (
-                ["Name", "visible", "arguments", "result"],
+                ["Name", "visible", "arguments", "result", "internal", "own"],
                 [
-                    ["f", "true", "a int", "text"],
-                    ["f", "true", "", ""],
-                    ["g", "true", None, "text"],
-                    ["g", "true", "x", ""],
-                    ["g", "true", "y", ""],
-                    ["hidden", "false", "", ""],
-                    ["Odd", "true", "", ""],
+                    ["f", "true", "a int", "text", "false", "true"],
+                    ["f", "true", "", "", "false", "true"],
+                    ["g", "true", None, "text", "false", "false"],
+                    ["g", "true", "x", "", "false", "false"],
+                    ["g", "true", "y", "SETOF text", "false", "false"],
+                    ["date_cmp", "true", "date, date", "integer", "true", "false"],
+                    ["abs", "true", "integer", "integer", "true", "false"],
+                    ["hidden", "false", "", "", "false", "true"],
+                    ["Odd", "true", "", "", "false", "true"],
                 ],
             ),
             "LIST ENGINE TYPES": (["schema", "name"], [["s", "mood"], ["s", None], ["s"]]),
@@ -180,15 +184,20 @@ def test_objects_of_an_engine_of_its_own() -> None:
         }
     )
     assert found.relations == [Relation("d", "s", "t", "table")]
-    assert found.columns == {"d.s.t": [Known("x", "integer")]}
-    assert {item.name: item.signature for item in found.functions} == {
-        "f": "(a int) -> text (+1 overload)",
-        "g": "() -> text (+2 overloads)",
-    }
+    assert found.columns == {"d.s.t": [Known("x", "integer")], "d.pg_catalog.pg_class": [Known("relname", "name")]}
+    assert found.system == [Relation("d", "pg_catalog", "pg_class", "table")]
+    assert found.functions == [
+        Function("f", "(a int) -> text (+1 overload)"),
+        Function("g", "() -> text (+2 overloads)", rows=True),
+        # It also implements an operator, but is usual in SQL.
+        Function("abs", "(integer) -> integer"),
+    ]
+    assert not found.has_interface
+    assert found.names["macro"] == ["f"]
     assert found.names["user type"] == ["mood"]
     assert found.keys == [KEY]
     # An error in SQL for another engine would be in its log.
-    assert not any("duckdb_" in sql or "information_schema" in sql for sql in client.sqls)
+    assert not any("duckdb_" in sql or "FROM information_schema" in sql for sql in client.sqls)
 
 
 def test_functions_of_an_engine_without_their_arguments() -> None:

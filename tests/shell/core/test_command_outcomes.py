@@ -124,7 +124,7 @@ def test_the_rows_of_a_statement_of_the_shell_are_not_read() -> None:
 def test_steps_are_run_skipped_and_ended(answers: list[str] | None, ran: list[str], said: str) -> None:
     questions: list[str] = []
 
-    async def ask(question: str) -> str:
+    async def ask(question: str, *, keys: str = "") -> str:
         questions.append(question)
         assert answers is not None
         if answers[0] == "^C":

@@ -19,7 +19,7 @@ def test_sample_data_is_dropped_if_that_is_confirmed(
 ) -> None:
     asked: list[str] = []
 
-    async def ask(question: str) -> str:
+    async def ask(question: str, *, keys: str = "") -> str:
         asked.append(question)
         return answer
 

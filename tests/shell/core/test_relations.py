@@ -439,6 +439,29 @@ temp,t1,temporary table
         ),
         pytest.param(
             WHOLE,
+            ".tables",
+            "csv",
+            """\
+schema,name,type
+s,Feed,stream
+s,big,view
+s,numbers,sequence
+s,orders,table
+temp,t1,temporary table
+""",
+            "",
+            id="whole .tables csv",
+        ),
+        pytest.param(
+            WHOLE,
+            "\\dt big",
+            "csv",
+            "schema,name,type\ns,big,view\n",
+            "",
+            id="dt without a table",
+        ),
+        pytest.param(
+            WHOLE,
             "\\dt+",
             "csv",
             """\

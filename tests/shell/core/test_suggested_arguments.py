@@ -12,6 +12,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.commands.arguments import SHOWN, arguments, files
+from sqlshell.sql.completion.catalog import CachedCatalog
 from sqlshell.sql.completion.suggestions import Suggestion
 from tests.shell.core.scripted import Core
 
@@ -86,6 +87,8 @@ def test_words(name: str, typed: str, before: Sequence[str], expected: list[str]
 def test_details() -> None:
     assert suggested("unset", "") == [Suggestion("alpha", "unset", "1"), Suggestion("beta", "unset", "two words")]
     assert suggested("pset", "maxwi") == [Suggestion("maxwidth", "pset", "0")]
+    assert suggested("pset", "footer")[:1] == [Suggestion("footer", "pset", "on")]
+    assert suggested("pset", "stream_f")[:1] == [Suggestion("stream_for", "pset", "0")]
     assert suggested("context", "data", "set") == [Suggestion("database", "context", "d")]
     assert suggested("x", "au") == [Suggestion("auto", "x", "")]
     assert suggested("?", "rep")[:1] == [
@@ -95,6 +98,24 @@ def test_details() -> None:
             "Run a statement TIMES times, SECONDS (default 0) apart. Each result is shown separately.",
         )
     ]
+
+
+def test_databases_of_a_server_and_profiles_to_connect_to() -> None:
+    def on_server(core: Core) -> None:
+        core.front_end.catalog.replace(CachedCatalog(names={"database": ["shop", "warehouse"]}))
+        core.environment.profiles = lambda: ["work"]  # type: ignore[method-assign]
+        core.session.state.server = {"database": "shop"}
+
+    def on_duckdb(core: Core) -> None:
+        on_server(core)
+        core.session.state.server = {}
+
+    assert suggested("c", "w", prepare=on_server)[:2] == [
+        Suggestion("warehouse", "c", "database"),
+        Suggestion("work", "c", "profile"),
+    ]
+    # There a name is a file.
+    assert suggested("c", "w", prepare=on_duckdb)[:1] == [Suggestion("work", "c", "profile")]
 
 
 def test_themes_that_cannot_be_read() -> None:

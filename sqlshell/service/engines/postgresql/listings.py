@@ -148,6 +148,16 @@ INDEXES: Final = Query(
     "1, 2",
 )
 
+_INTERNAL: Final = (
+    "EXISTS (SELECT FROM pg_catalog.pg_type t WHERE t.typtype = 'p' AND t.typname !~ '^(any|record$|void$)' "
+    "AND t.oid = ANY (p.prorettype || p.proargtypes::pg_catalog.oid[])) "
+    "OR p.oid IN (SELECT oprcode FROM pg_catalog.pg_operator UNION SELECT amproc FROM pg_catalog.pg_amproc "
+    "UNION SELECT unnest(ARRAY[typsend, typmodin]) FROM pg_catalog.pg_type UNION SELECT unnest(ARRAY[aggtransfn, "
+    "aggfinalfn, aggmtransfn, aggminvtransfn, aggmfinalfn]) FROM pg_catalog.pg_aggregate)"
+)
+"""SQL for functions that are not called by name: their arguments are none of SQL, or they implement an operator, an
+index, a type or an aggregate."""
+
 FUNCTIONS: Final = Query(
     (
         _SCHEMA,
@@ -161,6 +171,7 @@ FUNCTIONS: Final = Query(
         ),
         Column("Own", "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'", BOOLEAN),
         Column("Visible", "pg_catalog.pg_function_is_visible(p.oid)", BOOLEAN),
+        Column("Internal", f"n.nspname = 'pg_catalog' AND ({_INTERNAL})", BOOLEAN),
         Column(
             "Volatility",
             "CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END",

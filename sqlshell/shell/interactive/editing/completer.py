@@ -96,8 +96,9 @@ class ShellCompleter(Completer):
         self.unmatched = not found
         for entry in found:
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.time))
-            shown = printable(one_line(entry.text, 100))
-            yield Completion(entry.text, min(0, start - document.cursor_position), display=shown, display_meta=when)
+            # A narrow menu cuts the end of a line.
+            shown = f"{when}  {printable(one_line(entry.text, 100))}"
+            yield Completion(entry.text, min(0, start - document.cursor_position), display=shown)
 
     def _other(self, wanted: Expected) -> Iterable[Suggestion]:
         if "path" in wanted.kinds:
