@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gc
 import importlib
+import itertools
 import os
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from subprocess import DEVNULL, PIPE
 from typing import Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 from tests import checked
@@ -51,12 +53,11 @@ def clean_environment(home: Path, extra: Mapping[str, str] = {}) -> dict[str, st
 
 _STARTED: list[Forked] = []
 
-_WRONG = Path(tempfile.mkstemp(prefix="sqlshell-wrong-")[1])
-"""What services of this run answered that is not as their OpenAPI document says."""
-
 
 def pytest_configure() -> None:
-    os.environ[checked.WRONG] = str(_WRONG)
+    # What services of this run answer that is not as their OpenAPI document says.
+    descriptor, os.environ[checked.WRONG] = tempfile.mkstemp(prefix="sqlshell-wrong-")
+    os.close(descriptor)
     checked.install()
     # A busy machine fails no test.
     settings.register_profile("sqlshell", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -99,15 +100,40 @@ def _import_tests(config: pytest.Config) -> None:
             importlib.import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run a test that is marked flaky once more if it fails."""
+    mark = item.get_closest_marker("flaky")
+    if mark is None:
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    if any(report.failed for report in reports):
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        reports[0].user_properties.append(("run again", mark.args[0]))
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
+        for name, reason in getattr(report, "user_properties", ()):
+            if name == "run again":
+                terminalreporter.write_line(f"RUN AGAIN {report.nodeid}: {reason}")
+
+
 def pytest_unconfigure() -> None:
     gc.unfreeze()
-    _WRONG.unlink(missing_ok=True)
+    Path(os.environ[checked.WRONG]).unlink()
 
 
 def pytest_runtest_teardown() -> None:
-    if _WRONG.stat().st_size:
-        message = _WRONG.read_text()
-        _WRONG.write_text("")
+    wrong = Path(os.environ[checked.WRONG])
+    if wrong.stat().st_size:
+        message = wrong.read_text()
+        wrong.write_text("")
         pytest.fail(f"answers that are not as /openapi.json says:\n{message}", pytrace=False)
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import coverage
 
+WORKERS = ("-n", "auto", "--dist", "worksteal")
 PACKAGE = Path(__file__).parents[1] / "sqlshell"
 
 CONFIGURATION = """
@@ -56,7 +57,7 @@ def measured(folder: Path, arguments: list[str]) -> int:
     hook = Path(sysconfig.get_path("purelib"), "sqlshell_coverage.pth")
     hook.write_text(HOOK.format(configuration=str(configuration)))
     try:
-        return subprocess.run([sys.executable, "-m", "pytest", *arguments], check=False).returncode
+        return subprocess.run([sys.executable, "-m", "pytest", *WORKERS, *arguments], check=False).returncode
     finally:
         hook.unlink()
 

@@ -235,6 +235,10 @@ def _forks(requests: socket.socket) -> Iterator[tuple[Sequence[str], Sequence[st
                 continue
             head, descriptors, _, _ = socket.recv_fds(requests, 8, 4)
             if not head:
+                # Who started them has ended, or was killed.
+                for child in running:
+                    os.kill(child, signal.SIGKILL)
+                    os.waitpid(child, 0)
                 return
             request = requests.recv(int.from_bytes(head), socket.MSG_WAITALL)
             status = socket.socket(fileno=descriptors[0])

@@ -45,7 +45,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--load", type=int, default=4, metavar="N", help="processes that keep it busy  [default: %(default)s]"
     )
     parser.add_argument("--minutes", type=float, metavar="M", help="begin no run after so many minutes")
-    parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="arguments of pytest, after --")
+    parser.add_argument(
+        "arguments",
+        nargs="*",
+        default=["-n", "auto", "--dist", "worksteal"],
+        metavar="ARGUMENT",
+        help="arguments of pytest, after --  [default: those of README's command]",
+    )
     asked = parser.parse_args(argv)
     until = time.monotonic() + asked.minutes * 60 if asked.minutes is not None else None
     failures: Counter[str] = Counter()

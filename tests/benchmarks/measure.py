@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import subprocess
@@ -12,19 +13,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 TOKEN = "benchmark-token"
+TICK = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table; `ours` and `reference` carry their unit, `ratio` is ours over the reference."""
+    """One line of the table; `ours` and `reference` carry their unit, `ratio` is ours over the reference.
+
+    A ratio above a `bound` is an error.
+    """
 
     job: str
     ours: str
     reference: str
     ratio: float
     target: str
+    bound: float | None = None
 
     def __str__(self) -> str:
         return f"| {self.job} | {self.ours} | {self.reference} | {self.ratio:.2f} | {self.target} |"
@@ -105,6 +112,48 @@ def run(argv: Sequence[str], folder: Path, stdin: bytes | None = None) -> tuple[
     if process.returncode:
         raise SystemExit(f"{argv} failed: {process.returncode}")
     return seconds, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+class Cost(NamedTuple):
+    """Seconds by the clock, CPU seconds of the program and of the server, and the program's peak memory in bytes."""
+
+    seconds: float
+    cpu: float
+    server: float = 0.0
+    peak: int = 0
+
+    def __str__(self) -> str:
+        server = f" + {self.server:.2f}" if self.server else ""
+        return f"{self.seconds:.2f} s (CPU {self.cpu:.2f}{server})"
+
+
+def cost(argv: Sequence[str], folder: Path, server: Path | int | None = None, stdout: int = subprocess.DEVNULL) -> Cost:
+    """Run a program to its end. `server` is the folder of our service or the pid of another."""
+    before = cpu_of(server)
+    began = time.perf_counter()
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stdout, env=environment(folder), cwd=folder)
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{argv} failed: {process.returncode}")
+    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return Cost(seconds, usage.ru_utime + usage.ru_stime, cpu_of(server) - before, peak)
+
+
+def cpu_of(server: Path | int | None) -> float:
+    """CPU seconds that a server has used so far, with its children, living or not."""
+    if server is None:
+        return 0.0
+    while True:
+        # A process that ends meanwhile is counted with its parent.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            return sum(map(_cpu, processes(server))) / TICK
+
+
+def _cpu(process: Path) -> int:
+    fields = (process / "stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15]))
 
 
 def paired(ours: Callable[[], float], reference: Callable[[], float], times: int) -> tuple[float, float]:

@@ -94,10 +94,19 @@ def _user() -> str | None:
     return "postgres" if "postgres" in known else "nobody"
 
 
-def _program(name: str) -> str:
+def has_postgres() -> bool:
+    """Whether the server and psql are installed."""
+    return shutil.which("psql") is not None and _found("initdb") is not None
+
+
+def _found(name: str) -> str | None:
     """Debian keeps the server's programs out of PATH."""
     found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    path = str(found[-1]) if found else shutil.which(name)
+    return str(found[-1]) if found else shutil.which(name)
+
+
+def _program(name: str) -> str:
+    path = _found(name)
     if path is None:
         raise SystemExit(f"{name} is not installed (apt-get install postgresql)")
     return path

@@ -30,7 +30,7 @@ from sqlshell.context import SessionContext
 from sqlshell.shell.metadata.catalog_loader import CatalogLoader
 from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Column, Relation, key
 from sqlshell.sql.completion.suggestions import Place, suggestions
-from tests.benchmarks.measure import Row, environment, run
+from tests.benchmarks.measure import TICK, Row, environment, run
 from tests.benchmarks.peers import postgres
 
 OBJECTS = 10_000
@@ -62,7 +62,7 @@ class Pty:
     def processor(self) -> float:
         """Seconds of processor time that the program has used."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return (int(fields[11]) + int(fields[12])) / TICK
 
     def key(self, char: str) -> float:
         """Seconds from a key to the first bytes that are drawn for it."""
@@ -182,7 +182,7 @@ def prompt_jobs(times: int = 9) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="sqlshell-bench-") as name, far_away(0.3) as url:
         folder = Path(name)
         yield from _start(folder, url, times)
-        _keep_catalog(folder, "http://127.0.0.1:9")
+        keep_catalog(folder, "http://127.0.0.1:9")
         yield from _keys(folder)
         yield from _keys_beside_pgcli(folder)
         yield from _short_result(folder)
@@ -212,7 +212,7 @@ def _start(folder: Path, url: str, times: int) -> Iterator[Row]:
     )
 
 
-def _keep_catalog(folder: Path, target: str) -> None:
+def keep_catalog(folder: Path, target: str) -> None:
     loader = CatalogLoader(None, SessionContext, target, folder / ".local/state/sqlshell/catalogs")  # type: ignore[arg-type]
     path = loader._path()
     assert path is not None

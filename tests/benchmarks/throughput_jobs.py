@@ -45,19 +45,15 @@ others use, too):
 
 from __future__ import annotations
 
-import contextlib
-import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
-from tests.benchmarks.measure import Row, environment, peak_of, processes, service
+from tests.benchmarks.measure import Cost, Row, cost, cpu_of, environment, peak_of, service
 from tests.benchmarks.peers import DUCKDB, Cluster, postgres, versions
 from tests.benchmarks.service_jobs import EIGHT
 
@@ -74,8 +70,6 @@ WITHOUT_FILES = [
     "-q",
 ]
 """The shell, which reads JSON partitions even if the service has the result as a file."""
-
-TICK = os.sysconf("SC_CLK_TCK")
 
 POSTGRES_ROWS = """
 create table rows as
@@ -142,19 +136,6 @@ timed(lambda: consume(connection.sql(sys.argv[2])))
 """
 
 
-class Cost(NamedTuple):
-    """Seconds by the clock, CPU seconds of the program and of the server, and the program's peak memory in bytes."""
-
-    seconds: float
-    cpu: float
-    server: float = 0.0
-    peak: int = 0
-
-    def __str__(self) -> str:
-        server = f" + {self.server:.2f}" if self.server else ""
-        return f"{self.seconds:.2f} s (CPU {self.cpu:.2f}{server})"
-
-
 Job = Callable[[], Cost]
 
 
@@ -164,11 +145,11 @@ def throughput() -> Iterator[Row]:
         folder = Path(name)
         subprocess.run(cluster.psql("-c", POSTGRES_ROWS.format(rows=ROWS)), check=True)
         subprocess.run(cluster.psql("-c", f"create table loaded ({COLUMNS})"), check=True)
-        _run([sys.executable, "-c", BARE, f"COPY ({EIGHT.format(rows=ROWS)}) TO 'rows.parquet'"], folder)
-        _run([sys.executable, "-c", BARE, "COPY (FROM 'rows.parquet') TO 'rows.csv'"], folder)
+        cost([sys.executable, "-c", BARE, f"COPY ({EIGHT.format(rows=ROWS)}) TO 'rows.parquet'"], folder)
+        cost([sys.executable, "-c", BARE, "COPY (FROM 'rows.parquet') TO 'rows.csv'"], folder)
         with service() as (url, place):
-            _run([*SHELL, url, "-c", f"create table rows as {EIGHT.format(rows=ROWS)}"], folder)
-            _run([*SHELL, url, "-c", f"create table loaded ({COLUMNS})"], folder)
+            cost([*SHELL, url, "-c", f"create table rows as {EIGHT.format(rows=ROWS)}"], folder)
+            cost([*SHELL, url, "-c", f"create table loaded ({COLUMNS})"], folder)
             yield from _served(url, place, cluster, folder)
             yield from _loading(url, place, cluster, folder)
             yield from _programs(url, place, cluster, folder)
@@ -181,10 +162,10 @@ def _served(url: str, place: Path, cluster: Cluster, folder: Path) -> Iterator[R
 
     def ours(shell: Sequence[str], form: str) -> Job:
         argv = [*shell, url, "-c", query, "--format", form, "-o", f"ours.{form}"]
-        return lambda: _run(argv, folder, place)
+        return lambda: cost(argv, folder, place)
 
     def theirs(*options: str) -> Job:
-        return lambda: _run(cluster.psql(*options, "-c", query), folder, cluster.pid)
+        return lambda: cost(cluster.psql(*options, "-c", query), folder, cluster.pid)
 
     csv = theirs("--csv", "-o", "theirs.csv")
     million = f"{ROWS // 1_000_000} M × 8"
@@ -196,12 +177,12 @@ def _served(url: str, place: Path, cluster: Cluster, folder: Path) -> Iterator[R
 
 def _loading(url: str, place: Path, cluster: Cluster, folder: Path) -> Iterator[Row]:
     def ours() -> Cost:
-        _run([*SHELL, url, "-c", "truncate loaded"], folder)
-        return _run([*SHELL[:-1], "import", "-q", "rows.csv", url, "--table", "loaded"], folder, place)
+        cost([*SHELL, url, "-c", "truncate loaded"], folder)
+        return cost([*SHELL[:-1], "import", "-q", "rows.csv", url, "--table", "loaded"], folder, place)
 
     def theirs() -> Cost:
         subprocess.run(cluster.psql("-c", "truncate loaded"), check=True)
-        return _run(cluster.psql("-c", r"\copy loaded from rows.csv csv header"), folder, cluster.pid)
+        return cost(cluster.psql("-c", r"\copy loaded from rows.csv csv header"), folder, cluster.pid)
 
     yield _compared("import of 1 M × 8 CSV into `serve`", ours, theirs, r"psql \copy", "≤ 1.5")
 
@@ -234,15 +215,15 @@ def _programs(url: str, place: Path, cluster: Cluster, folder: Path) -> Iterator
 def _embedded(folder: Path) -> Iterator[Row]:
     def ours(form: str) -> Job:
         argv = [*SHELL, "rows.parquet", "-c", "from rows", "--format", form, "-o", f"ours.{form}"]
-        return lambda: _run(argv, folder)
+        return lambda: cost(argv, folder)
 
     def theirs(path: str) -> Job:
         argv = [sys.executable, "-c", BARE, f"COPY (FROM 'rows.parquet') TO '{path}'"]
-        return lambda: _run(argv, folder)
+        return lambda: cost(argv, folder)
 
     def cli() -> Cost:
         with (folder / "theirs.csv").open("wb") as file:
-            return _run([DUCKDB, "-csv", "-c", "from 'rows.parquet'"], folder, stdout=file.fileno())
+            return cost([DUCKDB, "-csv", "-c", "from 'rows.parquet'"], folder, stdout=file.fileno())
 
     yield _compared("1 M × 8 Parquet file to CSV, embedded", ours("csv"), cli, "duckdb -csv", "≤ 1.5")
     for form, target in (("parquet", "≤ 2"), ("jsonl", "≤ 2")):
@@ -258,7 +239,7 @@ def _large() -> Iterator[Row]:
 
         def export(rows: int) -> Cost:
             sql = f"{EIGHT.format(rows=rows).strip()} \\g ours.csv"
-            return _run([*SHELL, url, "--format", "csv", "-c", sql], place, place)
+            return cost([*SHELL, url, "--format", "csv", "-c", sql], place, place)
 
         held = peak_of(place)
         ten = export(10 * ROWS)
@@ -297,41 +278,12 @@ def _median(costs: Sequence[Cost]) -> Cost:
     return Cost(*(statistics.median(values) for values in zip(*costs, strict=True)))
 
 
-def _run(argv: Sequence[str], folder: Path, server: Path | int | None = None, stdout: int = subprocess.DEVNULL) -> Cost:
-    """Run a program to its end. `server` is the folder of our service or the pid of another."""
-    before = _cpu_of(server)
-    began = time.perf_counter()
-    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stdout, env=environment(folder), cwd=folder)
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - began
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{argv} failed: {process.returncode}")
-    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return Cost(seconds, usage.ru_utime + usage.ru_stime, _cpu_of(server) - before, peak)
-
-
 def _told(argv: Sequence[str], folder: Path, server: Path | int | None = None) -> Cost:
     """The costs that a Python program prints of itself, without its start."""
-    before = _cpu_of(server)
+    before = cpu_of(server)
     found = subprocess.run(argv, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False)
     if found.returncode:
         raise SystemExit(f"{argv[3:]} failed: {found.stderr}")
     # DuckDB draws its progress above it.
     seconds, cpu = map(float, found.stdout.splitlines()[-1].split())
-    return Cost(seconds, cpu, _cpu_of(server) - before)
-
-
-def _cpu_of(server: Path | int | None) -> float:
-    """CPU seconds that a server has used so far, with its children, living or not."""
-    if server is None:
-        return 0.0
-    while True:
-        # A process that ends meanwhile is counted with its parent.
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            return sum(map(_cpu, processes(server))) / TICK
-
-
-def _cpu(process: Path) -> int:
-    fields = (process / "stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15]))
+    return Cost(seconds, cpu, cpu_of(server) - before)

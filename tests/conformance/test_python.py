@@ -28,7 +28,7 @@ def run(folder: Path, *argv: str, path: str = "") -> subprocess.CompletedProcess
     return subprocess.run(argv, capture_output=True, text=True, cwd=folder, env=environment, timeout=3000, check=False)
 
 
-@pytest.mark.long
+@pytest.mark.conformance
 def test_sqlalchemy_s_tests_of_dialects(tmp_path: Path) -> None:
     for file in (HERE / "sqlalchemy_suite").iterdir():
         if file.is_file():

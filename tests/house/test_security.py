@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PLACE = re.compile(r"`((?:\w+/)*(?:test_\w+\.py)?|(?:\w+/)+)(?:::(\w+))?`")
-LEFT_OUT = re.compile(r"\[?pytest\.mark\.(slow|conformance|fuzz|long)\b")
+LEFT_OUT = re.compile(r"\[?pytest\.mark\.(slow|conformance|fuzz)\b")
 HEADINGS = ("What is not promised",)
 
 

@@ -32,7 +32,7 @@ import site; site.addsitedir({packages!r})
 FIRST = 60
 """Tests of a change among which the first ones to run are looked for."""
 
-MARKERS = "not (conformance or fuzz or long)"
+MARKERS = "not (conformance or fuzz)"
 """The tests that pytest runs unless it is told otherwise."""
 
 ENDED = "the time ended"

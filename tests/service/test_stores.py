@@ -188,7 +188,7 @@ def test_a_folder_that_became_a_link_is_not_followed(client: Client, tmp_path: P
     answer = client.run('select * from moved."y.csv"')
     assert answer["sqlState"] == "3E001"
     assert client.rows("list stores")[0]
-    assert client.names("list stores where State = 'broken'") == ["moved"]
+    assert "moved" in client.names("list stores where State = 'broken'")
     assert client.state("drop store moved") == "00000"
 
 
