@@ -34,6 +34,23 @@ def test_a_chart_says_what_it_requires(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow("starts Python anew")
+def test_a_format_says_what_it_requires_before_a_statement_is_sent(tmp_path: Path) -> None:
+    program = "sys.modules |= dict.fromkeys(('xlsxwriter', 'pyarrow'))\n" + RUN
+    insert = "insert into t values (1) returning i"
+    made = without_extras(tmp_path, RUN, "t.db", "-c", "create table t (i int)")
+    assert made.returncode == 0, made.stderr
+    for arguments in (
+        ["t.db", "-o", "x.xlsx", "-c", insert],
+        ["t.db", "-c", f"\\copy ({insert}) to 'x.arrow'"],
+        ["export", "t.db", "--query", insert, "-o", "x.arrow"],
+    ):
+        done = without_extras(tmp_path, program, *arguments)
+        assert done.returncode == 2, arguments
+        assert "the package" in done.stderr
+    assert without_extras(tmp_path, RUN, "t.db", "--format", "csv", "-c", "from t").stdout == "i\n"
+
+
+@pytest.mark.slow("starts Python anew")
 def test_pictures_and_heat_maps_require_nothing(tmp_path: Path) -> None:
     chart = "select 'x' as a, 'y' as b, 3 as c \\chart heat"
     done = without_extras(tmp_path, RUN, "-c", chart, "-c", "select 1 as a, 2 as b \\chart line to c.svg")

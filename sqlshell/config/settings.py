@@ -85,7 +85,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "timeout",
-        "stop retrying a request after this time [default: 300s]",
+        "maximum time of a request and its retries, 1 s more for each 16 KiB of data [default: 300s]",
         CONNECTION,
         "seconds",
         flags=("--timeout",),

@@ -29,8 +29,11 @@ Received = Callable[[int, int], None]
 """Called with the rows and bytes of each response."""
 
 
-async def copy(result: Result, writer: Writer, sink: Sink, received: Received | None = None) -> Summary:
-    """Write all rows of `result`, and close its batches. The summary is not complete if the reader left.
+async def copy(
+    result: Result, writer: Writer, sink: Sink, received: Received | None = None, *, to_end: bool = False
+) -> Summary:
+    """Write all rows of `result`, and close its batches. The summary is not complete if the reader left; with `to_end`
+    all batches are read nevertheless.
 
     The sink stays open. Raises OutputError, and the errors of reading the batches; rows before an error are written.
     """
@@ -38,7 +41,7 @@ async def copy(result: Result, writer: Writer, sink: Sink, received: Received | 
     at_line_start = True
     slow = writer if takes_whole(writer) else None
     _choose_source(result, writer)
-    coming = _NextBatch(result.batches, writer, sink, endless=result.endless is not None)
+    coming = _NextBatch(result.batches, writer, sink, endless=result.endless is not None, to_end=to_end)
     try:
         at_line_start = await _write(sink, writer.begin(result.columns)) in {b"", b"\n"}
         if slow is not None and (whole := await _from_file(result, slow, sink)) is not None:
@@ -58,6 +61,8 @@ async def copy(result: Result, writer: Writer, sink: Sink, received: Received | 
         return Summary(rows, True, size)
     except OutputClosed:
         await _finish(sink)
+        while to_end and await anext(result.batches, None) is not None:
+            pass
         return Summary(rows, False, size)
     except BaseException as error:
         if not (at_line_start or sink.blocking):
@@ -84,11 +89,12 @@ class _NextBatch:
     noticed.
     """
 
-    def __init__(self, batches: Partitions, writer: Writer, sink: Sink, *, endless: bool) -> None:
+    def __init__(self, batches: Partitions, writer: Writer, sink: Sink, *, endless: bool, to_end: bool) -> None:
         self._batches = batches
         self._writer = writer
         self._sink = sink
         self._endless = endless
+        self._to_end = to_end
         self._settle_at: float | None = None
 
     async def next(self) -> Batch | None:
@@ -102,7 +108,7 @@ class _NextBatch:
         try:
             while not coming.done():
                 await asyncio.wait([coming], timeout=self._time_left())
-                if self._sink.closed:
+                if self._watched and self._sink.closed:
                     raise OutputClosed
                 if self._settle_at is not None and self._time_left() == 0:
                     await _write(self._sink, self._writer.settle())
@@ -117,7 +123,7 @@ class _NextBatch:
     @property
     def _watched(self) -> bool:
         """Whether the reader may exit long before the next batch."""
-        return self._endless or self._sink.blocking
+        return self._endless or (self._sink.blocking and not self._to_end)
 
     def _time_left(self) -> float | None:
         """Seconds until the next action; None if there is none."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gzip
 import http.server
+import itertools
 import json
 import socket
 import socketserver
@@ -239,7 +240,7 @@ def test_a_stream_gets_another_token_once(token: str, refusals: int) -> None:
         return made[-1]
 
     async def read(transport: Transport) -> tuple[int, bytes]:
-        async with transport.stream("/v2/file", {}) as response:
+        async with transport.stream("/v2/file", {}) as (response, _):
             return response.status_code, await response.aread()
 
     answers = [*[(401, {"message": "expired"})] * (refusals - (not token)), (200, {"rows": 1})]
@@ -257,7 +258,7 @@ def test_a_stream_is_not_repeated_without_another_token() -> None:
         return ""
 
     async def read(transport: Transport) -> int:
-        async with transport.stream("/v2/file", {}) as response:
+        async with transport.stream("/v2/file", {}) as (response, _):
             return response.status_code
 
     for renew in (None, none):
@@ -585,6 +586,52 @@ def test_a_service_that_does_nothing_is_not_waited_for(scheme: str, content: byt
     assert caught.value.message == message.format(name=name)
 
 
+@contextlib.contextmanager
+def dripping(*drops: bytes) -> Iterator[str]:
+    """The URL of a service that sends the drops, and the last one again and again."""
+
+    class Dripping(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with contextlib.suppress(OSError):
+                for drop in [*drops, *itertools.repeat(drops[-1], 2000)]:
+                    self.request.sendall(drop)
+                    time.sleep(0.01)
+
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Dripping)
+    with listening(server):
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+
+
+BEGUN = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "drops",
+    [[b"HTTP/1.1 100 Continue\r\n\r\n"], [b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"], [BEGUN, b" "]],
+)
+def test_a_request_ends_after_its_time_whatever_arrives(drops: list[bytes]) -> None:
+    network = NetworkOptions(timeout=0.2, read_timeout=0.15)
+
+    async def stream(transport: Transport) -> None:
+        async with transport.stream("/", {}) as (response, moved):
+            async for piece in response.aiter_raw():
+                moved(len(piece))
+
+    with dripping(*drops) as url:
+        for work in (lambda transport: transport.request("POST", "/", content=b"{}"), stream):
+            with pytest.raises(ConnectionBroken) as caught:
+                using(url, work, network=network)
+            assert caught.value.message == f"no complete response from {url} within 0.2 s"
+            assert caught.value.hint == "use a longer --timeout"
+
+
+def test_a_slow_response_that_goes_on_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlshell.client.http.transport.SLOWEST", 1)
+    network = NetworkOptions(timeout=0.2, read_timeout=0.2)
+    with dripping(BEGUN, b" ") as url:
+        assert len(get(url, network=network).body) == 100
+
+
 def test_a_connection_to_a_silent_service_is_closed_at_once(authority: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority / "server.pem", authority / "server.key")
@@ -802,7 +849,7 @@ def test_requests_are_numbered_and_failures_are_traced() -> None:
         await transport.request("GET", "/v2/version")
         with pytest.raises(ConnectionBroken):
             await transport.request("POST", "/v2/statements", content=b"x")
-        async with transport.stream("/v2/download/x", {}) as response:
+        async with transport.stream("/v2/download/x", {}) as (response, _):
             assert await response.aread() == b"{}"
 
     with scripted((200, {}), (0, "break"), (200, {})) as state:
@@ -825,7 +872,7 @@ def test_a_token_that_was_made_again_is_not_shown_either() -> None:
 
 def test_a_connection_whose_response_was_not_read_to_its_end_is_closed() -> None:
     async def work(transport: Transport) -> None:
-        async with transport.stream("/", {}) as response:
+        async with transport.stream("/", {}) as (response, _):
             await anext(response.aiter_raw())
         assert transport._pool._pool.connections == []
         with pytest.raises(TooLarge, match="larger than"):

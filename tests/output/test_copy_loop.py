@@ -244,6 +244,27 @@ def test_rows_that_are_held_back_appear_while_nothing_arrives(monkeypatch: pytes
     assert seen[0] == b"begin\n1\n"
 
 
+class Unread(Blocking):
+    """A sink whose reader has left."""
+
+    def write(self, data: bytes) -> None:
+        raise OutputClosed
+
+
+def test_rows_that_are_copied_are_read_to_the_end_after_the_reader_has_left() -> None:
+    async def read(*, to_end: bool) -> int:
+        batches = Paced(3)
+        for gate in batches.gates:
+            gate.set()
+        summary = await copy(Result(COLUMNS, batches), Plain(), Unread(), to_end=to_end)
+        assert not summary.complete
+        assert batches.closed
+        return batches.number
+
+    assert asyncio.run(read(to_end=True)) == 3
+    assert asyncio.run(read(to_end=False)) == 0
+
+
 def test_a_canceled_wait_is_canceled_at_its_source() -> None:
     async def work() -> None:
         batches = Paced(1)

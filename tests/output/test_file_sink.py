@@ -62,8 +62,10 @@ def test_what_is_no_file_is_never_unused(tmp_path: Path) -> None:
     sink.close()
 
 
-def test_a_failed_write_keeps_what_was_there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place.write_text("before")
+@pytest.mark.parametrize("before", ["before", ""])
+def test_a_failed_write_keeps_what_was_there(place: Path, monkeypatch: pytest.MonkeyPatch, before: str) -> None:
+    if before:
+        place.write_text(before)
     sink = FileSink(Own(str(place)))
 
     class Full:
@@ -78,11 +80,10 @@ def test_a_failed_write_keeps_what_was_there(place: Path, monkeypatch: pytest.Mo
     with pytest.raises(OutputError) as failed:
         sink.write(b"x")
     assert str(failed.value) == f"cannot write to {place}: No space left on device"
-    assert failed.value.hint == "the existing file was kept"
+    assert failed.value.hint == ("the existing file was kept" if before else "")
     sink.rewind()
     sink.close()
-    assert place.read_text() == "before"
-    assert list(place.parent.iterdir()) == [place]
+    assert {path: path.read_text() for path in place.parent.iterdir()} == ({place: before} if before else {})
     assert not scratch()._beside
 
 

@@ -176,7 +176,7 @@ def test_a_tall_result_goes_through_the_pager(opened: Open) -> None:
     assert " 9 │" in terminal.wait("1 row")
 
 
-def test_the_embedded_service_stops_at_the_row_limit(opened: Open) -> None:
+def test_the_embedded_service_stops_at_the_row_limit_unless_rows_go_to_a_file(opened: Open, tmp_path: Path) -> None:
     terminal = opened("-q", env={"PAGER": "tail -n 3"})
     terminal.wait(">")
     terminal.enter("select range as i from range(30000);")
@@ -191,6 +191,13 @@ def test_the_embedded_service_stops_at_the_row_limit(opened: Open) -> None:
     terminal.enter("\\local select count(*) as n from _;")
     terminal.wait("_ contains only the first 10,000 rows")
     terminal.prompt()
+    terminal.enter(f"\\tee {tmp_path}/all.csv")
+    terminal.enter("select range as i from range(30000);")
+    terminal.wait("29999")
+    terminal.prompt()
+    terminal.enter("\\tee")
+    terminal.prompt()
+    assert len((tmp_path / "all.csv").read_text().splitlines()) == 30_001
     terminal.enter("\\pset rowlimit 0")
     terminal.wait("rowlimit is 0")
     terminal.enter("select range as i from range(30000);")

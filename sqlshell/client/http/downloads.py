@@ -68,7 +68,7 @@ async def _attempt(transport: Transport, path: str, accept: str, into: Destinati
     headers = {"Accept": accept, "Accept-Encoding": "identity"}
     if had:
         headers |= {"Range": f"bytes={had}-", "If-Range": into.tag}
-    async with transport.stream(path, headers) as response:
+    async with transport.stream(path, headers) as (response, moved):
         status, given = response.status_code, response.headers
         if is_retried(status):
             raise Busy(f"{name} responded with {status}", status, given)
@@ -93,6 +93,7 @@ async def _attempt(transport: Transport, path: str, accept: str, into: Destinati
         received = 0
         async for piece in response.aiter_raw():
             received += len(piece)
+            moved(len(piece))
             into.add(piece)
         if left is not None and received != left:
             progress = f"{kept + received:,} of {kept + left:,} bytes"

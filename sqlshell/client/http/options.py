@@ -10,8 +10,8 @@ from sqlshell.errors import UsageError
 
 
 class NetworkOptions(Struct, frozen=True):
-    """Network options. Times are in seconds. `timeout` limits one request including its retries, `retries` is their
-    maximum.
+    """Network options. Times are in seconds. `timeout` limits one request including its retries, and the time that
+    its data takes at 16 KiB a second is added; `retries` is their maximum.
 
     `ca_file` replaces the system's CA certificates; `client_cert` and `client_key` are PEM files, and the certificate's
     file may contain the key. `private_data_plane` allows data planes at private addresses. `answer_limit` is the

@@ -33,6 +33,9 @@ from sqlshell.version import __version__
 REPORTED_SECONDS = 1.0
 """Shorter waits before a retry are not reported, in seconds."""
 
+SLOWEST = 16 << 10
+"""Bytes of a body that give a request one second more than its time."""
+
 Params = Mapping[str, str | int]
 NewToken = Callable[[], Awaitable[str]]
 Parsed = TypeVar("Parsed")
@@ -202,25 +205,29 @@ class Transport:
             await asyncio.sleep(wait)
 
     @contextlib.asynccontextmanager
-    async def stream(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
-        """A GET whose body the caller streams. It is repeated only with a new token after a 401."""
+    async def stream(
+        self, path: str, headers: Mapping[str, str]
+    ) -> AsyncIterator[tuple[httpx.Response, Callable[[int], None]]]:
+        """A GET whose body the caller streams, and a function that takes the size of each piece. It is repeated only
+        with a new token after a 401."""
         renewal, repeated = _Renewal(self), True
         with self._secrets.redacting():
             while repeated:
                 await renewal.begin()
-                async with self._translating_errors():
-                    request = self._client.build_request("GET", path, headers=self._headers_with(headers))
-                    traced = self._begin_trace(request, b"")
-                    response = await self._client.send(request, stream=True)
-                if traced is not None:
-                    traced.record_response(response.status_code, response.headers, b"", 0)
-                try:
-                    repeated = await renewal.repeats(response.status_code)
-                    if not repeated:
-                        async with self._translating_errors(answering=True):
-                            yield response
-                finally:
-                    await response.aclose()
+                async with self._bounded() as moved:
+                    async with self._translating_errors():
+                        request = self._client.build_request("GET", path, headers=self._headers_with(headers))
+                        traced = self._begin_trace(request, b"")
+                        response = await self._client.send(request, stream=True)
+                    if traced is not None:
+                        traced.record_response(response.status_code, response.headers, b"", 0)
+                    try:
+                        repeated = await renewal.repeats(response.status_code)
+                        if not repeated:
+                            async with self._translating_errors(answering=True):
+                                yield response, moved
+                    finally:
+                        await response.aclose()
 
     def redacted(self, body: Body) -> Body:
         """A received text without the secrets that the service was sent. The embedded service is trusted with them."""
@@ -266,23 +273,24 @@ class Transport:
     ) -> Response:
         traced: Request | None = None
         try:
-            async with self._translating_errors():
-                headers = self._headers_with(given_headers)
-                given: bytes | AsyncIterator[bytes] | None
-                if isinstance(content, Upload):
-                    headers["Content-Length"] = str(content.size)
-                    given = content.pieces()
-                else:
-                    given = content
-                request = self._client.build_request(method, path, params=params, content=given, headers=headers)
-                traced = self._begin_trace(request, content.head if isinstance(content, Upload) else content or b"")
-                response = await self._client.send(request, stream=True)
-            async with self._translating_errors(answering=True):
-                try:
-                    answer, received = await self._receive(response, rows)
-                finally:
-                    await response.aclose()
-                await self._pool.drop_stale()
+            async with self._bounded() as moved:
+                async with self._translating_errors():
+                    headers = self._headers_with(given_headers)
+                    given: bytes | AsyncIterator[bytes] | None
+                    if isinstance(content, Upload):
+                        headers["Content-Length"] = str(content.size)
+                        given = _counted(content.pieces(), moved)
+                    else:
+                        given = content
+                    request = self._client.build_request(method, path, params=params, content=given, headers=headers)
+                    traced = self._begin_trace(request, content.head if isinstance(content, Upload) else content or b"")
+                    response = await self._client.send(request, stream=True)
+                async with self._translating_errors(answering=True):
+                    try:
+                        answer, received = await self._receive(response, rows, moved)
+                    finally:
+                        await response.aclose()
+                    await self._pool.drop_stale()
         except ShellError as error:
             if traced is not None:
                 traced.record_failure(error.message)
@@ -293,7 +301,9 @@ class Transport:
             self.extensions = frozenset(item.strip() for item in announced.split(","))
         return answer
 
-    async def _receive(self, response: httpx.Response, rows: int | None) -> tuple[Response, int]:
+    async def _receive(
+        self, response: httpx.Response, rows: int | None, moved: Callable[[int], None]
+    ) -> tuple[Response, int]:
         status, headers = response.status_code, response.headers
         # The service in this process shares the memory of this process.
         limit = self.network.answer_limit
@@ -303,6 +313,7 @@ class Transport:
         received = 0
         async for piece in response.aiter_raw():
             received += len(piece)
+            moved(len(piece))
             body.take(piece)
         whole: Body = body.end()
         if not self.in_process:
@@ -311,6 +322,25 @@ class Transport:
             if self._secrets.text(values) != values:
                 headers = httpx.Headers([(name, self._secrets.text(value)) for name, value in headers.multi_items()])
         return Response(status, headers, whole), received
+
+    @contextlib.asynccontextmanager
+    async def _bounded(self) -> AsyncIterator[Callable[[int], None]]:
+        """End a request that takes too long, such as one with endless interim responses, or a byte a second. Gives a
+        function that takes the sizes of pieces of bodies, which add time. Raises ConnectionBroken."""
+        network = self.network
+        limit = max(network.timeout, network.read_timeout) if network.read_timeout and not self.in_process else None
+        try:
+            async with asyncio.timeout(limit) as clock:
+
+                def moved(size: int) -> None:
+                    if (end := clock.when()) is not None and not clock.expired():
+                        clock.reschedule(end + size / SLOWEST)
+
+                yield moved
+        except TimeoutError as error:
+            raise ConnectionBroken(
+                f"no complete response from {self.target.name} within {limit:g} s", "use a longer --timeout"
+            ) from error
 
     @contextlib.asynccontextmanager
     async def _translating_errors(self, *, answering: bool = False) -> AsyncIterator[None]:
@@ -386,6 +416,12 @@ class _Renewal:
             return False
         self._renewed = True
         return await transport._renew_token(transport._refused, self._used)
+
+
+async def _counted(pieces: AsyncIterator[bytes], moved: Callable[[int], None]) -> AsyncIterator[bytes]:
+    async for piece in pieces:
+        yield piece
+        moved(len(piece))
 
 
 def _unchanged(answer: Response) -> Response:

@@ -30,12 +30,12 @@ class CompressedFileSink(FileSink):
     def __init__(self, path: Own) -> None:
         self._suffix = compression(path)
         self._compressor: _Compressor | None = None
-        _compressor(self._suffix)
+        compressor(self._suffix)
         super().__init__(path)
 
     def write(self, data: bytes) -> None:
         if self._compressor is None:
-            self._compressor = _compressor(self._suffix)
+            self._compressor = compressor(self._suffix)
         super().write(self._compressor.compress(data))
 
     def mark(self) -> None:
@@ -54,12 +54,13 @@ class CompressedFileSink(FileSink):
         super().close()
 
     def _end_member(self) -> None:
-        compressor, self._compressor = self._compressor, None
-        if compressor is not None:
-            super().write(compressor.flush())
+        ended, self._compressor = self._compressor, None
+        if ended is not None:
+            super().write(ended.flush())
 
 
-def _compressor(suffix: str) -> _Compressor:
+def compressor(suffix: str) -> _Compressor:
+    """A compressor for `.gz` or `.zst`. Raises UsageError where its package is not installed."""
     if suffix == ".gz":
         return zlib.compressobj(wbits=GZIP_WINDOW)
     try:
@@ -69,5 +70,5 @@ def _compressor(suffix: str) -> _Compressor:
             "writing .zst files requires the package backports.zstd",
             "run: pip install backports.zstd; or write .gz",
         ) from None
-    compressor: _Compressor = zstd.ZstdCompressor()
-    return compressor
+    made: _Compressor = zstd.ZstdCompressor()
+    return made

@@ -35,6 +35,7 @@ class FileSink:
     def __init__(self, path: Own) -> None:
         self.name = path
         self._temporary: Path | None = None
+        self._replaces = False
         self._broken = False
         self._size_at_mark = 0
         self._used = False
@@ -114,6 +115,7 @@ class FileSink:
         file = os.fdopen(os.open(temporary, flags, 0o666), "wb", buffering=0)
         self._temporary = temporary
         scratch().add(temporary)
+        self._replaces = there is not None
         if there is not None:
             # Only root may keep the owner: a user who may write the file may replace it.
             with contextlib.suppress(OSError, AttributeError):
@@ -128,7 +130,7 @@ class FileSink:
             scratch().forget(self._temporary)
 
     def _failed(self, error: Exception) -> OutputError:
-        return write_error(self.name, error, "the existing file was kept" if self._temporary is not None else "")
+        return write_error(self.name, error, "the existing file was kept" if self._replaces else "")
 
 
 def compression(path: str) -> str:

@@ -53,7 +53,7 @@ class LoadActions:
         if copy.stream and copy.place not in {"STDOUT", "PSTDOUT"}:
             raise UsageError(f"\\copy … TO {copy.place}: expected STDOUT, PSTDOUT, PROGRAM or a file")
         output = EMPTY if copy.stream else Own(f"|{copy.place}" if copy.program else copy.place)
-        components.result_output.check(output, any_extension=True)
+        components.result_output.check(output, form, past_redirection=copy.place == "PSTDOUT")
         written: list[Summary] = []
 
         async def write(result: Result) -> Summary:

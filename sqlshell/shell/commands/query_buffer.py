@@ -22,7 +22,7 @@ from sqlshell.shell.effects import (
 )
 from sqlshell.shell.results.rows import collect, columns_table
 from sqlshell.shell.scripts.reading import write_text
-from sqlshell.shell.scripts.variables import check_received
+from sqlshell.shell.scripts.variables import check_name, check_received
 from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.script.items import Statement
 
@@ -75,6 +75,9 @@ async def go_set(shell: ShellView, args: Args) -> Submit:
     A NULL unsets the variable. The values are data: they cannot name a file, command or setting; see \\own.
     A column named like a variable of the shell, such as ON_ERROR_STOP, is refused."""
     prefix = args[0] if args else ""
+    if prefix:
+        # Before the statement runs.
+        check_name(prefix)
     received: list[Effect] = []
 
     async def take(result: Result) -> Summary:

@@ -46,6 +46,7 @@ from sqlshell.shell.session import Options, Running, Session
 
 if TYPE_CHECKING:
     from sqlshell.output.copy_format import CopyFormat
+    from sqlshell.sql.analysis.lexed import Lexed
 
 
 class Destination(Struct, frozen=True):
@@ -99,8 +100,8 @@ class ResultOutput:
 
     @property
     def exporting(self) -> bool:
-        """Whether the next result goes to a file or a command."""
-        return self._redirected is not None or bool(self._once)
+        """Whether the next result goes to a file or a command, perhaps as a copy."""
+        return self._redirected is not None or bool(self._once) or bool(self._copies)
 
     @property
     def for_people(self) -> bool:
@@ -117,6 +118,10 @@ class ResultOutput:
             self._once = output
             return
         by_extension = self.format_by_extension(output)
+        if output:
+            # \pset insert_table may follow.
+            options = replace(self._writer_options(None), table="t")
+            self._format(expanded=False, by_extension=by_extension).factory(options)
         if as_copy:
             try:
                 self._end_copy("tee")
@@ -138,14 +143,65 @@ class ResultOutput:
                 self._redirected = _open(output)
                 self._format_by_extension = by_extension
 
-    def check(self, output: Own, *, any_extension: bool = False) -> None:
-        """Refuse an output that cannot receive results, before there are any. Raises UsageError and OutputError."""
-        if not any_extension:
-            self.format_by_extension(output)
-        if output and not output.startswith("|"):
-            file.check(output)
-        elif output:
+    def check(self, output: Own, form: CopyFormat | None = None, *, past_redirection: bool = False) -> None:
+        """Refuse an output that cannot receive results, before there are any: a file, `|command`, or "" for stdout.
+        `form` is the format of a COPY. Raises UsageError and OutputError."""
+        if output.startswith("|"):
             command_in(output)
+        elif output:
+            file.check(output)
+            if suffix := compression(output):
+                from sqlshell.output.sinks.compressed import compressor
+
+                compressor(suffix)
+        if form is not None:
+            self._check_format(form.format, shown=not output and (past_redirection or self._redirected is None))
+        elif output:
+            self._check_format(self._format(expanded=False, by_extension=self.format_by_extension(output)), shown=False)
+
+    def check_next(self, statement: Lexed | None = None, output: Own = EMPTY) -> None:
+        """Raise the error that rows of the next statement would meet, before it is sent; not for a `statement` that
+        returns none. Without one, several results are expected. Raises UsageError and OutputError."""
+        once = output or self._once
+        by_extension = self.format_by_extension(once) if once else self._format_by_extension
+        chosen = self._format(expanded=False, by_extension=by_extension)
+        copied = self._copies["tee"][1] or chosen if "tee" in self._copies else None
+        if chosen.for_terminal and (copied is None or copied.for_terminal):
+            return
+        try:
+            several = 1 if statement is not None else 2
+            if not once:
+                self._check_several(chosen, self._results_in_output + several, warns=False)
+            self._check_format(chosen, shown=not once and self._redirected is None)
+            if copied is not None:
+                self._check_several(copied, self._results_in_tee + several, warns=False)
+                self._check_format(copied, shown=False)
+        except ShellError:
+            from sqlshell.sql.analysis.effects import first_without_rows
+
+            if statement is None or not first_without_rows(statement):
+                raise
+
+    @property
+    def takes_several(self) -> bool:
+        """Whether the rows of several statements can be written."""
+        try:
+            self.check_next()
+        except ShellError:
+            return False
+        return True
+
+    def _check_format(self, chosen: Format, *, shown: bool) -> None:
+        """Raises UsageError if the format lacks a package or an option, and OutputError as _check_terminal()."""
+        self._check_terminal(chosen, shown=shown)
+        self._writer(chosen, self._writer_options(None), terminal=False)
+
+    def _check_terminal(self, chosen: Format, *, shown: bool) -> None:
+        """Raises OutputError for a binary format that is `shown` on a terminal."""
+        if chosen.binary and shown and self._stdout.isatty():
+            raise OutputError(
+                f"the {chosen.name} format is binary and cannot be shown on a terminal", "write it to a file: -o FILE"
+            )
 
     def reads_files(self, output: str) -> bool:
         """Whether rows for this file are read from the result's file, if the service has one. Raises as
@@ -235,10 +291,7 @@ class ResultOutput:
         if format_.several != "allowed" and not output:
             self._results_in_output += 1
             self._check_several(format_, self._results_in_output)
-        if format_.binary and sink and (sink.terminal or (type(sink) is StreamSink and self._stdout.isatty())):
-            raise OutputError(
-                f"the {format_.name} format is binary and cannot be shown on a terminal", "write it to a file: -o FILE"
-            )
+        self._check_terminal(format_, shown=not output and redirected is None)
         return place
 
     async def _writers(
@@ -280,7 +333,10 @@ class ResultOutput:
         """
         fetching = self._fetching(result, sink)
         try:
-            summary = await copy(result, writer, sink, fetching.received if fetching is not None else None)
+            received = fetching.received if fetching is not None else None
+            # A copy is whole, also if the reader of the screen leaves.
+            to_end = bool(self._copies) and result.endless is None
+            summary = await copy(result, writer, sink, received, to_end=to_end)
             if isinstance(sink, FileSink):
                 sink.mark()
         except BaseException:
@@ -353,13 +409,13 @@ class ResultOutput:
         progress.show(running)
         return running
 
-    def _check_several(self, format_: Format, count: int) -> None:
+    def _check_several(self, format_: Format, count: int, *, warns: bool = True) -> None:
         """Raises OutputError where result number `count` would spoil the output."""
         if count > 1 and format_.several == "refused":
             raise OutputError(
                 f"several results cannot share one {format_.name} output", "write each to its own file: \\g FILE"
             )
-        if count == 2 and format_.several != "allowed":
+        if count == 2 and warns and format_.several != "allowed":
             self._diagnostics.warn_here(f"several results in one {format_.name} output: use jsonl or csv")
 
     def print(self, text: str, *, with_results: bool = False, own: bool = False, folds: bool = False) -> bool:

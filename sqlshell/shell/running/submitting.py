@@ -156,7 +156,7 @@ class Submitter:
             or not connection.client.supports_batches
         ):
             return
-        if not self._conditions.active or self._attachments.waiting:
+        if not self._conditions.active or self._attachments.waiting or not self._result_output.takes_several:
             return
         from sqlshell.shell.running.send_ahead import plan
 
@@ -213,6 +213,8 @@ class Submitter:
             )
         if request.consumer is None and (copy := returns_rows(statement)) is not None:
             statement, request = await self._copied_out(statement, request, copy)
+        if request.consumer is None and not request.background:
+            self._result_output.check_next(statement, request.output)
         limit = None
         shown = not request.output and not self._result_output.exporting and request.consumer is None
         if connection.embedded and session.interactive and shown and not request.background:
@@ -286,6 +288,7 @@ class Submitter:
             statement, form = Lexed(statement.whole.part(0, copy.end)), copy_format(copy)
         if form is None:
             return statement, request
+        self._result_output.check(request.output, form)
         return statement, replace(request, consumer=partial(self._result_output.show, output=request.output, form=form))
 
     async def run_again(self, statement: Lexed) -> None:

@@ -64,7 +64,7 @@ class Variables(Mapping[str, Text]):
 
     def set(self, name: Own, value: Text) -> None:
         """Set a variable. Raises UsageError for an invalid name or value."""
-        _check(name)
+        check_name(name)
         if name in OPTION_VALUES:
             self._choose(name, value.own(f"the value of {name}"))
         _check_autocommit(name, value.text)
@@ -174,7 +174,7 @@ def _check_autocommit(name: str, value: str) -> None:
 def check_received(names: Iterable[str]) -> None:
     """Raises UsageError if a name is invalid, or belongs to the shell."""
     for name in names:
-        _check(name)
+        check_name(name)
         if name in CONTROL:
             raise UsageError(
                 f"column {name} has the name of a variable of the shell; nothing was set",
@@ -188,7 +188,8 @@ def _one_of(values: Sequence[str], given: str, name: str) -> str:
     return given.lower()
 
 
-def _check(name: str) -> None:
+def check_name(name: str) -> None:
+    """Raises UsageError unless it is the name of a variable, or the beginning of one."""
     if not name or not all(char.isalnum() or char == "_" for char in name):
         raise UsageError(f"{name!r} is not a valid variable name", "a name consists of letters, digits and underscores")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -26,14 +27,14 @@ def as_tables(core: Core) -> None:
     core.session.options.format, core.session.options.format_chosen = "table", False
 
 
-def run(script: str, client: ScriptedClient | None = None, *, chosen: bool = False) -> Core:
-    """A shell after a script whose failures do not end it; `chosen` says that the user has set the format csv."""
+def run(script: str, client: ScriptedClient | None = None, *, chosen: bool = False, stop: bool = False) -> Core:
+    """A shell after a script, which a failure ends with `stop`; `chosen` says that the user has set the format csv."""
 
     async def work() -> Core:
         core = Core(client)
         if not chosen:
             as_tables(core)
-        await core.shell.run_script([Own(script)], "", stop=False)
+        await core.shell.run_script([Own(script)], "", stop=stop)
         core.outlet.close()
         await core.shell.aclose()
         return core
@@ -177,6 +178,51 @@ def test_a_format_that_holds_one_result(tmp_path: Path) -> None:
     assert "error: several results cannot share one xlsx output\n" in core.err
     core = run(f"select 1 \\g {tmp_path}/c.xlsx\nselect 1 \\g {tmp_path}/d.xlsx\n")
     assert core.err == ""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "\\o {}/a.xlsx\nRETURNING",
+        "\\tee {}/a.arrow\nRETURNING",
+        "\\once {}/a.csv.zst\nRETURNING",
+        "RETURNING \\g {}/a.arrow",
+        "RETURNING \\g {}/a.csv.zst",
+        "RETURNING \\g {}/no/a.csv",
+        "RETURNING \\export {}/a.arrow",
+        "\\copy (RETURNING) to '{}/a.arrow'",
+        "\\copy (RETURNING) to '{}/a.csv.zst'",
+        "copy (RETURNING) to stdout (format arrow);",
+        "\\format arrow\nRETURNING",
+        "\\format insert\nRETURNING",
+        "\\tee {}/b.json\n\\format xlsx\nRETURNING",
+        "RETURNING \\gset a-b",
+    ],
+)
+def test_what_is_missing_for_the_rows_is_known_before_a_statement_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    for name in ("xlsxwriter", "pyarrow", "backports.zstd", "compression.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    statement = "insert into t values (1) returning i"
+    core = run(f"{script.format(tmp_path)}\n".replace("RETURNING", statement) + ";\n", stop=True)
+    assert "require" in core.err or "cannot write" in core.err or "valid variable name" in core.err
+    assert core.client.ran == []
+    assert not (tmp_path / "a.xlsx").exists()
+
+
+def test_a_statement_without_rows_needs_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    sql = "create table t (i int)"
+    core = run(f"\\format arrow\n{sql};\n", ScriptedClient({sql: Answer(rows=())}))
+    assert "requires" not in core.err
+    assert [text for text, _ in core.client.ran] == [sql]
+
+
+def test_the_second_result_of_a_format_that_holds_one_is_refused_before_it_is_sent(tmp_path: Path) -> None:
+    core = run(f"\\o {tmp_path}/a.xlsx\nselect 1;\ninsert into t values (1) returning i;\n")
+    assert "error: several results cannot share one xlsx output\n" in core.err
+    assert [text for text, _ in core.client.ran] == ["select 1"]
 
 
 class Left(Given):

@@ -556,8 +556,9 @@ select 1 \\gset ERR-
 end
 """,
             """\
-error: 'ERR-a' is not a valid variable name
+error: 'ERR-' is not a valid variable name
 help: a name consists of letters, digits and underscores
+warning: the unfinished statement before \\gset was discarded
 """,
             id="gset",
         ),
