@@ -190,19 +190,19 @@ def _token_in(url: str) -> str:
 
 def without_secrets(name: str, value: object) -> object:
     """The value of a setting for display: without tokens, and without the values of variables named like a secret."""
-    from sqlshell.sql.analysis.secrets import NAMES
+    from sqlshell.sql.analysis.secrets import names_secret
 
     if name == "token":
         return MASK if value else value
     if name == "set" and isinstance(value, tuple):
         pairs = [str(item).partition("=") for item in value]
-        return tuple(f"{key}={MASK}" if NAMES.search(key) else f"{key}{sign}{text}" for key, sign, text in pairs)
+        return tuple(f"{key}={MASK}" if names_secret(key) else f"{key}{sign}{text}" for key, sign, text in pairs)
     return without_token(value) if isinstance(value, str) else value
 
 
 def _secret_in(config: Config) -> str:
     """A description of the first secret in the profiles; "" if there is none."""
-    from sqlshell.sql.analysis.secrets import NAMES
+    from sqlshell.sql.analysis.secrets import names_secret
 
     for name, table in sorted(config.profiles.items()):
         if not isinstance(table, Mapping):
@@ -213,7 +213,7 @@ def _secret_in(config: Config) -> str:
         if without_token(url) != url:
             return f"the token in the url of profile {name}"
         sources = table.get("set")
-        if isinstance(sources, Mapping) and any(NAMES.search(str(key)) for key in sources):
+        if isinstance(sources, Mapping) and any(names_secret(str(key)) for key in sources):
             return f"a secret in the variables of profile {name}"
     return ""
 

@@ -9,7 +9,7 @@ import pytest
 from sqlshell.service.http.app import REFUSED
 from sqlshell.service.refusals import Refusal, RequestTooLarge
 from sqlshell.service.statements.reading_thread import ReadingThread
-from sqlshell.service.statements.redaction import HEAD, SEARCHED, RedactedStatement, redacted_statements
+from sqlshell.service.statements.redaction import HEAD, LONG, RedactedStatement, redacted_statements
 from sqlshell.service.statements.splitting import split
 from sqlshell.sql.script.items import Item
 
@@ -57,9 +57,9 @@ def test_each_statement_is_redacted_by_itself() -> None:
     assert not found[1].cut
 
 
-@pytest.mark.parametrize("before", [0, SEARCHED - 20, SEARCHED + 20, 3 * SEARCHED])
+@pytest.mark.parametrize("before", [0, LONG - 20, LONG + 20, 3 * LONG])
 def test_of_a_long_statement_with_a_secret_only_the_beginning_is_stored(before: int) -> None:
-    sql = f"create secret s with ('description' = '{'x' * before}', 'secret_string' = 'hush{'y' * 2 * SEARCHED}')"
+    sql = f"create secret s with ('description' = '{'x' * before}', 'secret_string' = 'hush{'y' * 2 * LONG}')"
     (found,) = redacted(sql)
     assert found is not None
     assert found.cut
@@ -69,4 +69,4 @@ def test_of_a_long_statement_with_a_secret_only_the_beginning_is_stored(before: 
 
 
 def test_a_long_statement_without_secrets_is_stored_as_it_is() -> None:
-    assert redacted(f"insert into t values ('{'x' * 3 * SEARCHED}')") == [None]
+    assert redacted(f"insert into t values ('{'x' * 3 * LONG}')") == [None]

@@ -15,7 +15,7 @@ from sqlshell.sql.analysis.effects import effects
 from sqlshell.sql.analysis.files import named_files, names_file, read_files, refuse_files
 from sqlshell.sql.analysis.kinds import is_repeatable, replaced_parts, verb
 from sqlshell.sql.analysis.lexed import SHORT_LENGTH, Lexed, Sql, lexed
-from sqlshell.sql.analysis.secrets import may_hold_secrets, redacted
+from sqlshell.sql.analysis.secrets import redacted
 from sqlshell.sql.analysis.tokens import Token, tokens
 from sqlshell.sql.script.scanner import copies_from_stdin
 from sqlshell.sql.variables import references
@@ -24,7 +24,6 @@ QUESTIONS: Sequence[Callable[[Sql], Any]] = (
     *(
         copies_from_stdin,
         effects,
-        may_hold_secrets,
         read_files,
         is_repeatable,
         redacted,

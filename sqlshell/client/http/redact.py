@@ -8,23 +8,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlshell.mask import MASK
+from sqlshell.sql.analysis.secrets import names_secret
 
 SHOWN_BYTES = 1 << 16
 """Longer bodies are truncated."""
-
-SECRET_NAME = re.compile(
-    r"token|secret|passw|passphrase|credential|authorization|cookie|(?:api|access|private|secret|account|sas)[_.\-]?key"
-    r"|key[_.\-]?(?:password|material)|jaas",
-    re.I,
-)
-"""Names of secret members."""
 
 _MEMBER = re.compile(r'("(?:[^"\\]|\\.){0,100}"\s*:\s*)"(?:[^"\\]|\\.)*(?:"|\Z)')
 
 
 def headers(given: Mapping[str, str]) -> list[str]:
     """`name: value` of each header."""
-    return [f"{name}: {MASK if SECRET_NAME.search(name) else value}" for name, value in given.items()]
+    return [f"{name}: {MASK if names_secret(name) else value}" for name, value in given.items()]
 
 
 def body(given: bytes | bytearray, sql: Callable[[str], str]) -> str:
@@ -44,7 +38,7 @@ def body(given: bytes | bytearray, sql: Callable[[str], str]) -> str:
         return text if len(given) <= 2_000 else f"{text[:2_000]}… ({len(given):,} bytes)"
     cut = given.find(b'"data":[')
     shown = bytes(given[: min(cut if cut >= 0 else 2_000, 2_000)]).decode(errors="replace")
-    text = _MEMBER.sub(lambda match: f'{match[1]}"{MASK}"' if SECRET_NAME.search(match[1]) else match[0], shown)
+    text = _MEMBER.sub(lambda match: f'{match[1]}"{MASK}"' if names_secret(match[1]) else match[0], shown)
     return text if len(shown) == len(given) else f"{text}… ({len(given):,} bytes)"
 
 
@@ -55,7 +49,7 @@ def _clean(value: Any, sql: Callable[[str], str]) -> Any:
         return value
     cleaned: dict[str, Any] = {}
     for name, item in value.items():
-        if SECRET_NAME.search(name) and isinstance(item, str):
+        if names_secret(name) and isinstance(item, str):
             cleaned[name] = MASK
         elif name == "data":
             cleaned[name] = item
@@ -84,5 +78,5 @@ def _hidden(metadata: Any) -> set[int]:
     return {
         number
         for number, column in enumerate(columns)
-        if isinstance(column, dict) and SECRET_NAME.search(str(column.get("name")))
+        if isinstance(column, dict) and names_secret(str(column.get("name")))
     }

@@ -49,11 +49,11 @@ from sqlshell.service.statements.endings import SESSION_ENDED, Endings
 from sqlshell.service.statements.execution import Execution, StartedFeed
 from sqlshell.service.statements.ledger import STOPPED, Ledger, Record, wait_for_response
 from sqlshell.service.statements.reading_thread import ReadingThread
-from sqlshell.service.statements.redaction import MAY_HOLD_SECRETS
 from sqlshell.service.statements.splitting import split
 from sqlshell.service.statements.undelivered_secrets import Secret
 from sqlshell.service.storage.storage import StorageError
 from sqlshell.sql.analysis.kinds import verb
+from sqlshell.sql.analysis.secrets import names_secret
 from sqlshell.sql.script.items import BackslashCommand, Statement
 from sqlshell.sql.script.lexical_rules import BLANKS
 
@@ -515,7 +515,7 @@ class Statements:
         target = await self._control.readable(session, asked.statement_id, "RESTART QUERY")
         if target.running:
             raise Failure("55006", f"query {asked.statement_id} is still running; run TERMINATE QUERY first")
-        if MAY_HOLD_SECRETS.match(target.sql) and MASK in target.sql:
+        if MASK in target.sql and names_secret(target.sql):
             message = f"query {asked.statement_id} contained a secret, which is not stored; send the statement again"
             raise Failure(sqlstate.UNSUPPORTED, message)
         place = target.context

@@ -49,9 +49,9 @@ class SecretFilter:
         return text
 
     def _is_secret(self, name: str) -> bool:
-        from sqlshell.sql.analysis.secrets import NAMES
+        from sqlshell.sql.analysis.secrets import names_secret
 
-        return any(re.search(pattern, name, re.I) for pattern in (NAMES.pattern, *self.names))
+        return names_secret(name) or any(re.search(pattern, name, re.I) for pattern in self.names)
 
     def _values(self) -> Iterator[str]:
         yield from self._secrets

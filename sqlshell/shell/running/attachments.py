@@ -64,12 +64,12 @@ class Attachments:
         return sent, files
 
     def _attachment_of(self, item: NamedFile) -> Attachment:
-        from sqlshell.sql.analysis.secrets import NAMES
+        from sqlshell.sql.analysis.secrets import names_secret
 
         try:
             return attachment(item.path, self.limit)
         except UsageError as error:
-            if NAMES.search(item.key) and not item.key.lower().endswith(("file", "path")):
+            if names_secret(item.key) and not item.key.lower().endswith(("file", "path")):
                 # The name may be the secret itself.
                 error.message = "cannot send the file whose name follows @"
             error.message = f"{item.key!r}: {error.message}"
