@@ -33,10 +33,10 @@ _STEMS: Final = (
 )
 """Each text in which _NAMES finds something contains one of these. Searching for them is a hundred times faster."""
 
-_HAS_LOGIN: Final = re.compile(r"[:/][^\s'\":/@]*+@")
+_HAS_LOGIN: Final = re.compile(r"[:/][^\s'\":/@]*+@", re.A)
 """The end of the user or password of a URL, also of one without a scheme or with a mistake in it."""
 
-_LOGIN: Final = re.compile(r"(:?//|[:/])[^\s'\"]{0,200}@")
+_LOGIN: Final = re.compile(r"(:?//|[:/])[^\s'\"]{0,200}@", re.A)
 
 _WORD: Final = re.compile(r"[\w.\-]+")
 _COMMAND: Final = re.compile(r"\s*+\\\S*+")
