@@ -88,9 +88,12 @@ class Run:
             return process.wait()
 
     def _environment(self) -> dict[str, str]:
-        """This environment with folders of the run, but for what pip keeps and is told in the home."""
+        """This environment with folders of the run, but for what pip keeps and is told in the home.
+
+        pip asks rustc for its version, which makes a folder in the home.
+        """
         home = Path.home()
-        given = {"PIP_CACHE_DIR": str(home / ".cache" / "pip")} | dict(os.environ)
+        given = {"PIP_CACHE_DIR": str(home / ".cache" / "pip"), "RUSTUP_HOME": str(home / ".rustup")} | dict(os.environ)
         for place in (home / ".config" / "pip" / "pip.conf", home / ".pip" / "pip.conf"):
             if place.exists():
                 given.setdefault("PIP_CONFIG_FILE", str(place))
