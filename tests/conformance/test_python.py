@@ -29,6 +29,7 @@ def run(folder: Path, *argv: str, path: str = "") -> subprocess.CompletedProcess
 
 
 @pytest.mark.conformance
+@pytest.mark.timeout(1200)
 def test_sqlalchemy_s_tests_of_dialects(tmp_path: Path) -> None:
     for file in (HERE / "sqlalchemy_suite").iterdir():
         if file.is_file():
