@@ -8,6 +8,7 @@ import gc
 import importlib
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -47,14 +48,20 @@ Program = Callable[..., Done]
 
 def clean_environment(home: Path, extra: Mapping[str, str] = {}) -> dict[str, str]:
     """An environment without anything of the person who runs the tests."""
-    kept = {key: os.environ[key] for key in ("PATH", "LANG", "SYSTEMROOT", checked.WRONG) if key in os.environ}
+    kept = {
+        key: os.environ[key] for key in ("PATH", "LANG", "SYSTEMROOT", "TMPDIR", checked.WRONG) if key in os.environ
+    }
     return kept | {"HOME": str(home), "TERM": "xterm-256color", "PYTHONWARNINGS": "default"} | dict(extra)
 
 
 _STARTED: list[Forked] = []
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        # Programs that are killed leave their temporary files, which go with this folder. pytest keeps its own.
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.gettempdir()
+        os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="sqlshell-tests-")
     # What services of this run answer that is not as their OpenAPI document says.
     descriptor, os.environ[checked.WRONG] = tempfile.mkstemp(prefix="sqlshell-wrong-")
     os.close(descriptor)
@@ -124,9 +131,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 terminalreporter.write_line(f"RUN AGAIN {report.nodeid}: {reason}")
 
 
-def pytest_unconfigure() -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
     gc.unfreeze()
-    Path(os.environ[checked.WRONG]).unlink()
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
 
 
 def pytest_runtest_teardown() -> None:
