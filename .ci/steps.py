@@ -84,8 +84,12 @@ class Run:
             return process.wait(SECONDS)
         except subprocess.TimeoutExpired:
             log.write(f"\n{' '.join(command)} did not end in {SECONDS // 60} minutes\n".encode())
-            os.killpg(process.pid, signal.SIGKILL)
-            return process.wait()
+            return 1
+        finally:
+            # Also where this run itself is ended.
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
     def _environment(self) -> dict[str, str]:
         """This environment with folders of the run, but for what pip keeps and is told in the home.
