@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from sqlshell.client.resources import Download, Progress
 
 LISTS_ENGINES = "engines"
-ENGINE = "engine="
-"""Extensions: LIST ENGINES is supported; the engine has this name instead of duckdb."""
+"""The extension that LIST ENGINES is supported."""
+
+DESCRIBES = "describe"
+"""The extension that a SELECT with the rowLimit 0 is not run."""
 
 COPIES_DATA = frozenset({"postgresql"})
 """The engines that read the data of COPY … FROM STDIN, an attachment of that name, by their own rules, and return the
-lines that COPY … TO STDOUT writes."""
+lines that COPY … TO STDOUT writes; they describe every statement without running it."""
 
 _ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 
@@ -53,8 +55,15 @@ class Service(Struct):
     async def engine(self) -> str:
         """The name of the engine that the service announces, "" for DuckDB and for other services. Raises as
         version()."""
-        named = (item for item in await self.extensions() if item.startswith(ENGINE))
-        return next(named, "").removeprefix(ENGINE)
+        await self.extensions()
+        return self.transport.engine
+
+    async def describes(self) -> bool:
+        """Whether a request for no rows gets the columns of any statement, which is not run. False as
+        engine_copies_data()."""
+        with contextlib.suppress(ServiceError):
+            return DESCRIBES in await self.extensions() and await self.engine() in COPIES_DATA
+        return False
 
     async def engine_copies_data(self) -> bool:
         """Whether the engine itself reads the data of COPY … FROM STDIN, and writes those of COPY … TO STDOUT. False if

@@ -19,7 +19,6 @@ from sqlshell.config.values import config_folder, read_config, resolve
 from sqlshell.dbapi.exceptions import Warning
 from sqlshell.dbapi.session import Session, checked_autocommit
 from sqlshell.errors import UsageError
-from sqlshell.interface.models import ENGINE_TYPES
 from sqlshell.launch.clients import Messages, endpoint_of, policy_of, service_at
 from sqlshell.launch.credentials import permission_problems
 from sqlshell.launch.destination import MEMORY, Destination, LocalService, context_of, find_destination, own_session
@@ -76,7 +75,6 @@ async def open_session(
         await asyncio.to_thread(endpoint.ready)
         messages = Messages(Trace(_log.debug, _detail), _log.info, _log.info, warn)
         service = service_at(destination, endpoint, messages, StreamLimits)
-        service.transport.prefer(ENGINE_TYPES)
         embedded = isinstance(destination.service, LocalService)
         try:
             context = context_of(destination)

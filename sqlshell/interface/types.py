@@ -38,6 +38,7 @@ KINDS = {
     "INTEGER": Kind.INTEGER,
     "INT": Kind.INTEGER,
     "BIGINT": Kind.INTEGER,
+    "OID": Kind.INTEGER,
     "UBIGINT": Kind.INTEGER,
     "HUGEINT": Kind.INTEGER,
     "UHUGEINT": Kind.INTEGER,

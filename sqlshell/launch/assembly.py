@@ -73,7 +73,7 @@ def service_of(destination: Destination, endpoint: Endpoint, shared: SharedParts
     asks = shared.interactive and isinstance(destination.service, RemoteService)
     trace = Trace(traced, lambda: diagnostics.verbose, redact)
     messages = Messages(trace, announced, retried, diagnostics.warn, ask if asks else None)
-    service = service_at(destination, endpoint, messages, limits)
+    service = service_at(destination, endpoint, messages, limits, for_people=True)
     # Tokens of other services, earlier ones too, stay hidden.
     diagnostics.filter(trace.secrets.text)
     shared.secret_filter.add_source(trace.secrets.own)

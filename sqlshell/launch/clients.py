@@ -19,6 +19,7 @@ from sqlshell.client.target import Target
 from sqlshell.config.settings import BY_NAME
 from sqlshell.config.values import Settings
 from sqlshell.errors import UsageError
+from sqlshell.interface.models import ENGINE_TYPES
 from sqlshell.launch.credentials import run_token_command
 from sqlshell.launch.destination import Destination, RemoteService
 from sqlshell.runtime.paths import use_database, use_source
@@ -116,9 +117,14 @@ class Messages(Struct, frozen=True):
 
 
 def service_at(
-    destination: Destination, endpoint: Endpoint, messages: Messages, limits: Callable[[], StreamLimits]
+    destination: Destination,
+    endpoint: Endpoint,
+    messages: Messages,
+    limits: Callable[[], StreamLimits],
+    *,
+    for_people: bool = False,
 ) -> Service:
-    """The client of a service; `limits` says when an unbounded result ends.
+    """The client of a service; `limits` says when an unbounded result ends, `for_people` is as in ResultFactory.
 
     Raises UsageError for invalid certificates.
     """
@@ -141,7 +147,9 @@ def service_at(
         say=messages.retry,
         warn=messages.warn,
     )
-    return Service(transport, _client(transport, endpoint, destination.settings, messages, limits))
+    transport.prefer(ENGINE_TYPES)
+    results = ResultFactory(transport, endpoint.dial, limits, for_people)
+    return Service(transport, _client(transport, results, destination.settings, messages))
 
 
 def policy_of(destination: Destination) -> Policy:
@@ -153,21 +161,15 @@ def policy_of(destination: Destination) -> Policy:
     return Policy(bool(settings["read_only"]), settings["confirm"], name, bool(settings["yes"]), by)
 
 
-def _client(
-    transport: Transport,
-    endpoint: Endpoint,
-    settings: Settings,
-    messages: Messages,
-    limits: Callable[[], StreamLimits],
-) -> Client:
+def _client(transport: Transport, results: ResultFactory, settings: Settings, messages: Messages) -> Client:
     waits = settings["wait"] or None
     # The embedded service has the current interface, whatever `--api` says.
-    api = settings["api"] if endpoint.dial is None else "v2"
+    api = settings["api"] if results.dial is None else "v2"
     if api == "legacy":
         from sqlshell.client.legacy import LegacyClient
 
         return LegacyClient(transport, waits)
-    statements = StatementsClient(transport, ResultFactory(transport, endpoint.dial, limits), waits)
+    statements = StatementsClient(transport, results, waits)
     if api == "auto":
         from sqlshell.client.api import DetectingClient
         from sqlshell.client.legacy import LegacyClient

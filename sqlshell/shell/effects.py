@@ -34,8 +34,9 @@ class Submit(Struct, frozen=True):
     """Options of the session for this result."""
     needs_rows: bool = False
     """Whether a statement without a result set is an error."""
-    only_reads: bool = False
-    """Whether a statement that may write is refused."""
+    describes: bool = False
+    """Whether only the columns of the result are wanted. A statement that would have to run is refused if it may write.
+    """
 
 
 class Export(Struct, frozen=True):

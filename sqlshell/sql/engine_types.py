@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sqlshell.interface.types import base, field_of, is_named, parts_of, size_of
+from sqlshell.result import Column
 
 
 class _Names(Struct, frozen=True):
@@ -24,6 +26,8 @@ class _Names(Struct, frozen=True):
     further: Sequence[str]
     digits: int = 6
     precise: bool = False
+    knows_nulls: bool = True
+    """Whether the engine knows which columns of a result contain no NULL."""
 
 
 _POSTGRESQL: Final = _Names(
@@ -52,6 +56,7 @@ _POSTGRESQL: Final = _Names(
         *("regclass", "int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"),
     ),
     precise=True,
+    knows_nulls=False,
 )
 _SPARK: Final = _Names(
     {
@@ -82,6 +87,15 @@ def engine_type(text: str, engine: str) -> str:
     """The engine's name of a type of the interface; the same text for one that it does not have, and on DuckDB ("")."""
     names = _ENGINES.get(engine)
     return text if names is None else _named(text, names)
+
+
+def as_on_engine(column: Column, engine: str) -> Column:
+    """The column as people know it on the engine: with its name of the type, and without what it does not know."""
+    names = _ENGINES.get(engine)
+    if names is None:
+        return replace(column, engine_type="") if column.engine_type else column
+    nullable = column.nullable if names.knows_nulls or not column.nullable else None
+    return replace(column, engine_type=column.engine_type or _named(column.type, names), nullable=nullable)
 
 
 def engine_types(engine: str) -> list[str]:

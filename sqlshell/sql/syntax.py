@@ -146,6 +146,20 @@ NOT_LOCAL: Final = frozenset(
 """Statements that the local service does not support."""
 
 
+OF_SERVICE: Final = (
+    *("LIST", "DESCRIBE", "USE", "TERMINATE QUERY", "TERMINATE SESSION", "CREATE API_TOKEN", "CREATE COMPUTE_POOL"),
+    *("START COMPUTE_POOL", "STOP COMPUTE_POOL", "CREATE SECRET", "CREATE SCHEMA_REGISTRY", "TEST SCHEMA_REGISTRY"),
+    "BEGIN APPLICATION",
+)
+"""Statements that the local service itself carries out when its engine is a server, which runs all others."""
+
+DOCUMENTED: Final = {
+    "postgresql": ("PostgreSQL", "https://www.postgresql.org/docs/current/sql-commands.html"),
+    "spark": ("Spark", "https://spark.apache.org/docs/latest/sql-ref-syntax.html"),
+}
+"""The products of such engines, and where the syntax of their statements is documented."""
+
+
 def supported_statements(*, local: bool) -> list[str]:
     """The statements that a service supports: the local one, or another one, which supports those of the interface."""
     if local:

@@ -404,6 +404,11 @@ def test_the_row_limit_is_not_for_others(client: httpx.Client, engine: OnEngine)
     assert len(answer["data"]) == 20
 
 
+def test_a_select_for_no_rows_is_described_and_does_not_run(client: httpx.Client, engine: OnEngine) -> None:
+    answer = done(client, post(client, engine.sql.endless, parameters={"rowLimit": 0}))
+    assert ([column["name"] for column in answer["metadata"]["columns"]], answer["data"]) == (["n"], [])
+
+
 @pytest.mark.needs("cancel")
 def test_a_look_up_for_a_partition_waits_for_it(client: httpx.Client, engine: OnEngine) -> None:
     """Some clients ask again without a pause, and the one for TypeScript fails at a second 202."""

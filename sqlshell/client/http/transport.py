@@ -30,6 +30,9 @@ from sqlshell.errors import (
 from sqlshell.result import Body
 from sqlshell.version import __version__
 
+ENGINE = "engine="
+"""The extension that names an engine other than DuckDB."""
+
 REPORTED_SECONDS = 1.0
 """Shorter waits before a retry are not reported, in seconds."""
 
@@ -118,6 +121,12 @@ class Transport:
     def prefer(self, what: str) -> None:
         """Send another preference (header Prefer) with each request; services may ignore it."""
         self._headers["Prefer"] += f", {what}"
+
+    @property
+    def engine(self) -> str:
+        """The name of the engine that the service has announced, "" for DuckDB and before its first response."""
+        named = (item for item in self.extensions if item.startswith(ENGINE))
+        return next(named, "").removeprefix(ENGINE)
 
     @property
     def peers(self) -> set[str]:

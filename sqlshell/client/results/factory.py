@@ -21,6 +21,7 @@ from sqlshell.errors import ProtocolError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import DataplaneRequest, StatementHead
 from sqlshell.result import Batch, Column, Partitions, Result
+from sqlshell.sql.engine_types import as_on_engine
 
 if TYPE_CHECKING:
     from sqlshell.client.results.dataplane import DataPlane
@@ -52,6 +53,7 @@ Query = Mapping[str, str | int]
 
 class ResultFactory(Struct):
     """Creates results. `dial` connects to the embedded service, `limits` says when an unbounded result ends.
+    `for_people` names the types of columns as the engine does, if it is not DuckDB.
 
     aclose() closes the results that are still being read.
     """
@@ -59,6 +61,7 @@ class ResultFactory(Struct):
     transport: Transport
     dial: Dial | None = None
     limits: Callable[[], StreamLimits] | None = None
+    for_people: bool = False
     ahead: int = READ_AHEAD
     _planes: list[Transport] = field(default_factory=list)
     _unfinished: weakref.WeakSet[Partitions] = field(default_factory=weakref.WeakSet)
@@ -114,7 +117,8 @@ class ResultFactory(Struct):
         batches = PartitionReader(fetch, first, len(counts) if counts else 1, self.ahead)
         whole = _whole_reader(done, columns, pages, first, batches)
         self._unfinished.add(whole or batches)
-        result = _result(done.head, columns, whole or batches)
+        named = [as_on_engine(column, self.transport.engine) for column in columns] if self.for_people else columns
+        result = _result(done.head, named, whole or batches)
         result.whole, result.row_counts, result.partition, result.elapsed = whole, counts, fetch, done.head.elapsed
         return result
 

@@ -17,11 +17,25 @@ _SIMPLE = re.compile(r"[A-Z][A-Z0-9_ ]*+(?:\([0-9, ]*+\))?[A-Z ]*+(?:\[\d*+\])*+
 """A type in capitals that contains no names."""
 _BETWEEN = re.compile(r", (?![^()]*\))")
 _SHORT = {"boolean": "bool", "integer": "int", "timestamp_ltz": "ts_ltz", "timestamp_tz": "ts_tz", "timestamp": "ts"}
+_WORDS = {
+    "double precision": "float8",
+    "character varying": "varchar",
+    "character": "char",
+    "timestamp without time zone": "timestamp",
+    "timestamp with time zone": "timestamptz",
+    "time without time zone": "time",
+    "time with time zone": "timetz",
+}
+"""Other names that PostgreSQL has for types of several words."""
+_POSTGRESQL = re.compile(r"([a-z]+)(\([0-9,]+\))?((?: [a-z]+)+)?(\([0-9,]+\))?((?:\[\])*)")
+"""A type as PostgreSQL writes it: the first word, a size behind it or behind the other words, and the dimensions."""
 _NOT_NULL = re.compile(r"(?<!\s)\s++NOT NULL\Z")
 
 
 def short_type(type_name: str) -> str:
     """The name that needs the fewest cells."""
+    if names := _synonyms(type_name):
+        return names[-1]
     name = base(type_name).lower() or _exact(type_name)
     return _SHORT.get(name, name)
 
@@ -29,9 +43,23 @@ def short_type(type_name: str) -> str:
 def whole_types(type_name: str, ellipsis: str) -> list[str]:
     """The exact name of a type, then the one without parameters, or those of a nested type with fewer levels."""
     if len(type_name) > LONGEST or not parts_of(type_name):
-        return list(filter(None, (_exact(type_name), base(type_name).lower())))
+        return list(dict.fromkeys(filter(None, _plain_names(type_name))))
     names = [printable(_spelled(type_name, depth, ellipsis)) for depth in (DEEPEST, 3, 2, 1)]
     return list(dict.fromkeys(names))
+
+
+def _plain_names(type_name: str) -> list[str]:
+    return [_exact(type_name), *(_synonyms(type_name) or [base(type_name).lower()])]
+
+
+def _synonyms(type_name: str) -> list[str]:
+    """Shorter names, with and without its size, of an array or a type of several words of PostgreSQL."""
+    match = _POSTGRESQL.fullmatch(type_name)
+    if match is None or not (match[3] or match[5]):
+        return []
+    words = match[1] + (match[3] or "")
+    name = _WORDS.get(words, words)
+    return [f"{name}{match[2] or match[4] or ''}{match[5]}", f"{_SHORT.get(name, name)}{match[5]}"]
 
 
 def simple_type(type_name: str) -> str:
@@ -93,7 +121,8 @@ def _names(type_name: str, ellipsis: str) -> Iterator[str]:
 def _exact(type_name: str) -> str:
     if len(type_name) > LONGEST and (name := base(type_name)):
         return name.lower()
-    return printable(_NOT_NULL.sub("", type_name)).lower()
+    name = printable(_NOT_NULL.sub("", type_name))
+    return name if '"' in name else name.lower()
 
 
 def _spelled(type_name: str, depth: int, ellipsis: str) -> str:

@@ -36,7 +36,7 @@ class HtmlWriter(Unbuffered):
         described = [
             {
                 "name": printable(column.name),
-                "type": printable(column.type),
+                "type": printable(column.exact_type),
                 "number": column.kind.numeric,
                 "null": printable(self._null),
             }

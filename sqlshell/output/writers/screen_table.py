@@ -134,7 +134,7 @@ class ScreenTableWriter(SampledTable):
             if self._header:
                 layout.width = max(layout.width, cells(printable(column.name)))
             if self._types:
-                layout.width = max(layout.width, cells(short_type(column.type)))
+                layout.width = max(layout.width, cells(short_type(column.exact_type)))
             layouts.append(layout)
         return layouts
 
@@ -143,8 +143,8 @@ class ScreenTableWriter(SampledTable):
         room = self._width - 1 - sum(layout.width + 3 for layout in self._layouts)
         wanted = []
         for column, layout in zip(self._columns, self._layouts, strict=True):
-            names = map(cells, whole_types(column.type, self._ellipsis))
-            needs = [*line_widths(column.type, layout.width + room), *names]
+            names = map(cells, whole_types(column.exact_type, self._ellipsis))
+            needs = [*line_widths(column.exact_type, layout.width + room), *names]
             wanted.append(([need - layout.width for need in needs], layout))
         for needs, layout in sorted(wanted, key=lambda each: max(each[0], default=0)):
             need = max(0, next((need for need in needs if need <= room), 0))
@@ -160,7 +160,7 @@ class ScreenTableWriter(SampledTable):
             lines += 1
             if self._types:
                 types = [
-                    type_lines(column.type, layout.width, self._ellipsis)
+                    type_lines(column.exact_type, layout.width, self._ellipsis)
                     for column, layout in zip(self._columns, self._layouts, strict=True)
                 ]
                 for texts in itertools.zip_longest(*types, fillvalue=""):

@@ -27,7 +27,7 @@ class TransposedWriter(Unbuffered):
         null = NULL if options.null is None else printable(options.null)
         self._names = [[printable(column.name) for column in columns]]
         if screen.types:
-            self._names.append([short_type(column.type) for column in columns])
+            self._names.append([short_type(column.exact_type) for column in columns])
         heads = ["column", "type"][: len(self._names)]
         self._titles = [*heads, *(f"row {number}" for number in range(1, len(rows) + 1))]
         self._columns, self._rows = columns, rows
@@ -40,7 +40,7 @@ class TransposedWriter(Unbuffered):
         self._lines = lines
         if screen.types and (room := min(screen.width - self.width, WIDEST_TYPE - self._widths[1])) > 0:
             ellipsis = "…" if screen.unicode else "..."
-            self._names[1] = [fitting_type(column.type, self._widths[1] + room, ellipsis) for column in columns]
+            self._names[1] = [fitting_type(column.exact_type, self._widths[1] + room, ellipsis) for column in columns]
             self._widths[1] = max(self._widths[1], *map(cells, self._names[1]))
 
     @property

@@ -108,7 +108,8 @@ class ObjectQuery(Struct, frozen=True):
 
 class RunOptions(Struct, frozen=True):
     """How a statement is run: IANA time zone ("" for the session's own), maximum rows and bytes of a partition, maximum
-    rows of a SELECT (None: no limit), maximum columns of a result and bytes of their names and types, rights.
+    rows of a SELECT (None: no limit; 0: a SELECT is not run, the outcome has its columns), maximum columns of a result
+    and bytes of their names and types, rights.
 
     `streams` are append-only relations, and `stores` are read-only databases. `data` is a file with the data of COPY …
     FROM STDIN, for engines that read it.

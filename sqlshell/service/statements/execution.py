@@ -195,7 +195,9 @@ class Execution:
             self._sessions.mark_dropped_schemas(session)
 
     def options(self, session: Session, parameters: Parameters | None) -> RunOptions:
-        limit = parameters.row_limit if parameters and self._options.row_limits else None
+        limit = parameters.row_limit if parameters else None
+        if limit and not self._options.row_limits:
+            limit = None
         organization = session.organization
         zone = (parameters.timezone if parameters else None) or organization.engine.default_timezone
         return RunOptions(
@@ -435,8 +437,8 @@ class Execution:
             low = sql.lower()
             if named := [item for item in session.organization.streams.known if item[2].lower() in low]:
                 session.connection.feed(sql, named, options)
-        # The rows of SELECTs in an application are discarded, so that no rows are needed.
-        session.connection.run_all(asked.statements, replace(options, row_limit=0), Discard())
+        # The rows of SELECTs in an application are discarded, so that not all are needed.
+        session.connection.run_all(asked.statements, replace(options, row_limit=1), Discard())
         return Outcome(message=f"APPLICATION {asked.name}: {len(asked.statements)} statements")
 
 

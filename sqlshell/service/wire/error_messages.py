@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from starlette.responses import Response
 
-EXTENSIONS = {"Sqlshell-Extensions": "batch, sessions, copy, whole-result, engines", "Vary": "Accept, Prefer"}
+EXTENSIONS = {"Sqlshell-Extensions": "batch, sessions, copy, whole-result, engines, describe", "Vary": "Accept, Prefer"}
 """Headers of each response: what this service supports beyond the interface, and what chooses the form of a result."""
 
 JSON = "application/json"

@@ -16,7 +16,7 @@ from sqlshell.shell.effects import Execute, Repeat, Submit, UseResult
 from sqlshell.shell.running.failures import Failures
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.interruption import Interruption
-from sqlshell.shell.running.submitting import SubmitRequest, Submitter, require_read_only
+from sqlshell.shell.running.submitting import SubmitRequest, Submitter
 
 
 class StatementActions:
@@ -39,9 +39,9 @@ class StatementActions:
     async def submit(self, effect: Submit, name: str) -> None:
         """Send the query buffer. With a consumer, the result of \\local that was shown last is passed to it again."""
         components, buffer = self._components, self._components.buffer
-        if effect.only_reads:
+        if effect.describes:
             # At the prompt a refused statement is kept, so that it can be corrected.
-            require_read_only(buffer.substituted_text, name)
+            await self._submitter.check_describable(buffer.substituted_text, name)
         statement = buffer.send(name)
         consumer = _RecordingConsumer(effect.consumer) if effect.consumer is not None else None
         if statement is None and buffer.last_was_local:
@@ -57,7 +57,7 @@ class StatementActions:
                 effect.output,
                 effect.background,
                 verbatim=statement is None,
-                only_reads_for=name if effect.only_reads else "",
+                described_for=name if effect.describes else "",
             )
             await self._submitter.submit(request)
         if effect.needs_rows and consumer is not None:

@@ -12,7 +12,7 @@ from sqlshell.shell.effects import Chain, Effect, Execute, RefreshCatalog, RunSt
 from sqlshell.shell.metadata.service_queries import engine_of, query_service
 from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.script.items import Statement
-from sqlshell.sql.syntax import supported_statements, syntax
+from sqlshell.sql.syntax import DOCUMENTED, OF_SERVICE, supported_statements, syntax
 
 TOP = (
     "select p.category, count(*) as items, sum(i.quantity * i.price) as revenue\n  from shop.order_items i"
@@ -59,6 +59,8 @@ def is_local(shell: ShellView) -> bool:
 @command("h", "[STATEMENT...]", data=("STATEMENT",))
 async def syntax_help(shell: ShellView, args: Args) -> ShowMessage:
     """List the statements, or show the syntax of one: \\h create stream"""
+    if (engine := await engine_of(shell)) in DOCUMENTED:
+        return _of_server(engine, " ".join(args).rstrip("; "))
     local = is_local(shell)
     here = supported_statements(local=local)
     if not args:
@@ -76,6 +78,22 @@ async def syntax_help(shell: ShellView, args: Args) -> ShowMessage:
         note = "" if name in here else "  (not supported by this service)"
         lines.append(f"{name}{note}\n  " + text.replace("\n", "\n  "))
     return ShowMessage(in_locale("\n\n".join(lines)))
+
+
+def _of_server(engine: str, wanted: str) -> ShowMessage:
+    """The syntax of the service's own statements; that of the engine's is documented elsewhere."""
+    product, address = DOCUMENTED[engine]
+    documented = f"{product} documents its statements: {address}"
+    if not wanted:
+        return ShowMessage(f"The service itself carries out: {', '.join(OF_SERVICE)}.\n{documented}")
+    found = [
+        f"{name}\n  " + text.replace("\n", "\n  ")
+        for name, text in syntax(wanted, local=True)
+        if name in OF_SERVICE and name.startswith(wanted.upper())
+    ]
+    if wanted.upper() not in OF_SERVICE:
+        found.append(documented)
+    return ShowMessage(in_locale("\n\n".join(found)))
 
 
 @command("demo", "[on|off]")

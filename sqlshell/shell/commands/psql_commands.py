@@ -10,6 +10,7 @@ _CATALOGS: Final[Mapping[str, str]] = {
     "db": "pg_tablespace",
     "dc": "pg_conversion",
     "dC": "pg_cast",
+    "dconfig": "pg_settings",
     "dd": "pg_description",
     "ddp": "pg_default_acl",
     "dE": "pg_foreign_table",

@@ -124,14 +124,14 @@ async def go_execute(shell: ShellView, args: Args) -> Submit:
 async def go_describe(shell: ShellView, args: Args) -> Submit:
     """Show the columns and types of a statement's result. The rows are not shown.
 
-    The statement must run for this, so a statement that may write is refused.
+    The local service does not run a SELECT for this. Other statements must run, so those that may write are refused.
     """
     described: list[Effect] = []
 
     async def take(result: Result) -> Summary:
         await result.batches.aclose()
         rows: Rows = [
-            [column.name, column.type, None if column.nullable is None else str(column.nullable).lower()]
+            [column.name, column.exact_type, None if column.nullable is None else str(column.nullable).lower()]
             for column in result.columns
         ]
         described.append(
@@ -142,7 +142,7 @@ async def go_describe(shell: ShellView, args: Args) -> Submit:
     def then() -> Effect:
         return described[-1] if described else ShowMessage("the statement returns no result")
 
-    return Submit(consumer=take, then=then, only_reads=True)
+    return Submit(consumer=take, then=then, describes=True)
 
 
 @command(

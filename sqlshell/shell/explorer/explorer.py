@@ -188,7 +188,7 @@ class Explorer:
         parts = [
             f"row {grid.row + 1:,} of {grid.count:,}" if grid.count else "no rows",
             f"only the first {pages.total:,} rows" if pages.truncated or pages.limited else "",
-            f"{printable(shown.column.name)} {printable(shown.column.type)}",
+            f"{printable(shown.column.name)} {printable(shown.column.exact_type)}",
             self.sorted,
             format_count(hidden, "hidden column") if hidden else "",
             self.message or "? for help, q to quit",

@@ -84,7 +84,7 @@ def bindings(explorer: Explorer) -> KeyBindings:
         if row is not None:
             shown = grid.current
             number = (grid.number(grid.row) or 0) + 1
-            title = f"{printable(shown.column.name)}  {printable(shown.column.type)}  row {number:,}"
+            title = f"{printable(shown.column.name)}  {printable(shown.column.exact_type)}  row {number:,}"
             explorer.read(f"{title}\n\n{pretty(shown.column, row[shown.at])}")
 
     @on("s")

@@ -59,7 +59,7 @@ def facts_of_values(column: Column, values: Sequence[str | None]) -> ColumnFacts
 def summary(column: Column, facts: ColumnFacts, note: str) -> str:
     """Statistics as lines; `note` says which rows they cover."""
     lines = [
-        f"{printable(column.name)}  {printable(column.type)}",
+        f"{printable(column.name)}  {printable(column.exact_type)}",
         note,
         "",
         f"rows      {facts.rows:,}",

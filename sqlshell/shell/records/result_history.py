@@ -80,8 +80,7 @@ class ResultHistory:
         summary = await show(replace(result, batches=kept))
         if result.columns:
             limit = None if summary.complete and kept.whole else len(kept.rows)
-            columns = [Column(column.name, column.type) for column in result.columns]
-            self._entries.appendleft(KeptResult(uuid4().hex, source, limit, (columns, kept.rows)))
+            self._entries.appendleft(KeptResult(uuid4().hex, source, limit, (result.columns, kept.rows)))
         return summary
 
     def keys(self) -> frozenset[str]:
@@ -97,10 +96,10 @@ class ResultHistory:
         """Open a result from its first row. Raises UsageError if there is none, and the errors of fetching it."""
         entry = self.entry(name)
         if entry.copy is not None:
-            from sqlshell.shell.results.rows import table_of
+            from sqlshell.shell.results.rows import result_of
 
             columns, rows = entry.copy
-            whole = table_of([(column.name, column.type) for column in columns], rows)
+            whole = result_of(columns, rows)
             yield whole if entry.limit is None else replace(whole, sql_state=sqlstate.ROW_LIMIT)
             return
         fetched = entry.source.client.fetch(entry.key, entry.source.context, Observer())

@@ -19,11 +19,12 @@ MOST_SUGGESTED = 2
 
 def table_of(columns: Sequence[tuple[str, str]], rows: Rows) -> Result:
     """A result with `columns`, each a name and a type, and `rows`."""
-    return Result(
-        [Column(name, type_) for name, type_ in columns],
-        HeldBatches(Batch(len(columns), rows=rows)),
-        row_counts=[len(rows)],
-    )
+    return result_of([Column(name, type_) for name, type_ in columns], rows)
+
+
+def result_of(columns: Sequence[Column], rows: Rows) -> Result:
+    """A result with these columns and rows."""
+    return Result(list(columns), HeldBatches(Batch(len(columns), rows=rows)), row_counts=[len(rows)])
 
 
 def column_index(columns: Sequence[Column], *names: str) -> int | None:

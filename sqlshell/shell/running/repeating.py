@@ -15,7 +15,7 @@ from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Repeat
 from sqlshell.shell.results.result_output import ResultOutput, live
-from sqlshell.shell.results.rows import collect, table_of
+from sqlshell.shell.results.rows import collect, result_of
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submitting import SubmitRequest, Submitter
@@ -116,7 +116,7 @@ class _View:
         self.rows = summary.rows
         if not redraws:
             self._diagnostics.report(heading, always=self._session.interactive)
-            shown = await self._result_output.show(table_of([(c.name, c.type) for c in result.columns], rows))
+            shown = await self._result_output.show(result_of(result.columns, rows))
             self.reader_left = not shown.complete
             return summary
         changed = _changes(self._previous, rows)

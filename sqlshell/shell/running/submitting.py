@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 class SubmitRequest(Struct, frozen=True):
     """A statement, and the consumer of its result, which replaces the normal display.
 
-    In a `verbatim` text no variables are substituted. `only_reads_for` is the command that runs it only if it reads,
-    and `rows_for` the one that runs it only if it returns rows.
+    In a `verbatim` text no variables are substituted. `described_for` is the command that sends it for its columns
+    alone, and `rows_for` the one that runs it only if it returns rows.
     `from_transcript` says that it comes from a transcript that the user chose, whose files may be opened on an embedded
     service.
     """
@@ -56,7 +56,7 @@ class SubmitRequest(Struct, frozen=True):
     output: Own = EMPTY
     background: bool = False
     verbatim: bool = False
-    only_reads_for: str = ""
+    described_for: str = ""
     rows_for: str = ""
     from_transcript: bool = False
     internal: bool = False
@@ -114,7 +114,7 @@ class Submitter:
             for number, part in enumerate(parts, 1):
                 self._buffer.remember(part)
                 await self._submit_one(
-                    request if number == len(parts) else SubmitRequest(part, only_reads_for=request.only_reads_for)
+                    request if number == len(parts) else SubmitRequest(part, described_for=request.described_for)
                 )
             return
         self._buffer.remember(statement)
@@ -219,8 +219,10 @@ class Submitter:
         shown = not request.output and not self._result_output.exporting and request.consumer is None
         if connection.embedded and session.interactive and shown and not request.background:
             limit = options.rowlimit or None
-        if request.only_reads_for:
-            require_read_only(statement, request.only_reads_for)
+        if request.described_for:
+            await self.check_describable(statement, request.described_for)
+            # The command asks for the columns alone.
+            limit = 0
         if self.resumer is not None:
             if request.background:
                 raise UsageError("background statements cannot be used with --checkpoint", "run it without & or \\bg")
@@ -294,6 +296,14 @@ class Submitter:
     async def run_again(self, statement: Lexed) -> None:
         """Run a statement that only changes the session, and show nothing of it. Raises ShellError."""
         await self.send(submission_of(statement))
+
+    async def check_describable(self, sql: Sql, command: str) -> None:
+        """Raise UsageError if a statement that may write would run for its columns."""
+        from sqlshell.sql.analysis.effects import first_without_rows
+
+        # The engine describes all statements, except those that the service carries out, which return no rows.
+        if first_without_rows(lexed(sql)) or not await self._session.connection.service.describes():
+            require_read_only(sql, command)
 
     async def send(self, submission: LexedSubmission) -> None:
         """Run a statement that the shell itself made, and show nothing of it. Raises ShellError."""

@@ -61,6 +61,41 @@ def test_a_temporary_table_is_described(program: Program, postgresql_database: s
     assert program(postgresql_database, "-q", "--format", "csv", stdin=script).out.endswith("\na,INTEGER,false\n")
 
 
+def test_gdesc_names_types_as_the_server_and_runs_nothing(program: Program, postgresql_database: str) -> None:
+    selected = "select nextval('counter') as n, 1.5 as d, now() as t, 'x'::name as s, '{}'::date[] as l, pg_sleep(3600)"
+    writes = "insert into kept values (1.5) returning a as r"
+    explained = "explain analyze select pg_sleep(3600)"
+    done = program(
+        postgresql_database, "-q", "--format", "csv",
+        "-c", "create sequence counter", "-c", "create table kept (a float8)",
+        "-c", f"{selected} \\gdesc", "-c", f"{writes} \\gdesc", "-c", f"{explained} \\gdesc",
+        "-c", "select nextval('counter') as next, count(*) from kept",
+    )  # fmt: skip
+    header = "name,type,nullable\n"
+    assert done.out == (
+        f"{header}n,bigint,\nd,numeric,\nt,timestamp with time zone,\ns,name,\nl,date[],\npg_sleep,void,\n"
+        f"{header}r,double precision,\n{header}QUERY PLAN,text,\nnext,count\n1,0\n"
+    ), done
+    refused = program(postgresql_database, "-c", "create table other (a int) \\gdesc", "-c", "table other")
+    assert "\\gdesc has to run the statement, but CREATE TABLE may write" in refused.err
+
+
+def test_headers_name_types_as_the_server(program: Program, postgresql_database: str) -> None:
+    sql = "select 1::float8 as a, now() as b, '{}'::varchar(3)[] as c, null::oid as d"
+    page = program(postgresql_database, "--format", "html", "-c", sql).out
+    types = ["double precision", "timestamp with time zone", "character varying(3)[]", "oid"]
+    assert re.findall('"type":"([^"]*)"', page) == types
+
+
+def test_help_says_where_the_syntax_of_the_server_is_documented(program: Program, postgresql_database: str) -> None:
+    documented = "PostgreSQL documents its statements: https://www.postgresql.org/docs/"
+    for words in ("create table", "grant", "vacuum", "frobnicate"):
+        assert program(postgresql_database, "-c", f"\\h {words}").err.startswith(documented), words
+    own = program(postgresql_database, "-c", "\\h list").err
+    assert own.startswith("LIST\n  LIST {ORGANIZATIONS") and documented not in own
+    assert documented in program(postgresql_database, "-c", "\\h").err
+
+
 CREATED = (
     "name,type,nullable,default,collation\na,bigint,true,,\nb,double precision,true,,\nc,text,true,,\n"
     "d,timestamp with time zone,true,,\n{}"

@@ -87,9 +87,11 @@ def columns_of(rows: Values) -> list[ColumnInfo]:
     """The columns that COLUMNS returned."""
     columns: list[ColumnInfo] = []
     for name, oid, modifier, nullable, type_text in rows:
-        kind = int(oid or 0)
-        exact = None if engine_type(kind) is None else engine_type(kind) or type_text
-        columns.append(ColumnInfo(name, interface_type(kind, int(modifier or -1)), nullable == "t", engine_type=exact))
+        kind = int(oid or 0), int(modifier or -1)
+        exact = engine_type(*kind)
+        columns.append(
+            ColumnInfo(name, interface_type(*kind), nullable == "t", engine_type=type_text if exact == "" else exact)
+        )
     return columns
 
 

@@ -25,6 +25,14 @@ KEPT: Final = 500
 """The number of rows that are passed on together."""
 
 
+async def describe(link: Link, sql: str, options: RunOptions) -> Outcome:
+    """The columns of a statement's result, by parsing it: the server does not run it."""
+    described = await link.wire.described(sql)
+    _check_parameters(described)
+    check_columns(described.nfields, options)
+    return Outcome(bounded(await _columns(link, described), options) if described.nfields else None)
+
+
 async def run_select(
     link: Link,
     sql: str,
@@ -150,14 +158,14 @@ async def calls_with_effects(link: Link, sql: str) -> bool:
 async def _columns(link: Link, described: Any) -> list[ColumnInfo]:
     """The columns of a PGresult. Types of extensions and of users have the names that the server gives them."""
     kinds = [(described.ftype(number), described.fmod(number)) for number in range(described.nfields)]
-    asked = {kind for kind in kinds if engine_type(kind[0]) == ""}
+    asked = {kind for kind in kinds if engine_type(*kind) == ""}
     names = await type_names(link, asked) if asked else {}
     return [
         ColumnInfo(
             (described.fname(number) or b"").decode("utf-8", "replace"),
             interface_type(*kind),
             True,
-            engine_type=names.get(kind) or engine_type(kind[0]),
+            engine_type=names.get(kind) or engine_type(*kind),
         )
         for number, kind in enumerate(kinds)
     ]

@@ -33,7 +33,7 @@ from sqlshell.service.engines.postgresql.copied_rows import CopiedRows
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, is_canceled, reason
 from sqlshell.service.engines.postgresql.link import DESCRIBED, READ_ONLY, Link, Server, Values
 from sqlshell.service.engines.postgresql.loading import copy_data
-from sqlshell.service.engines.postgresql.results import calls_with_effects, run_other, run_select
+from sqlshell.service.engines.postgresql.results import calls_with_effects, describe, run_other, run_select
 from sqlshell.service.engines.postgresql.statement_traits import (
     called,
     can_be_copied,
@@ -221,6 +221,8 @@ class PostgresqlSession(ServerSession):
         """Run a statement and store its rows. If they cannot be stored, it is undone: a statement that changes data and
         returns rows has a transaction of its own, and an open transaction fails.
         """
+        if options.row_limit == 0:
+            return await describe(link, sql, options)
         word = first_word(sql)
         wrapped = not self.transaction and may_change_and_return(sql, word)
         has_effects = not self.transaction and not wrapped and (word == "call" or bool(called(sql)))

@@ -37,8 +37,11 @@ _PLAIN: Final = {
 
 _TIMES: Final = {1083: "TIME", 1114: "TIMESTAMP", 1184: "TIMESTAMP_LTZ"}
 _LENGTHS: Final = {1042: "CHAR", 1043: "VARCHAR"}
+_UNBOUNDED: Final = {1042: "bpchar", 1043: "character varying"}
 _NUMERIC: Final = 1700
 _NAMED: Final = {
+    19: "name",
+    26: "oid",
     114: "JSON",
     142: "XML",
     790: "MONEY",
@@ -63,10 +66,14 @@ def interface_type(oid: int, modifier: int) -> str:
     return "VARCHAR"
 
 
-def engine_type(oid: int) -> str | None:
+def engine_type(oid: int, modifier: int) -> str | None:
     """PostgreSQL's name of a type: "" if only the server knows it, None if it follows from interface_type()."""
+    if oid in _LENGTHS and modifier < _HEADER:
+        return _UNBOUNDED[oid]
+    if oid == _NUMERIC and modifier >= _HEADER and "(" not in _decimal(modifier):
+        return ""
     if oid in _PLAIN or oid in _TIMES or oid in _LENGTHS or oid == _NUMERIC:
-        return None
+        return _NAMED.get(oid)
     return _NAMED.get(oid, "")
 
 

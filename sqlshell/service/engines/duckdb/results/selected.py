@@ -45,6 +45,8 @@ def run_select(
     names = [f"c{number}" for number in range(len(kinds))]
     zoned = instants(kinds)
     limit = options.row_limit
+    if limit == 0:
+        return Outcome(columns, zoned)
     estimate = _estimate(connection, sql) if limit is None else SMALL + 1
     if estimate >= LARGE and reaches_files() and (path := sink.file()) is not None:
         with sink.counted(path, connection.interrupt):
