@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import weakref
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 
 from sqlshell.errors import PasswordMissing, ServiceError
@@ -93,13 +95,7 @@ class PostgresqlEngine(ServerEngine):
         if query.kind == "connections":
             return seen.described()
         database = query.names[-3] if len(query.names) > 2 else seen.database
-        if database != seen.database:
-
-            async def ask(sql: str, *values: str) -> Values:
-                return await self._ask(database, sql, *values)
-
-            return self._loop.call(objects.found(query, ask))
-        return seen.asked(lambda ask: objects.found(query, ask))
+        return seen.objects(query) if database == seen.database else self._loop.call(self._objects(database, query))
 
     def has_function(self, name: str) -> bool:
         return bool(self._asked("", catalog.HAS_FUNCTION, name.lower()))
@@ -126,19 +122,30 @@ class PostgresqlEngine(ServerEngine):
         """The rows of a statement in a database, "" for the first. Raises Failure."""
         return catalog.strings_of(self._loop.call(self._ask(database or self._first, sql, *values)))
 
-    async def _ask(self, database: str, sql: str, *values: str) -> Values:
+    async def _objects(self, database: str, query: ObjectQuery) -> Listing:
+        async with self._in(database) as link:
+            return await objects.found(query, link.listing)
+
+    @contextlib.asynccontextmanager
+    async def _in(self, database: str) -> AsyncIterator[Link]:
+        """A connection to another database than the first. Raises Failure."""
+        if not await self._ask(self._first, catalog.DATABASE, database):
+            raise Failure(sqlstate.NO_DATABASE, f"database {database!r} does not exist")
+        link = await self._server.open(database)
         try:
-            if database == self._first:
-                async with self._turn:
-                    return await self._ask_again(sql, *values)
-            async with self._turn:
-                if not await self._ask_again(catalog.DATABASE, database):
-                    raise Failure(sqlstate.NO_DATABASE, f"database {database!r} does not exist")
-            link = await self._server.open(database)
-            try:
+            yield link
+        except ConnectionLost as error:
+            raise Failure(sqlstate.SESSION_LOST, f"{LOST}: {reason(error)}") from None
+        finally:
+            await link.close()
+
+    async def _ask(self, database: str, sql: str, *values: str) -> Values:
+        if database != self._first:
+            async with self._in(database) as link:
                 return await link.ask(sql, *values)
-            finally:
-                await link.close()
+        try:
+            async with self._turn:
+                return await self._ask_again(sql, *values)
         except ConnectionLost as error:
             raise Failure(sqlstate.SESSION_LOST, f"{LOST}: {reason(error)}") from None
 

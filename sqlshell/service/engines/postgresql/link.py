@@ -10,6 +10,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.conninfo import make_conninfo
 
+from sqlshell.service.engines.engine import Listing
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, notice_of, reason
 from sqlshell.service.engines.postgresql.wire import Wire
 from sqlshell.service.failure import Failure
@@ -36,6 +37,11 @@ CONNECT_SECONDS: Final = 30
 
 DESCRIBED: Final = ("User", "Server", "Tls", "ProcessID", "Host", "Port", "Version", "VersionNumber")
 """The columns of a connection's description."""
+
+LISTED: Final = {16: "BOOLEAN", 20: "BIGINT", 23: "INTEGER"}
+"""The interface's types of listings by PostgreSQL's OID; all others are VARCHAR."""
+
+_BOOLEANS: Final = {"t": "true", "f": "false"}
 
 Values = list[tuple[str | None, ...]]
 
@@ -137,17 +143,18 @@ class Link:
     async def ask(self, sql: str, *values: str) -> Values:
         """The rows of the service's own statement, as strings. Raises Failure and ConnectionLost."""
         rows: Values = []
-
-        def took(result: Any) -> None:
-            texts = [
-                [result.get_value(row, column) for column in range(result.nfields)] for row in range(result.ntuples)
-            ]
-            rows.extend(
-                tuple(None if item is None else item.decode("utf-8", "replace") for item in row) for row in texts
-            )
-
-        await self.wire.run(sql, took, *values)
+        await self.wire.run(sql, lambda result: rows.extend(texts_of(result)), *values)
         return rows
+
+    async def listing(self, sql: str, *values: str) -> Listing:
+        """The result of the service's own statement. Raises the same as ask()."""
+        rows: Values = []
+        last = await self.wire.run(sql, lambda result: rows.extend(texts_of(result)), *values)
+        kinds = [LISTED.get(last.ftype(number), "VARCHAR") for number in range(last.nfields)]
+        names = [(last.fname(number) or b"").decode("utf-8", "replace") for number in range(last.nfields)]
+        readers = [_BOOLEANS if kind == "BOOLEAN" else {} for kind in kinds]
+        shown = [[read.get(value or "", value or "") for read, value in zip(readers, row, strict=True)] for row in rows]
+        return Listing(list(zip(names, kinds, strict=True)), shown)
 
     def take_notices(self) -> list[str]:
         """The notices and notifications since the last call."""
@@ -191,3 +198,9 @@ class Link:
         while self._latest_size > _NOTICES and len(self._latest) > 1:
             self._latest_size -= len(self._latest.popleft())
             self._dropped += 1
+
+
+def texts_of(result: Any) -> Values:
+    """The rows of a PGresult as strings."""
+    texts = [[result.get_value(row, column) for column in range(result.nfields)] for row in range(result.ntuples)]
+    return [tuple(None if item is None else item.decode("utf-8", "replace") for item in row) for row in texts]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from sqlshell.service.engines.engine import (
     CANCELED_BEFORE_START,
     Begun,
     Listing,
+    ObjectQuery,
     Outcome,
     Relation,
     RunOptions,
@@ -31,8 +32,9 @@ from sqlshell.service.engines.engine import (
 from sqlshell.service.engines.postgresql import catalog
 from sqlshell.service.engines.postgresql.copied_rows import CopiedRows
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, is_canceled, reason
-from sqlshell.service.engines.postgresql.link import DESCRIBED, READ_ONLY, Link, Server, Values
+from sqlshell.service.engines.postgresql.link import DESCRIBED, READ_ONLY, Link, Server
 from sqlshell.service.engines.postgresql.loading import copy_data
+from sqlshell.service.engines.postgresql.objects import found
 from sqlshell.service.engines.postgresql.results import calls_with_effects, describe, run_other, run_select
 from sqlshell.service.engines.postgresql.statement_traits import (
     called,
@@ -129,11 +131,10 @@ class PostgresqlSession(ServerSession):
     def run_all(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
         self._loop.call(self._run_all(statements, options, sink))
 
-    def asked(self, work: Callable[[Callable[..., Coroutine[Any, Any, Values]]], Coroutine[Any, Any, T]]) -> T:
-        """Run `work` on the session's connection, which sees temporary tables and the open transaction, and return its
-        result. Raises Failure.
-        """
-        return self._loop.call(self._guarded(work(self._ask)))
+    def objects(self, query: ObjectQuery) -> Listing:
+        """Objects of the session's database, with temporary tables and what the open transaction made. Raises
+        Failure."""
+        return self._loop.call(self._guarded(found(query, self._listing)))
 
     def described(self) -> Listing:
         """The session's connection, in one row. Raises Failure."""
@@ -351,6 +352,11 @@ class PostgresqlSession(ServerSession):
         link = await self._connected()
         self._check_canceled()
         return await link.ask(sql, *values)
+
+    async def _listing(self, sql: str, *values: str) -> Listing:
+        link = await self._connected()
+        self._check_canceled()
+        return await link.listing(sql, *values)
 
     async def _ready(self, options: RunOptions) -> Link:
         """The connection, with the time zone of the request, if it has one."""
