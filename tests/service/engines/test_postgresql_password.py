@@ -84,7 +84,7 @@ def test_no_password_is_an_interruption(guarded: str, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("postgresql_server")
 def test_an_unknown_option_is_named_unless_it_may_be_part_of_a_password() -> None:
-    from sqlshell.service.engines.postgresql.link import Server
+    from sqlshell.service.engines.postgresql.connection import Server
 
     with pytest.raises(UsageError, match=r'^unknown option "foo" in the URL'):
         Server("postgresql://ann:sesame@db/shop?sslmode=require&foo=bar")

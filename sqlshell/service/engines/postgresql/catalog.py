@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import Listing
-from sqlshell.service.engines.postgresql.link import Link, Values
+from sqlshell.service.engines.postgresql.connection import PgConnection, Values
 from sqlshell.service.engines.postgresql.types import engine_type, interface_type
 from sqlshell.sql.identifiers import always_quoted, literal
 
@@ -95,7 +95,7 @@ def columns_of(rows: Values) -> list[ColumnInfo]:
     return columns
 
 
-async def type_names(link: Link, kinds: Collection[tuple[int, int]]) -> dict[tuple[int, int], str]:
+async def type_names(link: PgConnection, kinds: Collection[tuple[int, int]]) -> dict[tuple[int, int], str]:
     """PostgreSQL's names of types, by OID and modifier. Each connection asks once for each."""
     given = sorted({*kinds} - link.type_names.keys())
     if given:

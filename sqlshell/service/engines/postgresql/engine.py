@@ -12,8 +12,8 @@ from sqlshell.errors import PasswordMissing, ServiceError
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import CatalogQuery, Connection, Listing, ObjectQuery, Relation, Rows
 from sqlshell.service.engines.postgresql import catalog, objects
+from sqlshell.service.engines.postgresql.connection import NO_PASSWORD, PASSWORD_HINT, PgConnection, Server, Values
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, reason
-from sqlshell.service.engines.postgresql.link import NO_PASSWORD, PASSWORD_HINT, Link, Server, Values
 from sqlshell.service.engines.postgresql.session import LOST, PostgresqlSession
 from sqlshell.service.engines.postgresql.traits import CAPABILITIES, product
 from sqlshell.service.engines.server.engine import WRITERS, ServerEngine
@@ -37,7 +37,7 @@ class PostgresqlEngine(ServerEngine):
         self._server = Server(url, password, read_only=read_only)
         super().__init__()
         self._threads = ThreadPoolExecutor(WRITERS, "postgresql-rows")
-        self._link: Link | None = None
+        self._link: PgConnection | None = None
         self._sessions: weakref.WeakSet[PostgresqlSession] = weakref.WeakSet()
         try:
             self._loop.call(self._open())
@@ -127,7 +127,7 @@ class PostgresqlEngine(ServerEngine):
             return await objects.found(query, link.listing)
 
     @contextlib.asynccontextmanager
-    async def _in(self, database: str) -> AsyncIterator[Link]:
+    async def _in(self, database: str) -> AsyncIterator[PgConnection]:
         """A connection to another database than the first. Raises Failure."""
         if not await self._ask(self._first, catalog.DATABASE, database):
             raise Failure(sqlstate.NO_DATABASE, f"database {database!r} does not exist")

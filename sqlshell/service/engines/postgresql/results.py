@@ -13,8 +13,8 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
 from sqlshell.service.engines.engine import Outcome, RunOptions, Sink
 from sqlshell.service.engines.postgresql.catalog import HAS_EFFECTS, type_names
+from sqlshell.service.engines.postgresql.connection import PgConnection
 from sqlshell.service.engines.postgresql.copied_rows import CopiedRows
-from sqlshell.service.engines.postgresql.link import Link
 from sqlshell.service.engines.postgresql.rows import RowReader, lines_of_copy
 from sqlshell.service.engines.postgresql.statement_traits import called, locks_rows, message_of, returns_rows
 from sqlshell.service.engines.postgresql.types import engine_type, interface_type, selected
@@ -25,23 +25,23 @@ KEPT: Final = 500
 """The number of rows that are passed on together."""
 
 
-async def describe(link: Link, sql: str, options: RunOptions) -> Outcome:
+async def describe(link: PgConnection, sql: str, options: RunOptions) -> Outcome:
     """The columns of a statement's result, by parsing it: the server does not run it."""
-    described = await link.wire.described(sql)
+    described = await link.describe(sql)
     _check_parameters(described)
     check_columns(described.nfields, options)
     return Outcome(bounded(await _columns(link, described), options) if described.nfields else None)
 
 
 async def run_select(
-    link: Link,
+    link: PgConnection,
     sql: str,
     options: RunOptions,
     taker: Callable[[list[ColumnInfo]], CopiedRows],
     check_canceled: Callable[[], None],
 ) -> Outcome | None:
     """Run a SELECT by COPY and pass its lines to what `taker` makes for its columns; None for one without columns."""
-    described = await link.wire.described(sql)
+    described = await link.describe(sql)
     _check_parameters(described)
     if not described.nfields:
         # A statement without columns may be a SELECT … INTO.
@@ -56,7 +56,7 @@ async def run_select(
     before, after = _around(kinds, limit if ends_early else None)
     kept, more, filed = 0, False, None
     taken = taker(columns)
-    blocks = link.wire.copied_out(f"{before}{sql}{after}", len(before), sql)
+    blocks = link.copy_out(f"{before}{sql}{after}", len(before), sql)
     async with contextlib.aclosing(taken), contextlib.aclosing(blocks):
         async for block in blocks:
             lines, rows = block, block.count(b"\n")
@@ -71,15 +71,15 @@ async def run_select(
     return Outcome(columns, filed=filed)
 
 
-async def run_other(link: Link, sql: str, options: RunOptions, sink: Sink) -> Outcome:
+async def run_other(link: PgConnection, sql: str, options: RunOptions, sink: Sink) -> Outcome:
     """Run any statement. Its rows, if it has some, arrive one at a time."""
     if returns_rows(sql):
         # Too many columns are an error before the statement has changed anything.
-        described = await link.wire.described(sql)
+        described = await link.describe(sql)
         _check_parameters(described)
         check_columns(described.nfields, options)
     taker = _Taker(sink, options)
-    last = await link.wire.run(sql, taker.take)
+    last = await link.run(sql, taker.take)
     taker.end()
     tag = message_of((last.command_status or b"").decode("utf-8", "replace"))
     if taker.copied:
@@ -149,13 +149,13 @@ def _first(lines: bytes, count: int) -> bytes:
     return b"".join(line + b"\n" for line in lines.split(b"\n", count)[:count])
 
 
-async def calls_with_effects(link: Link, sql: str) -> bool:
+async def calls_with_effects(link: PgConnection, sql: str) -> bool:
     """Whether a statement calls a volatile function by its name, other than PostgreSQL's own without effects."""
     names = called(sql)
     return bool(names and await link.ask(HAS_EFFECTS, "{" + ",".join(f'"{name}"' for name in names) + "}"))
 
 
-async def _columns(link: Link, described: Any) -> list[ColumnInfo]:
+async def _columns(link: PgConnection, described: Any) -> list[ColumnInfo]:
     """The columns of a PGresult. Types of extensions and of users have the names that the server gives them."""
     kinds = [(described.ftype(number), described.fmod(number)) for number in range(described.nfields)]
     asked = {kind for kind in kinds if engine_type(*kind) == ""}

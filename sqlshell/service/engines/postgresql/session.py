@@ -30,9 +30,9 @@ from sqlshell.service.engines.engine import (
     Store,
 )
 from sqlshell.service.engines.postgresql import catalog
+from sqlshell.service.engines.postgresql.connection import DESCRIBED, READ_ONLY, PgConnection, Server
 from sqlshell.service.engines.postgresql.copied_rows import CopiedRows
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, is_canceled, reason
-from sqlshell.service.engines.postgresql.link import DESCRIBED, READ_ONLY, Link, Server
 from sqlshell.service.engines.postgresql.loading import copy_data
 from sqlshell.service.engines.postgresql.objects import found
 from sqlshell.service.engines.postgresql.results import calls_with_effects, describe, run_other, run_select
@@ -92,7 +92,7 @@ class PostgresqlSession(ServerSession):
         self._threads = threads
         self._reader = reader
         self._server = server
-        self._link: Link | None = None
+        self._link: PgConnection | None = None
         self._remade = self._has_run = False
         """Whether the connection was made again since the latest statement, and whether there was one before."""
         self._search_path: str | None = None
@@ -198,14 +198,18 @@ class PostgresqlSession(ServerSession):
         if before == "failed" and commits(word) and not self.transaction:
             outcome = replace(outcome, message=ROLLED_BACK, sql_state=sqlstate.WARNING)
         await self._look_at_place(sql, word)
-        if link.escapes_strings and self.transaction != "failed":
+        if link.status("standard_conforming_strings") == "off" and self.transaction != "failed":
             await link.ask("SET standard_conforming_strings = on")
             raise Failure(sqlstate.UNSUPPORTED, UNESCAPED)
-        if self._server.read_only and not link.is_read_only and self.transaction != "failed":
+        if (
+            self._server.read_only
+            and link.status("default_transaction_read_only") != "on"
+            and self.transaction != "failed"
+        ):
             # RESET ALL does this, and so can a function that a SELECT calls.
             await link.ask(READ_ONLY)
         notices = link.take_notices()
-        encoding = link.encoding
+        encoding = link.status("client_encoding")
         if encoding != "UTF8" and self.transaction != "failed":
             await link.ask("SET client_encoding = 'UTF8'")
             if encoding != "SQL_ASCII":
@@ -218,7 +222,7 @@ class PostgresqlSession(ServerSession):
             return replace(outcome, message="\n".join(notices), sql_state=sqlstate.NOTICES)
         return outcome
 
-    async def _stored(self, link: Link, sql: str, options: RunOptions, sink: Sink, store: Store) -> Outcome:
+    async def _stored(self, link: PgConnection, sql: str, options: RunOptions, sink: Sink, store: Store) -> Outcome:
         """Run a statement and store its rows. If they cannot be stored, it is undone: a statement that changes data and
         returns rows has a transaction of its own, and an open transaction fails.
         """
@@ -242,7 +246,7 @@ class PostgresqlSession(ServerSession):
             raise
         except BaseException as error:
             # The server's own errors end the statement, and are never of this general code.
-            is_running = link.pgconn.transaction_status == pq.TransactionStatus.ACTIVE
+            is_running = link.transaction == pq.TransactionStatus.ACTIVE
             is_ours = is_running or not isinstance(error, Failure) or error.sql_state == sqlstate.LIMIT
             await self._undo(link, wrapped=wrapped)
             if has_effects and is_ours and not self._canceled and await self._changes(link, sql):
@@ -250,7 +254,7 @@ class PostgresqlSession(ServerSession):
             raise
         return outcome
 
-    async def _outcome(self, link: Link, sql: str, options: RunOptions, sink: Sink) -> Outcome:
+    async def _outcome(self, link: PgConnection, sql: str, options: RunOptions, sink: Sink) -> Outcome:
         """Run a statement and pass its rows to the sink."""
         word = first_word(sql)
         if word == "copy" and options.data is not None:
@@ -263,21 +267,21 @@ class PostgresqlSession(ServerSession):
         return await run_other(link, sql, options, sink)
 
     @staticmethod
-    async def _changes(link: Link, sql: str) -> bool:
+    async def _changes(link: PgConnection, sql: str) -> bool:
         """Whether a statement without a transaction of its own may have changed data nevertheless."""
         return first_word(sql) == "call" or await calls_with_effects(link, sql)
 
-    async def _undo(self, link: Link, *, wrapped: bool) -> None:
+    async def _undo(self, link: PgConnection, *, wrapped: bool) -> None:
         """Undo a statement that failed, if it was `wrapped` in a transaction of its own; otherwise make the open
         transaction fail."""
         await self._stop()
         if self._cancellation is not None:
             # A late request would cancel what follows.
             await self._cancellation
-        if not wrapped and link.pgconn.transaction_status == pq.TransactionStatus.INTRANS:
+        if not wrapped and link.transaction == pq.TransactionStatus.INTRANS:
             with contextlib.suppress(Failure):
                 await link.ask(_FAIL)
-        while wrapped and link.pgconn.transaction_status in _TRANSACTIONS:
+        while wrapped and link.transaction in _TRANSACTIONS:
             with contextlib.suppress(Failure):
                 await link.ask("ROLLBACK")
 
@@ -301,14 +305,12 @@ class PostgresqlSession(ServerSession):
     async def _load(self, relation: str, listed: str, data: Iterator[bytes], options: RunOptions) -> Outcome:
         link = await self._ready(options)
         self._check_canceled()
-        result = await link.wire.copied_in(f"COPY {relation}{listed} FROM STDIN", _in_thread(data))
-        return Outcome(message=(result.command_status or b"").decode())
+        return Outcome(message=await link.copy_in(f"COPY {relation}{listed} FROM STDIN", _in_thread(data)))
 
     @staticmethod
-    async def _copied_in(link: Link, sql: str, data: Path) -> Outcome:
+    async def _copied_in(link: PgConnection, sql: str, data: Path) -> Outcome:
         with data.open("rb") as file:
-            result = await link.wire.copied_in(sql, _in_thread(iter(lambda: file.read(BLOCK), b"")))
-        return Outcome(message=(result.command_status or b"").decode())
+            return Outcome(message=await link.copy_in(sql, _in_thread(iter(lambda: file.read(BLOCK), b""))))
 
     async def _use(self, database: str, schema: str) -> None:
         await self._guarded(self._used(database, schema))
@@ -358,21 +360,21 @@ class PostgresqlSession(ServerSession):
         self._check_canceled()
         return await link.listing(sql, *values)
 
-    async def _ready(self, options: RunOptions) -> Link:
+    async def _ready(self, options: RunOptions) -> PgConnection:
         """The connection, with the time zone of the request, if it has one."""
         link = await self._connected()
         if options.timezone and options.timezone != self._asked and self.transaction != "failed":
             # Set only if another one is requested: until then the session's own SET TimeZone applies. A client that
             # adopted the session's time zone requests what is set: another SET would outlast a SET LOCAL.
-            if options.timezone != link.timezone or not self._has_run:
+            if options.timezone != link.status("TimeZone") or not self._has_run:
                 self._check_canceled()
                 # A SELECT would begin the snapshot of an open transaction.
                 await link.ask(f"SET TimeZone = {literal(options.timezone)}")
                 self._keeps_timezone = True
-            self._asked, self.timezone = options.timezone, link.timezone
+            self._asked, self.timezone = options.timezone, link.status("TimeZone")
         return link
 
-    async def _connected(self) -> Link:
+    async def _connected(self) -> PgConnection:
         link = self._link
         if link is not None and link.usable:
             return link
@@ -386,18 +388,18 @@ class PostgresqlSession(ServerSession):
         await self._restore(opened)
         return opened
 
-    async def _restore(self, link: Link) -> None:
+    async def _restore(self, link: PgConnection) -> None:
         """Give a new connection the session's search path and time zone."""
         if self._search_path is not None:
             await link.ask(catalog.SET_CONFIG, "search_path", self._search_path)
         if self._keeps_timezone:
             await link.ask(catalog.SET_CONFIG, "TimeZone", self.timezone)
-        self.timezone = link.timezone
+        self.timezone = link.status("TimeZone")
 
     def _lost(self, detail: str) -> Failure:
         """The failure of a statement whose connection was lost."""
         if self._link is not None:
-            self._link.wire.abort()
+            self._link.abort()
         # The next statement need not report it again.
         self._has_run = False
         message = f"{LOST}{f': {detail}' if detail else ''}"
@@ -421,7 +423,7 @@ class PostgresqlSession(ServerSession):
         if self._lost_transaction:
             self.transaction = "failed"
         elif self._link is not None:
-            self.transaction = _TRANSACTIONS.get(self._link.pgconn.transaction_status, "")
+            self.transaction = _TRANSACTIONS.get(self._link.transaction, "")
         else:
             self.transaction = ""
 
@@ -430,8 +432,8 @@ class PostgresqlSession(ServerSession):
         link = self._link
         assert link is not None
         # The server reports each change.
-        self._keeps_timezone = self._keeps_timezone or self.timezone != link.timezone
-        self.timezone = link.timezone
+        self._keeps_timezone = self._keeps_timezone or self.timezone != link.status("TimeZone")
+        self.timezone = link.status("TimeZone")
         self._placed = self._placed and not changes_place(sql, word)
         if not self._placed and self.transaction != "failed":
             await self._find_place()
@@ -458,11 +460,11 @@ class PostgresqlSession(ServerSession):
 
     async def _stop(self) -> None:
         """End a statement whose rows are no longer read."""
-        if self._link is None or self._link.pgconn.transaction_status != pq.TransactionStatus.ACTIVE:
+        if self._link is None or self._link.transaction != pq.TransactionStatus.ACTIVE:
             return
         await self._link.cancel()
         try:
-            await self._link.wire.drain()
+            await self._link.drain()
         except ConnectionLost:
             return
 
