@@ -1,78 +1,16 @@
-"""SQL on pg_catalog for the service's LIST and DESCRIBE."""
+"""Columns of relations, names of types, and rows of the service as SQL."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
-from typing import Any, Final
+from collections.abc import Collection
+from typing import Final
 
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import Listing
 from sqlshell.service.engines.postgresql.connection import PgConnection, Values
 from sqlshell.service.engines.postgresql.types import engine_type, interface_type
 from sqlshell.sql.identifiers import always_quoted, literal
-
-SET_CONFIG: Final = "SELECT pg_catalog.set_config($1, $2, false)"
-
-CURRENT_NAMES: Final = "SELECT pg_catalog.current_database(), pg_catalog.current_schema(), pg_catalog.version()"
-TEMPLATES: Final = "SELECT datname FROM pg_catalog.pg_database WHERE datistemplate OR NOT datallowconn"
-DATABASES: Final = (
-    "SELECT datname FROM pg_catalog.pg_database WHERE datallowconn AND NOT datistemplate "
-    "AND pg_catalog.has_database_privilege(oid, 'CONNECT') ORDER BY 1"
-)
-DATABASE: Final = "SELECT 1 FROM pg_catalog.pg_database WHERE datname = $1"
-SCHEMA: Final = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1"
-
-SCHEMAS: Final = (
-    "SELECT nspname, pg_catalog.current_database() FROM pg_catalog.pg_namespace "
-    "WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' ORDER BY 1"
-)
-
-_RELATIONS: Final = "('r', 'p', 'f', 'v', 'm')"
-_NAMED: Final = "FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
-_OWN: Final = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
-
-PLACE: Final = (
-    f"SELECT n.nspname {_NAMED} WHERE c.relname = $2 AND c.relkind <> 'i' AND c.relkind <> 'I' "
-    "AND CASE WHEN $1 = '' THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1 END"
-)
-"""The schema of a relation; $1 is its schema, or "" for one on the search path."""
-
-RELATIONS: Final = (
-    "SELECT c.relname, n.nspname, CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized_view' ELSE 'table' "
-    "END, pg_catalog.current_database(), coalesce((SELECT pg_catalog.string_agg(a.attname, ', ' ORDER BY k.place) "
-    "FROM pg_catalog.pg_index i, pg_catalog.unnest(i.indkey::int2[]) WITH ORDINALITY k(number, place), "
-    "pg_catalog.pg_attribute a WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid "
-    "AND a.attnum = k.number), ''), coalesce(pg_catalog.obj_description(c.oid, 'pg_class'), '') "
-    f"{_NAMED} WHERE c.relkind IN {_RELATIONS} AND ($1 = '' AND {_OWN} OR n.nspname = $1) "
-    "AND ($2 = '' OR c.relname = $2) ORDER BY 4, 2, 1"
-)
-"""The relations of a schema ($1), of this name ($2); "" is any."""
-
-FUNCTIONS: Final = (
-    "SELECT p.proname, p.proname || '(' || pg_catalog.pg_get_function_identity_arguments(p.oid) || ')', "
-    "CASE p.prokind WHEN 'a' THEN 'aggregate' WHEN 'p' THEN 'procedure' WHEN 'w' THEN 'window' ELSE 'function' END, "
-    "pg_catalog.current_database(), n.nspname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n "
-    f"ON n.oid = p.pronamespace WHERE {_OWN} ORDER BY 4, 5, 2"
-)
-HAS_EFFECTS: Final = (
-    "SELECT 1 FROM pg_catalog.pg_proc WHERE proname = ANY ($1::text[]) AND provolatile = 'v' AND NOT (pronamespace = "
-    "'pg_catalog'::regnamespace AND proname IN ('random', 'clock_timestamp', 'timeofday', 'gen_random_uuid')) LIMIT 1"
-)
-"""Whether a function of one of these names may have effects."""
-
-HAS_FUNCTION: Final = "SELECT 1 FROM pg_catalog.pg_proc WHERE proname = $1 LIMIT 1"
-
-EXISTS: Final = f"SELECT 1 {_NAMED} WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind NOT IN ('i', 'I')"
-
-COLUMNS: Final = (
-    "SELECT a.attname, coalesce(nullif(t.typbasetype, 0), t.oid)::text, "
-    "CASE WHEN t.typbasetype <> 0 THEN t.typtypmod ELSE a.atttypmod END, NOT a.attnotnull, "
-    f"pg_catalog.format_type(a.atttypid, a.atttypmod) {_NAMED} JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid "
-    "JOIN pg_catalog.pg_type t ON t.oid = a.atttypid WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 "
-    "AND NOT a.attisdropped AND c.relkind NOT IN ('i', 'I') ORDER BY a.attnum"
-)
-"""The columns of a relation: name, OID and modifier of the type or of the domain's, nullability, type as text."""
 
 _TYPES: Final = {
     "VARCHAR": "text",
@@ -84,7 +22,7 @@ _TYPES: Final = {
 
 
 def columns_of(rows: Values) -> list[ColumnInfo]:
-    """The columns that COLUMNS returned."""
+    """The columns in the rows of the query "columns of relation"."""
     columns: list[ColumnInfo] = []
     for name, oid, modifier, nullable, type_text in rows:
         kind = int(oid or 0), int(modifier or -1)
@@ -124,13 +62,3 @@ def inline(rows: Listing) -> str:
 def strings_of(rows: Values) -> list[tuple[str, ...]]:
     """Rows with "" for NULL."""
     return [tuple(item or "" for item in row) for row in rows]
-
-
-def listing_of(kind: str, schema: str, name: str) -> tuple[str, Sequence[Any]]:
-    """The SQL that lists the objects of a kind in one database, and its parameters."""
-    match kind:
-        case "schemas":
-            return SCHEMAS, ()
-        case "relations":
-            return RELATIONS, (schema, name)
-    return FUNCTIONS, ()

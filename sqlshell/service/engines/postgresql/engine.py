@@ -14,6 +14,7 @@ from sqlshell.service.engines.engine import CatalogQuery, Connection, Listing, O
 from sqlshell.service.engines.postgresql import catalog, objects
 from sqlshell.service.engines.postgresql.connection import NO_PASSWORD, PASSWORD_HINT, PgConnection, Server, Values
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, reason
+from sqlshell.service.engines.postgresql.queries import catalog_sql
 from sqlshell.service.engines.postgresql.session import LOST, PostgresqlSession
 from sqlshell.service.engines.postgresql.traits import CAPABILITIES, product
 from sqlshell.service.engines.server.engine import WRITERS, ServerEngine
@@ -54,8 +55,8 @@ class PostgresqlEngine(ServerEngine):
         self._turn = asyncio.Lock()
         self._link = link = await self._server.open()
         try:
-            [(database, schema, version)] = await link.ask(catalog.CURRENT_NAMES)
-            templates = await link.ask(catalog.TEMPLATES)
+            [(database, schema, version)] = await link.ask(catalog_sql("current names"))
+            templates = await link.ask(catalog_sql("templates"))
         except ConnectionLost as error:
             raise Failure(sqlstate.SESSION_LOST, f"{LOST}: {reason(error)}") from None
         self._first, self._schema = str(database), schema or ""
@@ -83,8 +84,9 @@ class PostgresqlEngine(ServerEngine):
 
     def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
         if query.kind == "databases":
-            return [row for row in self._asked("", catalog.DATABASES) if row[0] not in query.hidden]
-        sql, values = catalog.listing_of(query.kind, query.schema, query.name)
+            return [row for row in self._asked("", catalog_sql("service databases")) if row[0] not in query.hidden]
+        sql = catalog_sql(f"service {query.kind}")
+        values = (query.schema, query.name) if query.kind == "relations" else ()
         # Each database needs a connection of its own: only those that somebody uses are listed.
         used = {self._first, *(session.database for session in list(self._sessions))}
         places = [query.database] if query.database else sorted(used - set(query.hidden))
@@ -98,10 +100,10 @@ class PostgresqlEngine(ServerEngine):
         return seen.objects(query) if database == seen.database else self._loop.call(self._objects(database, query))
 
     def has_function(self, name: str) -> bool:
-        return bool(self._asked("", catalog.HAS_FUNCTION, name.lower()))
+        return bool(self._asked("", catalog_sql("has function"), name.lower()))
 
     def exists(self, relation: Relation, seen: Connection | None = None) -> bool:
-        return bool(self._asked(relation[0], catalog.EXISTS, relation[1], relation[2]))
+        return bool(self._asked(relation[0], catalog_sql("has relation"), relation[1], relation[2]))
 
     def inline(self, rows: Listing) -> str:
         return catalog.inline(rows)
@@ -129,7 +131,7 @@ class PostgresqlEngine(ServerEngine):
     @contextlib.asynccontextmanager
     async def _in(self, database: str) -> AsyncIterator[PgConnection]:
         """A connection to another database than the first. Raises Failure."""
-        if not await self._ask(self._first, catalog.DATABASE, database):
+        if not await self._ask(self._first, catalog_sql("has database"), database):
             raise Failure(sqlstate.NO_DATABASE, f"database {database!r} does not exist")
         link = await self._server.open(database)
         try:

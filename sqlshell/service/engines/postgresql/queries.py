@@ -13,7 +13,7 @@ _NAMED: Final = re.compile(r"(?<!:):([a-z]\w*)")
 
 
 @functools.cache
-def query(name: str, *kept: str) -> str:
+def catalog_sql(name: str, *kept: str) -> str:
     """The query of this name, with those of its optional blocks whose words are `kept`, and the parts that it names."""
     parts = _parts()
     text = _BLOCK.sub(lambda block: block[2] if block[1] in kept else "", parts[name])

@@ -12,9 +12,10 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
 from sqlshell.service.engines.engine import Outcome, RunOptions, Sink
-from sqlshell.service.engines.postgresql.catalog import HAS_EFFECTS, type_names
+from sqlshell.service.engines.postgresql.catalog import type_names
 from sqlshell.service.engines.postgresql.connection import PgConnection
 from sqlshell.service.engines.postgresql.copied_rows import CopiedRows
+from sqlshell.service.engines.postgresql.queries import catalog_sql
 from sqlshell.service.engines.postgresql.rows import RowReader, lines_of_copy
 from sqlshell.service.engines.postgresql.statement_traits import called, locks_rows, message_of, returns_rows
 from sqlshell.service.engines.postgresql.types import engine_type, interface_type, selected
@@ -152,7 +153,9 @@ def _first(lines: bytes, count: int) -> bytes:
 async def calls_with_effects(link: PgConnection, sql: str) -> bool:
     """Whether a statement calls a volatile function by its name, other than PostgreSQL's own without effects."""
     names = called(sql)
-    return bool(names and await link.ask(HAS_EFFECTS, "{" + ",".join(f'"{name}"' for name in names) + "}"))
+    return bool(
+        names and await link.ask(catalog_sql("has effects"), "{" + ",".join(f'"{name}"' for name in names) + "}")
+    )
 
 
 async def _columns(link: PgConnection, described: Any) -> list[ColumnInfo]:

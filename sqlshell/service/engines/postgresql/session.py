@@ -35,6 +35,7 @@ from sqlshell.service.engines.postgresql.copied_rows import CopiedRows
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, is_canceled, reason
 from sqlshell.service.engines.postgresql.loading import copy_data
 from sqlshell.service.engines.postgresql.objects import found
+from sqlshell.service.engines.postgresql.queries import catalog_sql
 from sqlshell.service.engines.postgresql.results import calls_with_effects, describe, run_other, run_select
 from sqlshell.service.engines.postgresql.statement_traits import (
     called,
@@ -114,7 +115,7 @@ class PostgresqlSession(ServerSession):
             return relation
         schema = names[-2] if len(names) > 1 else ""
         try:
-            rows = self._loop.call(self._guarded(self._ask(catalog.PLACE, schema, relation[2])))
+            rows = self._loop.call(self._guarded(self._ask(catalog_sql("schema of relation"), schema, relation[2])))
         except Failure:
             return relation
         return (self.database, str(rows[0][0]), relation[2]) if rows else relation
@@ -320,12 +321,12 @@ class PostgresqlSession(ServerSession):
             await self._go_to_database(database)
         if schema == self.schema and schema:
             return
-        if schema and not await self._ask(catalog.SCHEMA, schema):
+        if schema and not await self._ask(catalog_sql("has schema"), schema):
             raise Failure(sqlstate.NO_SCHEMA, f"schema {schema!r} does not exist in database {self.database!r}")
         if schema:
             # As in psql, what extensions made in public can still be found.
             path = ", ".join(dict.fromkeys(map(always_quoted, (schema, "public"))))
-            await self._ask(catalog.SET_CONFIG, "search_path", path)
+            await self._ask(catalog_sql("set"), "search_path", path)
         else:
             await self._ask("RESET search_path")
         await self._find_place()
@@ -333,7 +334,7 @@ class PostgresqlSession(ServerSession):
     async def _go_to_database(self, database: str) -> None:
         if self.in_transaction:
             raise Failure("25001", "a transaction is open; COMMIT or ROLLBACK before you change the database")
-        if not await self._ask(catalog.DATABASE, database):
+        if not await self._ask(catalog_sql("has database"), database):
             raise Failure(sqlstate.NO_DATABASE, f"database {database!r} does not exist")
         link = await self._server.open(database)
         former, self._link = self._link, link
@@ -345,7 +346,7 @@ class PostgresqlSession(ServerSession):
 
     async def _columns(self, relation: Relation) -> list[ColumnInfo]:
         async def found() -> list[ColumnInfo]:
-            return catalog.columns_of(await self._ask(catalog.COLUMNS, relation[1], relation[2]))
+            return catalog.columns_of(await self._ask(catalog_sql("columns of relation"), relation[1], relation[2]))
 
         return await self._guarded(found())
 
@@ -391,9 +392,9 @@ class PostgresqlSession(ServerSession):
     async def _restore(self, link: PgConnection) -> None:
         """Give a new connection the session's search path and time zone."""
         if self._search_path is not None:
-            await link.ask(catalog.SET_CONFIG, "search_path", self._search_path)
+            await link.ask(catalog_sql("set"), "search_path", self._search_path)
         if self._keeps_timezone:
-            await link.ask(catalog.SET_CONFIG, "TimeZone", self.timezone)
+            await link.ask(catalog_sql("set"), "TimeZone", self.timezone)
         self.timezone = link.status("TimeZone")
 
     def _lost(self, detail: str) -> Failure:
@@ -439,7 +440,7 @@ class PostgresqlSession(ServerSession):
             await self._find_place()
 
     async def _find_place(self) -> None:
-        rows = await self._ask("SELECT pg_catalog.current_schema(), pg_catalog.current_setting('search_path')")
+        rows = await self._ask(catalog_sql("place"))
         self.schema, self._search_path = rows[0][0] or "", rows[0][1] or ""
         self._placed = True
 
