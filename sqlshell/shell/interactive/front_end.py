@@ -214,6 +214,7 @@ class PromptFrontEnd:
             request_echo=session.embedded,
             adopt=self._adopt,
             changed=self._changed,
+            engine=lambda: self._connection.service.transport.engine if self._connection is not None else "",
         )
         self.loader.begin()
 

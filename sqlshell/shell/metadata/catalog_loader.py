@@ -28,6 +28,7 @@ from sqlshell.shell.metadata.service_queries import fetch_rows
 from sqlshell.sql import keywords
 from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Column, ForeignKey, Function, Relation, key
 from sqlshell.sql.completion.signatures import KNOWN, Form, signature_of
+from sqlshell.sql.engine_types import engine_types
 from sqlshell.sql.identifiers import qualified
 
 LOADING_SECONDS = 60.0
@@ -112,9 +113,11 @@ class CatalogLoader:
         request_echo: bool = False,
         adopt: Callable[[ContextEcho | None], None] = lambda echo: None,
         changed: Callable[[], None] = lambda: None,
+        engine: Callable[[], str] = lambda: "",
     ) -> None:
         """With `request_echo` the service is asked for its context by a statement of its own, before the names are
         loaded. `adopt` is called with each context that the service echoes, `changed` when the catalog has changed.
+        `engine` returns the name of the service's engine, "" for DuckDB.
         """
         self.catalog = catalog or Catalog()
         self._client = client
@@ -130,6 +133,7 @@ class CatalogLoader:
         self._request_echo = request_echo
         self._adopt = adopt
         self._changed = changed
+        self._engine = engine
 
     def begin(self) -> None:
         """Read the cache at once; load the catalog of the service in the background."""
@@ -244,6 +248,7 @@ class CatalogLoader:
             contents.names[kind] = [row[0] for row in rows if row and row[0]]
         if self._has_engine:
             types = await self._rows(_ENGINES_TYPES, context)
+            contents.names["type"] = engine_types(self._engine())
             contents.names["user type"] = [row[1] for row in types if len(row) > 1 and row[1]]
             return contents
         for row in await self._rows(_USER_OBJECTS, context):

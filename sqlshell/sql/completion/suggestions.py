@@ -133,7 +133,7 @@ def _candidates(wanted: Expected, place: Place, upper: bool) -> Iterator[tuple[i
                 if typed and not wanted.quoted:
                     yield from _functions(typed, place)
             case "type":
-                yield from _matched(keywords.TYPES, typed, "type")
+                yield from _matched(place.catalog.contents.names.get("type") or keywords.TYPES, typed, "type")
                 yield from (
                     (rank, Suggestion(name, "user type"))
                     for rank, name in place.catalog.names_of("user type").matching(typed)

@@ -281,11 +281,12 @@ def test_completion_knows_what_the_server_has(postgresql_catalog: str) -> None:
     from sqlshell.dbapi import connect
     from sqlshell.shell.metadata.catalog_loader import CatalogLoader
     from sqlshell.sql.completion.catalog import Catalog
+    from sqlshell.sql.completion.suggestions import Place, suggestions
 
     async def load() -> Catalog:
         loaded = asyncio.Event()
         client = connection._session._client
-        loader = CatalogLoader(client, SessionContext, "", None, changed=loaded.set)
+        loader = CatalogLoader(client, SessionContext, "", None, changed=loaded.set, engine=lambda: "postgresql")
         loader.begin()
         await loaded.wait()
         await loader.aclose()
@@ -301,6 +302,9 @@ def test_completion_knows_what_the_server_has(postgresql_catalog: str) -> None:
     functions = {item.name: item.signature for item in contents.functions}
     assert functions["pg_sleep"] == "(double precision) -> void" and "fire" in functions
     assert "sq" in contents.names["sequence"] and "child_low" in contents.names["index"]
+    types = {item.text for item in suggestions("create table t (a t", 19, Place(catalog, "", "public"))[1]}
+    assert {"timestamp with time zone", "text"} <= types and not types & {"tinyint", "timestamp_ltz"}
+    assert "date_format" not in catalog.signatures()
     assert {"mood", "pair"} <= {*contents.names["user type"]} and "app" in contents.names["schema"]
     assert any(item.columns == ["parent_id"] and item.target_columns == ["id"] for item in contents.keys)
     assert not catalog.relation(["sq"], "", "public")

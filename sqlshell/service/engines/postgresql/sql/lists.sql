@@ -63,13 +63,23 @@ FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
 WHERE :listed
 ORDER BY 1, 2
 
+--- :internal
+-- Functions that are not called by name: their arguments are none of SQL, or they implement an operator, an index, a
+-- type or an aggregate.
+(EXISTS (SELECT FROM pg_catalog.pg_type t WHERE t.typtype = 'p' AND t.typname !~ '^(any|record$|void$)'
+   AND t.oid = ANY (p.prorettype || p.proargtypes::pg_catalog.oid[]))
+ OR p.oid IN (SELECT oprcode FROM pg_catalog.pg_operator UNION SELECT amproc FROM pg_catalog.pg_amproc
+   UNION SELECT pg_catalog.unnest(ARRAY[typsend, typmodin]) FROM pg_catalog.pg_type
+   UNION SELECT pg_catalog.unnest(ARRAY[aggtransfn, aggfinalfn, aggmtransfn, aggminvtransfn, aggmfinalfn])
+   FROM pg_catalog.pg_aggregate))
+
 --- functions
 SELECT n.nspname AS "Schema", p.proname AS "Name", pg_catalog.pg_get_function_result(p.oid) AS "Result",
   pg_catalog.pg_get_function_arguments(p.oid) AS "Arguments",
   CASE p.prokind WHEN 'a' THEN 'aggregate' WHEN 'w' THEN 'window' WHEN 'p' THEN 'procedure' ELSE
     CASE WHEN p.prorettype = 'pg_catalog.trigger'::pg_catalog.regtype THEN 'trigger' ELSE 'function' END END AS "Type",
   n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' AS "Own",
-  pg_catalog.pg_function_is_visible(p.oid) AS "Visible"
+  pg_catalog.pg_function_is_visible(p.oid) AS "Visible", n.nspname = 'pg_catalog' AND :internal AS "Internal"
   -- details
   , CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END AS "Volatility",
   CASE p.proparallel WHEN 'r' THEN 'restricted' WHEN 's' THEN 'safe' ELSE 'unsafe' END AS "Parallel",
