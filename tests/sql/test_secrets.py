@@ -293,6 +293,8 @@ SUSPICIOUS = {
     ),
     "set user_pin = abc": "set user_pin = ***",
     "\\echo 'select token from t'": "\\echo ***",
+    "update secret s with (secret_string = bare_value)": "update secret s with (***)",
+    "explain create secret s (key_id bare_value)": "explain create secret s (***)",
     "select 1; set password = 'a'; select 'b'": "select 1; set password = '***'; select '***'",
 }
 """Statements that name a secret: their values are removed, the names of tables, columns and options stay."""

@@ -44,7 +44,7 @@ _COMMAND: Final = re.compile(r"\s*+\\\S*+")
 _LONGEST_NUMBER: Final = 3
 """Maximum number of digits that are kept of a statement that names a secret."""
 
-_QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES", "INSERT", "UPDATE", "DELETE", "MERGE", "EXPLAIN"})
+_QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES", "INSERT", "DELETE", "MERGE"})
 """Statements in which a bare word is a name; in the others it may be a value: `SET api_key = abc`."""
 
 _BEFORE_VALUES: Final = frozenset({"TO", "IS", "IN", "LIKE", "BY", "VALUES", "DEFAULT", "THEN", "ELSE"})
@@ -192,7 +192,8 @@ def _is_value(given: Sequence[Token], number: int, opened: Sequence[str], words:
     if before.kind == "number" and before.end == token.start:
         # The digits of 0xFF are a word.
         return True
-    assigned = compared and name is not None and names_secret(name.value)
+    called = number + 1 < len(given) and given[number + 1].text == "("
+    assigned = compared and not called and name is not None and names_secret(name.value)
     return assigned and bool(words) and words[0] not in _QUERIES
 
 
