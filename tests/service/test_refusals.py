@@ -110,20 +110,66 @@ def test_of_objects_and_relations(client: Client, sql: str, state: str, message:
 
 
 @pytest.mark.parametrize(
-    ("sql", "message"),
+    ("sql", "verb"),
     [
-        ("create entity st.e", "cannot change an entity in a transaction"),
-        ("insert into entity st.made value ('{}')", "INSERT INTO ENTITY cannot run in a transaction"),
-        ("create stream s2 (a int)", "CREATE STREAM cannot run in a transaction"),
-        ("create changelog c2 (a int)", "CREATE CHANGELOG cannot run in a transaction"),
+        ("create database d", "CREATE DATABASE"),
+        ("create database if not exists local", "CREATE DATABASE"),
+        ("drop database local", "DROP DATABASE"),
+        ("create store t with ('uri' = '{folder}')", "CREATE STORE"),
+        ("update store st with ('writable' = FALSE)", "UPDATE STORE"),
+        ("drop store st", "DROP STORE"),
+        ("create entity st.e", "CREATE ENTITY"),
+        ("drop entity st.made", "DROP ENTITY"),
+        ("insert into entity st.made value ('{}')", "INSERT INTO ENTITY"),
+        ("create stream s2 (a int)", "CREATE STREAM"),
+        ("create changelog c2 (a int)", "CREATE CHANGELOG"),
+        ("drop stream s", "DROP STREAM"),
+        ("create role r", "CREATE ROLE"),
+        ("create api_token a", "CREATE API_TOKEN"),
+        ("drop api_token a", "DROP API_TOKEN"),
+        ("create organization o", "CREATE ORGANIZATION"),
+        ("create secret u with ('type' = generic_string, 'secret_string' = 'v')", "CREATE SECRET"),
+        ("drop secret bare", "DROP SECRET"),
+        ("create schema_registry u with ('uris' = 'http://127.0.0.1:1')", "CREATE SCHEMA_REGISTRY"),
+        ("drop schema_registry closed", "DROP SCHEMA_REGISTRY"),
+        ("create compute_pool p", "CREATE COMPUTE_POOL"),
+        ("update compute_pool default with ('concurrency' = 3)", "UPDATE COMPUTE_POOL"),
+        ("stop compute_pool default", "STOP COMPUTE_POOL"),
+        ("create function_source f with ('file' = 'f.jar')", "CREATE FUNCTION_SOURCE"),
+        (
+            "create function f (x bigint) returns bigint language java with ('source.name' = 'f')",
+            "CREATE FUNCTION",
+        ),
+        ("drop function f(bigint)", "DROP FUNCTION"),
     ],
 )
-def test_of_what_cannot_be_rolled_back(client: Client, sql: str, message: str) -> None:
+def test_of_what_cannot_be_rolled_back(client: Client, sql: str, verb: str) -> None:
+    kinds = ("databases", "stores", "entities in store st", "streams", "api_tokens", "compute_pools", "secrets")
+    before = [client.rows(f"list {kind}") for kind in kinds]
     client.rows_of_nothing("begin")
     answer = client.run(sql)
-    assert (answer["sqlState"], answer["message"]) == ("25001", f"{message}; COMMIT or ROLLBACK first")
+    assert (answer["sqlState"], answer["message"]) == (
+        "25001",
+        f"{verb} cannot run in a transaction; COMMIT or ROLLBACK first",
+    )
     client.rows_of_nothing("rollback")
-    assert sorted(map(str, client.names("list entities in store st"))) == ["list.json", "made", "x.csv"]
+    assert [client.rows(f"list {kind}") for kind in kinds] == before
+
+
+def test_what_the_engine_keeps_is_rolled_back(client: Client) -> None:
+    client.rows_of_nothing("begin")
+    for sql in ("create schema n in database local", "create materialized view m as select 1", "drop relation t"):
+        client.rows_of_nothing(sql)
+    client.rows_of_nothing("rollback")
+    assert ["n", "local"] not in [row[:2] for row in client.rows("list schemas")]
+    assert {"t"} <= set(client.names("list relations")) and "m" not in client.names("list relations")
+
+
+def test_a_transaction_keeps_its_organization(client: Client) -> None:
+    client.rows_of_nothing("create organization elsewhere")
+    client.rows_of_nothing("begin")
+    assert client.state("use organization elsewhere") == "25001"
+    client.rows_of_nothing("commit")
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,6 @@ class Changes:
     def _insert(self, asked: InsertEntity, session: Session) -> Outcome:
         require(session, Rights.DATA, "INSERT INTO ENTITY")
         check_options(asked.options)
-        _check_alone(session, "INSERT INTO ENTITY")
         if not asked.store and session.connection.resolve(asked.names) in session.organization.streams.known:
             message = f"{asked.names[-1]!r} is a stream, not an entity of a store; use INSERT INTO without ENTITY"
             raise Failure(sqlstate.UNSUPPORTED, message)
@@ -174,9 +173,3 @@ def _update_pool(name: str, options: Mapping[str, str], session: Session) -> Non
             return
         changed = pool_detail(read_size(options, size_of(pool.detail)))
         catalog.change(organization.id, "compute_pool", name, changed | {"running": pool.detail["running"]})
-
-
-def _check_alone(session: Session, verb: str) -> None:
-    """Raises Failure in a transaction, because a change of a file cannot be rolled back."""
-    if session.connection.in_transaction:
-        raise Failure("25001", f"{verb} cannot run in a transaction; COMMIT or ROLLBACK first")

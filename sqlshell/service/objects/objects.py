@@ -9,7 +9,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import ROLES, duplicate, least_role, missing
-from sqlshell.service.dialect import Create, Drop, Names, StartPool, Use
+from sqlshell.service.dialect import Create, DialectStatement, Drop, DropFunction, Names, StartPool, Use
 from sqlshell.service.dialect.names import WRITES, targets
 from sqlshell.service.engines.engine import CatalogQuery, Outcome, Relation, RunOptions
 from sqlshell.service.failure import Failure
@@ -111,6 +111,16 @@ class Objects:
                 raise
         return done
 
+    def is_of_engine(self, asked: DialectStatement, session: Session) -> bool:
+        """Whether a DROP is about a secret or function of the engine: the service has none of this name."""
+        organization = session.organization
+        match asked:
+            case Drop(kind="secret") if self._organizations.is_embedded:
+                return organization.catalog.find(organization.id, "secret", asked.names[-1]) is None
+            case DropFunction(types=None):
+                return not functions.keys_of(organization, asked.name)
+        return False
+
     def drop(self, asked: Drop, session: Session) -> Outcome:
         require(session, Rights.OBJECTS, f"DROP {asked.kind.upper()}")
         organization, name = session.organization, asked.names[-1]
@@ -135,14 +145,9 @@ class Objects:
                     store, entity = self.entity(asked.names, asked.store, session)
                     self.entities.drop(organization, store, entity)
                 case "secret":
-                    if self._organizations.is_embedded and catalog.find(organization.id, "secret", name) is None:
-                        # The name may be that of a secret of the engine.
-                        exists = "IF EXISTS " if asked.if_exists else ""
-                        session.connection.run(f"DROP SECRET {exists}{qualified(name)}", RunOptions(), Discard())
-                    else:
-                        with organization.changing:
-                            registries.check_unused(name, organization.id, catalog)
-                            catalog.drop(organization.id, "secret", name)
+                    with organization.changing:
+                        registries.check_unused(name, organization.id, catalog)
+                        catalog.drop(organization.id, "secret", name)
                 case "schema_registry":
                     catalog.drop(organization.id, "schema_registry", name)
                 case "function_source" | "descriptor_source":
@@ -208,8 +213,6 @@ class Objects:
     @staticmethod
     def entity(names: Names, store: str, session: Session) -> tuple[str, str]:
         """The store and name of an entity that is to be changed. Raises Failure."""
-        if session.connection.in_transaction:
-            raise Failure("25001", "cannot change an entity in a transaction; COMMIT or ROLLBACK first")
         organization = session.organization
         if len(names) == 1 and not (store or session.store):
             raise Failure(

@@ -27,8 +27,6 @@ from sqlshell.sql.identifiers import qualified
 def create(asked: Create, session: Session) -> Relation:
     """Create a stream or changelog. Its options and key are stored; the options have no effect. Raises Failure."""
     organization, connection = session.organization, session.connection
-    if connection.in_transaction:
-        raise Failure("25001", f"CREATE {asked.kind.upper()} cannot run in a transaction; COMMIT or ROLLBACK first")
     relation = connection.resolve(asked.names)
     verb = "CREATE"
     if organization.engine.exists(relation):

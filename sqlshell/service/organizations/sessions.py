@@ -226,6 +226,9 @@ class Session(Struct, eq=False):
         if not self.caller.may_see(wanted):
             # The same error as for a missing organization, so that names are not revealed.
             raise missing("organization", given)
+        if self.connection.in_transaction:
+            # Its connection would be closed, and the transaction with it.
+            raise Failure("25001", "cannot change the organization in a transaction; COMMIT or ROLLBACK first")
         organization = organizations.get(wanted)
         connection = organization.engine.connect()
         self.connection.close()

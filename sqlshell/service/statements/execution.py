@@ -95,6 +95,9 @@ SERVICE_OBJECTS = frozenset(
 )
 """The kinds of objects that no engine has."""
 
+ENGINE_OBJECTS = frozenset({"schema", "relation", "materialized_view"})
+"""The kinds of objects of the dialect that are the engine's: a transaction includes what creates and drops them."""
+
 UNBOUND = NOT_FOUND - {"58030"}
 """The sqlStates of NOT_FOUND that occur before the statement has had any effect."""
 
@@ -260,6 +263,10 @@ class Execution:
             privileges.check_role(session)
         if not engine.capabilities.streams and getattr(asked, "kind", "") in {"stream", "changelog"}:
             raise Failure(sqlstate.UNSUPPORTED, f"the engine {engine.name} does not support streams")
+        if self._objects.is_of_engine(asked, session):
+            return self._run_engine(session, record, options, record.sql)
+        if session.connection.in_transaction and (verb := _changing_verb(asked)):
+            raise Failure("25001", f"{verb} cannot run in a transaction; COMMIT or ROLLBACK first")
         match asked:
             case Use():
                 return self._objects.use(asked, session)
@@ -281,8 +288,6 @@ class Execution:
                 return self._objects.drop(asked, session)
             case StartPool():
                 return self._objects.start_pool(asked, session)
-            case DropFunction(types=None) if not functions.keys_of(session.organization, asked.name):
-                return self._run_engine(session, record, options, record.sql)
             case Update() | Test() | InsertEntity() | Truncate() | Alter() | CreateFunction() | DropFunction():
                 return self._changes.run(asked, session, options, record.spool, record)
             case Load():
@@ -458,6 +463,25 @@ def _is_about_the_service(asked: DialectStatement) -> bool:
     if isinstance(asked, Create | Drop | Update | Test):
         return asked.kind in SERVICE_OBJECTS
     return isinstance(asked, Use | Describe | CanI | StartPool)
+
+
+def _changing_verb(asked: DialectStatement) -> str:
+    """The verb and kind of a statement that changes what the service stores itself; "" for other statements.
+
+    No ROLLBACK undoes such a change.
+    """
+    match asked:
+        case Create(kind=kind) | Drop(kind=kind) | Update(kind=kind) if kind not in ENGINE_OBJECTS:
+            return f"{type(asked).__name__.upper()} {kind.upper()}"
+        case StartPool():
+            return f"{'START' if asked.start else 'STOP'} COMPUTE_POOL"
+        case InsertEntity():
+            return "INSERT INTO ENTITY"
+        case CreateFunction():
+            return "CREATE FUNCTION"
+        case DropFunction():
+            return "DROP FUNCTION"
+    return ""
 
 
 def _needs_database(asked: DialectStatement | None) -> bool:
