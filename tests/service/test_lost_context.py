@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Program, Served
+from tests.service import test_batches
 from tests.service.client import Client
 from tests.service.tested_engines import OnEngine
 
@@ -111,6 +112,48 @@ def test_use_leaves_what_is_lost(client: Client) -> None:
 def test_a_role_and_an_organization_are_never_left_out(client: Client) -> None:
     assert client.state("list stores", role="nobody") == "3D001"
     assert client.state("list stores", organization="nowhere") == "3D004"
+
+
+@pytest.mark.needs("databases")
+@pytest.mark.parametrize(
+    "unknown",
+    [{"role": "nobody"}, {"store": "not_there"}, {"computePool": "not_there"}, {"schema": "not_there"}],
+    ids=lambda unknown: next(iter(unknown)),
+)
+@pytest.mark.parametrize("where", ["alone", "first", "batch"])
+def test_a_request_that_fails_for_its_context_changes_nothing(
+    client: Client, unknown: dict[str, Any], where: str
+) -> None:
+    for sql in ("create database if not exists other", "create compute_pool if not exists other_pool"):
+        client.rows_of_nothing(sql)
+    client.rows_of_nothing("create temporary table kept as select 1 as i")
+    before = client.run("select * from kept")["metadata"]["context"]
+    given = {"database": "other", "computePool": "other_pool", "role": "writer"} | unknown
+    given["parameters"] = {"sessionID": client.session, "timezone": "Asia/Tokyo"}
+    failed = {"store": "3D006", "role": "3D001", "computePool": "3D023", "schema": "3D003"}[next(iter(unknown))]
+    if where == "batch":
+        assert test_batches.states(test_batches.run(client, ["select 1", "select 2"], **given)) == [failed]
+    else:
+        assert client.state("select 1" if where == "alone" else "select 1; select 2", **given)[:2] in {"3D", "57"}
+    after = client.run("select * from kept")
+    assert (after["sqlState"], after["metadata"]["context"]) == ("00000", before)
+
+
+@pytest.mark.needs("databases")
+def test_a_request_of_which_a_statement_ran_keeps_its_context(client: Client) -> None:
+    client.rows_of_nothing("create database if not exists other")
+    sql = "list databases; select 1"
+    assert client.state(sql, database="other", store="not_there") == "3D006"
+    assert client.run("select 1")["metadata"]["context"]["databaseName"] == "other"
+
+
+@pytest.mark.needs("databases")
+def test_another_organization_is_not_left_behind_by_a_request_that_fails(client: Client) -> None:
+    client.rows_of_nothing("create organization if not exists neighbour")
+    client.rows_of_nothing("create temporary table kept as select 1 as i")
+    for unknown in ({"role": "nobody"}, {"store": "not_there"}):
+        assert client.state("select 1", organization="neighbour", **unknown)[:2] == "3D"
+        assert client.rows("select * from kept") == [["1"]]
 
 
 @pytest.mark.parametrize(

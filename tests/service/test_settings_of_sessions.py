@@ -52,6 +52,18 @@ def test_set_timezone_holds_until_another_zone_is_asked_for(served: Served) -> N
         assert client.rows(NOON, **asks_berlin) == UTC
 
 
+def test_a_request_without_a_zone_leaves_that_of_the_session(served: Served) -> None:
+    with Client(served) as client:
+        assert client.rows(NOON) == UTC
+        assert client.rows(NOON, parameters={"sessionID": client.session, "timezone": "Asia/Tokyo"}) == TOKYO
+        answer = client.run(NOON)
+        assert (answer["metadata"]["context"]["timezone"], answer["data"]) == ("Asia/Tokyo", TOKYO)
+        client.run("SET TimeZone = 'Europe/Berlin'")
+        assert client.rows(NOON) == BERLIN
+        # The same zone as before is no other one.
+        assert client.rows(NOON, parameters={"sessionID": client.session, "timezone": "Asia/Tokyo"}) == BERLIN
+
+
 def test_a_session_that_another_zone_is_asked_of_tells_it(served: Served) -> None:
     with Client(served) as client:
         answer = client.run("USE DATABASE local", parameters={"sessionID": client.session, "timezone": "Asia/Tokyo"})

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, StatementRequest
@@ -24,6 +25,14 @@ from sqlshell.service.rights import Rights
 
 IDLE_SECONDS = 1800.0
 """How long an idle session is kept."""
+
+
+class _Before(Struct, frozen=True):
+    """A session's context before a request, with the database and schema that its connection was in."""
+
+    session: Session
+    database: str
+    schema: str
 
 
 class Session(Struct, eq=False):
@@ -56,10 +65,14 @@ class Session(Struct, eq=False):
     """Whether its transaction may have created or dropped a schema."""
     schema_dropped: bool = False
     """Whether its current schema was dropped: it goes to the initial schema before its next statement."""
+    timezone: str = ""
+    """The time zone that the latest request with one named."""
     database_chosen: bool = False
     """Whether its database was chosen explicitly, rather than being the initial one."""
     context_failures: dict[str, Failure] = field(default_factory=dict)
     """The failures for parts of the latest request's context. A statement that needs such a part fails with it."""
+    before: _Before | None = None
+    """The session before it adopted the latest request's context, while it is unknown whether the request fails."""
     dropped_parts: dict[str, str] = field(default_factory=dict)
     """The names, by kind, of objects that the session dropped while it used them. Its client may still send them."""
 
@@ -130,13 +143,50 @@ class Session(Struct, eq=False):
             (request.schema, has.schema_name),
             (request.store, has.store_name),
             (request.compute_pool, has.compute_pool_name),
+            (request.parameters and request.parameters.timezone, self.timezone),
         )
         return self.schema_dropped or any(name and name != old for name, old in named)
 
     def adopt(self, request: StatementRequest, organizations: Organizations) -> None:
-        """Adopt the context of a request. Raises Failure for organization and role; other failures go into
-        `context_failures`."""
+        """Adopt the context of a request; settle() follows.
+
+        If an organization or role cannot be used, nothing changes, and Failure is raised. Other failures go into
+        `context_failures`.
+        """
         self.context_failures = {}
+        self.settle("")
+        self.before = _Before(replace(self), self.connection.database, self.connection.schema)
+        try:
+            self._adopt(request, organizations)
+        except Failure:
+            self._restore()
+            raise
+
+    def settle(self, state: str) -> None:
+        """Forget the context before the latest request, whose first statement has finished with this sqlState. If it
+        failed because of the request's context, the session returns to the context before."""
+        if self.failed_by_context(state):
+            self._restore()
+        elif self.before is not None:
+            if self.before.session.connection is not self.connection:
+                self.before.session.connection.close()
+            self.before = None
+
+    def _restore(self) -> None:
+        assert self.before is not None
+        before, old = self.before, self.before.session
+        self.before, self.context_failures = None, {}
+        if self.connection is not old.connection:
+            self.connection.close()
+            self.organization, self.connection = old.organization, old.connection
+        elif (before.database, before.schema) != (self.connection.database, self.connection.schema):
+            # Another session may have dropped them meanwhile.
+            with contextlib.suppress(Failure):
+                self.connection.use(before.database, before.schema)
+        self.role, self.store, self.compute_pool = old.role, old.store, old.compute_pool
+        self.timezone, self.database_chosen = old.timezone, old.database_chosen
+
+    def _adopt(self, request: StatementRequest, organizations: Organizations) -> None:
         if self.schema_dropped and self.connection.transaction != "failed":
             self.connection.use(self.connection.database, "")
             self.schema_dropped = False
@@ -154,6 +204,7 @@ class Session(Struct, eq=False):
         self.database_chosen = self.database_chosen or (
             bool(request.database) and "database" not in self.context_failures
         )
+        self.timezone = (request.parameters and request.parameters.timezone) or self.timezone
 
     def _place(self, database: str, schema: str) -> None:
         """Change the database and schema, as far as they exist."""
@@ -231,7 +282,8 @@ class Session(Struct, eq=False):
             raise Failure("25001", "cannot change the organization in a transaction; COMMIT or ROLLBACK first")
         organization = organizations.get(wanted)
         connection = organization.engine.connect()
-        self.connection.close()
+        if self.before is None:
+            self.connection.close()
         self.organization, self.connection = organization, connection
         self.store, self.compute_pool, self.database_chosen = "", DEFAULT, False
 
@@ -295,6 +347,7 @@ class Sessions:
             session.closed = True
             self._opened.discard(session)
             self.uncount(session.caller.token_id)
+            session.settle("")
             session.connection.close()
             key = session.caller.token_id, session.name
             # A session that was terminated while it ran statements may have a successor with its name.

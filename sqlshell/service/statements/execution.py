@@ -202,7 +202,7 @@ class Execution:
         if limit and not self._options.row_limits:
             limit = None
         organization = session.organization
-        zone = (parameters.timezone if parameters else None) or organization.engine.default_timezone
+        zone = session.timezone or organization.engine.default_timezone
         return RunOptions(
             zone,
             self._options.partition_rows,

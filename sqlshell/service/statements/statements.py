@@ -311,6 +311,7 @@ class Statements:
                         if sqlstate.failed(record.state):
                             # A client may poll only the last statement, so its message quotes the failure.
                             failed = f"{NOT_RUN}: {record.state}: {record.message}"[:REASON]
+                await self._settle(session, records[0])
         except asyncio.CancelledError:
             for record in records:
                 self.endings.finish(record, *when_stopped(record))
@@ -361,6 +362,7 @@ class Statements:
                         await self.ledger.settled(record)
                         batch.size += record.spool.size
                         at += 1
+                await self._settle(session, records[0])
         except Failure as failure:
             # The queue of the pool is full.
             self.endings.finish(records[at], failure.sql_state, failure.message, session)
@@ -557,6 +559,12 @@ class Statements:
         if session.lost_transaction and not session.connection.in_transaction:
             # Until the client ends it, none of its statements may be committed alone.
             await session.organization.workers.run_other(session.connection.lose_transaction)
+
+    @staticmethod
+    async def _settle(session: Session, first: Record) -> None:
+        """Keep the context of a request whose first statement did not fail because of it."""
+        if session.before is not None:
+            await session.organization.workers.run_other(session.settle, first.state)
 
     def _work(
         self,
