@@ -24,6 +24,10 @@ T = TypeVar("T")
 ORGANIZATION_ID = "00000000-0000-4000-8000-00000000c0de"
 ORGANIZATION = "local"
 ROLES: Mapping[str, Rights] = {"owner": Rights.OBJECTS, "writer": Rights.DATA, "reader": Rights.READ}
+NAMES_OF_ROLES: Mapping[str, Rights] = {**ROLES, "sysadmin": ROLES["owner"]}
+"""The rights by every name of a role: `sysadmin`, which some clients send unless told otherwise, is another name of
+`owner`."""
+
 OPERATOR, ANONYMOUS = "operator", "anonymous"
 """The token IDs of callers without a token in the catalog: the operator, and anonymous users of legacy endpoints."""
 
@@ -63,9 +67,9 @@ MISSING = {
 }
 
 
-def owning_role() -> str:
-    """The role that owns created objects: the one that may create them."""
-    return next(role for role, rights in ROLES.items() if rights >= Rights.OBJECTS)
+def owning_role(role: str = "") -> str:
+    """The role that owns created objects, the one that may create them: by the name by which `role` is it."""
+    return role if NAMES_OF_ROLES.get(role) is Rights.OBJECTS else "owner"
 
 
 def least_role() -> str:
@@ -83,6 +87,10 @@ class Caller(Struct, frozen=True):
     organization: str = ""
     roles: tuple[str, ...] = tuple(ROLES)
 
+    def has_role(self, name: str) -> bool:
+        """Whether the token has a role, by this or another name of it. The role must exist."""
+        return NAMES_OF_ROLES[name] in {NAMES_OF_ROLES[role] for role in self.roles}
+
     def may_see(self, organization: str) -> bool:
         return self.organization in {"", organization}
 
@@ -91,7 +99,7 @@ class Caller(Struct, frozen=True):
 
         `organization` is "" for a statement that belongs to no organization: it requires access to all of them.
         """
-        may_all = any(ROLES[role] >= Rights.OBJECTS for role in self.roles)
+        may_all = any(NAMES_OF_ROLES[role] >= Rights.OBJECTS for role in self.roles)
         return self.may_see(organization) and (may_all or owner == self.token_id)
 
 
@@ -251,7 +259,7 @@ class Catalog:
     def new_token(self, organization: str, roles: Sequence[str], name: str = "") -> str:
         """Create a token and return its text; only a hash is stored. Raises Failure."""
         for role in roles:
-            if role not in ROLES:
+            if role not in NAMES_OF_ROLES:
                 raise missing("role", role)
         if name.lower() in {OPERATOR, ANONYMOUS}:
             raise Failure(sqlstate.DUPLICATE, f"the name {name!r} is reserved")

@@ -67,7 +67,7 @@ def test_everything_else(look: object) -> None:
     assert {row[0] for row in schemas} >= {"main", "other"}
     assert {tuple(row[:2]) for row in functions} == {("main", "abs")}
     assert [row[0] for row in pools] == ["default"]
-    assert [row[0] for row in roles] == ["owner", "writer", "reader"]
+    assert [row[0] for row in roles] == ["owner", "writer", "reader", "sysadmin"]
     assert stores == streams == []
 
 

@@ -30,6 +30,9 @@ class Life(NamedTuple):
     gone: str = ""
 
 
+ROLE = "sysadmin"
+"""The role that the provider sends if none is configured, and expects as the owner of what it has made."""
+
 SYS = "deltastream.sys."
 LIVES = {
     "database": Life(
@@ -159,7 +162,7 @@ def client(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[C
 
 def looked(client: Client, life: Life) -> list[dict[str, Any]]:
     """The rows of the provider's look-up, by the names of their columns."""
-    answer = client.run(life.look)
+    answer = client.run(life.look, role=ROLE)
     assert answer["sqlState"] == "00000", answer
     columns = [item["name"] for item in answer["metadata"]["columns"]]
     assert not life.columns or tuple(columns) == life.columns, columns
@@ -172,17 +175,18 @@ def test_the_life_of_a_resource(client: Client, folder: Path, resource: str) -> 
     life = life._replace(create=life.create.format(folder=folder), update=life.update.format())
     assert looked(client, life) == []
     assert not life.describe or client.state(life.describe) == life.gone
-    made = client.run(life.create)
+    made = client.run(life.create, role=ROLE)
     assert made["sqlState"] == "00000", made
     (row,) = looked(client, life)
+    assert row.get("owner", ROLE) == row.get("Owner", ROLE) == ROLE
     assert tuple(row.values())[: len(life.values)] == life.values, row
     assert client.state(life.create) == life.again
     if life.update:
-        changed = client.run(life.update)
+        changed = client.run(life.update, role=ROLE)
         assert changed["sqlState"] == "00000", changed
         assert len(looked(client, life)) == 1
     if life.describe:
-        described = client.run(life.describe)
+        described = client.run(life.describe, role=ROLE)
         assert (described["sqlState"], bool(described["data"])) == ("00000", True), described
     assert "wonderland" not in str((row, made))
     assert client.state(life.drop) == "00000"
@@ -207,14 +211,14 @@ def test_a_query_is_planned_and_refused_where_it_would_run_for_ever(client: Clie
         organization, _, fqn = relation["fqn"].partition(".")
         assert organization.strip('"') == planned["metadata"]["context"]["organizationID"]
         assert client.rows(f"SELECT name FROM {SYS}\"relations\" WHERE fqn = '{fqn}';") == [[relation["name"]]]
-    inserted = client.run(f"{sql};")
+    inserted = client.run(f"{sql};", role=ROLE)
     assert (inserted["sqlState"], len(inserted["metadata"]["columns"])) == ("00000", 5), inserted
     for made in ("STREAM", "CHANGELOG", "MATERIALIZED VIEW"):
         answer: Answer = client.run(f'CREATE {made} "kept"."public"."q" AS SELECT id FROM "kept"."public"."source";')
         assert answer["sqlState"] == "0A000", answer
     columns = 'id, name, "version", intended_state, current_state, "owner", created_at, updated_at'
-    answer = client.run(f'SELECT {columns} FROM {SYS}"queries";')
-    assert answer["sqlState"] == "00000", answer
+    followed = f"WHERE id = '{inserted['statementID']}'"
+    assert client.rows(f'SELECT {columns} FROM {SYS}"queries" {followed};')[0][5] == ROLE
 
 
 def test_a_compute_pool_is_started_and_stopped(client: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 from collections.abc import Iterator
 from datetime import datetime
@@ -123,7 +124,6 @@ DESCRIBED = {
     "database other": {"Name": "other", "Owner": "owner", "State": "ready", "IsDefault": "false"},
     "schema public": {"Name": "public", "Database": "local", "IsDefault": "false"},
     'schema "other"."main"': {"Name": "main", "Database": "other", "IsDefault": "true"},
-    'store "files"': {"Name": "files", "Type": "files", "State": "ready", "Owner": "owner"},
     "compute_pool small": {"Size": "small", "Timeout": "5", "IntendedState": "running", "ErrorMessages": ""},
     "function_source jar": {"Name": "jar", "Language": "JAVA", "File": "f.jar"},
     'relation "local"."main"."keyed"': {"Name": "keyed", "Type": "table", "PrimaryKey": "id, part", "State": "created"},
@@ -145,6 +145,26 @@ def test_an_object_is_described_by_its_properties(client: Client, what: str) -> 
     assert {name: told[name] for name in DESCRIBED[what]} == DESCRIBED[what]
     for name in {"CreatedAt", "UpdatedAt"} & told.keys():
         assert datetime.strptime(told[name], "%Y-%m-%d %H:%M:%S.%f %z").tzinfo
+
+
+def test_a_store_is_described_by_one_row(client: Client) -> None:
+    answer = client.run('describe store "files"')
+    assert [(column["name"], column["type"]) for column in answer["metadata"]["columns"]] == [
+        ("Metadata", "VARCHAR"),
+        ("Uri", "VARCHAR"),
+        ("Details", "VARCHAR"),
+        ("TlsEnabled", "BOOLEAN"),
+        ("VerifyHostName", "BOOLEAN"),
+        ("SchemaRegistryName", "VARCHAR"),
+        ("Path", "VARCHAR"),
+    ]
+    (row,) = answer["data"]
+    listed = next(item for item in client.listed("list stores") if item["Name"] == "files")
+    metadata = json.loads(row[0])
+    assert metadata | {"IsDefault": str(metadata["IsDefault"]).lower()} == {
+        name: value for name, value in listed.items() if name not in {"Uri", "Writable"}
+    }
+    assert row[1:] == [listed["Uri"], '{"Writable": false}', "false", "false", "", listed["Uri"]]
 
 
 @pytest.mark.parametrize(

@@ -338,6 +338,37 @@ def test_an_owner_makes_tokens_of_every_role(own: Served, client: Client) -> Non
     client.rows("drop api_token chief")
 
 
+@pytest.mark.needs("databases")
+def test_sysadmin_is_another_name_of_the_owner(own: Served, client: Client) -> None:
+    """Clients send it unless told otherwise, and expect it as the owner of what they have made."""
+    made = {
+        role: client.rows(f"create api_token as_{role} with ('role' = '{role}')")[0][1] or ""
+        for role in ("owner", "sysadmin", "writer")
+    }
+    with Client(own, made["owner"]) as owner:
+        answer = owner.run("create database of_sysadmin", role="sysadmin")
+        assert (answer["sqlState"], answer["metadata"]["context"]["roleName"]) == ("00000", "sysadmin")
+        looked = 'select "owner" from deltastream.sys."databases" where name = \'of_sysadmin\''
+        assert owner.rows(looked, role="sysadmin") == [["sysadmin"]]
+        assert owner.rows(looked, role="owner") == [["owner"]]
+        listed = "list databases where name = 'of_sysadmin'"
+        assert [owner.listed(listed, role=role)[0]["Owner"] for role in ("sysadmin", "owner")] == ["sysadmin", "owner"]
+        assert ("sysadmin", "true") in {(row[0], row[2]) for row in owner.rows("list roles")}
+        query = owner.run("select 1", role="sysadmin")["statementID"]
+        queries = f'select "owner" from deltastream.sys."queries" where id = \'{query}\''
+        assert owner.rows(queries, role="owner") == [["sysadmin"]]
+        owner.rows("drop database of_sysadmin")
+    with Client(own, made["sysadmin"]) as owner:
+        assert owner.state("select 1", role="owner") == "00000"
+    with Client(own, made["writer"]) as writer:
+        assert writer.state("select 1", role="sysadmin") == "42501"
+        assert ("sysadmin", "false") in {(row[0], row[2]) for row in writer.rows("list roles")}
+        query = writer.run("select 1")["statementID"]
+    assert client.rows(f'select "owner" from deltastream.sys."queries" where id = \'{query}\'') == [["writer"]]
+    for role in made:
+        client.rows(f"drop api_token as_{role}")
+
+
 @pytest.mark.slow("many clients")
 def test_many_clients_at_once(own: Served) -> None:
     wrong: list[object] = []

@@ -9,7 +9,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sqlshell.service.catalog import ANONYMOUS, OPERATOR, ROLES, Caller, Catalog, digest
+from sqlshell.service.catalog import ANONYMOUS, OPERATOR, Caller, Catalog, digest, least_role
 from sqlshell.service.cluster import PEER_PATH
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
 from sqlshell.service.storage.storage import Unavailable
@@ -160,7 +160,7 @@ class BearerAuth:
 def caller_of(request: Request) -> Caller:
     """The caller that BearerAuth authenticated; nobody, with the lowest role, if it did not see the request."""
     caller = request.scope.get("caller")
-    return caller if isinstance(caller, Caller) else Caller("nobody", "-", tuple(ROLES)[-1:])
+    return caller if isinstance(caller, Caller) else Caller("nobody", "-", (least_role(),))
 
 
 def bearer(given: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from sqlshell.service.catalog import ROLES, Object, owning_role
+from sqlshell.service.catalog import NAMES_OF_ROLES, Object, owning_role
 from sqlshell.service.dialect import names_of, without_literals
 from sqlshell.service.dialect.names import DOTTED, HEAD
 from sqlshell.service.engines.engine import CatalogQuery, Rows
@@ -45,14 +45,19 @@ _CHANGES = re.compile(
 
 
 class Scope(Struct, frozen=True):
-    """The place from which objects are listed: an organization, and optionally a session."""
+    """The place from which objects are listed: an organization, the role that asks, and optionally a session."""
 
     organization: Organization
     session: Session | None = None
+    role: str = ""
 
     def catalog(self, query: CatalogQuery) -> Rows:
         """The engine's objects, as the session sees them if there is one. Raises Failure."""
         return self.session.catalog(query) if self.session else self.organization.engine.catalog(query)
+
+    @property
+    def owner(self) -> str:
+        return owning_role(self.session.role if self.session else self.role)
 
     @property
     def database(self) -> str:
@@ -95,7 +100,7 @@ def databases(here: Scope) -> list[Facts]:
     there = here.catalog(CatalogQuery("databases", hidden=set(organization.store_names)))
     lost = {name: reason for (kind, name), reason in organization.broken.items() if kind == "database"}
     return [
-        _owned(organization, known.get(name))
+        _owned(here, known.get(name))
         | {
             "name": name,
             "type": "database",
@@ -111,7 +116,7 @@ def schemas(here: Scope, database: str = "") -> list[Facts]:
     """The schemas of a database, or of all databases."""
     organization = here.organization
     hidden = set(organization.store_names)
-    noted = _noted(organization)
+    noted = _noted(here)
     listed = here.catalog(CatalogQuery("schemas", database, hidden=hidden))
     places = {here.database: here.schema}
     return [
@@ -133,7 +138,7 @@ def relations(
     """The relations of a database and schema, or of all; optionally only of these `kinds` or with this `name`."""
     organization = here.organization
     hidden = set(organization.store_names)
-    noted = _noted(organization)
+    noted = _noted(here)
     streams = {tuple(json.loads(item.name)): item for item in organization.catalog.objects(organization.id, "stream")}
     rows: list[Facts] = []
     for named, within, kind, place, key, comment in here.catalog(
@@ -145,7 +150,7 @@ def relations(
         if kinds and kind not in kinds:
             continue
         rows.append(
-            (_owned(organization, stream) if stream else noted(place, within, named))
+            (_owned(here, stream) if stream else noted(place, within, named))
             | {
                 "name": named,
                 "type": kind,
@@ -182,7 +187,7 @@ def all_stores(here: Scope) -> list[Facts]:
         state, _, reason = stores.state(organization, item.name).partition(": ")
         default = here.session is not None and here.session.store == item.name
         facts = {"state": state, "message": reason, "default": default, "writable": bool(item.detail.get("writable"))}
-        rows.append(_object(organization, item) | facts)
+        rows.append(_object(here, item) | facts)
     return rows
 
 
@@ -218,7 +223,7 @@ def pools(here: Scope) -> list[Facts]:
         state = "running" if detail["running"] else "stopped"
         rows.append(
             {key: str(value) for key, value in detail.items()}
-            | _owned(organization, known.get(name))
+            | _owned(here, known.get(name))
             | {
                 "name": name,
                 "type": "compute_pool",
@@ -237,7 +242,7 @@ def sources(kind: str) -> Callable[[Scope], list[Facts]]:
     def listed(here: Scope) -> list[Facts]:
         organization = here.organization
         return [
-            _object(organization, item)
+            _object(here, item)
             | {
                 "state": "ready",
                 "language": "JAVA" if str(item.detail.get("file", "")).lower().endswith(".jar") else "",
@@ -256,7 +261,7 @@ def functions(here: Scope) -> list[Facts]:
     organization = here.organization
     hidden = set(organization.store_names)
     macros: list[Facts] = [
-        _noted(organization)(row[3], row[4], row[0])
+        _noted(here)(row[3], row[4], row[0])
         | {
             "name": row[0],
             "signature": row[1],
@@ -271,7 +276,7 @@ def functions(here: Scope) -> list[Facts]:
         for row in here.catalog(CatalogQuery("functions", hidden=hidden))
     ]
     recorded: list[Facts] = [
-        _object(organization, item)
+        _object(here, item)
         | {
             "name": item.detail["name"],
             "type": "function",
@@ -294,7 +299,7 @@ def recorded(kind: str) -> Callable[[Scope], list[Facts]]:
         for item in organization.catalog.objects(organization.id, kind):
             state, _, reason = secrets.status(item.detail, organization.vault).partition(": ")
             facts = {"state": state, "message": reason, "url": item.detail.get("uris", "")}
-            rows.append(_object(organization, item) | facts)
+            rows.append(_object(here, item) | facts)
         return rows
 
     return listed
@@ -302,8 +307,8 @@ def recorded(kind: str) -> Callable[[Scope], list[Facts]]:
 
 def roles(here: Scope) -> list[Facts]:
     rights = {Rights.OBJECTS: "all", Rights.DATA: "read and change data", Rights.READ: "read data"}
-    granted = here.session.caller.roles if here.session else ()
-    return [{"name": name, "rights": rights[right], "granted": name in granted} for name, right in ROLES.items()]
+    granted = here.session.caller.has_role if here.session else lambda name: False
+    return [{"name": name, "rights": rights[right], "granted": granted(name)} for name, right in NAMES_OF_ROLES.items()]
 
 
 def tokens(here: Scope) -> list[Facts]:
@@ -311,33 +316,33 @@ def tokens(here: Scope) -> list[Facts]:
     return [{"name": name, "roles": held} for name, held in organization.catalog.tokens(organization.id)]
 
 
-def _owned(organization: Organization, item: Object | None) -> dict[str, object]:
+def _owned(here: Scope, item: Object | None) -> dict[str, object]:
     """The owner and the times of an object; without a record it is as old as the organization."""
     if item is not None:
-        return {"owner": owning_role(), "created": item.created, "updated": item.updated}
-    created = organization.catalog.organization_created(organization.id)
-    return {"owner": owning_role(), "created": created, "updated": created}
+        return {"owner": here.owner, "created": item.created, "updated": item.updated}
+    created = here.organization.catalog.organization_created(here.organization.id)
+    return {"owner": here.owner, "created": created, "updated": created}
 
 
-def _object(organization: Organization, item: Object) -> dict[str, object]:
+def _object(here: Scope, item: Object) -> dict[str, object]:
     detail = {
         key: value if isinstance(value, list | dict) else str(value)
         for key, value in item.detail.items()
         if key != "sealed"
     }
-    return {**detail, "name": item.name, **_owned(organization, item)}
+    return {**detail, "name": item.name, **_owned(here, item)}
 
 
-def _noted(organization: Organization) -> Callable[..., dict[str, object]]:
+def _noted(here: Scope) -> Callable[..., dict[str, object]]:
     """A function that returns the owner and times of a relation or schema with this full name."""
-    catalog = organization.catalog
+    organization, catalog = here.organization, here.organization.catalog
     known = {tuple(json.loads(item.name)): item for item in catalog.objects(organization.id, NOTED)}
     places = {item.name: item for item in catalog.objects(organization.id, "database")}
-    by_database = {name: _owned(organization, item) for name, item in places.items()}
-    oldest = _owned(organization, None)
+    by_database = {name: _owned(here, item) for name, item in places.items()}
+    oldest = _owned(here, None)
 
     def owner_and_times(*name: str) -> dict[str, object]:
         item = known.get(name)
-        return dict(by_database.get(name[0], oldest)) if item is None else _owned(organization, item)
+        return dict(by_database.get(name[0], oldest)) if item is None else _owned(here, item)
 
     return owner_and_times

@@ -30,6 +30,7 @@ from sqlshell.service.objects.result_rows import (
     listed,
     properties,
     table,
+    text,
 )
 from sqlshell.service.organizations.copies import CopyWaiter
 from sqlshell.service.organizations.organizations import Organizations
@@ -110,6 +111,13 @@ KINDS: Mapping[str, Kind] = {
     "invitations": Kind(columns("Name", "Email"), lambda here: []),
 }
 """The kinds of LIST, except organizations and queries. Clients read some columns by position: keep their order."""
+
+_STORE = columns(
+    *("Metadata", "Uri", "Details", "TlsEnabled=tls", "VerifyHostName=verify", "SchemaRegistryName=registry", "Path"),
+    tls=BOOLEAN,
+    verify=BOOLEAN,
+)
+"""The columns of DESCRIBE STORE; clients read them by position."""
 
 _ONE_TYPE = {"streams": "stream", "changelogs": "changelog", "tables": "", "materialized_views": "materialized view"}
 """Lists that show the relations of one type."""
@@ -267,6 +275,8 @@ def describe(asked: Describe, session: Session, options: RunOptions, sink: Sink,
             return table(sink, ("name", "id"), [(organization.catalog.organization_name(wanted), wanted)])
         case "database":
             check_open(organization, "database", name)
+        case "store":
+            return _describe_store(here, name, sink)
         case "schema":
             database = asked.names[-2] if len(asked.names) > 1 else here.database
             check_database(database, session)
@@ -282,6 +292,25 @@ def _described(kind: str, name: str, shown: Kind, found: Sequence[Facts], sink: 
     if not found:
         raise missing(kind, name)
     return properties((*shown.shown, *shown.more), found[0], sink)
+
+
+def _describe_store(here: Scope, name: str, sink: Sink) -> Outcome:
+    """One row, as clients of the interface scan it; a directory has neither TLS nor a schema registry."""
+    facts = next((item for item in inventory.all_stores(here) if item["name"] == name), None)
+    if facts is None:
+        raise missing("store", name)
+    shown = KINDS["stores"].shown
+    metadata = {item.name: facts.get(item.key) for item in shown if item.key not in {"uri", "writable"}}
+    metadata = {key: value if isinstance(value, bool) else text(value) for key, value in metadata.items()}
+    row = {
+        "metadata": metadata,
+        "uri": facts["uri"],
+        "details": {"Writable": facts["writable"]},
+        "tls": False,
+        "verify": False,
+        "path": facts["uri"],
+    }
+    return keep(_STORE, [row], sink)
 
 
 def _describe_relation(asked: Describe, session: Session, options: RunOptions, sink: Sink) -> Outcome:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.bounds import Bounds, limit_note
-from sqlshell.service.catalog import ROLES, duplicate, least_role, missing
+from sqlshell.service.catalog import NAMES_OF_ROLES, ROLES, duplicate, least_role, missing
 from sqlshell.service.dialect import Create, DialectStatement, Drop, DropFunction, Names, StartPool, Use
 from sqlshell.service.dialect.names import WRITES, targets
 from sqlshell.service.engines.engine import CatalogQuery, Outcome, Relation, RunOptions
@@ -274,9 +274,9 @@ class Objects:
             )
         given = asked.options.get("roles", asked.options.get("role", least_role()))
         roles = [item.strip() for item in given.split(",")]
-        greatest = max(ROLES[role] for role in session.caller.roles)
+        greatest = max(NAMES_OF_ROLES[role] for role in session.caller.roles)
         for role in roles:
-            if role in ROLES and ROLES[role] > greatest:
+            if role in NAMES_OF_ROLES and NAMES_OF_ROLES[role] > greatest:
                 raise Failure(
                     sqlstate.PRIVILEGE,
                     f"cannot create a token with role {role!r}: it has more privileges than your token",

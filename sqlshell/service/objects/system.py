@@ -75,7 +75,7 @@ def publish(session: Session, sql: str, queries: Callable[[], Sequence[Facts]]) 
     do not contain the texts of statements.
     """
     organization = session.organization
-    here = Scope(organization)
+    here = Scope(organization, role=session.role)
     tables: dict[str, Listing] = {}
     low = sql.lower()
     named = {name for name in (*_RELATIONS, "queries") if name in low}

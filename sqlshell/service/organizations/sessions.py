@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.bounds import Bounds, limit_note
-from sqlshell.service.catalog import ROLES, Caller, missing
+from sqlshell.service.catalog import NAMES_OF_ROLES, Caller, missing
 from sqlshell.service.engines.engine import CatalogQuery, Connection, Relation, Rows
 from sqlshell.service.engines.server.session import completed
 from sqlshell.service.failure import Failure
@@ -89,7 +89,7 @@ class Session(Struct, eq=False):
 
     @property
     def rights(self) -> Rights:
-        return ROLES[self.role]
+        return NAMES_OF_ROLES[self.role]
 
     def echo(self) -> ContextEcho:
         """The context that statements run in, without the parts of the latest request's context that could not be used.
@@ -256,9 +256,9 @@ class Session(Struct, eq=False):
         """Change the role, store or compute pool. Raises Failure if it does not exist or is not granted."""
         match kind:
             case "role":
-                if name not in ROLES:
+                if name not in NAMES_OF_ROLES:
                     raise missing("role", name)
-                if name not in self.caller.roles:
+                if not self.caller.has_role(name):
                     raise Failure(sqlstate.PRIVILEGE, f"permission denied: this token does not have role {name!r}")
                 self.role = name
             case "store":

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Parameters
 from sqlshell.service.bounds import UNLIMITED
+from sqlshell.service.catalog import owning_role
 from sqlshell.service.dialect import (
     Alter,
     Application,
@@ -339,8 +340,8 @@ class Execution:
 
     def _query_facts(self, organization: Organization) -> list[Facts]:
         """The facts about the latest statements of an organization, without their texts."""
-        owners = organization.catalog.owners(organization.id)
-        return [queries.facts(record, owners, "") for record in self._ledger.latest(organization.id, 1000)]
+        records = self._ledger.latest(organization.id, 1000)
+        return [queries.facts(record, record.context.role_name or owning_role(), "") for record in records]
 
     def _run_engine(self, session: Session, record: Record, options: RunOptions, sql: str) -> Outcome | StartedFeed:
         organization = session.organization

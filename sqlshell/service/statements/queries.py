@@ -26,11 +26,14 @@ SHOWN = columns(
 def listed(records: Sequence[Record], session: Session) -> list[Facts]:
     """The facts about statements, with the text of those that the session may read."""
     owners = session.organization.catalog.owners(session.organization.id)
-    return [facts(record, owners, record.head if may_read(session, record) else HIDDEN) for record in records]
+    return [
+        facts(record, owners.get(record.owner, record.owner), record.head if may_read(session, record) else HIDDEN)
+        for record in records
+    ]
 
 
-def facts(record: Record, owners: Mapping[str, str], sql: str) -> Facts:
-    """The facts about a statement; `owners` are the names of tokens by ID."""
+def facts(record: Record, owner: str, sql: str) -> Facts:
+    """The facts about a statement."""
     return {
         "id": record.statement_id,
         "name": record.statement_id,
@@ -39,7 +42,7 @@ def facts(record: Record, owners: Mapping[str, str], sql: str) -> Facts:
         "state": record.status,
         "sql_state": record.state,
         "statement": sql,
-        "owner": owners.get(record.owner, record.owner),
+        "owner": owner,
         "created": record.created,
         "updated": record.finished or record.created,
     }
