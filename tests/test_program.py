@@ -802,3 +802,11 @@ def test_an_error_in_the_text_of_a_command_has_its_place(program: Program) -> No
         "<command>:2:",
         "<command>:1:",
     ]
+
+
+def test_a_single_transaction_leaves_no_database_behind(program: Program) -> None:
+    done = program("-q", "-1", "-c", "create database keepme")
+    assert (done.code, "25001" in done.err, "was rolled back" in done.err) == (1, True, True)
+    script = "begin;\ncreate database keepme;\nrollback;\nlist databases;\n"
+    done = program("-q", "--on-error", "continue", "-f", "-", stdin=script)
+    assert ("25001" in done.err, "memory" in done.out, "keepme" in done.out) == (True, True, False)

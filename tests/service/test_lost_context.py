@@ -151,7 +151,8 @@ def test_a_request_of_which_a_statement_ran_keeps_its_context(client: Client) ->
 def test_another_organization_is_not_left_behind_by_a_request_that_fails(client: Client) -> None:
     client.rows_of_nothing("create organization if not exists neighbour")
     client.rows_of_nothing("create temporary table kept as select 1 as i")
-    for unknown in ({"role": "nobody"}, {"store": "not_there"}):
+    unknowns: list[dict[str, Any]] = [{"role": "nobody"}, {"store": "not_there"}]
+    for unknown in unknowns:
         assert client.state("select 1", organization="neighbour", **unknown)[:2] == "3D"
         assert client.rows("select * from kept") == [["1"]]
 

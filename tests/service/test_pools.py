@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,8 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.pools import Pool, Size
 from sqlshell.service.statements.reading_thread import PIECE, ReadingThread
 from sqlshell.service.statements.splitting import split
+from tests.conftest import serve, stop
+from tests.service.client import Client
 
 Work = Callable[[str], Awaitable[None]]
 
@@ -61,20 +65,60 @@ def test_the_place_in_the_queue_is_the_one_in_which_it_is_admitted(owners: str) 
 def test_a_pool_that_grows_admits_those_that_wait_and_one_that_shrinks_admits_no_more() -> None:
     async def run() -> None:
         pool = Pool("p", Size(1, 100))
-        places = [pool.admit("a") for _ in range(4)]
-        held = [asyncio.ensure_future(place.__aenter__()) for place in places]
-        await asyncio.sleep(0)
-        assert pool.waiting == 3
-        pool.resize(Size(3, 100))
-        assert pool.waiting == 1
-        pool.resize(Size(1, 100))
-        for waiting in (1, 1, 0):
+        async with contextlib.AsyncExitStack() as last:
+            places = [contextlib.AsyncExitStack() for _ in range(3)]
+            held = [asyncio.ensure_future(each.enter_async_context(pool.admit("a"))) for each in (*places, last)]
             await asyncio.sleep(0)
-            pool._release()
-            assert pool.waiting == waiting
-        pool._release()
+            assert pool.waiting == 3
+            # One of the four is for other owners.
+            pool.resize(Size(4, 100))
+            assert pool.waiting == 1
+            await asyncio.gather(*held[:3])
+            pool.resize(Size(1, 100))
+            for place, waiting in zip(places, (1, 1, 0), strict=True):
+                await place.aclose()
+                assert pool.waiting == waiting
+            await held[3]
         assert not pool.is_used
-        await asyncio.gather(*held)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("concurrency", "reserved"), [(1, 0), (2, 1), (3, 1), (4, 1), (8, 2), (16, 4), (32, 8)])
+def test_no_owner_takes_the_last_places(concurrency: int, reserved: int) -> None:
+    async def run() -> None:
+        pool = Pool("p", Size(concurrency, 100))
+        async with contextlib.AsyncExitStack() as held:
+            most = concurrency - reserved
+            for _ in range(most):
+                await held.enter_async_context(pool.admit("many"))
+            async with contextlib.AsyncExitStack() as further:
+                waiting = asyncio.ensure_future(further.enter_async_context(pool.admit("many")))
+                for number in range(reserved):
+                    await held.enter_async_context(pool.admit(f"other {number}"))
+                await asyncio.sleep(0)
+                assert not waiting.done()
+                waiting.cancel()
+        assert not pool.is_used
+
+    asyncio.run(run())
+
+
+def test_what_waits_for_an_owner_with_many_places_is_passed_by_others() -> None:
+    async def run() -> None:
+        pool, order = Pool("p", Size(2, 100)), list[str]()
+
+        async def work(owner: str) -> None:
+            async with pool.admit(owner):
+                order.append(owner)
+
+        async with pool.admit("many"):
+            async with pool.admit("one"):
+                tasks = [asyncio.ensure_future(work(owner)) for owner in ("many", "one", "new")]
+                await asyncio.sleep(0)
+            await asyncio.gather(*tasks[1:])
+        await asyncio.gather(*tasks)
+        assert order == ["one", "new", "many"]
 
     asyncio.run(run())
 
@@ -129,3 +173,20 @@ def test_long_texts_are_read_in_turn() -> None:
         return ended
 
     assert asyncio.run(run())[0] == "one"
+
+
+def test_a_reader_with_many_long_statements_keeps_nobody_out(tmp_path: Path) -> None:
+    served = serve(tmp_path, "--threads", "1")
+    try:
+        with Client(served) as owner:
+            token = owner.rows("create api_token many")[0][1] or ""
+            with Client(served, token) as reader:
+                request = {"statement": "select count(*) from range(100000000000) a, range(1000) b"}
+                sent = [reader.http.post("/v2/statements", json=request).json() for _ in range(20)]
+                assert owner.rows("select 1") == [["1"]]
+                states = [reader.http.get(f"/v2/statements/{item['statementID']}").json()["sqlState"] for item in sent]
+                assert states == ["03000"] * 20
+            # It ends what the token runs.
+            owner.rows("drop api_token many")
+    finally:
+        stop(served)

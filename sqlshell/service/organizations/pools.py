@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -39,14 +39,22 @@ class Size(Struct, frozen=True):
     name: str = ""
     idle: int = 0
 
+    @property
+    def reserved(self) -> int:
+        """The number of slots for owners that run nothing in the pool, so that no owner can hold all slots."""
+        return max(1, self.concurrency // 4) if self.concurrency > 1 else 0
+
 
 class Pool:
-    """Admits statements to one pool, in turn by owner. Used from one event loop."""
+    """Admits statements to one pool, in turn by owner; the last quarter of its slots only if the owner runs nothing in
+    it. Used from one event loop.
+    """
 
     def __init__(self, name: str, size: Size) -> None:
         self.name = name
         self.size = size
-        self._running = 0
+        self._running: Counter[str] = Counter()
+        """The number of running statements by owner."""
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         """Waiting statements by owner; the first owner is next."""
         self._turns: dict[str, asyncio.Future[None]] = {}
@@ -59,14 +67,14 @@ class Pool:
 
         Each owner has a share of the queue, so that no owner can fill it alone.
         """
-        if self._running < self.size.concurrency:
-            self._running += 1
+        if self._has_slot(owner):
+            self._running[owner] += 1
         else:
             await self._wait(owner, name)
         try:
             yield
         finally:
-            self._release()
+            self._release(owner)
 
     def place(self, owner: str, name: str) -> int:
         """The place of a waiting statement in the queue, from 1, as owners take turns; 0 if it does not wait."""
@@ -99,7 +107,7 @@ class Pool:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._release()
+                self._release(owner)
             elif turn in queue:
                 self.waiting -= 1
                 queue.remove(turn)
@@ -119,20 +127,27 @@ class Pool:
         self.size = size
         self._admit_waiting()
 
-    def _release(self) -> None:
-        self._running -= 1
+    def _has_slot(self, owner: str) -> bool:
+        """Whether there is a slot for a further statement of this owner."""
+        reserved = self.size.reserved if self._running[owner] else 0
+        return self._running.total() + reserved < self.size.concurrency
+
+    def _release(self, owner: str) -> None:
+        self._running[owner] -= 1
+        if not self._running[owner]:
+            del self._running[owner]
         self._admit_waiting()
 
     def _admit_waiting(self) -> None:
-        while self._queues and self._running < self.size.concurrency:
-            owner, queue = self._queues.popitem(last=False)
+        while (owner := next(filter(self._has_slot, self._queues), None)) is not None:
+            queue = self._queues.pop(owner)
             turn = queue.popleft()
             self.waiting -= 1
             if queue:
                 self._queues[owner] = queue
             if not turn.done():
                 turn.set_result(None)
-                self._running += 1
+                self._running[owner] += 1
 
 
 def read_size(given: Mapping[str, str], before: Size | None = None) -> Size:
