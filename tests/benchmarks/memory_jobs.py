@@ -13,6 +13,7 @@ from tests.benchmarks.measure import Row, held_by, peak_of, run, service
 SHELL = [sys.executable, "-m", "sqlshell", "-q"]
 MB = 1_000_000
 WIDE = "select i, repeat(chr(97 + (i % 26)::int), 5000) as s from range({rows}) t(i)"
+REPEATED = "select i, repeat('x', 5000) as s from range({rows}) t(i)"
 CELL = "select repeat('x', 200000000) as x"
 BARE = 'import duckdb; duckdb.connect().execute("select to_json(x) from ({})").fetchall()'
 RESTED = 5.0
@@ -20,13 +21,14 @@ RESTED = 5.0
 
 
 def memory_jobs() -> Iterator[Row]:
-    yield from wide_rows()
+    yield from wide_rows(WIDE, "of 5 kB")
+    yield from wide_rows(REPEATED, "with the same 5 kB")
     yield from many_columns()
     yield from enormous_value()
 
 
-def wide_rows(rows: int = 1_000_000) -> Iterator[Row]:
-    sql = WIDE.format(rows=rows)
+def wide_rows(sql: str, what: str, rows: int = 1_000_000) -> Iterator[Row]:
+    sql = sql.format(rows=rows)
     with service() as (url, folder):
         before = run([*SHELL, url, "-c", "select 1"], folder)[1]
         start = held_by(folder)
@@ -35,7 +37,7 @@ def wide_rows(rows: int = 1_000_000) -> Iterator[Row]:
         time.sleep(RESTED)
         after = held_by(folder) - start
         embedded = run([*SHELL, "-c", sql, "--format", "csv"], folder)[1]
-    job = f"{rows:,} rows of 5 kB to CSV: "
+    job = f"{rows:,} rows {what} to CSV: "
     yield _limited(f"{job}memory of the client, above its start", client, 250)
     yield _limited(f"{job}memory of the service", most, 250)
     yield _limited(f"{job}memory of the service {RESTED:g} s later", after, 100)

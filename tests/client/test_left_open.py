@@ -224,7 +224,7 @@ def test_a_file_that_is_not_read_is_closed(
         return opened[-1]
 
     source = Source(tmp_path)
-    monkeypatch.setattr("sqlshell.service.engines.duckdb.results.selected.LARGE", 0)
+    monkeypatch.setattr("sqlshell.service.engines.duckdb.results.selected.is_large", lambda rows, kinds: True)
     monkeypatch.setattr("sqlshell.client.results.file_reader.open_duckdb", watched)
     try:
         columns, _, _ = source.run("SELECT i AS a FROM range(3) t(i)")

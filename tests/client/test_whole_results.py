@@ -63,7 +63,7 @@ TEXTS = [
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
-    monkeypatch.setattr(selected, "LARGE", 0)
+    monkeypatch.setattr(selected, "is_large", lambda rows, kinds: True)
     made = Source(tmp_path)
     yield made
     made.close()

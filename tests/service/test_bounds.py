@@ -17,9 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
+from sqlshell.service.engines.duckdb.results.converted import convert
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
-from sqlshell.service.engines.duckdb.results.filed import Reader, reads_wide
+from sqlshell.service.engines.duckdb.results.filed import Reader
 from sqlshell.service.engines.duckdb.results.render import finished, finished_bytes, row
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.failure import Failure
@@ -209,22 +211,105 @@ def test_wide_tables_are_written_in_order(engine: DuckdbEngine, tmp_path: Path, 
     assert found == list(map(str, range(ROWS)))
 
 
-@pytest.mark.slow("large results")
-def test_tables_of_wide_rows_are_known() -> None:
-    connection = duckdb.connect()
-    connection.execute("create table wide as select range as i, repeat('x', 1500) as s from range(60000)")
-    connection.execute("create table many as select i, s[:600] as s, s[:600] as t from wide")
-    connection.execute('create schema "o.s"; create table "o.s"."a ""b" as select i as "x y", s as "select" from wide')
-    connection.execute("create table narrow as select i, i::varchar as s, null as n from wide")
-    connection.execute("create table nested as select i, [s] as l, s::blob as b from wide; create view v as from wide")
-    connection.execute("create table none as from wide limit 0")
-    texts = ["from wide", "from v", "select i, s || 'x' as s from wide where i > 5 order by s", "from many"]
-    texts += ['from "o.s"."a ""b"', "select n.*, w.s as t from narrow n join wide w using (i)", "select l from nested"]
-    assert [sql for sql in texts if not reads_wide(connection, sql)] == []
-    others = ["select i from wide", "from narrow", "from range(60000)", "select count(*) from wide", "from none"]
-    others += ["select s from many", "select 1 from nested, narrow", "from narrow union all from narrow"]
-    assert [sql for sql in others if reads_wide(connection, sql)] == []
+REPEATS = 25_000
+"""Rows with repeated values, 5 kB each."""
+
+TABLES = [
+    f"create table same as select range as i, repeat('x', 5000) as s from range({REPEATS})",
+    f"create table few as select range as i, repeat(md5((range % 20)::varchar), 150) as s from range({REPEATS})",
+]
+REPEATED = {
+    "an expression": "select range as i, repeat('x', 5000) as s from range({rows})",
+    "a cross join": "select i, s from range({rows}) r(i), (select repeat('é', 2500) as s)",
+    "an object": "select range as i, json_object('k', repeat('x', 5000)) as s from range({rows})",
+    "a list": "select range as i, [repeat('x', 2500), repeat('y', 2500)] as s from range({rows})",
+    "a struct": "select range as i, {{'a': {{'b': repeat('x', 5000)}}}} as s from range({rows})",
+    "a map": "select range as i, map {{'a': repeat('x', 5000)}} as s from range({rows})",
+    "bytes": "select range as i, repeat('x', 5000)::blob as s from range({rows})",
+    "some": "select range as i, case when range > 3000 then repeat('x', 5000) end as s from range({rows})",
+    "long and short": "select range as i, if(range // 2048 % 2 = 0, 'x', repeat('y', 9999)) as s from range({rows})",
+    "many columns": "select range as i, " + ", ".join(["repeat('x', 50) as s"] * 100) + " from range({rows})",
+    "a table": "select * from same",
+    "a table in another order": "select {rows} - 1 - i as i, s from same order by same.i desc",
+    "a dictionary": "from few",
+    "a dictionary and a computed text": "select i, s || (i % 5) as s from few",
+    "a dimension": "select same.i, few.s from same, few where few.i = 7 order by same.i",
+    "an object for many": "select same.i, {{'a': few.s}} as s from same, few where few.i = 7 order by same.i",
+}
+"""Columns of repeated values, which DuckDB holds once for many rows."""
+
+
+def decoded_groups(path: Path) -> list[int]:
+    """The bytes of the texts in each row group of a file."""
+    with duckdb.connect() as reader:
+        rows = f"read_parquet('{path}', file_row_number = true)"
+        described = reader.execute(f"describe from {rows}").fetchall()
+        length = {"VARCHAR": "strlen", "BLOB": "octet_length"}
+        sizes = [f"coalesce({length[kind]}({name}), 0)" for name, kind, *_ in described if kind in length]
+        groups = reader.execute(
+            "select any_value(row_group_num_rows) from parquet_metadata(?) group by row_group_id order by row_group_id",
+            [str(path)],
+        ).fetchall()
+        found = reader.execute(f"select {' + '.join(sizes)} from {rows} order by file_row_number")
+        return [sum(size for (size,) in found.fetchmany(count)) for (count,) in groups]
+
+
+@pytest.mark.parametrize(
+    ("source", "prepared"), [*((source, False) for source in REPEATED), ("a list", True), ("bytes", True)]
+)
+def test_the_bytes_of_row_groups_are_bounded_where_values_are_repeated(
+    engine: DuckdbEngine, tmp_path: Path, source: str, prepared: bool
+) -> None:
+    connection = engine.connect()
+    for table in TABLES:
+        connection.run(table, RunOptions(), Filed(Path()))
+    sql = REPEATED[source].format(rows=REPEATS)
+    if prepared:
+        connection.run(f"prepare p as {sql}", RunOptions(), Filed(Path()))
+        sql = "execute p"
+    outcome = connection.run(sql, RunOptions(), Filed(tmp_path / "result"))
     connection.close()
+    assert outcome.filed is not None
+    groups = decoded_groups(tmp_path / "result")
+    assert max(groups) <= 10 << 20
+    assert sum(groups) > 90 << 20
+    with duckdb.connect() as reader:
+        found = reader.execute(f"select c0 from read_parquet('{tmp_path / 'result'}')").fetchall()
+    assert [i for (i,) in found] == [*range(REPEATS)]
+
+
+def test_the_bytes_of_row_groups_are_bounded_in_a_converted_file(tmp_path: Path) -> None:
+    spool = spooled([f'["{number}","{"x" * 5000}"]' for number in range(20_000)], 1 << 20, 100, tmp_path / "rows")
+    assert spool.path is not None
+    columns = [ColumnInfo("i", "BIGINT", True), ColumnInfo("s", "VARCHAR", True)]
+    convert(spool.path, spool.layout.ends, columns, [], tmp_path / "result", 2)
+    groups = decoded_groups(tmp_path / "result")
+    assert max(groups) <= 10 << 20
+    assert sum(groups) == 5000 * 20_000
+
+
+@pytest.mark.parametrize(
+    ("sql", "large"),
+    [
+        ("select range as i, 'text ' || range as s from range({rows})", True),
+        ("select range as i, [range] as l from range({rows})", True),
+        ("select 'x'::blob as b from range({rows})", True),
+        ("select range as i, range::decimal(9, 2) as d, uuid() as u from range({rows})", False),
+        ("select s from (select range::varchar as s from range(1000000)) limit {rows}", True),
+        ("select s from (select range::varchar as s from range(1000000)) limit 10", False),
+    ],
+)
+def test_results_of_texts_become_files_sooner(engine: DuckdbEngine, tmp_path: Path, sql: str, large: bool) -> None:
+    kept: list[str] = []
+    sink = Filed(tmp_path / "result")
+    sink.keep = kept.extend  # type: ignore[assignment]
+    connection = engine.connect()
+    outcome = connection.run(sql.format(rows=500), RunOptions(), sink)
+    assert (outcome.filed is not None) == large
+    assert bool(kept) != large
+    few = connection.run(sql.format(rows=499), RunOptions(), sink)
+    connection.close()
+    assert few.filed is None
 
 
 def test_what_is_rendered_goes_with_the_last_reader(engine: DuckdbEngine, tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     import duckdb
 
 MEMORY = "384MB"
+TEXT_MEMORY = "1200MB"
+"""The most memory for queries, and for turning rows into text: a single value of 200 MB takes all of it."""
+
 SPILLED = "16GB"
 """The most that queries may write to temporary files."""
 
@@ -77,4 +80,6 @@ def open_duckdb(place: Path, *, large: bool = False, spilled: Path | None = None
     settings = {"parquet_metadata_cache": "true", "arrow_large_buffer_size": str(large)}
     if spilled is not None:
         settings["max_temp_directory_size"] = literal(SPILLED)
-    return isolated_duckdb(MEMORY, files=[place], spilled=spilled, settings=settings)
+    return isolated_duckdb(
+        TEXT_MEMORY if spilled is None else MEMORY, files=[place], spilled=spilled, settings=settings
+    )

@@ -36,6 +36,9 @@ from sqlshell.service.wire.error_messages import EXTENSIONS, JSON, message
 BATCH_BYTES = 1 << 20
 """When a response to a batch has this many bytes, the rest goes into the next response."""
 
+MINIMAL_BYTES = 1 << 20
+"""The rows of a result with fewer bytes of JSON are always in the response."""
+
 CLOSED = b"]}"
 
 
@@ -254,7 +257,8 @@ class RowsResponse(Response):
 
 def _minimal(record: Record, request: Request) -> bool:
     """Whether the response leaves out the rows, which the client reads from the result's file."""
-    return record.spool.layout.typed and has_preference(request, MINIMAL)
+    layout = record.spool.layout
+    return layout.typed and bool(layout.ends) and layout.ends[-1] >= MINIMAL_BYTES and has_preference(request, MINIMAL)
 
 
 def columns_for(request: Request, columns: list[ColumnInfo]) -> list[ColumnInfo]:

@@ -63,9 +63,8 @@ class Rendering(SharedInstance):
 
     def partitions(self, path: Path, rows: int, kinds: Sequence[Any], options: RunOptions) -> list[tuple[int, int]]:
         """The rows and approximate bytes of each partition of a file. Raises duckdb.Error."""
-        fixed, varying = row_width(kinds, [f"c{number}" for number in range(len(kinds))])
         with self.cursor() as cursor:
-            return partitions(cursor, path, rows, options, 0 if varying else fixed)
+            return partitions(cursor, path, rows, options, kinds)
 
 
 def _numbered(table: pa.Table) -> pa.Table:

@@ -12,7 +12,8 @@ import duckdb
 
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.interface.strings import ZONED, string_of
-from sqlshell.service.engines.duckdb.results.filed import WIDE, to_file
+from sqlshell.service.engines.duckdb.results.filed import to_file
+from sqlshell.service.engines.duckdb.results.render import type_id
 from sqlshell.service.engines.duckdb.results.separate_instance import separate_instance
 from sqlshell.sql.identifiers import literal
 from sqlshell.sql.typed_values import file_type, typed_value
@@ -58,11 +59,9 @@ def convert(
             rows = f"read_parquet([{', '.join(literal(str(piece)) for piece in pieces)}])"
             values = _values(root, rows, columns)
             query = f"SELECT {', '.join(values)} FROM {rows}"
-            counts = root.execute(f"SELECT count(*) FROM {rows}").fetchall()
-            if ends and ends[-1] >= WIDE * counts[0][0]:
-                # As in filed.write(): row by row, so that the bytes of a row group are bounded.
-                query += f" UNION ALL SELECT {', '.join(['NULL'] * len(columns))} FROM range(0)"
-            root.execute(f"COPY ({query}) {to_file(target, columns, instants)}")
+            converted = root.sql(query)
+            types = dict(zip(converted.columns, map(type_id, converted.types), strict=True))
+            root.execute(to_file(query, types, target, columns, instants))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

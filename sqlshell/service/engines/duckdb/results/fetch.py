@@ -7,8 +7,9 @@ from typing import Any
 
 import duckdb
 
-FIRST = 32
-"""The number of rows that are fetched while their width is unknown."""
+FIRST = 4
+GROWTH = 8
+"""The number of rows that are fetched while their width is unknown, and how much it grows at most with each fetch."""
 
 MOST = 10_000
 FETCHED = 1 << 20
@@ -22,4 +23,4 @@ def fetch_rows(connection: duckdb.DuckDBPyConnection, turn: Callable[[Any], str]
         texts = [turn(row) for row in rows]
         del rows
         yield texts
-        count = min(MOST, max(1, FETCHED * len(texts) // max(1, sum(map(len, texts)))))
+        count = min(MOST, GROWTH * count, max(1, FETCHED * len(texts) // max(1, sum(map(len, texts)))))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,16 @@ import msgspec
 
 from sqlshell.interface.arrow import ArrowError, stretches
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
+from sqlshell.interface.strings import NATIVE
 from sqlshell.service.engines.duckdb.results.render import PLAIN, finished_bytes, instants, row, stored, type_id
 from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance
 from sqlshell.service.engines.engine import RunOptions
-from sqlshell.sql.identifiers import always_quoted, literal
+from sqlshell.sql.identifiers import literal
 
 LARGE = 50_000
-"""Results of at least this many rows, by DuckDB's estimate, are written to a Parquet file instead of text."""
+LARGE_IF_WIDE = 500
+"""Results of at least this many rows, by DuckDB's estimate, are written to a Parquet file instead of text. Fewer are
+enough where values may have any length: DuckDB holds 2,048 rows in memory while it returns them."""
 
 ROW_GROUP = 40_960
 ROW_GROUP_BYTES = 8 << 20
@@ -26,17 +28,22 @@ DICTIONARY_BYTES = 4096
 """Rows and bytes of a file's row group: small enough to read a few partitions without many others. And the size up to
 which the strings of a column have a dictionary: building a larger one takes longer than writing them all."""
 
-WIDE = 1024
-"""Rows of a table with at least this many bytes are wide."""
+INLINE_BYTES = 12
+"""The most bytes of a string that a vector of DuckDB contains; it refers to longer ones, and may do so repeatedly."""
 
-SAMPLE = 1000
-"""The number of rows from which the width of a table is estimated."""
+_LENGTHS = {"varchar": "strlen", "blob": "octet_length"}
+"""The functions for the bytes of a value of types whose values may have any length."""
 
 USUAL_CHARACTERS = 8
 """The approximate number of characters of a value of a PLAIN type."""
 
 WIDTH = "width"
 """The column with the approximate size of a row as JSON. The other columns are c0, c1, …"""
+
+
+def is_large(rows: int, kinds: Sequence[Any]) -> bool:
+    """Whether a result of so many rows with these types is written to a file."""
+    return rows >= (LARGE_IF_WIDE if any(map(_varies, kinds)) else LARGE)
 
 
 def write(
@@ -51,19 +58,8 @@ def write(
 
     Returns the rows and approximate bytes of each partition. Raises duckdb.Error.
     """
-    names = [f"c{number}" for number in range(len(kinds))]
-    values = ", ".join(f"{stored(kind, name)} AS {name}" for kind, name in zip(kinds, names, strict=True))
-    inner = f"SELECT {values} FROM (\n{sql}\n) t({', '.join(names)})"
-    fixed, varying = row_width(kinds, names)
-    if varying:
-        inner = f"SELECT *, {fixed} + {varying} AS {WIDTH} FROM ({inner})"
-        if reads_wide(connection, sql):
-            # DuckDB copies 122,880 rows of a table at a time in each thread. From a source without such batches it
-            # copies row by row, in one thread.
-            inner += f" UNION ALL SELECT {', '.join(['NULL'] * (len(kinds) + 1))} FROM range(0)"
-    connection.execute(f"COPY ({inner}) {to_file(path, columns, [number for number, _ in instants(kinds)])}")
-    counted = connection.fetchone()
-    return partitions(connection, path, int(counted[0]) if counted else 0, options, 0 if varying else fixed)
+    connection.execute(_copy(f"(\n{sql}\n)", columns, kinds, path))
+    return partitions(connection, path, connection.fetchall()[0][0], options, kinds)
 
 
 def write_relation(
@@ -74,53 +70,56 @@ def write_relation(
     path: Path,
     options: RunOptions,
 ) -> list[tuple[int, int]]:
-    """Write `relation`, whose columns are c0, c1, …, as write() does. Raises duckdb.Error."""
+    """Write `relation` as write() does. Raises duckdb.Error."""
+    copied = relation.query("made", _copy("made", columns, kinds, path))
+    return partitions(connection, path, copied.fetchall()[0][0] if copied is not None else 0, options, kinds)
+
+
+def _copy(source: str, columns: Sequence[ColumnInfo], kinds: Sequence[Any], path: Path) -> str:
+    """A statement that writes the rows of `source` to a file."""
     names = [f"c{number}" for number in range(len(kinds))]
     values = ", ".join(f"{stored(kind, name)} AS {name}" for kind, name in zip(kinds, names, strict=True))
+    sql = f"SELECT {values} FROM {source} t({', '.join(names)})"
+    types = dict(zip(names, map(_stored_type, kinds), strict=True))
     fixed, varying = row_width(kinds, names)
-    rendered = relation.project(values)
     if varying:
-        rendered = rendered.project(f"*, {fixed} + {varying} AS {WIDTH}")
-    copied = rendered.query(
-        "made", f"COPY (FROM made) {to_file(path, columns, [number for number, _ in instants(kinds)])}"
-    )
-    number = copied.fetchall()[0][0] if copied is not None else 0
-    return partitions(connection, path, number, options, 0 if varying else fixed)
+        sql = f"SELECT *, {fixed} + {varying} AS {WIDTH} FROM ({sql})"
+        types[WIDTH] = "bigint"
+    return to_file(sql, types, path, columns, [number for number, _ in instants(kinds)])
 
 
-def to_file(path: Path, columns: Sequence[ColumnInfo], zoned: Sequence[int]) -> str:
-    """The end of a COPY to a file whose metadata has the names, types and nullability of `columns`, and the numbers of
-    those with instants."""
+def to_file(sql: str, types: Mapping[str, str], path: Path, columns: Sequence[ColumnInfo], zoned: Sequence[int]) -> str:
+    """A COPY of a SELECT to a file whose row groups are bounded in bytes, and whose metadata has the names, types and
+    nullability of `columns`, and the numbers of those with instants.
+
+    `types` are the ids of DuckDB's types of the SELECT, by the names of its columns.
+    """
     metadata = {COLUMNS_KEY: columns, INSTANTS_KEY: zoned}
     pairs = ", ".join(f"{key}: {literal(msgspec.json.encode(value).decode())}" for key, value in metadata.items())
+    # DuckDB counts a string once that a vector contains for many rows. The random choice between two equal values makes
+    # a vector that has one for each row.
+    flat = "CASE WHEN {0}({1}) > {2} AND random() < 0.5 THEN {1} ELSE {1} END AS {1}"
+    values = ", ".join(
+        flat.format(_LENGTHS[kind], name, INLINE_BYTES) if kind in _LENGTHS else name for name, kind in types.items()
+    )
+    # DuckDB would take 122,880 rows of a table at a time in each thread, and count their bytes afterwards. From a
+    # source without such batches it copies row by row, in one thread.
+    single = f"UNION ALL SELECT {', '.join(['NULL'] * len(types))} FROM range(0)"
     return (
-        f"TO {literal(str(path))} (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION snappy, ROW_GROUP_SIZE {ROW_GROUP}, "
-        f"ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES}, STRING_DICTIONARY_PAGE_SIZE_LIMIT {DICTIONARY_BYTES}, "
-        f"KV_METADATA {{{pairs}}})"
+        f"COPY (SELECT {values} FROM ({sql}) {single}) TO {literal(str(path))} (FORMAT parquet, PARQUET_VERSION V2, "
+        f"COMPRESSION snappy, ROW_GROUP_SIZE {ROW_GROUP}, ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES}, "
+        f"STRING_DICTIONARY_PAGE_SIZE_LIMIT {DICTIONARY_BYTES}, KV_METADATA {{{pairs}}})"
     )
 
 
-def reads_wide(connection: duckdb.DuckDBPyConnection, sql: str) -> bool:
-    """Whether a SELECT reads a table with wide rows, judging by a sample."""
-    plan = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
-    for node in _scans(json.loads(plan[1])) if plan is not None else ():
-        projected = node["Projections"]
-        names = [always_quoted(name) for name in ([projected] if isinstance(projected, str) else projected)]
-        widths = ", ".join(f"strlen({name}::VARCHAR)" for name in names)
-        some = f"SELECT {', '.join(names)} FROM {node['Table']} LIMIT {SAMPLE}"
-        sample = connection.execute(f"SELECT avg(list_sum([{widths}])) FROM ({some})").fetchone()
-        if sample is not None and (sample[0] or 0) >= WIDE:
-            return True
-    return False
+def _stored_type(kind: Any) -> str:
+    """The id of the type of stored()."""
+    return type_id(kind) if type_id(kind) in NATIVE else "varchar"
 
 
-def _scans(nodes: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """The scans of a plan that read columns of tables."""
-    for node in nodes:
-        info = node.get("extra_info", {})
-        if node.get("name", "").strip() == "SEQ_SCAN" and info.get("Table") and info.get("Projections"):
-            yield info
-        yield from _scans(node.get("children", ()))
+def _varies(kind: Any) -> bool:
+    """Whether the values of a type, or their strings, may have any length."""
+    return type_id(kind) not in PLAIN or type_id(kind) == "blob"
 
 
 def row_width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
@@ -130,7 +129,7 @@ def row_width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
     for kind, name in zip(kinds, names, strict=True):
         if type_id(kind) == "blob":
             sums.append(f"coalesce(octet_length({name}) * 4 // 3, 4)")
-        elif type_id(kind) in PLAIN:
+        elif not _varies(kind):
             fixed += USUAL_CHARACTERS
         else:
             sums.append(f"coalesce(strlen({name}), 4)")
@@ -142,13 +141,18 @@ def row_width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
 
 
 def partitions(
-    connection: duckdb.DuckDBPyConnection, path: Path, rows: int, options: RunOptions, width: int
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    rows: int,
+    options: RunOptions,
+    kinds: Sequence[Any] | None = None,
 ) -> list[tuple[int, int]]:
-    """Partitions of a file with a limited number of rows and, except for single rows, of bytes; `width` is the bytes of
-    each row, 0 if the file contains them. Raises duckdb.Error.
+    """Partitions of a file with a limited number of rows and, except for single rows, of bytes; `kinds` are the types
+    of its columns, None if it has WIDTH. Raises duckdb.Error.
     """
     most, limit = options.partition_rows, options.partition_bytes
-    if width:
+    width, varying = row_width(kinds, [""] * len(kinds)) if kinds is not None else (0, WIDTH)
+    if not varying:
         most = max(1, min(most, limit // width))
         return [(count, count * width) for count in (min(most, rows - start) for start in range(0, rows, most))]
     source = f"(SELECT {WIDTH} AS w, file_row_number AS n FROM {_source(path)})"
@@ -194,4 +198,4 @@ class Reader(SharedInstance):
     def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
         """The rows and approximate bytes of each partition of a file with WIDTH. Raises duckdb.Error."""
         with self.cursor() as cursor:
-            return partitions(cursor, path, rows, options, 0)
+            return partitions(cursor, path, rows, options)

@@ -20,7 +20,7 @@ import duckdb
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
 from sqlshell.service.engines.duckdb.results.fetch import fetch_rows
-from sqlshell.service.engines.duckdb.results.filed import LARGE, write, write_relation
+from sqlshell.service.engines.duckdb.results.filed import LARGE, is_large, write, write_relation
 from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row
 from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
 from sqlshell.service.engines.duckdb.results.simple import brief, line, writers
@@ -77,7 +77,7 @@ def run_statement(
     columns = bounded((column(name, kind, True) for name, kind in named), options)
     names = [f"c{at}" for at in range(len(kinds))]
     values = relation.project(", ".join(f"#{at} AS {name}" for at, name in enumerate(names, 1)))
-    if number >= LARGE and reaches_files() and (path := sink.file()) is not None:
+    if is_large(number, kinds) and reaches_files() and (path := sink.file()) is not None:
         with sink.counted(path, connection.interrupt):
             filed = write_relation(connection, values, columns, kinds, path, options)
         return Outcome(columns, instants(kinds), filed=filed)
@@ -111,7 +111,7 @@ def _kept(
     except duckdb.Error as error:
         raise failure(error, lines_before=1) from error
     rows = f"temp.{table}"
-    if number >= LARGE and reaches_files() and (path := sink.file()) is not None:
+    if is_large(number, kinds) and reaches_files() and (path := sink.file()) is not None:
         with sink.counted(path, connection.interrupt):
             filed = write(connection, f"FROM {rows}", columns, kinds, path, options)
         outcome = Outcome(columns, instants(kinds), filed=filed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.bounds import limit_note
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
 from sqlshell.service.engines.duckdb.results.fetch import fetch_rows
-from sqlshell.service.engines.duckdb.results.filed import LARGE, write
+from sqlshell.service.engines.duckdb.results.filed import is_large, write
 from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row
 from sqlshell.service.engines.duckdb.results.simple import SMALL, line, writers
 from sqlshell.service.engines.engine import Outcome, RunOptions
@@ -48,7 +49,7 @@ def run_select(
     if limit == 0:
         return Outcome(columns, zoned)
     estimate = _estimate(connection, sql) if limit is None else SMALL + 1
-    if estimate >= LARGE and reaches_files() and (path := sink.file()) is not None:
+    if is_large(estimate, kinds) and reaches_files() and (path := sink.file()) is not None:
         with sink.counted(path, connection.interrupt):
             return Outcome(columns, zoned, filed=write(connection, sql, columns, kinds, path, options))
     writes = writers(kinds) if estimate <= SMALL else None
@@ -124,11 +125,15 @@ def _rendered(row: Sequence[str]) -> str:
 
 
 def _root(plan: str) -> int:
-    """The estimate of a plan's root: its own, or that of its first child that has one."""
+    """The estimate of a plan's root: its own, or that of its first child that has one, and at most its LIMIT."""
     nodes = json.loads(plan)
+    most = sys.maxsize
     while nodes:
-        estimate = nodes[0].get("extra_info", {}).get("Estimated Cardinality")
-        if estimate is not None:
-            return int(estimate)
+        info = nodes[0].get("extra_info", {})
+        if str(info.get("Limit", "")).isdecimal():
+            most = min(most, int(info["Limit"]))
+        elif estimate := int(info.get("Estimated Cardinality", 0)):
+            # DuckDB estimates 0 rows for a LIMIT and for what is done to its rows.
+            return min(most, estimate)
         nodes = nodes[0].get("children", [])
     return 0
