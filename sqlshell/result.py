@@ -106,6 +106,14 @@ class Batch:
             raise ProtocolError(f"partition {number}: cannot decode the rows: {error}") from error
 
 
+class FileUnavailable(Exception):
+    """The rows of a result after the first `rows` cannot be read from its file, only from its partitions."""
+
+    def __init__(self, rows: int = 0) -> None:
+        super().__init__(rows)
+        self.rows = rows
+
+
 class StoredColumn(Struct, frozen=True):
     """A column of a whole result: `name` is that of its values in SQL, `type_id` DuckDB's id of their type, and
     `string` is SQL for the interface's string of a value."""
@@ -160,10 +168,14 @@ class FileResult(Protocol):
         """As choose(), for batches with values()."""
 
     async def fetch(self, place: Path) -> list[StoredColumn] | None:
-        """Write the file to `place`, which must not exist, and check it; returns its columns, None if it is missing.
+        """Write the file to `place`, which must not exist, and check it; returns its columns, None if it is not
+        available.
 
         A partial download is kept. Raises ProtocolError for a file that is not that of the result.
         """
+
+    async def skip(self, rows: int) -> None:
+        """Make the batch after the first `rows` rows, from partitions, the next one."""
 
     async def keep(self, opened: Callable[[], DownloadFile]) -> bool:
         """Download the file, or the rest of it, to the one that `opened` opens; then all reads are of this file. False

@@ -17,7 +17,7 @@ from sqlshell.interface.types import Kind, base, kind, size_of
 from sqlshell.origin import Own
 from sqlshell.output.csv_file import write_csv_file
 from sqlshell.output.writers.column_names import distinct_names
-from sqlshell.result import Column, Result, StoredColumn
+from sqlshell.result import Column, FileUnavailable, Result, StoredColumn
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.scratch import scratch
 from sqlshell.sql.duckdb_csv import PADDING, distinct_for_duckdb, select_from_csv
@@ -90,21 +90,40 @@ async def arrow_of(result: Result) -> ArrowResult:
     names = distinct_for_duckdb(distinct_names(result.columns))
     types = [arrow_type(column.type) for column in result.columns]
     try:
-        place = folder / "rows.parquet"
-        stored = await result.whole.fetch(place) if result.whole is not None else None
-        if stored is not None:
-            await result.batches.aclose()
-            root, query = await asyncio.to_thread(_from_file, place, stored, names, types)
-        else:
-            place.unlink(missing_ok=True)
-            rows = folder / "rows.csv"
-            await write_csv_file(result, Own(str(rows)), DISK_BYTES, PADDING)
-            root, query = await asyncio.to_thread(_loaded, rows, result.columns, names, types)
-        await asyncio.to_thread(_check_finite, root, query, result.columns, names)
+        found = await _file_of(result, folder / "rows.parquet", names, types)
+        root, query = found or await _copied(result, folder, names, types)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return ArrowResult(root, query, result.columns, folder)
+
+
+async def _file_of(
+    result: Result, place: Path, names: Sequence[str], types: Sequence[str]
+) -> tuple[duckdb.DuckDBPyConnection, str] | None:
+    """A query for the rows in the result's file, downloaded to `place`; None if it cannot be used."""
+    stored = await result.whole.fetch(place) if result.whole is not None else None
+    if stored is not None:
+        try:
+            found = await asyncio.to_thread(_from_file, place, stored, names, types)
+        except FileUnavailable:
+            pass
+        else:
+            await result.batches.aclose()
+            return found
+    await asyncio.to_thread(place.unlink, missing_ok=True)
+    return None
+
+
+async def _copied(
+    result: Result, folder: Path, names: Sequence[str], types: Sequence[str]
+) -> tuple[duckdb.DuckDBPyConnection, str]:
+    """A query for the rows of the partitions, written to a file in `folder`."""
+    rows = folder / "rows.csv"
+    await write_csv_file(result, Own(str(rows)), DISK_BYTES, PADDING)
+    root, query = await asyncio.to_thread(_loaded, rows, result.columns, names, types)
+    await asyncio.to_thread(_check_finite, root, query, result.columns, names)
+    return root, query
 
 
 def arrow_type(text: str) -> str:
@@ -143,6 +162,8 @@ def _from_file(
     source = f"read_parquet({literal(str(place))})"
     values = [_value(column, kind) for column, kind in zip(stored, types, strict=True)]
     chosen = ", ".join(f"{value} AS {always_quoted(name)}" for value, name in zip(values, names, strict=True))
+    query = f"SELECT {chosen} FROM {source}"
+    columns = [column.column for column in stored]
     root = open_duckdb(place)
     try:
         # An error is raised here, not in the consumer of the stream.
@@ -153,12 +174,12 @@ def _from_file(
         ]
         if casts:
             root.execute(f"SELECT {', '.join(casts)} FROM {source}").fetchall()
+        _check_finite(root, query, columns, names)
     except duckdb.Error as error:
-        columns = [column.column for column in stored]
-        failed = _unfit_column(root, source, columns, [column.name for column in stored], values) or _unfit(error)
+        failed = _unfit_column(root, source, columns, [column.name for column in stored], values)
         root.close()
-        raise failed from None
-    return root, f"SELECT {chosen} FROM {source}"
+        raise failed or FileUnavailable from error
+    return root, query
 
 
 def _value(column: StoredColumn, kind: str) -> str:

@@ -11,7 +11,7 @@ from sqlshell.output.sinks.command import OutputClosed
 from sqlshell.output.sinks.sink import Sink
 from sqlshell.output.writer import Summary, WholeWriter, Writer, has_lines, takes_whole
 from sqlshell.output.writers.column_names import changed_names
-from sqlshell.result import Batch, Partitions, Result
+from sqlshell.result import Batch, FileResult, FileUnavailable, Partitions, Result
 
 Consumer = Callable[[Result], Awaitable[Summary]]
 """Something that reads a result to its end, or as far as the user wants."""
@@ -44,8 +44,13 @@ async def copy(
     coming = _NextBatch(result.batches, writer, sink, endless=result.endless is not None, to_end=to_end)
     try:
         at_line_start = await _write(sink, writer.begin(result.columns)) in {b"", b"\n"}
-        if slow is not None and (whole := await _from_file(result, slow, sink)) is not None:
-            return whole
+        if slow is not None and result.whole is not None:
+            try:
+                if (whole := await _from_file(result, result.whole, slow, sink)) is not None:
+                    return whole
+            except FileUnavailable as error:
+                rows = error.rows
+                await result.whole.skip(rows)
         while (batch := await coming.next()) is not None:
             size += batch.size
             chunks = writer.write(batch)
@@ -133,18 +138,21 @@ class _NextBatch:
         return LOOK_SECONDS if left is None else min(left, LOOK_SECONDS)
 
 
-async def _from_file(result: Result, writer: WholeWriter, sink: Sink) -> Summary | None:
-    """Write a large result from its file, if the service has one and nobody else reads the batches; otherwise None."""
+async def _from_file(result: Result, whole: FileResult, writer: WholeWriter, sink: Sink) -> Summary | None:
+    """Write a large result from its file, if the service has one and nobody else reads the batches; otherwise None.
+
+    Raises FileUnavailable if only the partitions have the other rows.
+    """
     batches: object = result.batches
-    if result.whole is None or result.whole is not batches:
+    if whole is not batches:
         return None
     place = writer.place()
-    stored = await result.whole.fetch(place)
+    stored = await whole.fetch(place)
     if stored is None:
         place.unlink(missing_ok=True)
         return None
     size = place.stat().st_size
-    await _write(sink, writer.from_file(stored, own=result.whole.own), slow=writer)
+    await _write(sink, writer.from_file(stored, own=whole.own), slow=writer)
     await _finish(sink)
     return Summary(sum(result.row_counts or ()), True, size)
 
@@ -183,18 +191,23 @@ def _in_larger_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes in larger chunks, none of them empty; a large chunk is not copied."""
     held: list[bytes] = []
     size = 0
-    for chunk in chunks:
-        if len(chunk) >= LARGE:
-            if held:
+    try:
+        for chunk in chunks:
+            if len(chunk) >= LARGE:
+                if held:
+                    yield b"".join(held)
+                    held, size = [], 0
+                yield chunk
+                continue
+            held.append(chunk)
+            size += len(chunk)
+            if size >= LARGE:
                 yield b"".join(held)
                 held, size = [], 0
-            yield chunk
-            continue
-        held.append(chunk)
-        size += len(chunk)
-        if size >= LARGE:
+    except FileUnavailable:
+        if size:
             yield b"".join(held)
-            held, size = [], 0
+        raise
     if size:
         yield b"".join(held)
 

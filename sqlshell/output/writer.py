@@ -127,7 +127,11 @@ class WholeWriter(Writer, Protocol):
         """Where the file has to be, after begin()."""
 
     def from_file(self, columns: Sequence[StoredColumn], *, own: bool) -> Iterable[bytes]:
-        """All bytes, instead of write() and end(); `own` files are made in this process. Raises OutputError."""
+        """All bytes, instead of write() and end(); `own` files are made in this process.
+
+        Raises OutputError, and FileUnavailable if DuckDB cannot read the file: write() has to follow for the rows that
+        are not written.
+        """
 
     def interrupt(self) -> None:
         """Stop what runs in another thread."""

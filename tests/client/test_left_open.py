@@ -16,7 +16,6 @@ from sqlshell.client.http.transport import Transport
 from sqlshell.client.results import factory, frames, result_file
 from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.results.file_reader import FileReader
-from sqlshell.client.results.result_file import Unavailable
 from sqlshell.client.results.result_table import open_duckdb
 from sqlshell.client.secret_values import Secrets
 from sqlshell.client.service import Service
@@ -25,7 +24,7 @@ from sqlshell.client.statements.polling import StatementsClient
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionFailed, ProtocolError
-from sqlshell.result import LineSql, Result
+from sqlshell.result import FileUnavailable, LineSql, Result
 from tests.client.filed import Source
 from tests.client.streams import METADATA, plane, rows, stays
 from tests.client.test_dataplane import kept_at
@@ -212,7 +211,8 @@ def failing(columns: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("line", "kind"), [(failing, ProtocolError), (lambda _: None, Unavailable), (lambda _: 1 / 0, ZeroDivisionError)]
+    ("line", "kind"),
+    [(failing, ProtocolError), (lambda _: None, FileUnavailable), (lambda _: 1 / 0, ZeroDivisionError)],
 )
 def test_a_file_that_is_not_read_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: LineSql, kind: type[Exception]

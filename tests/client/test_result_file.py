@@ -12,8 +12,9 @@ import pytest
 from sqlshell.client.http import retries
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results import result_file
-from sqlshell.client.results.result_file import ResultFile, Unavailable
+from sqlshell.client.results.result_file import ResultFile
 from sqlshell.client.target import parse
+from sqlshell.result import FileUnavailable
 from sqlshell.runtime.download_file import DownloadFile
 from tests.client.test_whole_fetching import (
     FILE,
@@ -122,7 +123,7 @@ def test_a_download_is_whole(tmp_path: Path, answers: list[Answer], asked: list[
     ],
 )
 def test_what_is_not_the_file_is_refused(tmp_path: Path, answers: list[Answer]) -> None:
-    with serving(CONTENT, *answers) as service, pytest.raises(Unavailable):
+    with serving(CONTENT, *answers) as service, pytest.raises(FileUnavailable):
         using(service, lambda file: file.fetch(tmp_path / "result.parquet"))
     assert not service.answers
 
@@ -135,7 +136,7 @@ def test_a_file_far_larger_than_its_rows_is_refused(
     monkeypatch.setattr(result_file, "SLACK_BYTES", len(CONTENT))
     with serving(bytes(3 * len(CONTENT) + beyond)) as service:
         if beyond:
-            with pytest.raises(Unavailable):
+            with pytest.raises(FileUnavailable):
                 using(service, lambda file: file.fetch(place))
         else:
             using(service, lambda file: file.fetch(place))
@@ -157,6 +158,6 @@ def test_a_kept_file_is_not_downloaded_again(tmp_path: Path) -> None:
 
 def test_the_disk_has_to_have_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(result_file, "SLACK_BYTES", 1 << 62)
-    with serving(CONTENT, endless) as service, pytest.raises(Unavailable):
+    with serving(CONTENT, endless) as service, pytest.raises(FileUnavailable):
         using(service, lambda file: file.fetch(tmp_path / "result.parquet"))
     assert service.asked == ["file"]

@@ -7,11 +7,12 @@ import io
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from subprocess import PIPE
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import duckdb
@@ -23,19 +24,20 @@ import pytest
 
 from sqlshell.client.http import retries
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results import factory
+from sqlshell.client.results import factory, result_table, stretches
 from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.statements.client import Submission
 from sqlshell.client.statements.polling import StatementsClient
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
+from sqlshell.dbapi.values.typed_rows import RowDecoder
 from sqlshell.errors import OutputError, ProtocolError
 from sqlshell.interface.models import PARQUET, ColumnInfo
 from sqlshell.output.copy import copy
 from sqlshell.output.sinks.command import OutputClosed
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.formats import format_named
-from sqlshell.result import Batch, Column
+from sqlshell.result import Batch, Column, Result
 from sqlshell.runtime.scratch import Scratch, scratch
 from tests.conftest import Program, Served, start
 from tests.http_servers import QuietHandler, listening
@@ -46,6 +48,7 @@ PART, PARTS = 1000, 40
 ID = "00000000-0000-4000-8000-000000000001"
 EXPECTED = b"n,s\n" + b"".join(b"%d,row %d\n" % (number, number) for number in range(PART * PARTS))
 
+T = TypeVar("T")
 Answer = Callable[["Handler"], None]
 
 
@@ -181,6 +184,7 @@ class Kept:
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of temporary files; each test leaves it empty."""
     monkeypatch.setattr(factory, "LARGE_BYTES", 1)
+    monkeypatch.setattr(stretches, "STRETCH_BYTES", 1)
     monkeypatch.setattr(retries, "FIRST_WAIT", 0.01)
     made = scratch().folder("tests")
     monkeypatch.setattr(Scratch, "folder", lambda self, name: _made(made / name))
@@ -194,20 +198,29 @@ def _made(path: Path) -> Path:
     return path
 
 
-def export(service: Service, sink: Kept, name: str = "csv", token: str = "tok") -> int:
-    """Write the result; returns the number of rows."""
+def using(service: Service, use: Callable[[Result], Awaitable[T]], token: str = "tok") -> T:
+    """What `use` makes of the result."""
 
-    async def work() -> int:
+    async def work() -> T:
         transport = Transport(parse(service.url), token)
         try:
             client = StatementsClient(transport, ResultFactory(transport), None)
             async for result in client.run(Submission("select 1", repeatable=True), SessionContext()):
-                return (await copy(result, format_named(name).factory(WriterOptions()), sink)).rows
-            return 0
+                return await use(result)
+            raise AssertionError
         finally:
             await transport.aclose()
 
     return asyncio.run(work())
+
+
+def export(service: Service, sink: Kept, name: str = "csv", token: str = "tok") -> int:
+    """Write the result; returns the number of rows."""
+
+    async def write(result: Result) -> int:
+        return (await copy(result, format_named(name).factory(WriterOptions()), sink)).rows
+
+    return using(service, write, token)
 
 
 @pytest.mark.parametrize(
@@ -309,6 +322,71 @@ def test_a_format_for_people_reads_partitions(file: bytes) -> None:
     with serving(file) as service:
         assert export(service, sink, "vertical") == PART * PARTS
     assert "file" not in service.asked
+
+
+def damaged(file: bytes, group: int, folder: Path) -> bytes:
+    """The file with a page that DuckDB cannot read."""
+    place = folder / "damaged.parquet"
+    place.write_bytes(file)
+    with duckdb.connect() as reader:
+        query = "SELECT data_page_offset FROM parquet_metadata(?) WHERE row_group_id = ? AND path_in_schema = 'c1'"
+        [(start,)] = reader.execute(query, [str(place), group]).fetchall()
+    return file[:start] + b"\xff" * 40 + file[start + 40 :]
+
+
+@pytest.mark.parametrize("group", [0, 5])
+@pytest.mark.parametrize("name", ["csv", "tsv", "json", "jsonl", "table", "parquet", "arrow", "arrows"])
+def test_the_partitions_are_used_for_the_rows_that_cannot_be_read(
+    file: bytes, tmp_path: Path, name: str, group: int
+) -> None:
+    expected, sink = Kept(), Kept()
+    with serving(file, status(404)) as service:
+        export(service, expected, name)
+    with serving(damaged(file, group, tmp_path)) as service:
+        assert export(service, sink, name) == PART * PARTS
+    assert [asked for asked in service.asked if asked.startswith("file")] == ["file"]
+    assert f"partition {PARTS - 1}" in service.asked
+    if name in {"parquet", "arrow"}:
+        assert table(name, sink.data) == table(name, expected.data)
+    elif name == "arrows":
+        found, plain = (pyarrow.ipc.open_stream(io.BytesIO(data)).read_all() for data in (sink.data, expected.data))
+        assert found.combine_chunks().equals(plain.combine_chunks())
+    else:
+        assert sink.data == expected.data
+
+
+@pytest.mark.parametrize("group", [0, 4])
+def test_values_that_cannot_be_read_come_from_the_partitions(file: bytes, tmp_path: Path, group: int) -> None:
+    async def read(result: Result) -> list[tuple[Any, ...]]:
+        assert result.whole is not None
+        result.whole.choose_values()
+        decoder = RowDecoder(result.columns)
+        return [row async for batch in result.batches for row in decoder.rows(batch)]
+
+    with serving(damaged(file, group, tmp_path)) as service:
+        assert using(service, read) == [(number, f"row {number}") for number in range(PART * PARTS)]
+        assert f"partition {PARTS - 1}" in service.asked
+        assert ("partition 1" in service.asked) == (group == 0)
+
+
+def test_the_partitions_are_used_if_the_rows_require_too_much_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that another service made may repeat a long text in every row of a row group."""
+    columns = msgspec.json.encode(COLUMNS).decode()
+    place = tmp_path / "result.parquet"
+    with duckdb.connect() as maker:
+        maker.execute(
+            f"COPY (SELECT i AS c0, 'row ' || i || if(i > 30000, repeat('x', 50000), '') AS c1 "
+            f"FROM range({PART * PARTS}) t(i)) TO '{place}' "
+            f"(FORMAT parquet, ROW_GROUP_SIZE 2048, KV_METADATA {{columns: '{columns}', instants: '[]'}})"
+        )
+    monkeypatch.setattr(result_table, "TEXT_MEMORY", "60MB")
+    sink = Kept()
+    with serving(place.read_bytes()) as service:
+        assert export(service, sink) == PART * PARTS
+    assert sink.data.startswith(EXPECTED[:300_000])
+    assert "file" in service.asked
 
 
 def test_a_file_of_another_result_is_an_error(file: bytes) -> None:

@@ -13,8 +13,7 @@ from sqlshell.client.results.file_reader import FileReader
 from sqlshell.client.results.whole import FileBatch
 from sqlshell.dbapi.exceptions import DataError
 from sqlshell.dbapi.values.typed_rows import RowDecoder
-from sqlshell.errors import ProtocolError
-from sqlshell.result import Batch, Column, Rows, StoredColumn
+from sqlshell.result import Batch, Column, FileUnavailable, Rows, StoredColumn
 from sqlshell.service.engines.duckdb.results import selected
 from sqlshell.service.engines.engine import RunOptions
 from tests.client.filed import Sink, Source, values_of
@@ -112,7 +111,7 @@ def test_nothing_of_a_file_is_open_when_its_reader_is_closed(source: Source) -> 
     reader = FileReader(source.path, source.told(columns, 3), no_line, 2)
     assert reader.rows(0, 1) == [["0"]]
     reader.close()
-    with pytest.raises(ProtocolError, match="cannot be read"):
+    with pytest.raises(FileUnavailable):
         reader.rows(0, 1)
-    with pytest.raises(ProtocolError, match="cannot be read"):
+    with pytest.raises(FileUnavailable):
         reader.text(0, 1)

@@ -91,6 +91,9 @@ class File:
         place.write_bytes(b"12345")  # noqa: ASYNC240
         return [] if self._available else None
 
+    async def skip(self, rows: int) -> None:
+        raise AssertionError
+
     async def keep(self, opened: Callable[[], DownloadFile]) -> bool:
         raise AssertionError
 

@@ -269,7 +269,7 @@ def _whole_reader(
     context = done.head.metadata.context if done.head.metadata is not None else None
     zone = str(pages.query.get("timezone") or (context.timezone if context is not None else "") or "")
     file = ResultFile(lambda: pages.transport, pages.path, pages.statement_id, columns, sum(counts), size, zone)
-    return WholeReader(batches, file, counts[0] if first is not None else 0, large=size >= LARGE_BYTES)
+    return WholeReader(batches, file, counts, counts[0] if first is not None else 0, large=size >= LARGE_BYTES)
 
 
 def _row_counts(done: Done) -> list[int] | None:

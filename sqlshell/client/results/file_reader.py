@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from sqlshell.client.results.result_file import ResultFile, Unavailable
+from sqlshell.client.results.result_file import ResultFile
 from sqlshell.client.results.result_table import open_duckdb
 from sqlshell.client.results.stretches import block_of, stretches
 from sqlshell.client.results.zones import in_zone
@@ -20,7 +20,7 @@ from sqlshell.errors import ProtocolError, Where
 from sqlshell.humanize import format_count
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
 from sqlshell.interface.strings import NATIVE, ZONED, literal, string_of
-from sqlshell.result import LineSql, Rows, StoredColumn
+from sqlshell.result import FileUnavailable, LineSql, Rows, StoredColumn
 
 READERS = 2
 """Stretches that are turned into text at once: a stretch has too few row groups for DuckDB to use several threads."""
@@ -68,7 +68,8 @@ class FileReader:
     """Turns the rows of a file into text, in stretches of row groups. Methods are called from one thread at a time, but
     for text(), which READERS threads may call.
 
-    Raises ProtocolError if the file is not that of the result, and Unavailable if its values cannot be written in SQL.
+    Raises ProtocolError if the file is not that of the result, and FileUnavailable if SQL cannot write its values or
+    DuckDB cannot read its rows, for example because that takes too much memory.
     """
 
     def __init__(self, place: Path, file: ResultFile, of: LineSql, skip: int) -> None:
@@ -83,12 +84,15 @@ class FileReader:
             self.stored = self._check_file(place)
             line = of(self.stored)
             if line is None:
-                raise Unavailable
+                raise FileUnavailable
             self._line = line
             self.stretches = self._find_stretches(place, skip)
+        except duckdb.OutOfMemoryException as error:
+            self.close()
+            raise FileUnavailable from error
         except duckdb.Error as error:
             self.close()
-            raise self._wrong(f"cannot be read: {error}") from error
+            raise self.wrong(f"cannot be read: {error}") from error
         except BaseException:
             self.close()
             raise
@@ -109,11 +113,11 @@ class FileReader:
                 whole = whole and text is not None
                 pieces.append(text or b"")
         except (duckdb.Error, ArrowError) as error:
-            raise self._wrong(f"cannot be read: {error}") from error
+            raise FileUnavailable from error
         finally:
             self._idle.append(cursor)
         if rows != count:
-            raise self._wrong(f"has {format_count(rows, 'row')} instead of {count:,}")
+            raise self.wrong(f"has {format_count(rows, 'row')} instead of {count:,}")
         if not whole:
             return None
         redacted = self._file.transport().redacted(pieces[0] if len(pieces) == 1 else b"".join(pieces))
@@ -127,7 +131,7 @@ class FileReader:
         try:
             texts = self._root.sql(self._query(f"[{values}]", start, count)).fetchall()
         except duckdb.Error as error:
-            raise self._wrong(f"cannot be read: {error}") from error
+            raise FileUnavailable from error
         body = msgspec.json.encode([row for (row,) in texts])
         return msgspec.json.decode(self._file.transport().redacted(body), type=Rows)
 
@@ -152,9 +156,9 @@ class FileReader:
                 for whole, part in zip(values, arrays, strict=True):
                     whole += part
         except (duckdb.Error, ArrowError, UnicodeDecodeError) as error:
-            raise self._wrong(f"cannot be read: {error}") from error
+            raise FileUnavailable from error
         if any(len(whole) != count for whole in values):
-            raise self._wrong(f"has {format_count(len(values[0]), 'row')} instead of {count:,}")
+            raise self.wrong(f"has {format_count(len(values[0]), 'row')} instead of {count:,}")
         return None if secrets else values
 
     def contains(self, texts: Sequence[str]) -> bool:
@@ -169,7 +173,7 @@ class FileReader:
             query = f"SELECT true FROM {self._source} WHERE {' OR '.join(conditions)} LIMIT 1"
             return bool(self._root.execute(query).fetchall())
         except duckdb.Error as error:
-            raise self._wrong(f"cannot be read: {error}") from error
+            raise FileUnavailable from error
 
     def interrupt(self) -> None:
         for connection in (self._root, *self._cursors):
@@ -182,7 +186,7 @@ class FileReader:
     def _query(self, what: str, start: int, count: int) -> str:
         return f"SELECT {what} FROM {self._source} WHERE file_row_number BETWEEN {start} AND {start + count - 1}"
 
-    def _wrong(self, what: str) -> ProtocolError:
+    def wrong(self, what: str) -> ProtocolError:
         name = self._file.transport().target.name
         return ProtocolError(f"the result file from {name} {what}", where=Where(statement_id=self._file.statement_id))
 
@@ -198,24 +202,24 @@ class FileReader:
             named = _COLUMNS.decode(known[COLUMNS_KEY.encode()])
             instants = set(_NUMBERS.decode(known[INSTANTS_KEY.encode()]))
         except (KeyError, msgspec.DecodeError, UnicodeDecodeError):
-            raise self._wrong("does not name its columns") from None
+            raise self.wrong("does not name its columns") from None
         if [(item.name, item.type) for item in named] != [(column.name, column.type) for column in columns]:
-            raise self._wrong("does not have the columns of the result")
+            raise self.wrong("does not have the columns of the result")
         counted = self._root.execute(f"SELECT num_rows FROM parquet_file_metadata({file})").fetchone()
         if counted is None or counted[0] != self._file.rows:
-            raise self._wrong("does not have the number of rows of the result")
+            raise self.wrong("does not have the number of rows of the result")
         described = self._root.execute(f"DESCRIBE FROM {self._source}").fetchall()
         stored: list[StoredColumn] = []
         for number, column in enumerate(columns):
             name = f"c{number}"
             # The last one is file_row_number, so that a missing column has another name.
             if described[number][0] != name:
-                raise self._wrong("does not have the columns of the result")
+                raise self.wrong("does not have the columns of the result")
             kind = str(described[number][1])
             type_id = kind.partition("(")[0].lower()
             fits = type_id in _STORED.get(column.type, ()) or (type_id == "decimal" and kind == column.type)
             if kind != "VARCHAR" and not (fits and type_id in NATIVE):
-                raise self._wrong(f"has the type {kind[:100]} for {column.type[:100]}")
+                raise self.wrong(f"has the type {kind[:100]} for {column.type[:100]}")
             string = f"({string_of(type_id, name)})"
             if number in instants and self._file.zone != "UTC":
                 string = self._zoned_string(type_id, name)
@@ -224,14 +228,14 @@ class FileReader:
 
     def _zoned_string(self, type_id: str, name: str) -> str:
         if type_id != ZONED or not self._file.zone:
-            raise Unavailable
+            raise FileUnavailable
         ((least, most),) = self._root.execute(
             f"SELECT coalesce(min(epoch_us({name})), 0), coalesce(max(epoch_us({name})), 0) "
             f"FROM {self._source} WHERE isfinite({name})"
         ).fetchall()
         string = in_zone(name, self._file.zone, least, most)
         if string is None:
-            raise Unavailable
+            raise FileUnavailable
         return string
 
     def _find_stretches(self, place: Path, skip: int) -> list[tuple[int, int]]:
@@ -242,7 +246,7 @@ class FileReader:
             f"FROM parquet_metadata({file}) GROUP BY row_group_id ORDER BY row_group_id"
         ).fetchall()
         if sum(rows for rows, _ in groups) != self._file.rows or any(rows < 0 for rows, _ in groups):
-            raise self._wrong("does not have the number of rows of the result")
+            raise self.wrong("does not have the number of rows of the result")
         block = block_of(self._file.rows)
         return stretches(groups, self._string_sizes(file, block), block, len(self.stored), skip)
 

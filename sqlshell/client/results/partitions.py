@@ -62,6 +62,12 @@ class PartitionReader:
         self._start_fetches()
         return batch
 
+    async def skip_to(self, number: int) -> None:
+        """Continue with another partition."""
+        if number != self._next:
+            await self._cancel_fetches()
+            self._first, self._next = None, number
+
     async def aclose(self) -> None:
         """Cancel the fetches in flight; no further batch is returned."""
         self._next = self._count

@@ -15,15 +15,11 @@ from sqlshell.client.http.lean_httpx import httpx
 from sqlshell.client.http.transport import Transport
 from sqlshell.errors import ShellError
 from sqlshell.interface.models import PARQUET
-from sqlshell.result import Column
+from sqlshell.result import Column, FileUnavailable
 from sqlshell.runtime.download_file import DownloadFile
 
 SLACK_BYTES = 64 << 20
 """A file may be larger than the JSON of its rows by this many bytes."""
-
-
-class Unavailable(Exception):
-    """The result is not available as a file, only as partitions."""
 
 
 class ResultFile(Struct):
@@ -41,7 +37,7 @@ class ResultFile(Struct):
     """Where the file has been downloaded to."""
 
     async def fetch(self, place: Path) -> None:
-        """Download the file to `place`. Raises Unavailable."""
+        """Download the file to `place`. Raises FileUnavailable."""
         if self.downloaded is not None:
             await asyncio.to_thread(_link_or_copy, self.downloaded, place)
             return
@@ -49,24 +45,24 @@ class ResultFile(Struct):
             try:
                 await self._download(file)
             except (ShellError, OSError) as error:
-                raise Unavailable from error
+                raise FileUnavailable from error
 
     async def keep(self, file: DownloadFile) -> None:
         """Download the file, or the missing part of it, for fetch().
 
-        Raises Unavailable, OSError and what the transport raises.
+        Raises FileUnavailable, OSError and what the transport raises.
         """
         await self._download(file)
         self.downloaded = file.place
 
     async def _download(self, file: DownloadFile) -> None:
-        """Download the file, or the rest of it. Raises Unavailable, OSError and what the transport raises."""
+        """Download the file, or the rest of it. Raises FileUnavailable, OSError and what the transport raises."""
         accept = f"{PARQUET}, application/json;q=0.5"
         await download(self.transport(), self.path, accept, _Receiver(file, self.size * 2 + SLACK_BYTES))
 
 
 class _Receiver:
-    """Writes a file of at most `limit` bytes. Methods raise OSError, and Unavailable if it is not that of a result."""
+    """Writes a file of at most `limit` bytes. Methods raise OSError, and FileUnavailable if it is not a result's."""
 
     def __init__(self, file: DownloadFile, limit: int) -> None:
         self._file = file
@@ -85,7 +81,7 @@ class _Receiver:
         disk = os.fstatvfs(self._file.fileno())
         room = min(self._limit - kept, disk.f_bavail * disk.f_frsize)
         if headers.get("content-type", "") != PARQUET or left is None or left > room:
-            raise Unavailable
+            raise FileUnavailable
         self._left = left
 
     def restart(self, tag: str) -> None:
@@ -94,11 +90,11 @@ class _Receiver:
     def add(self, piece: bytes) -> None:
         self._left -= len(piece)
         if self._left < 0:
-            raise Unavailable
+            raise FileUnavailable
         self._file.write(piece)
 
     async def refusal(self, response: httpx.Response) -> Exception:
-        return Unavailable()
+        return FileUnavailable()
 
 
 def _link_or_copy(file: Path, place: Path) -> None:

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from sqlshell.client.results.file_reader import READERS, FileReader
 from sqlshell.client.results.partitions import PartitionReader
-from sqlshell.client.results.result_file import ResultFile, Unavailable
+from sqlshell.client.results.result_file import ResultFile
 from sqlshell.client.results.result_table import ResultTable
-from sqlshell.result import Batch, LineSql, Rows, StoredColumn
+from sqlshell.result import Batch, FileUnavailable, LineSql, Rows, StoredColumn
 from sqlshell.runtime.download_file import DownloadFile
 from sqlshell.runtime.scratch import scratch
 
@@ -54,13 +54,20 @@ class FileBatch(Batch):
 class WholeReader:
     """The batches of a result: its first partition, then either the others or, after choose(), those of its file.
 
-    Partitions are read as PartitionReader does. After an error the next step tries the same rows again.
+    Partitions are read as PartitionReader does, also those after the rows at which the file cannot be used. After an
+    error the next step tries the same rows again. `counts` are the rows of each partition, `first` those of the first
+    one, 0 if it has to be fetched.
     """
 
-    def __init__(self, partitions: PartitionReader, file: ResultFile, first: int, *, large: bool = True) -> None:
+    def __init__(
+        self, partitions: PartitionReader, file: ResultFile, counts: Sequence[int], first: int, *, large: bool = True
+    ) -> None:
         self._partitions = partitions
         self._file = file
+        self._counts = counts
         self._first = first
+        self._row_count = first
+        """The rows of the first partition and those that have been read from the file."""
         self._large = large
         self._of: LineSql | None = None
         self._by_column = False
@@ -70,6 +77,8 @@ class WholeReader:
         self._pending: deque[asyncio.Future[FileRows]] = deque()
         self._folder: Path | None = None
         self._next = 0
+        self._left_out = 0
+        """The rows at the beginning of the next partition that are left out."""
 
     @property
     def own(self) -> bool:
@@ -90,8 +99,16 @@ class WholeReader:
             await self._file.fetch(place)
             # The instants keep their type; no string of them is needed.
             return await asyncio.to_thread(self._checked, place, replace(self._file, zone="UTC"))
-        except (Unavailable, OSError):
+        except (FileUnavailable, OSError):
             return None
+
+    async def skip(self, rows: int) -> None:
+        number = 0
+        while number < len(self._counts) and rows >= self._counts[number]:
+            rows -= self._counts[number]
+            number += 1
+        await self._partitions.skip_to(number)
+        self._left_out = rows
 
     async def keep(self, opened: Callable[[], DownloadFile]) -> bool:
         if not self._large:
@@ -99,7 +116,7 @@ class WholeReader:
         with opened() as file:
             try:
                 await self._file.keep(file)
-            except Unavailable:
+            except FileUnavailable:
                 return False
         return True
 
@@ -113,7 +130,7 @@ class WholeReader:
                 await self._file.fetch(place)
                 columns = await asyncio.to_thread(self._columns, place, self._file)
                 table = ResultTable(folder, place, columns, self._redacted)
-        except (Unavailable, OSError):
+        except (FileUnavailable, OSError):
             pass
         finally:
             if table is None and folder is not None:
@@ -125,11 +142,11 @@ class WholeReader:
 
     @staticmethod
     def _checked(place: Path, file: ResultFile) -> list[StoredColumn]:
-        """As _columns(). Raises Unavailable for a file with a secret, which is removed only from partitions."""
+        """As _columns(). Raises FileUnavailable for a file with a secret, which is removed only from partitions."""
         reader = FileReader(place, file, _no_line, 0)
         try:
             if reader.contains(file.transport().secrets_in_rows()):
-                raise Unavailable
+                raise FileUnavailable
         finally:
             reader.close()
         return reader.stored
@@ -147,15 +164,20 @@ class WholeReader:
         self._batch_count += 1
         if self._batch_count == 1 and self._of is not None and self._first:
             return self._partitions.take_first()
-        if self._of is not None and self._reader is None:
+        if self._of is not None:
             try:
-                await self._open(self._of)
-            except Unavailable:
+                if self._reader is None:
+                    await self._open(self._of)
+                if self._reader is not None:
+                    return await self._next_stretch(self._reader, self._of)
+            except FileUnavailable:
                 self._of = None
                 await self._discard_file()
-        if self._reader is None or self._of is None:
-            return await anext(self._partitions)
-        return await self._next_stretch(self._reader, self._of)
+                await self.skip(self._row_count)
+        batch = await anext(self._partitions)
+        if self._left_out:
+            batch, self._left_out = Batch(batch.width, rows=batch.rows[self._left_out :]), 0
+        return batch
 
     async def aclose(self) -> None:
         self._of = None
@@ -166,12 +188,12 @@ class WholeReader:
         try:
             folder = self._folder = scratch().folder("result")
         except OSError as error:
-            raise Unavailable from error
+            raise FileUnavailable from error
         # For a reader that is dropped without aclose().
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         place = folder / "result.parquet"
         if _is_pattern(place):
-            raise Unavailable
+            raise FileUnavailable
         self._threads = ThreadPoolExecutor(READERS, "result")
         # Takes as long as fetching the file.
         self._threads.submit(import_module, "duckdb")
@@ -185,17 +207,24 @@ class WholeReader:
         start, count = reader.stretches[self._next]
         self._read_ahead(reader, 1 if self._by_column else READERS + 1)
         coming = self._pending[0]
+        rows: Rows | None = None
         try:
-            rows = await asyncio.shield(coming)
+            content = await asyncio.shield(coming)
+            if content is None:
+                assert self._threads is not None
+                rows = await asyncio.wrap_future(self._threads.submit(reader.rows, start, count))
         except BaseException:
             if coming.done():
                 self._forget_pending()
             raise
         self._pending.popleft()
         self._next += 1
+        self._row_count += count
         # Making Python objects ahead would only compete with the reader for the GIL.
         self._read_ahead(reader, 0 if self._by_column else READERS + 1)
-        return FileBatch(len(self._file.columns), count, of, rows, lambda: self._rows(reader, start, count))
+        if content is None:
+            return Batch(len(self._file.columns), rows=rows)
+        return FileBatch(len(self._file.columns), count, of, content, lambda: self._rows(reader, start, count))
 
     def _read_ahead(self, reader: FileReader, most: int) -> None:
         """Begin to read the next stretches, `most` at once."""
@@ -212,7 +241,10 @@ class WholeReader:
 
     def _rows(self, reader: FileReader, start: int, count: int) -> Rows:
         assert self._threads is not None
-        return self._threads.submit(reader.rows, start, count).result()
+        try:
+            return self._threads.submit(reader.rows, start, count).result()
+        except FileUnavailable as error:
+            raise reader.wrong("can no longer be read") from error
 
     async def _discard_file(self) -> None:
         """Remove the file."""

@@ -8,7 +8,7 @@ from typing import Any
 from sqlshell.errors import UsageError
 from sqlshell.output.typed.rows import TypedRows, TypedWriter
 from sqlshell.output.writer import Summary
-from sqlshell.result import Batch, StoredColumn
+from sqlshell.result import Batch, FileUnavailable, StoredColumn
 
 BATCH_ROWS = 122_880
 BATCH_BYTES = 8 << 20
@@ -35,6 +35,7 @@ class ArrowWriter(TypedWriter):
         self._stream = stream
         self._written = _WrittenBytes()
         self._writer: Any = None
+        self._row_count = 0
 
     @property
     def buffering(self) -> bool:
@@ -68,9 +69,9 @@ class ArrowWriter(TypedWriter):
             size = max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, rows.row_bytes())))
             with rows.of_file(columns) as query:
                 yield from self._batches(rows, query, size)
-            yield from self._finish()
-        finally:
-            rows.close()
+                yield from self._finish()
+        except FileUnavailable as error:
+            raise FileUnavailable(self._row_count) from error
 
     def _convert(self, rows: TypedRows) -> Iterator[bytes]:
         with rows.converting() as query:
@@ -78,12 +79,15 @@ class ArrowWriter(TypedWriter):
 
     def _batches(self, rows: TypedRows, query: str, size: int) -> Iterator[bytes]:
         reader = rows.root.sql(query).to_arrow_reader(size)
+        # Its first rows show whether DuckDB can read them, before anything is written.
+        batch = next(reader, None)
         if self._writer is None:
             self._writer = self._open_writer(self._arrow.PythonFile(self._written, "w"), reader.schema)
-            yield self._written.take_all()
-        for batch in reader:
+        while batch is not None:
             self._writer.write_batch(batch)
+            self._row_count += batch.num_rows
             yield self._written.take_all()
+            batch = next(reader, None)
 
     def _finish(self) -> Iterator[bytes]:
         self._writer.close()

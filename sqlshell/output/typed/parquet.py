@@ -54,18 +54,15 @@ class ParquetWriter(TypedWriter, Unbuffered):
     def from_file(self, columns: Sequence[StoredColumn], *, own: bool) -> Iterator[bytes]:
         rows = self._rows
         assert rows is not None
-        try:
-            path = rows.folder / "made.parquet"
-            with rows.of_file(columns) as query:
-                if own and (pages := rows.typed_pages(query)) is not None:
-                    yield from _read(rows.whole_place, pages[0])
-                    yield pages[1]
-                    return
-                _copy(rows, query, path, wide=rows.row_bytes() >= WIDE)
+        path = rows.folder / "made.parquet"
+        with rows.of_file(columns) as query:
+            if own and (pages := rows.typed_pages(query)) is not None:
+                yield from _read(rows.whole_place, pages[0])
+                yield pages[1]
+                return
+            _copy(rows, query, path, wide=rows.row_bytes() >= WIDE)
             rows.whole_place.unlink()
             yield from _read(path)
-        finally:
-            rows.close()
 
     def _add_piece(self, rows: TypedRows) -> None:
         piece = rows.folder / f"{len(self._pieces)}.parquet"

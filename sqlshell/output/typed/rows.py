@@ -15,7 +15,7 @@ from sqlshell.interface.types import Kind
 from sqlshell.output.writer import WriterOptions
 from sqlshell.output.writers.column_names import distinct_in_any_case
 from sqlshell.output.writers.delimited import CsvWriter
-from sqlshell.result import Batch, Column, StoredColumn
+from sqlshell.result import Batch, Column, FileUnavailable, StoredColumn
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.scratch import scratch
 from sqlshell.sql.duckdb_csv import PADDING, select_from_csv
@@ -100,7 +100,10 @@ class TypedRows:
 
     @contextlib.contextmanager
     def of_file(self, stored: Sequence[StoredColumn]) -> Iterator[str]:
-        """A query for the rows of the file at `whole_place`, which has these columns. Raises OutputError."""
+        """A query for the rows of the file at `whole_place`, which has these columns. close() is called afterwards.
+
+        Raises OutputError. Raises FileUnavailable if DuckDB cannot read the rows, and does not close() this object.
+        """
         file = f"read_parquet({literal(str(self.whole_place))})"
         values = [
             typed_value(item.column.type, item.name)
@@ -108,8 +111,16 @@ class TypedRows:
             else f"CAST({item.name} AS {file_type(item.column.type)})"
             for item in stored
         ]
-        with self._naming_misfits(file, values):
-            yield self._select(values, file)
+        try:
+            with self._naming_misfits(file, values, of_file=True):
+                yield self._select(values, file)
+        except FileUnavailable:
+            self.whole_place.unlink(missing_ok=True)
+            raise
+        except BaseException:
+            self.close()
+            raise
+        self.close()
 
     def typed_pages(self, query: str) -> tuple[int, bytes] | None:
         """Where the pages of the file at `whole_place` end, and a footer for them with the names and the types of a
@@ -129,9 +140,9 @@ class TypedRows:
             return None
 
     def row_bytes(self) -> int:
-        """The average size of the rows of the file at `whole_place`, in bytes of memory. Raises OutputError."""
+        """The average size of the rows of the file at `whole_place`, in bytes of memory. Raises FileUnavailable."""
         file = literal(str(self.whole_place))
-        with self._naming_misfits(file, []):
+        with self._naming_misfits(file, [], of_file=True):
             rows = self.root.execute(
                 f"SELECT (SELECT sum(total_uncompressed_size) FROM parquet_metadata({file})) // greatest(num_rows, 1) "
                 f"FROM parquet_file_metadata({file})"
@@ -152,16 +163,21 @@ class TypedRows:
         return f"SELECT {', '.join(named)} FROM {source}"
 
     @contextlib.contextmanager
-    def _naming_misfits(self, source: str, values: Sequence[str]) -> Iterator[None]:
+    def _naming_misfits(self, source: str, values: Sequence[str], *, of_file: bool = False) -> Iterator[None]:
+        """Raises OutputError, for example for a value that is not of its type, and FileUnavailable if DuckDB cannot
+        read the file of a result."""
         import duckdb
 
         try:
             yield
         except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException) as error:
-            raise self._misfit(source, values) or _output_error(error) from error
+            raise self._misfit(source, values) or _error(error, of_file) from error
         except duckdb.Error as error:
-            raise _output_error(error) from error
+            raise _error(error, of_file) from error
         except OSError as error:
+            if error.errno is None:
+                # An error of DuckDB, raised by pyarrow.
+                raise self._misfit(source, values) or _error(error, of_file) from error
             raise OutputError(
                 f"cannot write a temporary file: {error.strerror}",
                 "set TMPDIR to a writable directory with enough space",
@@ -219,7 +235,9 @@ class TypedWriter:
             self._rows.root.interrupt()
 
 
-def _output_error(error: Exception) -> OutputError:
+def _error(error: Exception, of_file: bool) -> Exception:
+    if of_file:
+        return FileUnavailable()
     return OutputError(f"DuckDB cannot convert the rows: {str(error).splitlines()[0]}", "write csv or jsonl instead")
 
 
