@@ -18,7 +18,7 @@ from sqlshell.client.http.transport import Response, Transport
 from sqlshell.client.http.upload import Upload
 from sqlshell.client.statements.client import Observer, Submission, mark_uncertain, terminate_query
 from sqlshell.client.statements.polling import upload_of
-from sqlshell.client.statements.protocol import may_have_run, read_error, read_submission, unreadable
+from sqlshell.client.statements.protocol import COLUMN_LIMIT, may_have_run, read_error, read_submission, unreadable
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionBroken, ProtocolError, ShellError, StatementError, UsageError, WaitTimeout, Where
 from sqlshell.result import Batch, Column, HeldBatches, Result
@@ -30,6 +30,9 @@ FIELDS = (
     ("storeName", "store"),
 )
 """Form fields, and the parts of the context that they carry."""
+
+VALUE_LIMIT = 10_000_000
+"""The maximum number of values of a result: every row has a value for each name that any of them has."""
 
 _STATE = re.compile(r"([0-9A-Z]{5,6}): (.*)", re.S)
 
@@ -193,6 +196,8 @@ def _table(data: msgspec.Raw) -> tuple[list[Column], list[list[str | None]]]:
         except msgspec.DecodeError:
             objects.append({"value": msgspec.Raw(item)})
     names = list(dict.fromkeys(name for row in objects for name in row))
+    if len(names) > COLUMN_LIMIT or len(names) * len(objects) > VALUE_LIMIT:
+        raise ProtocolError(f"the response has more than {COLUMN_LIMIT:,} columns or {VALUE_LIMIT:,} values")
     rows = [[_value(row[name]) if name in row else None for name in names] for row in objects]
     return [Column(name) for name in names], rows
 

@@ -19,11 +19,14 @@ def distinct_for_duckdb(given: Sequence[str]) -> list[str]:
     """Column names that differ in more than case, because DuckDB ignores case."""
     names: list[str] = []
     low: set[str] = set()
+    numbers: dict[str, int] = {}
     for name in given:
-        number, unique = 0, name or "column"
+        number = numbers.get(name.lower(), 0)
+        unique = f"{name}_{number}" if number else name or "column"
         while unique.lower() in low:
             number += 1
             unique = f"{name}_{number}"
+        numbers[name.lower()] = number
         low.add(unique.lower())
         names.append(unique)
     return names

@@ -108,6 +108,11 @@ def test_a_secret_alone_is_the_result_and_beside_rows_is_told() -> None:
         ((500, {"message": "boom"}), Exit.SERVICE, "boom"),
         ((200, b"{}"), Exit.SERVICE, "/run-statement"),
         ((200, b"["), Exit.SERVICE, "invalid JSON"),
+        (
+            (200, b'[{"data": [' + b",".join(b'{"c%d":1}' % at for at in range(4000)) + b"]}]"),
+            Exit.SERVICE,
+            "10,000,000 values",
+        ),
         ((200, b'[{"data": ' + b"[" * 100_000 + b"]" * 100_000 + b"}]"), Exit.SERVICE, "deep"),
         ((200, b"[3]"), Exit.SERVICE, "/run-statement"),
     ],

@@ -19,8 +19,10 @@ from sqlshell.output.copy import LARGE, copy, warn_of_names
 from sqlshell.output.sinks.pager import ScreenSink, screen_lines
 from sqlshell.output.sinks.sink import AppendSink, CommandSink, FileSink, OutputClosed, Sink, StreamSink, command_in
 from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.output.writers.formats import format_for_path, format_named
 from sqlshell.result import Batch, Column, Result
+from sqlshell.sql.duckdb_csv import distinct_for_duckdb
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
@@ -362,6 +364,12 @@ def test_a_reader_that_takes_time_is_told_of_the_end(failing: int, left: bool, c
             assert sink.calls == [f"{call} in a thread" for call in calls]
         else:
             assert sink.calls == [call for call in calls if call != "finish"]
+
+
+def test_many_columns_of_one_name() -> None:
+    columns = [Column("c"), Column("c_2"), *[Column("c")] * 50_000]
+    assert distinct_names(columns) == ["c", "c_2", "c_1", *(f"c_{number}" for number in range(3, 50_002))]
+    assert distinct_for_duckdb(["C"] + ["c"] * 50_000) == ["C", *(f"c_{number}" for number in range(1, 50_001))]
 
 
 @pytest.mark.parametrize("sizes", [[3, LARGE, 2], [LARGE, LARGE], [LARGE - 1, 1, 5], [0, 0], [LARGE // 2] * 5])

@@ -15,7 +15,7 @@ from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.partition_fetcher import PartitionFetcher, statement_path
 from sqlshell.client.results.partitions import PartitionReader
 from sqlshell.client.statements.client import Observer, StreamLimits
-from sqlshell.client.statements.protocol import Done, check_count, columns_of, count_rows, merged_head
+from sqlshell.client.statements.protocol import COLUMN_LIMIT, Done, check_count, columns_of, count_rows, merged_head
 from sqlshell.client.target import Target
 from sqlshell.errors import ProtocolError, Where
 from sqlshell.interface import sqlstate
@@ -288,7 +288,10 @@ def _first_batch(done: Done, counts: list[int] | None, base: str) -> tuple[Batch
         rows, columns = count_rows(done.body) if count is not None else None, columns_of(head, 0)
     else:
         batch = Batch.decode(done.body, 0)
-        rows, columns = len(batch), columns_of(head, max(map(len, batch), default=0))
+        width = max(map(len, batch), default=0)
+        if width > COLUMN_LIMIT:
+            raise ProtocolError(f"{base} sent a row with more than {COLUMN_LIMIT:,} values")
+        rows, columns = len(batch), columns_of(head, width)
     if count is not None and rows != count:
         if not head.statement_id:
             check_count(rows or 0, count, 0, base, "")

@@ -22,6 +22,7 @@ from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.retries import Retries
 from sqlshell.client.results.frames import NORMAL_CODES, UNAUTHORIZED_CODES, ClosedWhileSending, StreamConnection
 from sqlshell.client.statements.client import StreamLimits
+from sqlshell.client.statements.protocol import COLUMN_LIMIT
 from sqlshell.errors import (
     ConnectionBroken,
     ConnectionFailed,
@@ -326,7 +327,9 @@ def _query_error(frame: _Frame, where: Where) -> StatementError:
 
 
 def _columns(frame: _Frame, where: Where) -> list[Column]:
-    columns = []
+    columns: list[Column] = []
+    if len(frame.columns or ()) > COLUMN_LIMIT:
+        raise ProtocolError(f"the stream has more than {COLUMN_LIMIT:,} columns", where=where)
     for number, given in enumerate(frame.columns or [], 1):
         name, type_ = given.get("name"), given.get("type")
         kind = type_ if isinstance(type_, str) and type_ else "VARCHAR"

@@ -47,6 +47,10 @@ from sqlshell.result import Body, Column
 POLL_SHORTEST = 0.003
 POLL_LONGEST = 1.0
 MESSAGE_LIMIT = 2_000
+COLUMN_LIMIT = 100_000
+PARTITION_LIMIT = 1_000_000
+"""The maximum number of columns and of partitions of a result: a compressed response of a few KiB may have millions."""
+
 CHECK_URL = "check the URL: it must be the base URL, such as https://host/v2"
 
 
@@ -59,6 +63,17 @@ class _Counted(Model):
     data: list[msgspec.Raw] | None = None
 
 
+class _UnreadMetadata(Model):
+    columns: msgspec.Raw = msgspec.Raw()
+    partition_info: msgspec.Raw = msgspec.Raw()
+
+
+class _UnreadHead(Model):
+    """A response whose lists are not decoded."""
+
+    metadata: _UnreadMetadata | None = None
+
+
 UNCERTAIN = frozenset({408, 500, 502, 503, 504})
 """Statuses after which a submitted statement may run nevertheless, unless the response says that it does not."""
 
@@ -68,6 +83,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 _PARTITION = re.compile(r"[?&]partitionID=([0-9]{1,18})\b")
 _HEAD = msgspec.json.Decoder(StatementHead)
 _ROWS = msgspec.json.Decoder(_Counted)
+_UNREAD = msgspec.json.Decoder(_UnreadHead)
 _BATCH = msgspec.json.Decoder(BatchResponse)
 _ERROR = msgspec.json.Decoder(ErrorBody)
 _REQUEST = msgspec.json.Encoder()
@@ -165,7 +181,7 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
     if status not in {200, 202}:
         return _http_failure(status, headers, body, base, statement_id)
     try:
-        head = _HEAD.decode(body)
+        head = _head(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         what = "an HTML page" if _looks_like_html(headers, body) else unreadable(error)
         return Fail(ProtocolError(f"{base} responded with {what}", CHECK_URL))
@@ -206,6 +222,19 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
     if wrong := _wrong_metadata(head):
         return Fail(ProtocolError(f"{base} {wrong}", where=Where(statement_id=known)))
     return Done(head, body, timing_of(headers), headers.get("preference-applied", "") == MINIMAL)
+
+
+def _head(body: Body) -> StatementHead:
+    """The head of a response. Raises the errors of decoding it, also if it has too many columns or partitions."""
+    if body.count(b"{") > COLUMN_LIMIT and (metadata := _UNREAD.decode(body).metadata) is not None:
+        for limit, what, listed in (
+            (COLUMN_LIMIT, "columns", metadata.columns),
+            (PARTITION_LIMIT, "partitions", metadata.partition_info),
+        ):
+            # Each of them is an object.
+            if bytes(listed).count(b"{") > limit:
+                raise msgspec.ValidationError(f"the result has more than {limit:,} {what}")
+    return _HEAD.decode(body)
 
 
 def _is_identifier(name: str | None) -> bool:
@@ -325,7 +354,7 @@ def merged_head(head: StatementHead, body: Body, plane: str) -> StatementHead:
     """
     where = Where(statement_id=head.statement_id or "")
     try:
-        latest = _HEAD.decode(body)
+        latest = _head(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProtocolError(f"{plane}: partition 0 is not a result: {unreadable(error)}", where=where) from None
     if wrong := _wrong_metadata(latest):

@@ -13,12 +13,15 @@ def distinct_names(columns: Sequence[Column]) -> list[str]:
     if len(taken) == len(columns):
         return [column.name for column in columns]
     seen: set[str] = set()
+    numbers: dict[str, int] = {}
     names: list[str] = []
     for column in columns:
-        name, number = column.name, 0
+        number = numbers.get(column.name, 0)
+        name = f"{column.name}_{number}" if number else column.name
         while name in seen or (number and name in taken):
             number += 1
             name = f"{column.name}_{number}"
+        numbers[column.name] = number
         seen.add(name)
         names.append(name)
     return names
