@@ -117,6 +117,20 @@ def test_data_frames_have_exact_types(embedded: Connection) -> None:
         embedded.execute("select date 'infinity' as d").fetch_df("pandas")
 
 
+def test_decimals_of_a_data_frame_do_not_require_pyarrow(embedded: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = "select (i / 7)::decimal(38, 9) as d, if(i % 3 = 0, null, i)::decimal(9, 0) as n, sum(i) as h, 'x' as s \
+           from range(-50, 60000) t(i) group by i order by i"
+    expected = embedded.execute(sql).fetch_df("pandas")
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyarrow" else find_spec(name))
+    found = embedded.execute(sql).fetch_df("pandas")
+    assert [*found.columns] == ["d", "n", "h", "s"]
+    assert [str(kind) for kind in found.dtypes[:3]] == ["object"] * 3
+    for name in found.columns:
+        assert list(map(repr, found[name])) == list(map(repr, expected[name]))
+    assert (found.d[0], found.n[1], found.h[0]) == (Decimal("-7.142857143"), Decimal(-49), Decimal(-50))
+
+
 def test_data_frames_of_polars(embedded: Connection) -> None:
     polars = pytest.importorskip("polars")
     frame = embedded.execute(TYPES.format(rows=3)).fetch_df("polars")
