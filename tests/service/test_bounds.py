@@ -255,7 +255,13 @@ def decoded_groups(path: Path) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("source", "prepared"), [*((source, False) for source in REPEATED), ("a list", True), ("bytes", True)]
+    ("source", "prepared"),
+    [
+        ("an expression", False),
+        pytest.param("a list", True, marks=pytest.mark.slow("large results")),
+        pytest.param("bytes", True, marks=pytest.mark.slow("large results")),
+        *(pytest.param(name, False, marks=pytest.mark.slow("large results")) for name in REPEATED),
+    ],
 )
 def test_the_bytes_of_row_groups_are_bounded_where_values_are_repeated(
     engine: DuckdbEngine, tmp_path: Path, source: str, prepared: bool
