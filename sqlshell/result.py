@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +15,9 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, Rows, StatementData
 from sqlshell.interface.types import Kind, kind
 from sqlshell.runtime.download_file import DownloadFile
+
+if TYPE_CHECKING:
+    import duckdb
 
 __all__ = ["Batch", "Body", "Column", "Partitions", "Result", "Rows"]
 
@@ -136,7 +139,11 @@ these columns do."""
 
 class Table(Protocol):
     """The rows of a result in a DuckDB of their own: `source` is SQL for a relation with the `columns`, and with
-    `file_row_number`, from 0. One query runs at a time; a canceled one is interrupted."""
+    `file_row_number`, from 0.
+
+    They are in the file `place` of `size` bytes, alone in a folder that close() removes, or the garbage collector;
+    `made` is another file there that queries may write.
+    """
 
     @property
     def columns(self) -> Sequence[StoredColumn]: ...
@@ -144,21 +151,32 @@ class Table(Protocol):
     @property
     def source(self) -> str: ...
 
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection: ...
+
+    @property
+    def place(self) -> Path: ...
+
+    @property
+    def made(self) -> Path: ...
+
+    @property
+    def size(self) -> int: ...
+
     async def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a query. Raises OutputError."""
+        """The rows of a query. One runs at a time; a canceled one is interrupted. Raises OutputError."""
 
     async def texts(self, sql: str) -> Rows:
         """The rows of a query with one column, a list of strings. Raises OutputError."""
 
-    async def aclose(self) -> None: ...
+    def interrupt(self) -> None:
+        """Stop what runs in another thread."""
+
+    def close(self) -> None: ...
 
 
 class FileResult(Protocol):
     """A result that can also be read as a file, which DuckDB turns into text."""
-
-    @property
-    def own(self) -> bool:
-        """Whether the file is made in this process, so that it can be trusted."""
 
     def choose(self, of: LineSql) -> None:
         """Announce, before the first batch, that all rows will be written in this form. The batches then have lines(),
@@ -166,13 +184,6 @@ class FileResult(Protocol):
 
     def choose_values(self) -> None:
         """As choose(), for batches with values()."""
-
-    async def fetch(self, place: Path) -> list[StoredColumn] | None:
-        """Write the file to `place`, which must not exist, and check it; returns its columns, None if it is not
-        available.
-
-        A partial download is kept. Raises ProtocolError for a file that is not that of the result.
-        """
 
     async def skip(self, rows: int) -> None:
         """Make the batch after the first `rows` rows, from partitions, the next one."""
@@ -184,10 +195,11 @@ class FileResult(Protocol):
         Raises what `opened` raises, OSError and the errors of the connection.
         """
 
-    async def table(self) -> Table | None:
-        """The rows as a table for queries, to be closed; None if the file is not available.
+    async def table(self, *, typed: bool = False) -> Table | None:
+        """The rows as a table, to be closed; None if the file is not available. One that is `typed` is for reading all
+        values: it has no strings of instants in the time zone of the result.
 
-        Raises the same errors as fetch().
+        Raises ProtocolError for a file that is not that of the result.
         """
 
 

@@ -17,12 +17,12 @@ from sqlshell.interface.types import Kind, base, kind, size_of
 from sqlshell.origin import Own
 from sqlshell.output.csv_file import write_csv_file
 from sqlshell.output.writers.column_names import distinct_names
-from sqlshell.result import Column, FileUnavailable, Result, StoredColumn
+from sqlshell.result import Column, FileUnavailable, Result, StoredColumn, Table
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.scratch import scratch
 from sqlshell.sql.duckdb_csv import PADDING, distinct_for_duckdb, select_from_csv
 from sqlshell.sql.duckdb_types import BYTES, TEXT, duckdb_type, is_nested
-from sqlshell.sql.identifiers import always_quoted, literal
+from sqlshell.sql.identifiers import always_quoted
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,11 +44,14 @@ class ArrowResult:
     The rows are in a temporary file. Each stream reads it from the beginning, a few thousand rows at a time.
     """
 
-    def __init__(self, root: duckdb.DuckDBPyConnection, query: str, columns: Sequence[Column], folder: Path) -> None:
+    def __init__(
+        self, root: duckdb.DuckDBPyConnection, query: str, columns: Sequence[Column], table: Table | None = None
+    ) -> None:
+        """`table` has the file that the query reads."""
         self._root = root
         self._query = query
         self._columns = columns
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._table = table
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         # A connection has one open stream at a time.
@@ -97,33 +100,29 @@ class ArrowResult:
 
 async def arrow_of(result: Result) -> ArrowResult:
     """The rows of a result. Raises DataError if Arrow has no type for a value, and what reading the result raises."""
-    folder = scratch().folder("arrow")
     names = distinct_for_duckdb(distinct_names(result.columns))
     types = [arrow_type(column.type) for column in result.columns]
+    table = await result.whole.table(typed=True) if result.whole is not None else None
+    if table is not None:
+        try:
+            query = await asyncio.to_thread(_checked_query, table, names, types)
+        except FileUnavailable:
+            table.close()
+        except BaseException:
+            table.close()
+            raise
+        else:
+            await result.batches.aclose()
+            return ArrowResult(table.connection, query, result.columns, table)
+    folder = scratch().folder("arrow")
     try:
-        found = await _file_of(result, folder / "rows.parquet", names, types)
-        root, query = found or await _copied(result, folder, names, types)
+        root, query = await _copied(result, folder, names, types)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return ArrowResult(root, query, result.columns, folder)
-
-
-async def _file_of(
-    result: Result, place: Path, names: Sequence[str], types: Sequence[str]
-) -> tuple[duckdb.DuckDBPyConnection, str] | None:
-    """A query for the rows in the result's file, downloaded to `place`; None if it cannot be used."""
-    stored = await result.whole.fetch(place) if result.whole is not None else None
-    if stored is not None:
-        try:
-            found = await asyncio.to_thread(_from_file, place, stored, names, types)
-        except FileUnavailable:
-            pass
-        else:
-            await result.batches.aclose()
-            return found
-    await asyncio.to_thread(place.unlink, missing_ok=True)
-    return None
+    made = ArrowResult(root, query, result.columns)
+    weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)
+    return made
 
 
 async def _copied(
@@ -157,40 +156,34 @@ def _check_finite(root: duckdb.DuckDBPyConnection, query: str, columns: Sequence
     ).fetchall()[0]
     for (_, column), infinite in zip(chosen, infinities, strict=True):
         if infinite:
-            root.close()
             raise DataError(
                 f"column {column.name!r}: Arrow cannot represent 'infinity'", hint="cast the column to VARCHAR"
             )
 
 
-def _from_file(
-    place: Path, stored: Sequence[StoredColumn], names: Sequence[str], types: Sequence[str]
-) -> tuple[duckdb.DuckDBPyConnection, str]:
+def _checked_query(table: Table, names: Sequence[str], types: Sequence[str]) -> str:
+    """A query for the rows of a table. Raises DataError, and FileUnavailable if DuckDB cannot read them."""
     import duckdb
 
-    from sqlshell.client.results.result_table import open_duckdb
-
-    source = f"read_parquet({literal(str(place))})"
-    values = [_value(column, kind) for column, kind in zip(stored, types, strict=True)]
+    source, columns = table.source, [stored.column for stored in table.columns]
+    values = [_value(column, kind) for column, kind in zip(table.columns, types, strict=True)]
     chosen = ", ".join(f"{value} AS {always_quoted(name)}" for value, name in zip(values, names, strict=True))
     query = f"SELECT {chosen} FROM {source}"
-    columns = [column.column for column in stored]
-    root = open_duckdb(place)
     try:
         # An error is raised here, not in the consumer of the stream.
         casts = [
             f"count({value})"
-            for column, kind, value in zip(stored, types, values, strict=True)
+            for column, kind, value in zip(table.columns, types, values, strict=True)
             if column.is_text and kind != TEXT
         ]
         if casts:
-            root.execute(f"SELECT {', '.join(casts)} FROM {source}").fetchall()
-        _check_finite(root, query, columns, names)
+            table.connection.execute(f"SELECT {', '.join(casts)} FROM {source}").fetchall()
+        _check_finite(table.connection, query, columns, names)
     except duckdb.Error as error:
-        failed = _unfit_column(root, source, columns, [column.name for column in stored], values)
-        root.close()
+        stored_names = [column.name for column in table.columns]
+        failed = _unfit_column(table.connection, source, columns, stored_names, values)
         raise failed or FileUnavailable from error
-    return root, query
+    return query
 
 
 def _value(column: StoredColumn, kind: str) -> str:

@@ -131,8 +131,8 @@ def _values(column: Array, code: str, seen: Callable[[bytes], None]) -> list[Any
 
 
 def _strings(column: Array, code: str, seen: Callable[[bytes], None]) -> list[Any]:
-    places = array.array("q")
-    places.frombytes(ctypes.string_at(column.buffers[1] + column.offset * 8, (column.length + 1) * 8))
+    places = array.array("i")
+    places.frombytes(ctypes.string_at(column.buffers[1] + column.offset * 4, (column.length + 1) * 4))
     first = places[0]
     data = ctypes.string_at(column.buffers[2] + first, places[-1] - first) if places[-1] > first else b""
     seen(data)

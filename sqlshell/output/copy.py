@@ -11,7 +11,7 @@ from sqlshell.output.sinks.command import OutputClosed
 from sqlshell.output.sinks.sink import Sink
 from sqlshell.output.writer import Summary, WholeWriter, Writer, has_lines, takes_whole
 from sqlshell.output.writers.column_names import changed_names
-from sqlshell.result import Batch, FileResult, FileUnavailable, Partitions, Result
+from sqlshell.result import Batch, FileResult, FileUnavailable, Partitions, Result, Table
 
 Consumer = Callable[[Result], Awaitable[Summary]]
 """Something that reads a result to its end, or as far as the user wants."""
@@ -44,9 +44,11 @@ async def copy(
     coming = _NextBatch(result.batches, writer, sink, endless=result.endless is not None, to_end=to_end)
     try:
         at_line_start = await _write(sink, writer.begin(result.columns)) in {b"", b"\n"}
-        if slow is not None and result.whole is not None:
+        batches: object = result.batches
+        # Otherwise somebody else reads the batches too.
+        if slow is not None and result.whole is not None and result.whole is batches:
             try:
-                if (whole := await _from_file(result, result.whole, slow, sink)) is not None:
+                if (whole := await _from_table(result, result.whole, slow, sink)) is not None:
                     return whole
             except FileUnavailable as error:
                 rows = error.rows
@@ -138,27 +140,26 @@ class _NextBatch:
         return LOOK_SECONDS if left is None else min(left, LOOK_SECONDS)
 
 
-async def _from_file(result: Result, whole: FileResult, writer: WholeWriter, sink: Sink) -> Summary | None:
-    """Write a large result from its file, if the service has one and nobody else reads the batches; otherwise None.
+async def _from_table(result: Result, whole: FileResult, writer: WholeWriter, sink: Sink) -> Summary | None:
+    """Write a large result from its file; None if the service has none.
 
     Raises FileUnavailable if only the partitions have the other rows.
     """
-    batches: object = result.batches
-    if whole is not batches:
+    table = await whole.table(typed=True)
+    if table is None:
         return None
-    place = writer.place()
-    stored = await whole.fetch(place)
-    if stored is None:
-        place.unlink(missing_ok=True)
-        return None
-    size = place.stat().st_size
-    await _write(sink, writer.from_file(stored, own=whole.own), slow=writer)
+    try:
+        await _write(sink, writer.from_table(table), slow=table)
+    finally:
+        table.close()
     await _finish(sink)
-    return Summary(sum(result.row_counts or ()), True, size)
+    return Summary(sum(result.row_counts or ()), True, table.size)
 
 
-async def _write(sink: Sink, chunks: Iterable[bytes], *, apart: bool = False, slow: WholeWriter | None = None) -> bytes:
-    """Write the chunks, small ones together, and return the last byte; those of a `slow` writer come from a thread."""
+async def _write(
+    sink: Sink, chunks: Iterable[bytes], *, apart: bool = False, slow: WholeWriter | Table | None = None
+) -> bytes:
+    """Write the chunks, small ones together, and return the last byte; those that are `slow` come from a thread."""
     last = b""
     gathered = _in_larger_chunks(chunks)
     while (data := await _next_chunk(gathered, slow) if slow is not None else next(gathered, None)) is not None:
@@ -174,14 +175,14 @@ async def _write(sink: Sink, chunks: Iterable[bytes], *, apart: bool = False, sl
     return last
 
 
-async def _next_chunk(chunks: Iterator[bytes], writer: WholeWriter) -> bytes | None:
+async def _next_chunk(chunks: Iterator[bytes], slow: WholeWriter | Table) -> bytes | None:
     """The next chunk, made in a thread, which ends if this task is canceled."""
     making = asyncio.ensure_future(asyncio.to_thread(next, chunks, None))
     try:
         return await asyncio.shield(making)
     except asyncio.CancelledError:
         while not making.done():
-            writer.interrupt()
+            slow.interrupt()
             await asyncio.wait([making], timeout=LOOK_SECONDS)
         making.cancelled() or making.exception()
         raise

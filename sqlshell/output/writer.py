@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Literal, Protocol, TypeGuard
 
 from msgspec import Struct
 
-from sqlshell.result import Batch, Column, StoredColumn
+from sqlshell.result import Batch, Column, StoredColumn, Table
 
 Role = Literal[
     "header",
@@ -118,16 +117,13 @@ class LineWriter(Writer, Protocol):
 
 
 class WholeWriter(Writer, Protocol):
-    """A writer that takes the file of a whole result instead of its rows, and whose methods may take seconds.
+    """A writer that takes the table of a whole result instead of its rows, and whose methods may take seconds.
 
     They can be called in a thread, where interrupt() ends them with an error.
     """
 
-    def place(self) -> Path:
-        """Where the file has to be, after begin()."""
-
-    def from_file(self, columns: Sequence[StoredColumn], *, own: bool) -> Iterable[bytes]:
-        """All bytes, instead of write() and end(); `own` files are made in this process.
+    def from_table(self, table: Table) -> Iterable[bytes]:
+        """All bytes, instead of write() and end(), after begin().
 
         Raises OutputError, and FileUnavailable if DuckDB cannot read the file: write() has to follow for the rows that
         are not written.
@@ -143,4 +139,4 @@ def has_lines(writer: Writer) -> TypeGuard[LineWriter]:
 
 
 def takes_whole(writer: Writer) -> TypeGuard[WholeWriter]:
-    return hasattr(writer, "from_file")
+    return hasattr(writer, "from_table")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.result_file import ResultFile
+from sqlshell.client.results.result_table import ResultTable
 from sqlshell.client.target import Target
 from sqlshell.result import Column
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
@@ -37,6 +38,7 @@ class Source:
         self.engine = DuckdbEngine()
         self.connection = self.engine.connect()
         self.path = folder / "result.parquet"
+        self._tables = 0
         self.transport = Transport(Target("http", "127.0.0.1", 1), "")
 
     def run(self, sql: str) -> tuple[list[Column], Outcome, bytes]:
@@ -51,6 +53,14 @@ class Source:
 
     def told(self, columns: Sequence[Column], rows: int, zone: str = "UTC") -> ResultFile:
         return ResultFile(lambda: self.transport, "/", "id", columns, rows, 1 << 30, zone)
+
+    def table(self, columns: Sequence[Column], rows: int, zone: str = "UTC", *, typed: bool = False) -> ResultTable:
+        """The file as the reader of such a result opens it; the table removes its copy."""
+        self._tables += 1
+        place = self.path.parent / f"table {self._tables}" / "result.parquet"
+        place.parent.mkdir()
+        place.write_bytes(self.path.read_bytes())
+        return ResultTable(place, self.told(columns, rows, zone), typed=typed)
 
     def close(self) -> None:
         self.connection.close()

@@ -15,8 +15,7 @@ from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results import factory, frames, result_file
 from sqlshell.client.results.factory import ResultFactory
-from sqlshell.client.results.file_reader import FileReader
-from sqlshell.client.results.result_table import open_duckdb
+from sqlshell.client.results.result_table import ResultTable
 from sqlshell.client.secret_values import Secrets
 from sqlshell.client.service import Service
 from sqlshell.client.statements.client import Submission
@@ -24,7 +23,7 @@ from sqlshell.client.statements.polling import StatementsClient
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionFailed, ProtocolError
-from sqlshell.result import FileUnavailable, LineSql, Result
+from sqlshell.result import Result, StoredColumn
 from tests.client.filed import Source
 from tests.client.streams import METADATA, plane, rows, stays
 from tests.client.test_dataplane import kept_at
@@ -206,32 +205,26 @@ def test_a_file_on_another_file_system_is_copied(tmp_path: Path, monkeypatch: py
     assert not (tmp_path / "copied").samefile(tmp_path / "kept")
 
 
-def failing(columns: Any) -> str:
-    raise duckdb.Error("broken")
-
-
-@pytest.mark.parametrize(
-    ("line", "kind"),
-    [(failing, ProtocolError), (lambda _: None, FileUnavailable), (lambda _: 1 / 0, ZeroDivisionError)],
-)
+@pytest.mark.parametrize(("failure", "kind"), [(duckdb.Error, ProtocolError), (ZeroDivisionError, ZeroDivisionError)])
 def test_a_file_that_is_not_read_is_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: LineSql, kind: type[Exception]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[Exception], kind: type[Exception]
 ) -> None:
-    opened: list[duckdb.DuckDBPyConnection] = []
+    opened: list[ResultTable] = []
 
-    def watched(place: Path, *, large: bool = False) -> duckdb.DuckDBPyConnection:
-        opened.append(open_duckdb(place, large=large))
-        return opened[-1]
+    def failing(table: ResultTable, typed: bool) -> list[StoredColumn]:
+        opened.append(table)
+        raise failure("broken")
 
     source = Source(tmp_path)
     monkeypatch.setattr("sqlshell.service.engines.duckdb.results.selected.is_large", lambda rows, kinds: True)
-    monkeypatch.setattr("sqlshell.client.results.file_reader.open_duckdb", watched)
+    monkeypatch.setattr(ResultTable, "_checked_columns", failing)
     try:
         columns, _, _ = source.run("SELECT i AS a FROM range(3) t(i)")
         with pytest.raises(kind):
-            FileReader(source.path, source.told(columns, 3), line, 0)
+            source.table(columns, 3)
     finally:
         source.close()
-    (instance,) = opened
+    (table,) = opened
+    assert not table.place.parent.exists()
     with pytest.raises(duckdb.ConnectionException):
-        instance.execute("SELECT 1")
+        table.connection.execute("SELECT 1")

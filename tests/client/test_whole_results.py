@@ -11,12 +11,9 @@ from pathlib import Path
 import duckdb
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis.strategies import integers, lists, tuples
 
 from sqlshell.client.results import zones
-from sqlshell.client.results.file_reader import FileReader
-from sqlshell.client.results.stretches import BLOCK, MOST_BYTES, stretches
+from sqlshell.client.results.result_table import CHUNK_BYTES
 from sqlshell.client.results.whole import FileBatch
 from sqlshell.errors import ProtocolError
 from sqlshell.interface.models import ColumnInfo
@@ -25,7 +22,7 @@ from sqlshell.output.writer import Summary, Writer, WriterOptions, has_lines
 from sqlshell.output.writers import table
 from sqlshell.output.writers.formats import format_named
 from sqlshell.output.writers.table import TableWriter
-from sqlshell.result import Batch, Column, FileUnavailable, LineSql
+from sqlshell.result import Batch, Column, FileUnavailable
 from sqlshell.service.engines.duckdb.results import selected
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.results.time_zones import in_zone
@@ -68,11 +65,6 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
     made.close()
 
 
-def line_of(writer: Writer) -> LineSql:
-    assert has_lines(writer)
-    return writer.line
-
-
 def both(
     source: Source,
     columns: list[Column],
@@ -92,18 +84,25 @@ def both(
         expected += plain.write(Batch(len(columns), rows=part))
     expected += plain.end(Summary(len(rows), True))
     writer = make(options)
+    assert has_lines(writer)
     found = [*writer.begin(columns), *writer.write(Batch(len(columns), rows=rows[:1]))]
-    reader = FileReader(source.path, source.told(columns, len(rows), zone), line_of(writer), 1)
+    table = source.table(columns, len(rows), zone)
     whole = True
     try:
-        for start, count in reader.stretches:
-            lines = reader.text(start, count)
+        line = writer.line(table.columns)
+        if line is None:
+            raise FileUnavailable
+        start = 1
+        for count, lines in table.lines(line, start):
             whole = whole and lines is not None
-            batch = FileBatch(len(columns), count, line_of(writer), lines, partial(reader.rows, start, count))
-            found += writer.write(batch)
-            assert reader.rows(start, count) == rows[start : start + count]
+            read = partial(table.rows, start, count)
+            batch = FileBatch(len(columns), count, writer.line, lines, read)
+            found += writer.write(Batch(len(columns), rows=read()) if lines is None else batch)
+            assert read() == rows[start : start + count]
+            start += count
+        assert start == max(1, len(rows))
     finally:
-        reader.close()
+        table.close()
     found += writer.end(Summary(len(rows), True))
     return b"".join(expected), b"".join(found), whole
 
@@ -357,8 +356,7 @@ def test_instants_that_sql_cannot_convert(source: Source, value: str) -> None:
 
 
 def reading(source: Source, columns: Sequence[Column], rows: int) -> None:
-    writer = format_named("csv").factory(WriterOptions())
-    FileReader(source.path, source.told(columns, rows), line_of(writer), 0).close()
+    source.table(columns, rows).close()
 
 
 @pytest.mark.parametrize(
@@ -418,23 +416,38 @@ def test_a_file_that_is_damaged_or_of_another_length(source: Source) -> None:
         with pytest.raises(ProtocolError, match="cannot be read"):
             reading(source, columns, 50_000)
     source.path.write_bytes(content[:100] + bytes(len(content) // 2) + content[100 + len(content) // 2 :])
-    writer = format_named("csv").factory(WriterOptions())
-    reader = FileReader(source.path, source.told(columns, 50_000), line_of(writer), 0)
+    table = source.table(columns, 50_000)
     with pytest.raises(FileUnavailable):
-        for start, count in reader.stretches:
-            reader.text(start, count)
-    reader.close()
+        list(table.lines("c1", 0))
+    with pytest.raises(FileUnavailable):
+        list(table.values(0))
+    with pytest.raises(FileUnavailable):
+        table.rows(0, 50_000)
+    table.close()
 
 
-def test_rows_that_are_missing_in_a_file_are_not_left_out(source: Source) -> None:
-    columns, _, _ = source.run("SELECT i AS a FROM range(3) t(i)")
-    reader = FileReader(source.path, source.told(columns, 3), line_of(format_named("csv").factory(WriterOptions())), 0)
-    assert reader.text(1, 2) == b"1\n2\n"
-    assert reader.values(1, 2) == [[1, 2]]
-    for read in (reader.text, reader.values):
-        with pytest.raises(ProtocolError, match="has 2 rows instead of 3"):
-            read(1, 3)
-    reader.close()
+def test_rows_from_any_row_on(source: Source) -> None:
+    columns, _, _ = source.run("SELECT i AS a FROM range(100000) t(i)")
+    table = source.table(columns, 100_000)
+    for start in (0, 1, 40_959, 40_960, 99_999, 100_000):
+        lines = [*table.lines("c0 || chr(10)", start)]
+        assert sum(count for count, _ in lines) == 100_000 - start
+        assert b"".join(text or b"" for _, text in lines) == b"".join(b"%d\n" % row for row in range(start, 100_000))
+        values = [*table.values(start)]
+        assert sum(count for count, _ in values) == 100_000 - start
+        assert [item for _, part in values for item in (part or [[]])[0]] == [*range(start, 100_000)]
+    table.close()
+
+
+def test_a_file_with_a_secret_is_not_typed(source: Source) -> None:
+    columns, _, _ = source.run("SELECT i, 'token ' || i || ' sesame-sesame' AS s FROM range(3) t(i)")
+    source.table(columns, 3, typed=True).close()
+    source.transport._secrets.add("sesame-sesame")
+    with pytest.raises(FileUnavailable):
+        source.table(columns, 3, typed=True)
+    table = source.table(columns, 3)
+    assert [text for _, text in table.lines("c1", 0)] == [b"token 0 ***token 1 ***token 2 ***"]
+    table.close()
 
 
 @pytest.mark.parametrize(
@@ -447,28 +460,11 @@ def test_a_file_that_does_not_name_its_columns(source: Source, metadata: str) ->
         reading(source, [Column("a", "INTEGER")], 1)
 
 
-def test_a_file_that_is_damaged_while_it_is_read(source: Source) -> None:
-    columns, _, _ = source.run("SELECT i AS a, 'text ' || i AS b FROM range(50000) t(i)")
-    content = source.path.read_bytes()
-    reader = FileReader(
-        source.path, source.told(columns, 50_000), line_of(format_named("csv").factory(WriterOptions())), 0
-    )
-    assert reader.contains(["text 49999"])
-    assert not reader.contains(["other"])
-    source.path.write_bytes(content[:100] + bytes(len(content) // 2) + content[100 + len(content) // 2 :])
-    for read in (reader.rows, reader.values, reader.text):
-        with pytest.raises(FileUnavailable):
-            read(0, 50_000)
-    with pytest.raises(FileUnavailable):
-        reader.contains(["other"])
-    reader.close()
-
-
 def test_duckdb_reads_nothing_but_the_file(source: Source, tmp_path: Path) -> None:
     columns, _, _ = source.run("SELECT i AS a FROM range(3) t(i)")
     other = tmp_path / "other.parquet"
     other.write_bytes(source.path.read_bytes())
-    reader = FileReader(source.path, source.told(columns, 3), lambda _: "''", 0)
+    table = source.table(columns, 3)
     try:
         for sql in (
             f"FROM read_parquet('{other}')",
@@ -482,9 +478,9 @@ def test_duckdb_reads_nothing_but_the_file(source: Source, tmp_path: Path) -> No
             "SET memory_limit = '10GB'",
         ):
             with pytest.raises(duckdb.Error):
-                reader._root.execute(sql)
+                table.connection.execute(sql)
     finally:
-        reader.close()
+        table.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.parquet", "result.parquet"]
 
 
@@ -494,24 +490,14 @@ def test_rows_that_are_turned_into_text_together_are_few_if_they_are_wide(source
         "select i, repeat(chr(97 + (i % 26)::int), if(i < 20000, 1, 5000)) as s from range(60000) t(i)"
     )
     assert outcome.filed is not None
-    reader = FileReader(source.path, source.told(columns, 60000), lambda _: "c1", 1)
+    table = source.table(columns, 60_000)
     try:
-        texts = [reader.text(start, count) for start, count in reader.stretches]
-        assert sum(count for _, count in reader.stretches) == 59999
-        assert all(text is not None and len(text) <= MOST_BYTES + 5000 * BLOCK for text in texts)
-        assert len(texts) < 60
+        lines = [*table.lines("c1", 1)]
+        assert sum(count for count, _ in lines) == 59_999
+        sizes = [len(text or b"") for _, text in lines]
+        # A row group has at most about 10 MB.
+        assert max(sizes) < 10 << 20
+        assert sorted(sizes)[-2] <= 2 * CHUNK_BYTES
+        assert len(lines) < 250
     finally:
-        reader.close()
-
-
-@given(
-    groups=lists(tuples(integers(1, 300), integers(0, 10**9)), max_size=20),
-    skip=integers(0, 300),
-    widths=lists(integers(0, 10**6), max_size=100),
-)
-def test_every_row_is_in_one_stretch(groups: list[tuple[int, int]], skip: int, widths: list[int]) -> None:
-    rows = sum(count for count, _ in groups)
-    skip = min(skip, rows)
-    found = stretches(groups, (width * BLOCK + 1 for width in widths), BLOCK, 3, skip)
-    assert [row for start, count in found for row in range(start, start + count)] == list(range(skip, rows))
-    assert all(count > 0 for _, count in found)
+        table.close()

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from sqlshell.client.results.file_reader import FileReader
 from sqlshell.client.results.whole import FileBatch
 from sqlshell.dbapi.exceptions import DataError
 from sqlshell.dbapi.values.typed_rows import RowDecoder
@@ -54,12 +53,12 @@ def check(source: Source, sql: str) -> None:
         for item in outcome.columns or []
     ]
     rows = msgspec.json.decode(b"[" + body + b"]", type=list[list[str | None]])
-    reader = FileReader(source.path, source.told(columns, len(rows)), no_line, 0)
-    try:
-        values = reader.values(0, len(rows))
-    finally:
-        reader.close()
-    assert values is not None
+    table = source.table(columns, len(rows))
+    values: list[list[Any]] = [[] for _ in columns]
+    for _, part in table.values(0):
+        assert part is not None
+        values = [before + more for before, more in zip(values, part, strict=True)]
+    table.close()
     for number, column in enumerate(columns):
         strings: Rows = [[row[number]] for row in rows]
 
@@ -98,20 +97,19 @@ def test_texts_and_nulls(source: Source) -> None:
 def test_a_secret_in_the_values_is_left_to_the_strings(source: Source) -> None:
     columns, _, _ = source.run("SELECT i, 'token ' || i || ' sesame-sesame' AS s FROM range(3) t(i)")
     source.transport._secrets.add("sesame-sesame")
-    reader = FileReader(source.path, source.told(columns, 3), no_line, 0)
-    try:
-        assert reader.values(0, 3) is None
-        assert "sesame" not in str(reader.rows(0, 3))
-    finally:
-        reader.close()
+    table = source.table(columns, 3)
+    assert [*table.values(0)] == [(3, None)]
+    assert "sesame" not in str(table.rows(0, 3))
+    table.close()
 
 
-def test_nothing_of_a_file_is_open_when_its_reader_is_closed(source: Source) -> None:
+def test_nothing_of_a_file_is_open_when_its_table_is_closed(source: Source) -> None:
     columns, _, _ = source.run("SELECT i FROM range(3) t(i)")
-    reader = FileReader(source.path, source.told(columns, 3), no_line, 2)
-    assert reader.rows(0, 1) == [["0"]]
-    reader.close()
-    with pytest.raises(FileUnavailable):
-        reader.rows(0, 1)
-    with pytest.raises(FileUnavailable):
-        reader.text(0, 1)
+    table = source.table(columns, 3)
+    assert table.rows(0, 1) == [["0"]]
+    assert table.place.exists()
+    table.close()
+    assert not table.place.parent.exists()
+    for read in (lambda: table.rows(0, 1), lambda: [*table.lines("c0", 0)], lambda: [*table.values(0)]):
+        with pytest.raises(FileUnavailable):
+            read()

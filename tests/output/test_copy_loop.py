@@ -7,15 +7,17 @@ import io
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sqlshell.errors import ProtocolError
 from sqlshell.output import copy as loop
 from sqlshell.output.copy import copy
-from sqlshell.output.sinks.sink import OutputClosed, StreamSink
+from sqlshell.output.sinks.command import OutputClosed
+from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.output.writer import Summary
-from sqlshell.result import Batch, Column, HeldBatches, LineSql, Result, StoredColumn, Table
+from sqlshell.result import Batch, Column, FileUnavailable, HeldBatches, LineSql, Result, Rows, StoredColumn, Table
 from sqlshell.runtime.download_file import DownloadFile
 
 COLUMNS = [Column("a")]
@@ -47,19 +49,17 @@ class Lines(Plain):
 class WholeResult(Plain):
     """A writer of typed files."""
 
-    def __init__(self, place: Path, *, endless: bool = False) -> None:
-        self._place = place
-        self._stopped = threading.Event()
-        self.endless, self.interrupted, self.threads = endless, 0, set[bool]()
+    def __init__(self, *, endless: bool = False, failing: bool = False) -> None:
+        self.endless, self.failing, self.threads = endless, failing, set[bool]()
 
-    def place(self) -> Path:
-        return self._place
-
-    def from_file(self, columns: Sequence[StoredColumn], *, own: bool) -> Iterator[bytes]:
+    def from_table(self, table: Table) -> Iterator[bytes]:
+        assert isinstance(table, Opened)
         self.threads.add(threading.current_thread() is threading.main_thread())
         yield b"from the file\n"
+        if self.failing:
+            raise FileUnavailable(3)
         if self.endless:
-            self._stopped.wait(30)
+            table.stopped.wait(30)
             raise ProtocolError("interrupted")
 
     def write(self, batch: Batch) -> Iterable[bytes]:
@@ -67,18 +67,51 @@ class WholeResult(Plain):
         return super().write(batch)
 
     def interrupt(self) -> None:
-        self.interrupted += 1
-        self._stopped.set()
+        raise AssertionError
+
+
+class Opened:
+    """The table of a result."""
+
+    size = 5
+    columns: Sequence[StoredColumn] = ()
+    source = ""
+
+    def __init__(self) -> None:
+        self.stopped = threading.Event()
+        self.closed = False
+
+    @property
+    def connection(self) -> Any:
+        raise AssertionError
+
+    @property
+    def place(self) -> Path:
+        raise AssertionError
+
+    made = place
+
+    async def query(self, sql: str) -> list[tuple[Any, ...]]:
+        raise AssertionError
+
+    async def texts(self, sql: str) -> Rows:
+        raise AssertionError
+
+    def interrupt(self) -> None:
+        self.stopped.set()
+
+    def close(self) -> None:
+        self.closed = True
 
 
 class File:
     """Batches of a result that the service also has as a file, or not."""
 
-    own = False
-
     def __init__(self, *, available: bool = True) -> None:
         self._available, self._held = available, HeldBatches(Batch(1, rows=[["row"]]))
+        self.opened = Opened()
         self.chosen: LineSql | None = None
+        self.skipped = 0
         self.closed = False
 
     def choose(self, of: LineSql) -> None:
@@ -87,18 +120,15 @@ class File:
     def choose_values(self) -> None:
         raise AssertionError
 
-    async def fetch(self, place: Path) -> list[StoredColumn] | None:
-        place.write_bytes(b"12345")  # noqa: ASYNC240
-        return [] if self._available else None
-
     async def skip(self, rows: int) -> None:
-        raise AssertionError
+        self.skipped = rows
 
     async def keep(self, opened: Callable[[], DownloadFile]) -> bool:
         raise AssertionError
 
-    async def table(self) -> Table | None:
-        raise AssertionError
+    async def table(self, *, typed: bool = False) -> Table | None:
+        assert typed
+        return self.opened if self._available else None
 
     def __aiter__(self) -> File:
         return self
@@ -121,8 +151,8 @@ def test_only_lines_are_chosen(writer: Plain) -> None:
 
 
 @pytest.mark.parametrize("blocking", [False, True])
-def test_a_whole_result_is_written_from_its_file(tmp_path: Path, blocking: bool) -> None:
-    file, writer = File(), WholeResult(tmp_path / "x")
+def test_a_whole_result_is_written_from_its_file(blocking: bool) -> None:
+    file, writer = File(), WholeResult()
     sink = Blocking() if blocking else StreamSink(io.BytesIO())
     result = Result(COLUMNS, file, whole=file, row_counts=[3, 4])
     assert asyncio.run(copy(result, writer, sink)) == Summary(7, True, 5)
@@ -130,21 +160,28 @@ def test_a_whole_result_is_written_from_its_file(tmp_path: Path, blocking: bool)
     assert not isinstance(sink, Blocking) or sink.finished == 1
     # It takes time: never in the event loop's thread.
     assert writer.threads == {False}
-    assert (tmp_path / "x").exists()
+    assert file.opened.closed
     assert file.closed
 
 
 @pytest.mark.parametrize("reason", ["not available", "no file", "batches of another"])
-def test_without_the_file_rows_are_written(tmp_path: Path, reason: str) -> None:
-    file, writer, stream = File(available=reason != "not available"), WholeResult(tmp_path / "x"), io.BytesIO()
+def test_without_the_file_rows_are_written(reason: str) -> None:
+    file, writer, stream = File(available=reason != "not available"), WholeResult(), io.BytesIO()
     whole = None if reason == "no file" else File() if reason == "batches of another" else file
     assert asyncio.run(copy(Result(COLUMNS, file, whole=whole), writer, StreamSink(stream))) == Summary(1, True)
     assert stream.getvalue() == b"begin\nrow\nend 1 True\n"
-    assert not (tmp_path / "x").exists()
 
 
-def test_a_canceled_writer_is_interrupted(tmp_path: Path) -> None:
-    file, writer, stream = File(), WholeResult(tmp_path / "x", endless=True), io.BytesIO()
+def test_the_rows_that_are_missing_in_the_file_are_written() -> None:
+    file, writer, stream = File(), WholeResult(failing=True), io.BytesIO()
+    assert asyncio.run(copy(Result(COLUMNS, file, whole=file), writer, StreamSink(stream))) == Summary(4, True)
+    assert stream.getvalue() == b"begin\nfrom the file\nrow\nend 4 True\n"
+    assert file.skipped == 3
+    assert file.opened.closed
+
+
+def test_a_canceled_writer_is_interrupted() -> None:
+    file, writer, stream = File(), WholeResult(endless=True), io.BytesIO()
 
     async def work() -> None:
         task = asyncio.ensure_future(copy(Result(COLUMNS, file, whole=file), writer, StreamSink(stream)))
@@ -155,7 +192,8 @@ def test_a_canceled_writer_is_interrupted(tmp_path: Path) -> None:
             await task
 
     asyncio.run(work())
-    assert writer.interrupted >= 1
+    assert file.opened.stopped.is_set()
+    assert file.opened.closed
     assert file.closed
 
 

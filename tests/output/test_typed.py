@@ -18,13 +18,12 @@ import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
-from sqlshell.client.results.file_reader import FileReader
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.output.copy import warn_of_names
-from sqlshell.output.typed import parquet, rows
+from sqlshell.output.typed import rows
 from sqlshell.output.writer import Summary, WriterOptions, takes_whole
 from sqlshell.output.writers.formats import format_named
-from sqlshell.result import Batch, Column, HeldBatches, Result, StoredColumn
+from sqlshell.result import Batch, Column, HeldBatches, Result
 from sqlshell.result import Rows as Strings
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.engines.duckdb.results import selected
@@ -54,19 +53,15 @@ def written(name: str, columns: list[Column], *parts: Strings) -> bytes:
     return b"".join([*chunks, *writer.end(Summary(sum(map(len, parts)), True))])
 
 
-def from_file(name: str, source: Source, columns: list[Column], count: int, *, own: bool = False) -> bytes:
+def from_file(name: str, source: Source, columns: list[Column], count: int) -> bytes:
     writer = format_named(name).factory(WriterOptions())
     assert takes_whole(writer)
     begun = b"".join(writer.begin(columns))
-    stored: list[StoredColumn] = []
-
-    def noted(found: Any) -> str:
-        stored.extend(found)
-        return "''"
-
-    FileReader(source.path, source.told(columns, count), noted, 0).close()
-    writer.place().write_bytes(source.path.read_bytes())
-    return begun + b"".join(writer.from_file(stored, own=own))
+    opened = source.table(columns, count, typed=True)
+    try:
+        return begun + b"".join(writer.from_table(opened))
+    finally:
+        opened.close()
 
 
 def table(name: str, data: bytes) -> Any:
@@ -103,8 +98,6 @@ def test_every_type_from_rows_and_from_the_file(source: Source, kind: str, tmp_p
     other.write_bytes(from_file("parquet", source, columns, 2))
     expected = shown(file)
     assert expected[0] == [plain(file_type(column.type)) for column in columns]
-    assert shown(other) == expected
-    other.write_bytes(from_file("parquet", source, columns, 2, own=True))
     assert shown(other) == expected
     assert shown(pyarrow.parquet.read_table(other)) == expected
     for name in ("arrow", "arrows"):
@@ -244,10 +237,8 @@ def test_many_pieces_are_one_file_in_order(name: str, monkeypatch: pytest.Monkey
         [[str(number), "x" * 50] for number in range(start, start + 10)] for start in range(0, 500, 10)
     ]
     folder = scratch().folder("before")
-    for wide in (parquet.WIDE, 1):
-        monkeypatch.setattr(parquet, "WIDE", wide)
-        found = table(name, written(name, [Column("n", "INTEGER"), Column("s")], *parts))
-        assert found.column("n").to_pylist() == list(range(500))
+    found = table(name, written(name, [Column("n", "INTEGER"), Column("s")], *parts))
+    assert found.column("n").to_pylist() == list(range(500))
     assert [item for item in folder.parent.iterdir() if item.name.startswith("typed-")] == []
 
 
@@ -286,16 +277,16 @@ def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_error_that_no_value_explains_is_told_as_it_is() -> None:
     made = rows.TypedRows([Column("a", "INTEGER")])
-    assert made._misfit("no_such_table", ["c0::INTEGER"]) is None
+    assert made._misfit(made.root, "no_such_table", ["c0::INTEGER"]) is None
     with (
         pytest.raises(OutputError, match=r"^DuckDB cannot convert the rows: Catalog Error: ") as failed,
-        made._naming_misfits("no_such_table", ["c0::INTEGER"]),
+        made._naming_misfits(made.root, "no_such_table", ["c0::INTEGER"], rows._output_error),
     ):
         made.root.execute("FROM no_such_table")
     assert failed.value.hint == "write csv or jsonl instead"
     with (
         pytest.raises(OutputError, match=r"^cannot write a temporary file: No space$") as failed,
-        made._naming_misfits("t", []),
+        made._naming_misfits(made.root, "t", [], rows._output_error),
     ):
         raise OSError(28, "No space")
     assert failed.value.hint == "set TMPDIR to a writable directory with enough space"

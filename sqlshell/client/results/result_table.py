@@ -1,85 +1,351 @@
-"""A result's file as a table for queries, in an instance of DuckDB of its own."""
+"""The rows of a result's file in an instance of DuckDB of their own.
+
+The file comes from a service, which may be hostile: DuckDB cannot read other files and loads no extensions, and the
+file's metadata must agree with the result.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from importlib import import_module
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from sqlshell.errors import OutputError
-from sqlshell.interface.models import Rows
-from sqlshell.interface.strings import literal
-from sqlshell.result import StoredColumn
+from sqlshell.client.results.result_file import ResultFile
+from sqlshell.client.results.zones import in_zone
+from sqlshell.errors import OutputError, ProtocolError, Where
+from sqlshell.humanize import format_count
+from sqlshell.interface.arrow import TEXT, ArrowError, columns
+from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
+from sqlshell.interface.strings import NATIVE, ZONED, literal, string_of
+from sqlshell.result import FileUnavailable, Rows, StoredColumn
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
+from sqlshell.runtime.scratch import scratch
 
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY = "384MB"
-TEXT_MEMORY = "1200MB"
-"""The most memory for queries, and for turning rows into text: a single value of 200 MB takes all of it."""
+MEMORY = "1200MB"
+"""The most memory for reading all rows: a single value of 200 MB takes all of it."""
 
+QUERY_MEMORY = "384MB"
 SPILLED = "16GB"
-"""The most that queries may write to temporary files."""
+"""The most memory for queries, and the most that they may write to temporary files."""
+
+VECTOR = 2048
+"""The most rows that are fetched at once."""
+
+CHUNK_BYTES = 1 << 20
+"""The approximate bytes of the lines that are returned together."""
+
+_STORED = {
+    "BOOLEAN": {"boolean"},
+    "TINYINT": {"tinyint"},
+    "SMALLINT": {"smallint", "utinyint"},
+    "INTEGER": {"integer", "usmallint"},
+    "BIGINT": {"bigint", "uinteger"},
+    "DECIMAL(20,0)": {"ubigint", "decimal"},
+    "FLOAT": {"float"},
+    "DOUBLE": {"double"},
+    "DATE": {"date"},
+    "TIMESTAMP(6)": {"timestamp"},
+    "TIMESTAMP_LTZ(6)": {ZONED},
+    "VARBINARY": {"blob"},
+}
+"""Ids of the DuckDB types that a column of an interface type may have in the file, besides VARCHAR."""
+
+_FORMATS = {
+    "boolean": "b",
+    "tinyint": "b",
+    "utinyint": "B",
+    "smallint": "h",
+    "usmallint": "H",
+    "integer": "i",
+    "uinteger": "I",
+    "bigint": "q",
+    "ubigint": "Q",
+    "float": "d",
+    "double": "d",
+    "blob": "bytes",
+}
+"""The form of the values of types that are not read as strings."""
+
+_COLUMNS = msgspec.json.Decoder(list[ColumnInfo])
+_NUMBERS = msgspec.json.Decoder(list[int])
+
+T = TypeVar("T")
 
 
 class ResultTable:
     """The rows of a result. `source` is SQL for them: a relation with `columns`, and `file_row_number` from 0.
 
-    The file is in `folder`, which aclose() removes with all that queries wrote to it. Queries run one after another; a
-    canceled one is interrupted.
+    The file is in a folder that close() removes, or the garbage collector; `made` is a file there that queries may
+    write. Reading raises ProtocolError if the file is not that of the result, and FileUnavailable if DuckDB cannot read
+    it, for example because that takes too much memory.
     """
 
-    def __init__(self, folder: Path, place: Path, columns: Sequence[StoredColumn], redact: Callable[[bytes], bytes]):
-        self.columns = columns
+    def __init__(self, place: Path, file: ResultFile, *, typed: bool = False, memory: str = MEMORY) -> None:
+        """Check the file at `place`, which has to be alone in its folder. A table that is `typed` has no strings of
+        instants in the time zone of the result, and no secrets, which are removed only from partitions.
+        """
+        import duckdb
+
+        self.place = place
+        self.made = place.with_name("made.parquet")
+        self.size = place.stat().st_size
         self.source = f"read_parquet({literal(str(place))}, file_row_number = true)"
-        self._redact = redact
-        self._folder = folder
-        self._root = open_duckdb(place, spilled=folder / "spilled")
+        self._file = file
         self._threads = ThreadPoolExecutor(1, "table")
+        self._cursors: list[duckdb.DuckDBPyConnection] = []
+        self._finalizer = weakref.finalize(self, shutil.rmtree, place.parent, ignore_errors=True)
+        self.connection = isolated_duckdb(
+            memory,
+            files=[place, self.made],
+            spilled=place.with_name("spilled"),
+            settings={
+                "parquet_metadata_cache": "true",
+                "max_temp_directory_size": literal(SPILLED),
+                # Memory for long strings is given back at once.
+                "allocator_bulk_deallocation_flush_threshold": "'8MB'",
+            },
+        )
+        try:
+            self.columns = self._checked_columns(typed)
+            if typed and self._contains(file.transport().secrets_in_rows()):
+                raise FileUnavailable
+        except duckdb.OutOfMemoryException as error:
+            self.close()
+            raise FileUnavailable from error
+        except duckdb.Error as error:
+            self.close()
+            raise self.wrong(f"cannot be read: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def lines(self, line: str, start: int) -> Iterator[tuple[int, bytes | None]]:
+        """The lines of the rows from `start` on, which the SQL `line` makes, many together with their number; None for
+        lines of which SQL cannot write one."""
+        with self._reading() as cursor:
+            groups = cursor.execute(
+                f"SELECT any_value(row_group_num_rows) FROM parquet_metadata({literal(str(self.place))}) "
+                "GROUP BY row_group_id ORDER BY row_group_id"
+            ).fetchall()
+            self._check_count(sum(rows for (rows,) in groups), self._file.rows)
+            cursor.execute(f"SELECT {line} FROM {self.source} WHERE file_row_number >= {start}")
+            at, first, lines = start, start, bytearray()
+            most, whole = VECTOR, True
+            for end in accumulate(rows for (rows,) in groups):
+                # A row group is limited in bytes, so that only one is in memory.
+                while at < end:
+                    fetched = cursor.fetchmany(min(end - at, most))
+                    if not fetched:
+                        raise self.wrong(f"ends after {format_count(at, 'row')}")
+                    at += len(fetched)
+                    try:
+                        text = "".join([line for (line,) in fetched])
+                        most = min(VECTOR, 1 + CHUNK_BYTES * len(fetched) // max(1, len(text)))
+                        lines += text.encode()
+                    except TypeError:
+                        whole = False
+                    if len(lines) >= CHUNK_BYTES or not whole:
+                        yield at - first, self._redacted(lines) if whole else None
+                        first, lines, whole = at, bytearray(), True
+            if at > first:
+                yield at - first, self._redacted(lines)
+
+    def values(self, start: int) -> Iterator[tuple[int, list[list[Any]] | None]]:
+        """The values of the rows from `start` on by column, as Batch.values() describes them, for many rows together
+        with their number; None for those that contain a secret."""
+        formats = [_FORMATS.get(column.type_id, TEXT) for column in self.columns]
+        chosen = ", ".join(map(_value, self.columns))
+        secrets: list[bytes] = []
+
+        def seen(text: bytes) -> None:
+            if self._file.transport().redacted(text) != text:
+                secrets.append(text)
+
+        at = start
+        with self._reading() as cursor:
+            rows = cursor.sql(f"SELECT {chosen} FROM {self.source} WHERE file_row_number >= {start}")
+            for values in columns(rows, formats, seen):
+                at += len(values[0])
+                yield len(values[0]), None if secrets else values
+                secrets.clear()
+        self._check_count(at, self._file.rows)
+
+    def rows(self, start: int, count: int) -> Rows:
+        """Some rows as the service would send them."""
+        values = ", ".join(column.string for column in self.columns)
+        some = f"WHERE file_row_number BETWEEN {start} AND {start + count - 1}"
+        with self._reading() as cursor:
+            rows = cursor.execute(f"SELECT [{values}] FROM {self.source} {some}").fetchall()
+        return self._decoded(rows)
+
+    def submit(self, work: Callable[..., T], *args: Any) -> Future[T]:
+        """Call a function in the thread of this object, after those before it."""
+        return self._threads.submit(work, *args)
 
     async def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a query. Raises OutputError, for example if the disk is full."""
         running = self._threads.submit(self._run, sql)
         try:
             return await asyncio.wrap_future(running)
         except asyncio.CancelledError:
             if not running.done():
-                self._root.interrupt()
+                self.connection.interrupt()
             raise
 
     async def texts(self, sql: str) -> Rows:
-        """The rows of a query with one column, a list of strings. Raises OutputError."""
-        body = msgspec.json.encode([row for (row,) in await self.query(sql)])
-        return msgspec.json.decode(self._redact(body), type=Rows)
+        return self._decoded(await self.query(sql))
 
-    async def aclose(self) -> None:
-        self._root.interrupt()
-        self._threads.submit(self._root.close)
-        await asyncio.to_thread(self._threads.shutdown)
-        shutil.rmtree(self._folder, ignore_errors=True)
+    def interrupt(self) -> None:
+        for connection in (self.connection, *self._cursors):
+            connection.interrupt()
+
+    def close(self) -> None:
+        """Interrupt what runs, and remove the file and all that was written beside it."""
+        self.interrupt()
+        self._threads.shutdown()
+        self.connection.close()
+        self._finalizer()
+
+    def wrong(self, what: str) -> ProtocolError:
+        """An error about the file."""
+        name = self._file.transport().target.name
+        return ProtocolError(f"the result file from {name} {what}", where=Where(statement_id=self._file.statement_id))
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        import duckdb
+
+        try:
+            cursor = self.connection.cursor()
+            self._cursors.append(cursor)
+            try:
+                yield cursor
+            finally:
+                self._cursors.remove(cursor)
+                cursor.close()
+        except (duckdb.Error, ArrowError, UnicodeDecodeError) as error:
+            raise FileUnavailable from error
 
     def _run(self, sql: str) -> list[tuple[Any, ...]]:
         import duckdb
 
         try:
-            return self._root.execute(sql).fetchall()
+            return self.connection.execute(sql).fetchall()
         except duckdb.Error as error:
             raise OutputError(f"cannot read the result: {str(error).splitlines()[0]}") from error
 
+    def _redacted(self, text: bytes | bytearray) -> bytes:
+        return bytes(self._file.transport().redacted(text))
 
-def open_duckdb(place: Path, *, large: bool = False, spilled: Path | None = None) -> duckdb.DuckDBPyConnection:
-    """An instance of DuckDB that may read one file, and write temporary files in the folder `spilled` if given; `large`
-    gives strings in Arrow streams offsets of 64 bits.
-    """
-    settings = {"parquet_metadata_cache": "true", "arrow_large_buffer_size": str(large)}
-    if spilled is not None:
-        settings["max_temp_directory_size"] = literal(SPILLED)
-    return isolated_duckdb(
-        TEXT_MEMORY if spilled is None else MEMORY, files=[place], spilled=spilled, settings=settings
-    )
+    def _decoded(self, rows: Sequence[tuple[Any, ...]]) -> Rows:
+        """Rows of one column, a list of strings."""
+        return msgspec.json.decode(self._redacted(msgspec.json.encode([row for (row,) in rows])), type=Rows)
+
+    def _check_count(self, found: int, expected: int) -> None:
+        if found != expected:
+            raise self.wrong(f"has {format_count(found, 'row')} instead of {expected:,}")
+
+    def _contains(self, texts: Sequence[str]) -> bool:
+        """Whether a string of the file contains one of these texts."""
+        names = [column.name for column in self.columns if column.is_text]
+        conditions = [f"contains({name}, {literal(text)})" for name in names for text in texts]
+        if not conditions:
+            return False
+        query = f"SELECT true FROM {self.source} WHERE {' OR '.join(conditions)} LIMIT 1"
+        return bool(self.connection.execute(query).fetchall())
+
+    def _checked_columns(self, typed: bool) -> list[StoredColumn]:
+        """The columns, after a check of everything that the file's metadata claims."""
+        columns = self._file.columns
+        file = literal(str(self.place))
+        known = {
+            bytes(key): bytes(value)
+            for key, value in self.connection.execute(f"SELECT key, value FROM parquet_kv_metadata({file})").fetchall()
+        }
+        try:
+            named = _COLUMNS.decode(known[COLUMNS_KEY.encode()])
+            instants = set(_NUMBERS.decode(known[INSTANTS_KEY.encode()]))
+        except (KeyError, msgspec.DecodeError, UnicodeDecodeError):
+            raise self.wrong("does not name its columns") from None
+        if [(item.name, item.type) for item in named] != [(column.name, column.type) for column in columns]:
+            raise self.wrong("does not have the columns of the result")
+        counted = self.connection.execute(f"SELECT num_rows FROM parquet_file_metadata({file})").fetchone()
+        if counted is None or counted[0] != self._file.rows:
+            raise self.wrong("does not have the number of rows of the result")
+        described = self.connection.execute(f"DESCRIBE FROM {self.source}").fetchall()
+        stored: list[StoredColumn] = []
+        for number, column in enumerate(columns):
+            name = f"c{number}"
+            # The last one is file_row_number, so that a missing column has another name.
+            if described[number][0] != name:
+                raise self.wrong("does not have the columns of the result")
+            kind = str(described[number][1])
+            type_id = kind.partition("(")[0].lower()
+            fits = type_id in _STORED.get(column.type, ()) or (type_id == "decimal" and kind == column.type)
+            if kind != "VARCHAR" and not (fits and type_id in NATIVE):
+                raise self.wrong(f"has the type {kind[:100]} for {column.type[:100]}")
+            string = f"({string_of(type_id, name)})"
+            if number in instants and not typed and self._file.zone != "UTC":
+                string = self._zoned_string(type_id, name)
+            stored.append(StoredColumn(column, name, type_id, string))
+        return stored
+
+    def _zoned_string(self, type_id: str, name: str) -> str:
+        if type_id != ZONED or not self._file.zone:
+            raise FileUnavailable
+        ((least, most),) = self.connection.execute(
+            f"SELECT coalesce(min(epoch_us({name})), 0), coalesce(max(epoch_us({name})), 0) "
+            f"FROM {self.source} WHERE isfinite({name})"
+        ).fetchall()
+        string = in_zone(name, self._file.zone, least, most)
+        if string is None:
+            raise FileUnavailable
+        return string
+
+
+async def open_table(file: ResultFile, *, typed: bool = False, memory: str = MEMORY) -> ResultTable:
+    """Download the file of a result. Raises FileUnavailable, and ProtocolError if it is not that of the result."""
+    try:
+        folder = scratch().folder("result")
+    except OSError as error:
+        raise FileUnavailable from error
+    opened = False
+    try:
+        place = folder / "result.parquet"
+        if any(char in str(place) for char in "*?["):
+            # DuckDB would take the path for a pattern.
+            raise FileUnavailable
+        # Takes as long as fetching the file.
+        importing = asyncio.ensure_future(asyncio.to_thread(import_module, "duckdb"))
+        await file.fetch(place)
+        await importing
+        table = await asyncio.to_thread(partial(ResultTable, place, file, typed=typed, memory=memory))
+        opened = True
+        return table
+    except OSError as error:
+        raise FileUnavailable from error
+    finally:
+        if not opened:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+def _value(column: StoredColumn) -> str:
+    """SQL for a value in the form that Batch.values() describes."""
+    if column.type_id == "boolean":
+        return f"{column.name}::TINYINT"
+    if column.type_id == "float":
+        # The DOUBLE with the digits of its text.
+        return f"{column.name}::VARCHAR::DOUBLE"
+    return column.name if column.type_id in _FORMATS else column.string

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from sqlshell.errors import UsageError
 from sqlshell.output.typed.rows import TypedRows, TypedWriter
 from sqlshell.output.writer import Summary
-from sqlshell.result import Batch, FileUnavailable, StoredColumn
+from sqlshell.result import Batch, FileUnavailable, Table
+
+if TYPE_CHECKING:
+    import duckdb
 
 BATCH_ROWS = 122_880
-BATCH_BYTES = 8 << 20
-"""The most rows and the approximate most bytes of a record batch."""
+"""The most rows of a record batch, which also ends with a row group of the result's file."""
 
 
 class ArrowWriter(TypedWriter):
@@ -62,23 +64,22 @@ class ArrowWriter(TypedWriter):
         finally:
             self._rows.close()
 
-    def from_file(self, columns: Sequence[StoredColumn], *, own: bool) -> Iterator[bytes]:
+    def from_table(self, table: Table) -> Iterator[bytes]:
         rows = self._rows
         assert rows is not None
         try:
-            size = max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, rows.row_bytes())))
-            with rows.of_file(columns) as query:
-                yield from self._batches(rows, query, size)
-                yield from self._finish()
+            with rows.of_table(table) as query:
+                yield from self._batches(table.connection, query)
         except FileUnavailable as error:
             raise FileUnavailable(self._row_count) from error
+        yield from self._finish()
 
     def _convert(self, rows: TypedRows) -> Iterator[bytes]:
         with rows.converting() as query:
-            yield from self._batches(rows, query, BATCH_ROWS)
+            yield from self._batches(rows.root, query)
 
-    def _batches(self, rows: TypedRows, query: str, size: int) -> Iterator[bytes]:
-        reader = rows.root.sql(query).to_arrow_reader(size)
+    def _batches(self, root: duckdb.DuckDBPyConnection, query: str) -> Iterator[bytes]:
+        reader = root.sql(query).to_arrow_reader(BATCH_ROWS)
         # Its first rows show whether DuckDB can read them, before anything is written.
         batch = next(reader, None)
         if self._writer is None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlshell.output.typed.rows import TypedRows, TypedWriter
 from sqlshell.output.writer import Summary, Unbuffered
-from sqlshell.result import Batch, StoredColumn
+from sqlshell.result import Batch, Table
 from sqlshell.sql.identifiers import literal
+
+if TYPE_CHECKING:
+    import duckdb
 
 ROW_GROUP_BYTES = 32 << 20
 """The approximate size of a row group in memory, also where its rows are wide."""
-
-WIDE = 1024
-"""Rows of at least this many bytes are copied one by one, in one thread: DuckDB checks the size of a row group only
-between batches, which may have 122,880 rows."""
 
 CHUNK = 1 << 20
 
@@ -29,13 +29,10 @@ class ParquetWriter(TypedWriter, Unbuffered):
     def __init__(self) -> None:
         super().__init__()
         self._pieces: list[Path] = []
-        self._count = 0
-        self._size = 0
 
     def write(self, batch: Batch) -> Iterator[bytes]:
         if self._rows is None:
             return
-        self._count += len(batch.rows) if batch.announced is None else batch.announced
         self._rows.hold(batch)
         if self._rows.full:
             self._add_piece(self._rows)
@@ -51,43 +48,35 @@ class ParquetWriter(TypedWriter, Unbuffered):
         finally:
             self._rows.close()
 
-    def from_file(self, columns: Sequence[StoredColumn], *, own: bool) -> Iterator[bytes]:
+    def from_table(self, table: Table) -> Iterator[bytes]:
         rows = self._rows
         assert rows is not None
-        path = rows.folder / "made.parquet"
-        with rows.of_file(columns) as query:
-            if own and (pages := rows.typed_pages(query)) is not None:
-                yield from _read(rows.whole_place, pages[0])
-                yield pages[1]
-                return
-            _copy(rows, query, path, wide=rows.row_bytes() >= WIDE)
-            rows.whole_place.unlink()
-            yield from _read(path)
+        with rows.of_table(table) as query:
+            _copy(table.connection, query, len(rows.names), table.made)
+        table.place.unlink()
+        yield from _read(table.made)
 
     def _add_piece(self, rows: TypedRows) -> None:
         piece = rows.folder / f"{len(self._pieces)}.parquet"
-        self._size += rows.size
         with rows.converting() as query:
-            _copy(rows, query, piece)
+            _copy(rows.root, query, len(rows.names), piece)
         self._pieces.append(piece)
 
     def _join_pieces(self, rows: TypedRows) -> Path:
         path = rows.folder / "made.parquet"
         files = ", ".join(literal(str(piece)) for piece in self._pieces)
-        _copy(rows, f"FROM read_parquet([{files}])", path, wide=self._size >= WIDE * self._count)
+        _copy(rows.root, f"FROM read_parquet([{files}])", len(rows.names), path)
         return path
 
 
-def _copy(rows: TypedRows, query: str, to: Path, *, wide: bool = False) -> None:
-    if wide:
-        query += f" UNION ALL SELECT {', '.join(['NULL'] * len(rows.names))} FROM range(0)"
-    rows.root.execute(f"COPY ({query}) TO {literal(str(to))} (FORMAT parquet, ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES})")
+def _copy(root: duckdb.DuckDBPyConnection, query: str, columns: int, to: Path) -> None:
+    # From a source without batches, DuckDB copies row by row. Otherwise it checks the size of a row group only between
+    # batches, which may have 122,880 rows.
+    query += f" UNION ALL SELECT {', '.join(['NULL'] * columns)} FROM range(0)"
+    root.execute(f"COPY ({query}) TO {literal(str(to))} (FORMAT parquet, ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES})")
 
 
-def _read(path: Path, size: int | None = None) -> Iterator[bytes]:
-    """The bytes of a file, or the first `size` of them."""
-    left = path.stat().st_size if size is None else size
+def _read(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
-        while chunk := file.read(min(CHUNK, left)):
-            left -= len(chunk)
+        while chunk := file.read(CHUNK):
             yield chunk

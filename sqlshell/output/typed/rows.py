@@ -6,7 +6,8 @@ import contextlib
 import re
 import shutil
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,11 @@ from sqlshell.interface.types import Kind
 from sqlshell.output.writer import WriterOptions
 from sqlshell.output.writers.column_names import distinct_in_any_case
 from sqlshell.output.writers.delimited import CsvWriter
-from sqlshell.result import Batch, Column, FileUnavailable, StoredColumn
+from sqlshell.result import Batch, Column, FileUnavailable, Table
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.scratch import scratch
 from sqlshell.sql.duckdb_csv import PADDING, select_from_csv
-from sqlshell.sql.identifiers import always_quoted, literal
+from sqlshell.sql.identifiers import always_quoted
 from sqlshell.sql.typed_values import TEXT, file_type, typed_value
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ SHOWN_CHARACTERS = 80
 
 
 class TypedRows:
-    """Converts rows of strings, or the file of a whole result. Raises OutputError for a value that is not of its type.
+    """Converts rows of strings, or those of a table. Raises OutputError for a value that is not of its type.
 
     `folder` is for temporary files, and everything in it is removed by close() or with this object. Methods are called
     from one thread at a time.
@@ -58,14 +59,27 @@ class TypedRows:
         self._chunks: list[bytes] = []
         self.size = 0
         """The bytes of the rows that are held."""
-        self.folder = scratch().folder("typed")
-        self.root = isolated_duckdb(MEMORY, folder=self.folder, spilled=self.folder / "spilled")
-        self.close = weakref.finalize(self, _close_all, self.root, self.folder)
 
-    @property
-    def whole_place(self) -> Path:
-        """Where the file of a whole result has to be."""
-        return self.folder / "result.parquet"
+    @cached_property
+    def folder(self) -> Path:
+        made = scratch().folder("typed")
+        weakref.finalize(self, shutil.rmtree, made, ignore_errors=True)
+        return made
+
+    @cached_property
+    def root(self) -> duckdb.DuckDBPyConnection:
+        """An instance of DuckDB for the files in `folder`."""
+        return isolated_duckdb(MEMORY, folder=self.folder, spilled=self.folder / "spilled")
+
+    def close(self) -> None:
+        if "root" in self.__dict__:
+            self.root.close()
+        if "folder" in self.__dict__:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def interrupt(self) -> None:
+        if "root" in self.__dict__:
+            self.root.interrupt()
 
     @property
     def full(self) -> bool:
@@ -93,61 +107,22 @@ class TypedRows:
         strings = f"({select_from_csv(str(place), names, [TEXT] * len(names))})"
         values = [typed_value(column.type, name) for column, name in zip(self._columns, names, strict=True)]
         try:
-            with self._naming_misfits(strings, values):
+            with self._naming_misfits(self.root, strings, values, _output_error):
                 yield self._select(values, strings)
         finally:
             place.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def of_file(self, stored: Sequence[StoredColumn]) -> Iterator[str]:
-        """A query for the rows of the file at `whole_place`, which has these columns. close() is called afterwards.
-
-        Raises OutputError. Raises FileUnavailable if DuckDB cannot read the rows, and does not close() this object.
-        """
-        file = f"read_parquet({literal(str(self.whole_place))})"
+    def of_table(self, table: Table) -> Iterator[str]:
+        """A query for the rows of a table. Raises OutputError, and FileUnavailable if DuckDB cannot read them."""
         values = [
             typed_value(item.column.type, item.name)
             if item.is_text
             else f"CAST({item.name} AS {file_type(item.column.type)})"
-            for item in stored
+            for item in table.columns
         ]
-        try:
-            with self._naming_misfits(file, values, of_file=True):
-                yield self._select(values, file)
-        except FileUnavailable:
-            self.whole_place.unlink(missing_ok=True)
-            raise
-        except BaseException:
-            self.close()
-            raise
-        self.close()
-
-    def typed_pages(self, query: str) -> tuple[int, bytes] | None:
-        """Where the pages of the file at `whole_place` end, and a footer for them with the names and the types of a
-        query of of_file(); None if its rows have to be converted."""
-        from sqlshell.output.typed.parquet_footer import UnknownFooterError, with_columns
-
-        described = [
-            self.root.execute(f"DESCRIBE {sql}").fetchall()
-            for sql in (query, f"FROM read_parquet({literal(str(self.whole_place))})")
-        ]
-        wanted, actual = ([str(column[1]) for column in columns[: len(self.names)]] for columns in described)
-        if wanted != actual:
-            return None
-        try:
-            return with_columns(self.whole_place, self.names)
-        except UnknownFooterError:
-            return None
-
-    def row_bytes(self) -> int:
-        """The average size of the rows of the file at `whole_place`, in bytes of memory. Raises FileUnavailable."""
-        file = literal(str(self.whole_place))
-        with self._naming_misfits(file, [], of_file=True):
-            rows = self.root.execute(
-                f"SELECT (SELECT sum(total_uncompressed_size) FROM parquet_metadata({file})) // greatest(num_rows, 1) "
-                f"FROM parquet_file_metadata({file})"
-            ).fetchall()
-        return int(rows[0][0] or 0)
+        with self._naming_misfits(table.connection, table.source, values, lambda _: FileUnavailable()):
+            yield self._select(values, table.source)
 
     def _with_exact_numbers(self, row: Sequence[str | None]) -> list[str | None]:
         """A row whose nested values have all numbers as strings, if one is long."""
@@ -163,30 +138,36 @@ class TypedRows:
         return f"SELECT {', '.join(named)} FROM {source}"
 
     @contextlib.contextmanager
-    def _naming_misfits(self, source: str, values: Sequence[str], *, of_file: bool = False) -> Iterator[None]:
-        """Raises OutputError, for example for a value that is not of its type, and FileUnavailable if DuckDB cannot
-        read the file of a result."""
+    def _naming_misfits(
+        self,
+        root: duckdb.DuckDBPyConnection,
+        source: str,
+        values: Sequence[str],
+        other: Callable[[Exception], Exception],
+    ) -> Iterator[None]:
+        """Raises OutputError for a value that is not of its type and an error of the disk, and what `other` makes of
+        another error of DuckDB."""
         import duckdb
 
         try:
             yield
         except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException) as error:
-            raise self._misfit(source, values) or _error(error, of_file) from error
+            raise self._misfit(root, source, values) or other(error) from error
         except duckdb.Error as error:
-            raise _error(error, of_file) from error
+            raise other(error) from error
         except OSError as error:
             if error.errno is None:
                 # An error of DuckDB, raised by pyarrow.
-                raise self._misfit(source, values) or _error(error, of_file) from error
+                raise self._misfit(root, source, values) or other(error) from error
             raise OutputError(
                 f"cannot write a temporary file: {error.strerror}",
                 "set TMPDIR to a writable directory with enough space",
             ) from error
 
-    def _misfit(self, source: str, values: Sequence[str]) -> OutputError | None:
+    def _misfit(self, root: duckdb.DuckDBPyConnection, source: str, values: Sequence[str]) -> OutputError | None:
         """The error for the first column with a value that is not of its type."""
         names = [f"c{number}" for number in range(len(self._columns))]
-        unfit = misfit(self.root, source, names, values)
+        unfit = misfit(root, source, names, values)
         if unfit is None:
             return None
         column, shown = self._columns[unfit[0]], unfit[1]
@@ -226,21 +207,10 @@ class TypedWriter:
             self._rows = TypedRows(columns)
         return []
 
-    def place(self) -> Path:
-        assert self._rows is not None
-        return self._rows.whole_place
-
     def interrupt(self) -> None:
         if self._rows is not None:
-            self._rows.root.interrupt()
+            self._rows.interrupt()
 
 
-def _error(error: Exception, of_file: bool) -> Exception:
-    if of_file:
-        return FileUnavailable()
+def _output_error(error: Exception) -> OutputError:
     return OutputError(f"DuckDB cannot convert the rows: {str(error).splitlines()[0]}", "write csv or jsonl instead")
-
-
-def _close_all(root: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    root.close()
-    shutil.rmtree(folder, ignore_errors=True)

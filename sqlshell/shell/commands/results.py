@@ -142,7 +142,7 @@ async def _whole_chart(result: Result, words: Sequence[str]) -> Chart | None:
         figure = await whole_chart(table, result.columns, words)
         failed = False
     finally:
-        await table.aclose()
+        table.close()
         if failed or figure is not None:
             await result.batches.aclose()
     return figure

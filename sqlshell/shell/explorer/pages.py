@@ -93,7 +93,7 @@ class Pages:
 
     async def close(self) -> None:
         if self._table is not None:
-            await self._table.aclose()
+            self._table.close()
 
     @property
     def whole(self) -> bool:

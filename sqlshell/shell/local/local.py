@@ -100,9 +100,14 @@ class LocalDatabase:
         """
         kept = False
         try:
-            stored = await whole.fetch(path)
-            if stored is None:
+            given = await whole.table(typed=True)
+            if given is None:
                 return False
+            stored = given.columns
+            try:
+                await asyncio.to_thread(given.place.rename, path)
+            finally:
+                given.close()
             kept = all(not column.is_text or duckdb_type(column.column.type) == TEXT for column in stored)
             await self._execute(f"CREATE {'VIEW' if kept else 'TABLE'} {table} AS {_typed(str(path), stored)}")
             if kept:
