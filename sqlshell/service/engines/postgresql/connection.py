@@ -199,25 +199,24 @@ class PgConnection:
             # The simple protocol also returns the rows that a rule adds to a statement.
             self._call(self.pgconn.send_query, sql.encode())
         self._call(self.pgconn.set_single_row_mode)
-        await self._wait(self._flushed())
         last, failed = None, None
-        while (result := await self._wait(self._next())) is not None:
-            if result.status in _FAILED:
-                failed = failed or result
-            elif result.status == pq.ExecStatus.COPY_OUT:
-                if result.binary_tuples:
+        async for received in self._received():
+            if isinstance(received, bytes):
+                took(received)
+            elif received.status in _FAILED:
+                failed = failed or received
+            elif received.status == pq.ExecStatus.COPY_OUT:
+                if received.binary_tuples:
                     raise Failure(sqlstate.UNSUPPORTED, BINARY)
                 took(b"")
-                async for block in self._blocks():
-                    took(block)
-            elif result.status == pq.ExecStatus.COPY_IN:
+            elif received.status == pq.ExecStatus.COPY_IN:
                 await self.drain()
                 raise Failure(sqlstate.UNSUPPORTED, NO_DATA)
             else:
-                if result.status in _ROWS and result.ntuples:
-                    took(result)
-                if last is None or result.status in _ROWS or last.status not in _ROWS:
-                    last = result
+                if received.status in _ROWS and received.ntuples:
+                    took(received)
+                if last is None or received.status in _ROWS or last.status not in _ROWS:
+                    last = received
         if failed is not None:
             raise error_of(failed, sql)
         if last is None:
@@ -228,14 +227,12 @@ class PgConnection:
         """Run a COPY … TO STDOUT, one statement, and yield its data in blocks of whole lines. In errors its text is
         `shown`, which begins at character `start`."""
         self._call(self.pgconn.send_query, sql.encode())
-        await self._wait(self._flushed())
-        while (result := await self._wait(self._next())) is not None:
-            if result.status in _FAILED:
+        async for received in self._received():
+            if isinstance(received, bytes):
+                yield received
+            elif received.status in _FAILED:
                 await self.drain()
-                raise error_of(result, shown, start)
-            if result.status == pq.ExecStatus.COPY_OUT:
-                async for block in self._blocks():
-                    yield block
+                raise error_of(received, shown, start)
 
     async def copy_in(self, sql: str, blocks: AsyncIterator[bytes]) -> str:
         """Run a COPY … FROM STDIN with the data of `blocks`; returns its command tag. An exception of `blocks` undoes
@@ -255,12 +252,9 @@ class PgConnection:
     async def drain(self) -> None:
         """Discard the remaining results of the current statement."""
         with contextlib.suppress(psycopg.Error, ConnectionLost):
-            while (result := await self._wait(self._next())) is not None:
-                if result.status == pq.ExecStatus.COPY_IN:
+            async for received in self._received():
+                if not isinstance(received, bytes) and received.status == pq.ExecStatus.COPY_IN:
                     self.pgconn.put_copy_end(b"no data")
-                elif result.status == pq.ExecStatus.COPY_OUT:
-                    async for _ in self._blocks():
-                        pass
 
     async def cancel(self) -> None:
         """Ask the server to cancel the running statement. Raises nothing."""
@@ -334,16 +328,19 @@ class PgConnection:
             raise ConnectionLost(result.get_error_message() if result is not None else self.pgconn.get_error_message())
         return result
 
-    async def _blocks(self) -> AsyncIterator[bytes]:
-        """The data of a COPY … TO STDOUT in blocks of whole lines."""
-        ended = False
-        while not ended:
-            lines = bytearray()
-            ended = await self._wait(self._block(lines))
-            if lines:
-                yield bytes(lines)
-            # Other sessions have their turn.
-            await asyncio.sleep(0)
+    async def _received(self) -> AsyncIterator[Any]:
+        """The PGresults of what was sent, and after that of a COPY … TO STDOUT its data, in blocks of whole lines."""
+        await self._wait(self._flushed())
+        while (result := await self._wait(self._next())) is not None:
+            yield result
+            ended = result.status != pq.ExecStatus.COPY_OUT
+            while not ended:
+                lines = bytearray()
+                ended = await self._wait(self._block(lines))
+                if lines:
+                    yield bytes(lines)
+                # Other sessions have their turn.
+                await asyncio.sleep(0)
 
     def _block(self, lines: bytearray) -> Steps[bool]:
         """Add about BLOCK bytes of lines; returns whether they are the last."""

@@ -28,10 +28,8 @@ KEPT: Final = 500
 
 async def describe(link: PgConnection, sql: str, options: RunOptions) -> Outcome:
     """The columns of a statement's result, by parsing it: the server does not run it."""
-    described = await link.describe(sql)
-    _check_parameters(described)
-    check_columns(described.nfields, options)
-    return Outcome(bounded(await _columns(link, described), options) if described.nfields else None)
+    _, columns = await _described(link, sql, options)
+    return Outcome(columns or None)
 
 
 async def run_select(
@@ -42,18 +40,14 @@ async def run_select(
     check_canceled: Callable[[], None],
 ) -> Outcome | None:
     """Run a SELECT by COPY and pass its lines to what `taker` makes for its columns; None for one without columns."""
-    described = await link.describe(sql)
-    _check_parameters(described)
-    if not described.nfields:
+    kinds, columns = await _described(link, sql, options)
+    if not columns:
         # A statement without columns may be a SELECT … INTO.
         return None
-    check_columns(described.nfields, options)
-    columns = bounded(await _columns(link, described), options)
     check_canceled()
     limit = options.row_limit
     # As in psql, a function with effects is called for every row, and every row is locked, however few are shown.
     ends_early = limit is not None and not locks_rows(sql) and not await calls_with_effects(link, sql)
-    kinds = [described.ftype(number) for number in range(described.nfields)]
     before, after = _around(kinds, limit if ends_early else None)
     kept, more, filed = 0, False, None
     taken = taker(columns)
@@ -156,6 +150,15 @@ async def calls_with_effects(link: PgConnection, sql: str) -> bool:
     return bool(
         names and await link.ask(catalog_sql("has effects"), "{" + ",".join(f'"{name}"' for name in names) + "}")
     )
+
+
+async def _described(link: PgConnection, sql: str, options: RunOptions) -> tuple[list[int], list[ColumnInfo]]:
+    """The OIDs of the types of a statement's columns, and the columns; none if it returns no rows."""
+    described = await link.describe(sql)
+    _check_parameters(described)
+    check_columns(described.nfields, options)
+    kinds = [described.ftype(number) for number in range(described.nfields)]
+    return kinds, bounded(await _columns(link, described), options)
 
 
 async def _columns(link: PgConnection, described: Any) -> list[ColumnInfo]:
