@@ -30,6 +30,8 @@ SCRIPTS = (
     "create function f() begin atomic; select 2; end; copy t\nfrom /* ; */ stdin ;\n{data}\\.\nselect 1;",
     "copy t from stdin;&\n{data}\\.\nselect 1;",
     "\\copy t from stdin\n{data}\\.\nselect 1;",
+    "copy t from stdin\\; copy t from stdin;\n{data}\\.\n{data}\\.\nselect 1;",
+    "select 0\\; copy t from stdin\\; select 2;\n{data}\\.\nselect 1;",
 )
 
 

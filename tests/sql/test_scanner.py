@@ -202,12 +202,16 @@ END"""
 @pytest.mark.parametrize("body", [APPLICATION, ATOMIC])
 def test_bodies_hold_semicolons(body: str) -> None:
     assert texts(f"x; {body} ; y;") == ["x", body, "y"]
+    assert texts(f"x\\; {body} ; y;") == [f"x; {body}", "y"]
+    assert texts(f"{body}\\; copy\\; {body}; y;") == [f"{body}; copy; {body}", "y"]
 
 
 def test_words_that_only_look_like_a_body() -> None:
     assert texts("create table begin (a int); end; x") == ["create table begin (a int)", "end", "x"]
     assert texts("begin applications a; b") == ["begin applications a", "b"]
     assert texts("create function f() as 'begin'; x") == ["create function f() as 'begin'", "x"]
+    assert texts("select (x\\; begin application a); y") == ["select (x; begin application a)", "y"]
+    assert texts("create function f() begin atomic a\\; create function; end; y")[1:] == ["y"]
 
 
 @pytest.mark.parametrize(

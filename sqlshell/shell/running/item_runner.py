@@ -126,7 +126,7 @@ class ItemRunner:
         active, script = components.conditions.active, components.front_end.progress.script
         if script is not None and len(components.position.scripts) == 1:
             script.at(item)
-        copies = is_copy(item.lexed) and self._dry_run is None
+        copies = (item.copies or is_copy(item.lexed)) and self._dry_run is None
         if copies and await self._copy.run_statement(
             item, commands_allowed=self._commands_allowed and not self._restricted_by
         ):

@@ -105,7 +105,7 @@ class Submitter:
             parts = statements(filled)
             if filled.text != statement.text:
                 self._position.at(self._position.line)
-            if any(copies_from_stdin(part.lexed) for part in parts) and not copies_from_stdin(statement.lexed):
+            if any(part.copies for part in parts) and not statement.copies:
                 raise Unreadable(
                     "COPY … FROM STDIN comes from a variable: its data cannot be distinguished from statements",
                     "write FROM STDIN in the statement itself; the script was stopped",

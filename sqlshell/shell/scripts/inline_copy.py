@@ -41,20 +41,26 @@ class InlineCopy:
     async def run_statement(self, item: Statement, *, commands_allowed: bool) -> bool:
         """Carry out a COPY; False if the service runs it. Raises ShellError."""
         active = self._components.conditions.active and not item.has_failed_command
-        if not copies_from_stdin(item.lexed):
+        if not item.copies:
             if not active or not commands_allowed or item.background:
                 return False
             return await self._loads().copy_file(item)
         if not active:
-            if item.terminated:
-                self._input.expect(None)
+            self._discard_data_of(item)
             return False
+        if any(token.text == ";" for token in item.lexed.tokens):
+            self._discard_data_of(item)
+            raise UsageError("COPY … FROM STDIN cannot be sent together with others (\\;)", "end each statement with ;")
         text = self._components.variables.substitute(item.whole)
         if text.foreign and "rejects" in text.text.lower():
             text.own("an option of COPY")
         self._components.buffer.remember(item)
         await self._run(item, text.text, data_follow=item.terminated)
         return True
+
+    def _discard_data_of(self, item: Statement) -> None:
+        for _ in range(item.copies if item.terminated else 0):
+            self._input.expect(None)
 
     async def run_command(self, item: BackslashCommand, *, commands_allowed: bool) -> bool:
         """Carry out a `\\copy … FROM STDIN`; False for other commands, and if it may not run. Raises ShellError."""

@@ -37,10 +37,10 @@ _HEADS: Final = {
 
 
 class StatementBody:
-    """Follows the words of one statement; `first` is its first character, "" before that."""
+    """Follows the words of one statement."""
 
-    def __init__(self, first: str = "") -> None:
-        self._kind = _Kind.HEAD if first in ("b", "B", "c", "C") else _Kind.PLAIN
+    def __init__(self) -> None:
+        self._kind = _Kind.HEAD
         self._head = ""
         self._open = 0
         self._ending = False

@@ -37,7 +37,8 @@ class Statement(Struct, frozen=True, dict=True):
     ended it, `background` is True if `;&` did. Variables in the first `substituted` characters have been
     substituted; `foreign` are the parts that came from a service. `has_failed_command` says that a command within
     it failed. `ending` is its `;` as typed with the whitespace before it, "" if a command or the end of the input
-    ended it. `column` (from 1, in characters) is that of the first token, 0 if it is not known.
+    ended it. `column` (from 1, in characters) is that of the first token, 0 if it is not known. `copies` counts the
+    COPY … FROM STDIN in it, whose data follow if it is terminated; `\\;` allows several.
     """
 
     text: str
@@ -50,6 +51,7 @@ class Statement(Struct, frozen=True, dict=True):
     has_failed_command: bool = False
     ending: str = ""
     column: int = 0
+    copies: int = 0
 
     @property
     def whole(self) -> Text:

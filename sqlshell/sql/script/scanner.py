@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from sqlshell.origin import Text
 from sqlshell.sql.analysis.lexed import Lexed, once_per_statement
 from sqlshell.sql.script import lexical_rules
-from sqlshell.sql.script.bodies import StatementBody, may_have_body
+from sqlshell.sql.script.bodies import may_have_body
 from sqlshell.sql.script.items import BackslashCommand, CopyLines, Item, State, Statement
 from sqlshell.sql.script.pieces import Pieces
 from sqlshell.sql.script.spans import BlockComment, DollarString, EscapeString, LineComment, Quote, Span
@@ -205,7 +205,6 @@ class Scanner:
         self.unfinished.line = self._line_at(position)
         self.unfinished.offset = self._base + position
         self.unfinished.column = self.unfinished.offset - self._line_start + 1
-        self.unfinished.body = StatementBody(self._text[position])
 
     def _terminated(self, text: str, position: int, items: list[Item]) -> int:
         """Process the text after the `;` of the last item: a `&` directly after it belongs to it."""
@@ -230,10 +229,11 @@ class Scanner:
         column = 0 if settled or now.escaped or now.left_out > taken else now.column
         foreign = Text(text, now.foreign).part(0, len(text)).foreign if now.foreign else ()
         ending = whole[len(text) :] + sign if sign else ""
+        failed, copies = now.has_failed_command, now.copies + now.body.copies_from_stdin
         statement = Statement(
-            text, now.line, now.offset, terminated, False, settled, foreign, now.has_failed_command, ending, column
+            text, now.line, now.offset, terminated, False, settled, foreign, failed, ending, column, copies
         )
-        self._pieces.copies += now.body.copies_from_stdin and terminated
+        self._pieces.copies += copies if terminated else 0
         self.unfinished = UnfinishedStatement()
         return statement
 
@@ -341,6 +341,8 @@ class Scanner:
             self._break()
             if text[start + 1] not in ";:\\" or not self._commands:
                 return start + 1
+            if text[start + 1] == ";":
+                self.unfinished.end_part()
             self.unfinished.parts.append(text[self.unfinished.taken : start])
             self.unfinished.taken = start + 1
             self.unfinished.escaped = True
@@ -382,9 +384,8 @@ def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
 
 @once_per_statement
 def copies_from_stdin(statement: Lexed) -> bool:
-    """Whether a statement is COPY … FROM STDIN, whose data follows it."""
-    first = statement.text[:1]
-    if (first.isalpha() and first not in "cC") or "stdin" not in statement.text.lower():
+    """Whether a COPY … FROM STDIN, whose data follows it, is the last statement of a text or on its last line."""
+    if "stdin" not in statement.text.lower():
         return False
     scanner = Scanner(commands=False)
     _ = [*scanner.items(f"{statement.text}\n;\n")]

@@ -22,16 +22,17 @@ class QuoteContinuation(enum.Enum):
 class UnfinishedStatement:
     """An unfinished statement; none if it is not `started`.
 
-    `line`, `column` and `offset` are those of its first token, `left_out` is the number of commands within it. Its
-    text is `parts`, followed by the scanner's text from `taken` on. Variables in the first `substituted` characters
-    have been substituted; `foreign` are their parts that came from a service. `escaped` says that the text differs
-    from what was written, because a `\\;` lost its backslash. `has_failed_command` says that a command within it
-    failed.
+    `line`, `column` and `offset` are those of its first token, `left_out` is the number of commands within it. After a
+    `\\;`, `body` is that of the next part, and `copies` counts the parts before it that have data. Its text is `parts`,
+    followed by the scanner's text from `taken` on. Variables in the first `substituted` characters have been
+    substituted; `foreign` are their parts that came from a service. `escaped` says that the text differs from what was
+    written, because a `\\;` lost its backslash. `has_failed_command` says that a command within it failed.
     """
 
     __slots__ = (
         "body",
         "column",
+        "copies",
         "depth",
         "escaped",
         "foreign",
@@ -52,6 +53,7 @@ class UnfinishedStatement:
         self.line = self.offset = self.column = 0
         self.depth = 0
         self.body = StatementBody()
+        self.copies = 0
         self.joint = QuoteContinuation.NONE
         self.left_out = 0
         self.escaped = False
@@ -70,6 +72,12 @@ class UnfinishedStatement:
         self.parts[:] = [text.text]
         self.substituted = len(text.text)
         self.foreign = text.foreign
+
+    def end_part(self) -> None:
+        """Process a `\\;`: another statement follows, unless it is in parentheses or in a body."""
+        if not self.depth and not self.body.state:
+            self.copies += self.body.copies_from_stdin
+            self.body = StatementBody()
 
     def copy(self) -> UnfinishedStatement:
         copied = copy.copy(self)

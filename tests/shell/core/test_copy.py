@@ -69,6 +69,16 @@ def test_data_in_a_branch_that_is_not_taken_are_discarded(command: str) -> None:
     assert (loads.loaded, ran(core), core.err) == ([], ["select 3"], "")
 
 
+@pytest.mark.parametrize(
+    "others", ["copy t from stdin\\; copy u from stdin", "select 0\\; copy t from stdin", "copy t from stdin\\; x"]
+)
+def test_a_copy_among_others_is_refused_and_its_data_are_not_run(others: str) -> None:
+    data = "drop table t;\n\\.\n" * others.count("from")
+    core, loads = run(f"\\set ON_ERROR_STOP off\n{others};\n{data}copy t from stdin;\n1\n\\.\nselect 3;\n", "s.sql")
+    assert (loads.loaded, ran(core)) == ([("t", b"1\n")], ["select 3"])
+    assert "COPY … FROM STDIN cannot be sent together with others" in core.err
+
+
 @pytest.mark.parametrize("script", ["copy t from stdin;", "copy t from stdin;  \n", "\\copy t from stdin"])
 def test_at_the_end_of_a_command_line_the_data_are_on_stdin(script: str) -> None:
     core, loads = run(script)
