@@ -105,14 +105,7 @@ def test_any_other_class_is_a_failed_statement(state: str) -> None:
     step = read_submission(200, {}, body(sqlState=state, message="no"), BASE)
     assert isinstance(step, Fail)
     assert isinstance(step.error, StatementError)
-    assert (step.error.where.sql_state, step.error.where.statement_id, step.again) == (state, ID, False)
-
-
-@pytest.mark.parametrize("state", ["3E001", "3E003", "3E004"])
-def test_not_ready_may_be_tried_again(state: str) -> None:
-    step = read_submission(200, {}, body(sqlState=state), BASE)
-    assert isinstance(step, Fail)
-    assert step.again
+    assert (step.error.where.sql_state, step.error.where.statement_id) == (state, ID)
 
 
 STATUSES = [
@@ -257,7 +250,6 @@ def test_statuses_that_a_proxy_may_send(status: int, words: str, hint: str) -> N
     assert isinstance(step, Fail)
     assert words in step.error.message
     assert hint in step.error.hint
-    assert step.again == (status == 429)
 
 
 @pytest.mark.parametrize("status", [400, 418, 421, 500])

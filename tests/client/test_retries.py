@@ -57,6 +57,23 @@ def test_how_often_a_status_is_retried(status: int, idempotent: bool, times: int
     assert tries.attempts == times
 
 
+@pytest.mark.parametrize(
+    ("headers", "status", "times"),
+    [
+        ({"sqlshell-not-run": "true", "retry-after": "0"}, 503, 4),
+        ({"sqlshell-not-run": "true", "retry-after": "0"}, 400, 0),
+        ({"sqlshell-not-run": "true", "retry-after": "3600"}, 503, 0),
+        ({"sqlshell-not-run": "true"}, 503, 0),
+        ({"retry-after": "0"}, 503, 0),
+    ],
+)
+def test_how_often_what_writes_is_retried_after_a_status(headers: dict[str, str], status: int, times: int) -> None:
+    tries = Retries(NetworkOptions(retries=4), idempotent=False, known=True)
+    while tries.after_status(status, headers) is not None:
+        assert tries.attempts <= times
+    assert tries.attempts == times
+
+
 @pytest.mark.parametrize(("asked", "timeout", "waits"), [("7", 10.0, True), ("7", 6.0, False), ("0", 6.0, True)])
 def test_a_service_says_how_long_to_wait(asked: str, timeout: float, waits: bool) -> None:
     wait = Retries(NetworkOptions(timeout=timeout), idempotent=True, known=True).after_status(

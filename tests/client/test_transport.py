@@ -154,6 +154,19 @@ def test_a_statement_that_writes_is_sent_again_where_nobody_received_it() -> Non
     assert tries.after_status(503, {}) is None
 
 
+@pytest.mark.parametrize("sql", ["insert into t values (1)", "select 1"])
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_statement_that_the_service_says_was_not_run_is_sent_again(sql: str, status: int) -> None:
+    later = {"Sqlshell-Not-Run": "true", "Retry-After": "0"}
+    with scripted((status, {}), (status, {}), (200, done(data=[["1"]])), headers=later) as state:
+        assert run(state, sql=sql) == [[["1"]]]
+    assert len(state.asked) == 3
+    with scripted((status, {}), headers=later) as state, pytest.raises(ServiceError) as caught:
+        run(state, sql=sql)
+    assert len(state.asked) == 6
+    assert "may have run" not in caught.value.hint
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("0", 0.0), (" 120 ", 120.0), ("-1", None), ("soon", None), ("", None), ("1.5", None)]
 )

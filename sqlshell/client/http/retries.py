@@ -1,7 +1,8 @@
 """Decides whether and when a request is retried. Does no I/O: the transport waits.
 
 Idempotent requests (GET, a statement that only reads) are retried after connect errors, lost connections and the
-statuses of a busy service; other requests only if the service cannot have received them.
+statuses of a busy service; other requests only if the service cannot have received them, or says that it did not run
+them and when to send them again.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ def backoff(attempt: int) -> float:
     variation.
     """
     return min(LONGEST_WAIT, FIRST_WAIT * float(2**attempt)) * random.uniform(0.75, 1.25)
+
+
+def says_not_run(headers: Mapping[str, str]) -> bool:
+    """Whether a response says that the request had no effect."""
+    return headers.get("sqlshell-not-run") == "true"
 
 
 class Retries:
@@ -68,7 +74,7 @@ class Retries:
 
     def after_status(self, status: int, headers: Mapping[str, str]) -> float | None:
         """Seconds until the next attempt; None for no retry."""
-        if not self._idempotent:
+        if not self._idempotent and not (says_not_run(headers) and "retry-after" in headers):
             return None
         if status == 500 and not self._was_500:
             self._was_500 = True

@@ -4,7 +4,7 @@ A response to a submission or a lookup becomes one of
     Poll    still running: look it up again after a pause
     Done    finished: head and body, the first partition inside
     Follow  several statements: look each up, in order
-    Fail    an error, and whether the same request may be sent again
+    Fail    an error
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sqlshell.client.http.retries import says_not_run
 from sqlshell.client.statements.client import Timing
 from sqlshell.errors import (
     NotAuthenticated,
@@ -116,7 +117,6 @@ class Follow(Struct, frozen=True):
 
 class Fail(Struct, frozen=True):
     error: ShellError
-    again: bool = False
     context: ContextEcho | None = None
     timing: Timing | None = None
 
@@ -143,7 +143,7 @@ def poll_wait(elapsed: float) -> float:
 
 def may_have_run(status: int, headers: Mapping[str, str]) -> bool:
     """Whether a submission with this response may run nevertheless."""
-    return status in UNCERTAIN and headers.get("sqlshell-not-run") != "true"
+    return status in UNCERTAIN and not says_not_run(headers)
 
 
 def announces_batches(headers: Mapping[str, str]) -> bool:
@@ -215,7 +215,6 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
                 head.message or sqlstate.meaning(state) or "the statement failed",
                 where=Where(sql_state=state, statement_id=known),
             ),
-            again=sqlstate.not_ready(state),
             context=context,
             timing=timing_of(headers),
         )
@@ -451,7 +450,7 @@ def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str
             return Fail(ServiceError(f"{base} does not serve this host name{tail}", hint, where))
         case 429 | 503:
             hint = "try again in a moment"
-            return Fail(ServiceError(f"{base} is busy or unavailable ({status}){tail}", hint, where), again=True)
+            return Fail(ServiceError(f"{base} is busy or unavailable ({status}){tail}", hint, where))
     if 300 <= status < 400:
         hint = "redirects are not followed, to protect the token"
         if location := headers.get("location"):

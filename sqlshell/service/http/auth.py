@@ -14,7 +14,7 @@ from sqlshell.service.cluster import PEER_PATH
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
 from sqlshell.service.storage.storage import Unavailable
 from sqlshell.service.wire.connections import note_token, peer
-from sqlshell.service.wire.error_messages import UNAVAILABLE, message
+from sqlshell.service.wire.error_messages import NOT_RUN, UNAVAILABLE, message
 from sqlshell.service.wire.scheduling import STRANGERS, RequestScheduler
 
 OPEN = frozenset({"/openapi.json", PEER_PATH})
@@ -69,7 +69,7 @@ class BearerAuth:
             try:
                 caller = await self._authenticated(scope, given)
             except Unavailable:
-                await message(UNAVAILABLE, 503, {"Retry-After": "2"})(scope, receive, send)
+                await message(UNAVAILABLE, 503, NOT_RUN | {"Retry-After": "2"})(scope, receive, send)
                 return
             if caller is None:
                 await self._scheduler.take(STRANGERS, peer(scope.get("client")))
