@@ -74,6 +74,14 @@ def test_how_often_what_writes_is_retried_after_a_status(headers: dict[str, str]
     assert tries.attempts == times
 
 
+def test_a_service_that_has_responded_is_known_to_be_restarting() -> None:
+    tries = Retries(NetworkOptions(retries=4), idempotent=True, known=False)
+    assert tries.after_status(503, {}) is not None
+    while tries.after_error(ConnectionFailed("refused")) is not None:
+        pass
+    assert tries.attempts == 4
+
+
 @pytest.mark.parametrize(("asked", "timeout", "waits"), [("7", 10.0, True), ("7", 6.0, False), ("0", 6.0, True)])
 def test_a_service_says_how_long_to_wait(asked: str, timeout: float, waits: bool) -> None:
     wait = Retries(NetworkOptions(timeout=timeout), idempotent=True, known=True).after_status(

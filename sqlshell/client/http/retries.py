@@ -74,6 +74,7 @@ class Retries:
 
     def after_status(self, status: int, headers: Mapping[str, str]) -> float | None:
         """Seconds until the next attempt; None for no retry."""
+        self._known = True
         if not self._idempotent and not (says_not_run(headers) and "retry-after" in headers):
             return None
         if status == 500 and not self._was_500:
