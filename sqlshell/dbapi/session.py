@@ -19,7 +19,7 @@ from sqlshell.dbapi.bulk import EXTENSION, MOST_BYTES
 from sqlshell.dbapi.exceptions import InterfaceError, InternalError, NotSupportedError, ProgrammingError
 from sqlshell.dbapi.values.engine_literals import literals_for
 from sqlshell.dbapi.values.literals import Literals
-from sqlshell.errors import ShellError, StatementError
+from sqlshell.errors import ShellError, StatementError, WaitTimeout
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.launch.destination import checked_timezone
@@ -239,11 +239,13 @@ class Session:
         if running.statement_id:
             await self._client.terminate(running.statement_id, self.context)
 
-    async def terminate(self, query_id: str) -> None:
-        """Terminate a continuous query that is no longer read. Raises nothing."""
+    async def terminate(self, query_id: str) -> bool:
+        """Terminate a query that is no longer awaited or read; whether the service confirmed it. Raises nothing."""
         with contextlib.suppress(ShellError, TimeoutError):
             async with asyncio.timeout(ENDING_SECONDS):
                 await self._client.terminate(query_id, self.context)
+                return True
+        return False
 
     async def disconnect(self) -> None:
         """Close the network connections without a request to the service."""
@@ -352,7 +354,7 @@ class Session:
     async def _observer(self, sql: str, running: Running) -> AsyncIterator[Observer]:
         """Tracks one statement: its ID, its cancellation, and the context and transaction after it."""
         running.statement_id, running.canceled = "", False
-        ending: list[asyncio.Task[None]] = []
+        ending: list[asyncio.Task[bool]] = []
 
         def named(statement_id: str) -> None:
             running.statement_id = statement_id
@@ -370,9 +372,11 @@ class Session:
             if (span := span_of(lexed(sql), error)) is not None:
                 error.where = replace(error.where, offset=span[0])
             raise
-        except asyncio.CancelledError:
+        except (WaitTimeout, asyncio.CancelledError) as error:
             if running.statement_id:
-                await asyncio.shield(self.terminate(running.statement_id))
+                canceled = await asyncio.shield(self.terminate(running.statement_id))
+                if canceled and isinstance(error, WaitTimeout):
+                    error.message += "; it is being canceled"
             raise
         finally:
             self._running = None
