@@ -9,14 +9,15 @@ import re
 import signal
 import socket
 import sqlite3
+import sys
 import time
 from pathlib import Path
-from subprocess import PIPE
+from subprocess import PIPE, Popen
 
 import pytest
 from backports.zstd import decompress
 
-from tests.conftest import Program, Served, start
+from tests.conftest import Program, Served, clean_environment, start
 
 
 def remote(served: Served) -> dict[str, str]:
@@ -308,6 +309,23 @@ def test_ctrl_c_while_stdin_is_waited_for(tmp_path: Path, served: Served) -> Non
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
     assert "Traceback" not in process.communicate()[1]
+
+
+@pytest.mark.parametrize("waits", (True, False))
+def test_a_script_that_was_started_with_sigint_ignored_ignores_it(tmp_path: Path, served: Served, waits: bool) -> None:
+    argv = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-m", "sqlshell", "--format=csv"]
+    environment = clean_environment(tmp_path, remote(served))
+    process = Popen(argv, env=environment, stdin=PIPE, stdout=PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(
+        "select 1 as a;\n" + "select count(*) as b from range(20000) r(i), range(10000);\n" * (not waits)
+    )
+    process.stdin.flush()
+    assert (process.stdout.readline(), process.stdout.readline()) == ("a\n", "1\n")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate("select 2 as c;", timeout=60)
+    assert (process.returncode, out) == (0, "b\n200000000\n" * (not waits) + "c\n2\n")
 
 
 def test_a_reader_that_leaves_is_told_by_the_exit_code_alone(tmp_path: Path, served: Served) -> None:

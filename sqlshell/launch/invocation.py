@@ -29,7 +29,13 @@ from sqlshell.output.sinks.sink import Sink, StreamSink
 from sqlshell.output.writers.formats import format_for_path, format_named
 from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.runtime.scratch import sweep
-from sqlshell.runtime.shutdown import ExitSignalHandler, forward_logs, install_exit_handlers, run_to_completion
+from sqlshell.runtime.shutdown import (
+    ExitSignalHandler,
+    forward_logs,
+    handle_signal,
+    install_exit_handlers,
+    run_to_completion,
+)
 from sqlshell.runtime.streams import Streams, choose_colors
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.front_end import NoProgress, Paint, Progress
@@ -481,7 +487,7 @@ def _interactive(
         return run_to_completion(run())
     finally:
         # While the shell ran, it handled Ctrl-C.
-        signal.signal(signal.SIGINT, exit_handler)
+        handle_signal(signal.SIGINT, exit_handler)
 
 
 def _greeting(shell: Shell, invocation: Invocation, destination: Destination) -> Sequence[str]:

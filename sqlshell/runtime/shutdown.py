@@ -53,12 +53,17 @@ def _raise(error: BaseException) -> NoReturn:
     raise error
 
 
+def handle_signal(number: int, handler: Callable[[int, FrameType | None], None]) -> None:
+    """Install a handler; a signal that was ignored at start (nohup, or SIGINT with `&` in a script) stays ignored."""
+    if signal.getsignal(number) is not signal.SIG_IGN:
+        signal.signal(number, handler)
+
+
 def install_exit_handlers() -> ExitSignalHandler:
-    """Install the handler for all ending signals; signals that are ignored at start (nohup) stay ignored."""
+    """Install the handler for all ending signals."""
     handler = ExitSignalHandler()
     for number in EXIT_SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, handler)
+        handle_signal(number, handler)
     return handler
 
 

@@ -12,7 +12,7 @@ from sqlshell.errors import Exit
 from sqlshell.humanize import not_run
 from sqlshell.origin import Own
 from sqlshell.runtime.event_loops import allow_slow_imports
-from sqlshell.runtime.shutdown import ExitSignalHandler, run_to_completion
+from sqlshell.runtime.shutdown import ExitSignalHandler, handle_signal, run_to_completion
 from sqlshell.shell.session import SessionState
 from sqlshell.shell.shell import Shell
 
@@ -68,11 +68,11 @@ def run_batch(
             await shell.finish()
             return shell.exit
 
-    signal.signal(signal.SIGINT, interrupted)
+    handle_signal(signal.SIGINT, interrupted)
     try:
         return run_to_completion(work())
     finally:
-        signal.signal(signal.SIGINT, exit_handler)
+        handle_signal(signal.SIGINT, exit_handler)
 
 
 async def _end_transaction(shell: Shell, state: SessionState) -> None:
