@@ -311,6 +311,7 @@ def test_ctrl_c_while_stdin_is_waited_for(tmp_path: Path, served: Served) -> Non
     assert "Traceback" not in process.communicate()[1]
 
 
+@pytest.mark.slow("a process that runs a while")
 @pytest.mark.parametrize("waits", (True, False))
 def test_a_script_that_was_started_with_sigint_ignored_ignores_it(tmp_path: Path, served: Served, waits: bool) -> None:
     argv = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-m", "sqlshell", "--format=csv"]

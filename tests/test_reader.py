@@ -51,6 +51,17 @@ def test_what_is_sent_together_ends_at_the_rows(tmp_path: Path, served: Served) 
 
 
 @pytest.mark.slow("a pipeline of processes")
+def test_reads_that_are_sent_together_end_with_their_reader(tmp_path: Path, served: Served) -> None:
+    script = "".join(f"select {number} as a;\n" for number in range(3000)) + "\\! touch ran\n"
+    remote = f"export SQLSHELL_URL={served.url} SQLSHELL_TOKEN={served.token};"
+    for service in ("", remote):
+        done = in_shell(tmp_path, f"{service} $S -v | grep -m 1 -v a", script)
+        assert (done.code, done.out) == (141, "0\n")
+        assert "had already run" not in done.err
+    assert [path.name for path in tmp_path.glob("ran*")] == []
+
+
+@pytest.mark.slow("a pipeline of processes")
 def test_a_stream_whose_reader_left_is_terminated(tmp_path: Path, served: Served) -> None:
     remote = f"export SQLSHELL_URL={served.url} SQLSHELL_TOKEN={served.token};"
     setup = "create stream unread (i int); insert into unread values (1), (2);"

@@ -224,6 +224,21 @@ def test_a_pager_that_is_missing_is_plain_output() -> None:
     assert stream.getvalue() == b"line\n" * 500
 
 
+@pytest.mark.parametrize("held", (True, False))
+def test_a_reader_that_leaves_before_output_that_waits_is_noticed_at_the_next(held: bool) -> None:
+    read, write = os.pipe()
+    with os.fdopen(write, "wb") as stream:
+        sink = StreamSink(stream)
+        sink.hold()
+        sink.write(b"one\n")
+        os.close(read)
+        if not held:
+            sink.settle()
+        for _ in range(2):
+            with pytest.raises(OutputClosed):
+                sink.write(b"two\n")
+
+
 class Left(StreamSink):
     """A reader that has left, which no write has found out yet."""
 

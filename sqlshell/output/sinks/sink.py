@@ -79,7 +79,7 @@ class StreamSink:
         self._stream = stream
         self._name = name
         self._before = before
-        self._held = False
+        self._held = self._left = False
 
     @functools.cached_property
     def terminal(self) -> bool:
@@ -116,10 +116,14 @@ class StreamSink:
         if self._before is not None:
             self._before()
         try:
+            # Writing would not tell while output is held, and after the error the stream leads nowhere.
+            if self._left or (self._held and self.closed):
+                raise BrokenPipeError
             write_all(lambda left: self._patiently(partial(self._stream.write, left)), data)
             if not self._held:
                 self._patiently(self._stream.flush)
         except BrokenPipeError:
+            self._left = True
             # The stream would retry its buffered text at the end of the program, and report the error again.
             with contextlib.suppress(OSError, ValueError):
                 nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -181,7 +181,7 @@ class Submitter:
             return 0
         journal, patient = self._session.connection.journal, self._foreground.patient
         ran, warning = await send_ahead.aclose(self._session.context, journal, patient=patient)
-        if warning:
+        if warning and not self._result_output.reader_left:
             self._diagnostics.warn(warning)
         return ran
 
