@@ -105,6 +105,8 @@ def test_a_prompt_waits_for_the_end_of_the_data() -> None:
         "copy t from 'stdin'",
         'copy t from "stdin"',
         "copy (select * from stdin) to 'x'",
+        "copy (select 1) from stdin",
+        "copy/* */( table t ) from stdin",
         "copy stdin to 'x'",
         "copy t (stdin) from 'x' -- from stdin",
         "copy t from 'x' /* from stdin */",
@@ -123,7 +125,14 @@ def test_what_has_no_data(statement: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", ("copy t from stdin", 'Copy "a;b" ( a )From\n/*x*/ StdIn csv', "COPY from FROM STDIN")
+    "statement",
+    (
+        'copy"t"(a)from stdin',
+        "copy t(a) from stdin",
+        "copy t from stdin",
+        'Copy "a;b" ( a )From\n/*x*/ StdIn csv',
+        "COPY from FROM STDIN",
+    ),
 )
 def test_what_has_data(statement: str) -> None:
     assert copies_from_stdin(statement)

@@ -67,6 +67,7 @@ class StatementBody:
             self._head = f"{self._head} {word}".lstrip()
             self._kind = _HEADS.get(self._head, _Kind.PLAIN)
         elif self._kind is _Kind.COPY:
+            self._head = ""
             self.copies_from_stdin = self.copies_from_stdin or (self._from and word == "stdin")
             self._from = word == "from" and not depth
         elif self._kind is _Kind.FUNCTION and not depth:
@@ -84,10 +85,13 @@ class StatementBody:
             elif word == "end" and self._open:
                 self._open -= 1
 
-    def other(self) -> None:
+    def other(self, token: str = "") -> None:
         """Process anything other than a word, whitespace or a comment."""
+        # A query after COPY is only written.
+        copies_query = token == "(" and self._head == "copy"
         self._ending = self._from = False
-        if self._kind is _Kind.HEAD:
+        self._head = ""
+        if self._kind is _Kind.HEAD or copies_query:
             self._kind = _Kind.PLAIN
 
 

@@ -293,9 +293,9 @@ class Scanner:
             self.unfinished.joint = QuoteContinuation.NEW_LINE if new_line else QuoteContinuation.BLANK
         return end
 
-    def _break(self) -> None:
+    def _break(self, token: str = "") -> None:
         self.unfinished.joint = QuoteContinuation.NONE
-        self.unfinished.body.other()
+        self.unfinished.body.other(token)
 
     def _token(self, text: str, start: int, first: str, items: list[Item]) -> int:
         match first:
@@ -314,7 +314,7 @@ class Scanner:
                 return self._terminated(text, start + 1, items)
             case _ if lexical_rules.WORD.match(text, start):
                 return self._word_on(text, start)
-        self._break()
+        self._break(first)
         return start + 1
 
     def _word_on(self, text: str, position: int) -> int:
