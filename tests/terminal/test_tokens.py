@@ -12,6 +12,26 @@ from tests.terminal.terminal import Terminal
 pytestmark = pytest.mark.slow("a terminal")
 
 
+def test_a_wrong_token_is_noticed_before_a_statement_is_typed(tmp_path: Path) -> None:
+    served = serve(tmp_path)
+    try:
+        terminal = Terminal(tmp_path, "-q", served.url, env={"SQLSHELL_TOKEN": "wrong"})
+        terminal.wait(f"token for {served.url}:")
+        terminal.enter(served.token)
+        terminal.prompt()
+        terminal.enter("select 41 + 1 as once;")
+        assert terminal.wait(" 42 │").count("token for") == 1
+        terminal.close()
+        terminal = Terminal(tmp_path, "-q", served.url, env={"SQLSHELL_TOKEN": "wrong"})
+        terminal.wait(f"token for {served.url}:")
+        terminal.type("\x03")
+        terminal.wait("canceled")
+        terminal.prompt()
+        terminal.close()
+    finally:
+        stop(served)
+
+
 def test_a_token_is_asked_for_again(tmp_path: Path, program: Program) -> None:
     first = serve(tmp_path)
     port = first.url.rpartition(":")[2]

@@ -155,13 +155,12 @@ def press_behind_enter(terminal: Terminal, moment: float) -> None:
 @pytest.mark.parametrize("key", KEYS)
 def test_ways_out_of_hidden_input(tmp_path: Path, served: Served, key: str) -> None:
     terminal = Terminal(tmp_path, "-q", served.url, env={"SQLSHELL_TOKEN": "no-such-token"})
-    terminal.prompt()
-    terminal.enter("select 'was' || ' run' as x;")
     terminal.wait("token for")
     press(terminal, key)
     if key not in {"Ctrl-C", "Ctrl-D"}:
         terminal.type(INTERRUPT)
     terminal.prompt()
+    terminal.clear()
     terminal.type("select 'plain' || ' text' as x;\r")
     terminal.wait("token for")
     terminal.screen_after(0.2)

@@ -114,6 +114,8 @@ async def interact(
     front_end.connected(shell.session)
     try:
         await _context_known(shell, front_end)
+        with handling_interrupts(prompt.app, shell.interruption.interrupt):
+            await _check_service(shell)
         ready()
         with restored(front_end.streams), handling_interrupts(prompt.app, shell.interruption.interrupt):
             code = await _loop(shell, front_end, prompt, send_request)
@@ -178,6 +180,17 @@ async def _context_known(shell: Shell, front_end: PromptFrontEnd) -> None:
     """If the service is in this process, wait for the context that it reports: the first prompt shows it."""
     if shell.session.embedded and front_end.loader is not None:
         await front_end.loader.wait_for_echo(ECHO_SECONDS)
+
+
+async def _check_service(shell: Shell) -> None:
+    """Report what would fail every statement, such as a wrong token, before one is typed."""
+    connection = shell.session.connection
+    if connection.embedded or connection.offline is not None:
+        return
+    try:
+        await shell.interruption.interruptible(connection.service.version(), "c")
+    except ShellError as error:
+        shell.diagnostics.error(error)
 
 
 @contextlib.contextmanager
