@@ -60,7 +60,7 @@ from sqlshell.shell.shell import Shell
 from sqlshell.sql.analysis.kinds import verb
 from sqlshell.sql.completion.suggestions import used_names
 from sqlshell.sql.script.scanner import State, Statement
-from sqlshell.sql.script.splitting import complete, split, takes_rows
+from sqlshell.sql.script.splitting import complete, split, state_after
 
 _REPLIES = re.compile(r"\x1b\]11;[^\x07\x1b]{0,64}(?:\x07|\x1b\\)|\x1b\[\?[0-9;]{0,64}c")
 
@@ -160,7 +160,7 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
         elif message := hint(text, state):
             shell.diagnostics.say(message)
         scanner = shell.buffer.scanner
-        send = send and not (complete(text, scanner) or takes_rows(text, scanner))
+        send = send and not (complete(text, scanner) or state_after(text, scanner) is State.COPY_DATA)
         continues = await shell.run(Own(text), send=send)
         if not continues:
             return Exit.DONE
@@ -338,6 +338,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
             lambda: shell.session.examples,
             partial(_edit, shell, front_end),
             in_data,
+            lambda text: state_after(text, shell.buffer.scanner),
         ),
         editing_mode=EditingMode.VI if shell.session.options.vi else EditingMode.EMACS,
         color_depth=screen_depth(),

@@ -42,13 +42,13 @@ def _statements(text: str) -> list[Statement]:
     return [item for item in split(text, commands=False) if isinstance(item, Statement)]
 
 
-def takes_rows(text: str, after: Scanner) -> bool:
-    """Whether rows of COPY follow the text, which continues what another scanner has read."""
+def state_after(text: str, after: Scanner) -> State:
+    """The state in which the next line begins after a text that continues what another scanner has read."""
     scanner = copy.deepcopy(after)
     for line in text.rstrip("\n").split("\n"):
         for _ in scanner.items(line + "\n"):
             scanner.discard_text()
-    return scanner.state is State.COPY_DATA
+    return scanner.state
 
 
 def complete(text: str, after: Scanner | None = None) -> bool:

@@ -17,9 +17,13 @@ from prompt_toolkit.keys import Keys
 
 from sqlshell.shell.interactive.editing.formatter import format_script
 from sqlshell.shell.session import Options
-from sqlshell.sql.script.splitting import complete
+from sqlshell.sql.script.scanner import Scanner, State
+from sqlshell.sql.script.splitting import complete, state_after
 
 INDENT = "  "
+
+_VERBATIM = frozenset({State.SINGLE_QUOTE, State.DOUBLE_QUOTE, State.BACK_QUOTE, State.DOLLAR_QUOTE, State.COPY_DATA})
+"""Where a line is part of a value, which gets no indentation."""
 
 ALT_ENTER = Keys.F24
 """A key that no keyboard has, in place of the two keys that Alt-Enter sends: see with_alt_enter()."""
@@ -51,12 +55,13 @@ def bindings(
     examples: Callable[[], Sequence[str]] = tuple,
     edit: Callable[[Buffer, bool], Coroutine[Any, Any, None]] | None = None,
     in_data: Callable[[], bool] = bool,
+    state: Callable[[str], State] = lambda text: state_after(text, Scanner()),
 ) -> KeyBindings:
     """The shell's key bindings in addition to prompt_toolkit's.
 
     `say` prints messages; `is_complete` returns whether Enter sends a text; `browse` shows the last result in full
     screen; `examples` are those of the help; `edit` opens a buffer in the user's editor, and may run what was saved;
-    `in_data` says whether rows of COPY are typed.
+    `in_data` says whether rows of COPY are typed, `state` is that of the line after a text.
     """
     keys = KeyBindings()
     searching = Condition(lambda: search.searching)
@@ -152,7 +157,8 @@ def bindings(
             send_request.requested = not options.multiline
             buffer.validate_and_handle()
         else:
-            buffer.insert_text("\n" + _indent(buffer.document.current_line_before_cursor))
+            verbatim = state(buffer.document.text_before_cursor) in _VERBATIM
+            buffer.insert_text("\n" + ("" if verbatim else _indent(buffer.document.current_line_before_cursor)))
 
     @keys.add("escape", "enter", filter=Condition(lambda: not options.vi) & ~searching)
     def enter_after_escape(event: KeyPressEvent) -> None:
