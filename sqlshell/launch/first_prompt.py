@@ -23,7 +23,7 @@ from sqlshell.shell.interactive.look.paint import RESET, color_depth, painter, s
 from sqlshell.shell.interactive.look.terminal_background import background
 from sqlshell.shell.interactive.look.terminal_features import draws
 from sqlshell.shell.interactive.look.themes import DEFAULT, LIGHT, load
-from sqlshell.shell.interactive.terminal import QuietStart
+from sqlshell.shell.interactive.terminal import Unechoed
 
 STOPPING = (
     "offline",
@@ -50,7 +50,7 @@ class FirstPrompt:
     `typed` is what was read from the terminal before it was drawn.
     """
 
-    def __init__(self, streams: Streams, quiet: QuietStart, text: str, typed: bytes) -> None:
+    def __init__(self, streams: Streams, quiet: Unechoed, text: str, typed: bytes) -> None:
         self.typed = typed
         self._stdout = streams.stdout
         self._quiet = quiet
@@ -109,7 +109,7 @@ def first_prompt(
     )
     read_only: Fragments = [(QUIET, "[ro]")] if settings["read_only"] else []
     fragments = [*context_line(shown, streams.columns // 2), *read_only, ("", "> ")]
-    quiet = QuietStart(streams)
+    quiet = Unechoed(streams)
     choose_colors(settings["colors"])
     try:
         typed = b""

@@ -254,9 +254,9 @@ def _ready(invocation: Invocation, services: contextlib.ExitStack, *, scripts: b
 
 def _quiet_start(streams: Streams, services: contextlib.ExitStack) -> Callable[[], None]:
     """Suppress the echo of what is typed until the returned function is called, or `services` end."""
-    from sqlshell.shell.interactive.terminal import QuietStart
+    from sqlshell.shell.interactive.terminal import Unechoed
 
-    quiet = QuietStart(streams)
+    quiet = Unechoed(streams)
     services.callback(quiet.end)
     return quiet.end
 

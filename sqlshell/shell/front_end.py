@@ -103,6 +103,11 @@ class FrontEnd(Protocol):
     def lending_terminal(self) -> AbstractContextManager[None]:
         """Inside the block, Ctrl-C is only for a program that uses the terminal; in scripts it ends them too."""
 
+    def hiding_input(self) -> AbstractContextManager[None]:
+        """Inside the block, what is typed does not appear on the screen, where something is redrawn: the next prompt
+        gets it.
+        """
+
     def history(self) -> Sequence[tuple[float, str]]:
         """The entries of this prompt and others, the oldest first, each with its time (seconds since 1970)."""
 

@@ -250,6 +250,22 @@ def test_watch_redraws_and_marks(tmp_path: Path) -> None:
     terminal.close()
 
 
+@pytest.mark.slow("a terminal")
+def test_what_is_typed_during_watch_is_not_drawn_and_comes_to_the_prompt(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q")
+    terminal.prompt()
+    terminal.enter("create sequence s; select nextval('s') as n \\watch 0.2")
+    terminal.wait(" 2 │")
+    terminal.type("\r\rselect 'ty' || 'ped' as t;\r\rselect 7")
+    shown = terminal.wait(" 6 │")
+    assert "select" not in shown.partition("Ctrl-C stops")[2]
+    assert shown.count("Ctrl-C stops") == 1
+    terminal.type("\x03")
+    terminal.wait("│ typed ")
+    terminal.wait("> select 7\n")
+    terminal.close()
+
+
 def test_watch_shows_a_wide_table_as_records(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q", env={"TERM": "xterm-256color"}, rows=24, columns=80)
     terminal.prompt()

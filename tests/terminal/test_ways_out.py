@@ -76,7 +76,8 @@ MODES = {
     "continuation": ("delete from t\r", "->", {"Ctrl-C"}, INTERRUPT),
     "question": ("drop table t;\r", "Continue?", {"Ctrl-C", "Ctrl-D"}, "\r"),
     "prompt": ("\\prompt 'say: ' word\r", "\nsay:", {"Ctrl-C", "Ctrl-D"}, "\r"),
-    "watch": ("select 1 as w \\watch 1\r", "Ctrl-C stops", {"Ctrl-C"}, INTERRUPT),
+    # The second one discards what was typed meanwhile.
+    "watch": ("select 1 as w \\watch 1\r", "Ctrl-C stops", {"Ctrl-C"}, 2 * INTERRUPT),
     "pager": ("select a, 'page' as p from t;\r", "q quits", set(), "q"),
     "explorer": ("select a from t \\browse\r", "? for help", {"Ctrl-C", "Ctrl-D", "Escape"}, "q"),
     "editor": ("delete from t \\e\r", "editing", set(), f"\r{INTERRUPT}"),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import termios
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,7 @@ from sqlshell.shell.interactive.interrupts import interrupt_typed_ahead
 from sqlshell.shell.interactive.look.paint import color_depth, painter, previews
 from sqlshell.shell.interactive.look.themes import DEFAULT, load
 from sqlshell.shell.interactive.look.window_title import WindowTitle
+from sqlshell.shell.interactive.terminal import Unechoed
 from sqlshell.shell.metadata.catalog_loader import CatalogLoader
 from sqlshell.shell.session import Options, Running, Session
 from sqlshell.sql.completion.catalog import Catalog
@@ -163,6 +165,14 @@ class PromptFrontEnd:
 
     def lending_terminal(self) -> AbstractContextManager[None]:
         return lent_terminal(self.streams.stdin)
+
+    @contextlib.contextmanager
+    def hiding_input(self) -> Iterator[None]:
+        unechoed = Unechoed(self.streams)
+        try:
+            yield
+        finally:
+            unechoed.end()
 
     def history(self) -> Sequence[tuple[float, str]]:
         return [(entry.time, entry.text) for entry in self.file_history.all_entries()]

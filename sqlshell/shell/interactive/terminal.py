@@ -1,4 +1,4 @@
-"""The modes of the terminal: restored however the program ends, and without echo until the first prompt."""
+"""The modes of the terminal: restored however the program ends, and without echo where the shell draws."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def restored(streams: Streams) -> Iterator[None]:
         atexit.unregister(give_back)
 
 
-class QuietStart:
-    """Keeps what is typed before the first prompt off the screen, until end(): the prompt shows it."""
+class Unechoed:
+    """Keeps what is typed off the screen, and Ctrl-C from discarding it, until end(): the next prompt shows it."""
 
     def __init__(self, streams: Streams) -> None:
         self._descriptor = -1
@@ -57,7 +57,8 @@ class QuietStart:
             modes = termios.tcgetattr(descriptor)
             # In the background, changing the modes would stop the process.
             if modes[3] & termios.ECHO and os.tcgetpgrp(descriptor) == os.getpgrp():
-                termios.tcsetattr(descriptor, termios.TCSANOW, [*modes[:3], modes[3] & ~termios.ECHO, *modes[4:]])
+                quiet = modes[3] & ~termios.ECHO | termios.NOFLSH
+                termios.tcsetattr(descriptor, termios.TCSANOW, [*modes[:3], quiet, *modes[4:]])
                 self._descriptor, self._modes = descriptor, modes
                 # What has been typed so far is on this line.
                 streams.stdout.write("\r\x1b[K")

@@ -259,7 +259,9 @@ class ResultOutput:
             sink.freeze(lambda: getattr(drawn, "frozen", (0, 0)), lambda: getattr(drawn, "wraps", False))
             if self._reopens(result):
                 sink.offer(partial(self._browse, result.statement_id), _extent(result))
-        summary = await self._copy(result, writer, sink, one_off=place.one_off)
+        redrawn = result.endless is not None and live(self._session, sink)
+        with self._front_end.hiding_input() if redrawn else contextlib.nullcontext():
+            summary = await self._copy(result, writer, sink, one_off=place.one_off)
         shortened = self._report(sink, summary, (writer, drawn))
         if form is not None and form.by_engine and result.changed_rows is not None:
             # A row may have several lines, and a header is not a row.

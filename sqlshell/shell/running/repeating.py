@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Sequence
@@ -40,6 +41,7 @@ class Repeater:
         interruption: Interruption,
     ) -> None:
         self._session = components.session
+        self._front_end = components.front_end
         self._buffer = components.buffer
         self._result_output = components.result_output
         self._diagnostics = components.diagnostics
@@ -50,7 +52,8 @@ class Repeater:
     async def run(self, statement: Statement | None, repeat: Repeat) -> None:
         """Run the statement, or the last one (None). Raises the errors of running it."""
         try:
-            with self._foreground.delaying_cancel_notice(CANCEL_NOTICE_SECONDS):
+            hiding = self._front_end.hiding_input() if repeat.redraw else contextlib.nullcontext()
+            with self._foreground.delaying_cancel_notice(CANCEL_NOTICE_SECONDS), hiding:
                 interrupted = await self._run_repeatedly(statement, repeat)
         except Interrupted as error:
             # Ctrl-C is the way to stop; only a statement that may still run is worth a message.

@@ -45,6 +45,9 @@ class ScriptFrontEnd:
     def lending_terminal(self) -> AbstractContextManager[None]:
         return contextlib.nullcontext()
 
+    def hiding_input(self) -> AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
     def history(self) -> Sequence[tuple[float, str]]:
         return ()
 
