@@ -91,6 +91,8 @@ class Diagnostics:
         """Colors texts for a terminal; None without colors."""
         self.find_paint: Callable[[], Callable[[str, Role], str] | None] | None = None
         """Finds `paint` when it is first needed."""
+        self.above: Callable[[Callable[[], None]], None] = lambda write: write()
+        """Calls a function that writes, above the line that is being typed; it may do so later."""
         self._linked = linked
         self._last: tuple[ShellError, Excerpt | None, str] | None = None
         self._filters: list[Callable[[str], str]] = []
@@ -280,15 +282,19 @@ class Diagnostics:
         self._write(self._look()(printable(text), "dim"), own=True)
 
     def _write(self, text: str, *, own: bool = False, file: str = "", verbatim: bool = False) -> None:
-        self._settle()
         for remove in self._filters:
             text = remove(text)
-        # If stderr is closed, the message cannot be printed anywhere.
-        with contextlib.suppress(OSError, ValueError):
-            shown = text if own else printable(text, keep="\n\t")
-            shown = self._linked(shown, file) if file else shown
-            self._stream.write((shown if verbatim else folded(shown, self._width)) + "\n")
-            self._stream.flush()
+        shown = text if own else printable(text, keep="\n\t")
+        shown = self._linked(shown, file) if file else shown
+
+        def write() -> None:
+            self._settle()
+            # If stderr is closed, the message cannot be printed anywhere.
+            with contextlib.suppress(OSError, ValueError):
+                self._stream.write((shown if verbatim else folded(shown, self._width)) + "\n")
+                self._stream.flush()
+
+        self.above(write)
 
 
 def _timestamp() -> str:

@@ -54,24 +54,16 @@ def service_of(destination: Destination, endpoint: Endpoint, shared: SharedParts
     def announced(text: str) -> None:
         if not (shared.interactive and in_background()):
             diagnostics.wait(text)
-        elif not shared.options.quiet:
-            # A line may be being typed.
-            shared.front_end.announce(text)
+        else:
+            diagnostics.report(text)
 
     def retried(text: str) -> None:
         # At the prompt, background work is not awaited.
         if diagnostics.verbose or not (shared.interactive and in_background()):
             announced(text)
 
-    def traced(text: str) -> None:
-        if shared.interactive and in_background():
-            # A line may be being typed.
-            shared.front_end.announce(text)
-        else:
-            diagnostics.say(text)
-
     asks = shared.interactive and isinstance(destination.service, RemoteService)
-    trace = Trace(traced, lambda: diagnostics.verbose, redact)
+    trace = Trace(diagnostics.say, lambda: diagnostics.verbose, redact)
     messages = Messages(trace, announced, retried, diagnostics.warn, ask if asks else None)
     service = service_at(destination, endpoint, messages, limits, for_people=True)
     # Tokens of other services, earlier ones too, stay hidden.

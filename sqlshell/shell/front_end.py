@@ -124,7 +124,7 @@ class FrontEnd(Protocol):
         """One line per theme, in its colors. Raises UsageError for a broken theme file."""
 
     def announce(self, text: str) -> None:
-        """Print a message at any time, also while a line is being typed."""
+        """Print a message about background work."""
 
     def connected(self, session: Session) -> None:
         """Called when the session has a connection: history and catalog are those of the connection from now on."""

@@ -7,7 +7,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -181,6 +181,46 @@ def test_a_message_is_printed_where_no_prompt_is(tmp_path: Path) -> None:
     message = io.StringIO()
     person(tmp_path, message).announce("[1] is done\x1b")
     assert message.getvalue() == "[1] is done\\x1b\n"
+
+
+@pytest.mark.parametrize("in_thread", (True, False))
+def test_a_warning_is_printed_above_the_line_that_is_typed(tmp_path: Path, in_thread: bool) -> None:
+    screen = io.StringIO()
+    diagnostics = Diagnostics(screen)
+    PromptFrontEnd(
+        Options(),
+        diagnostics,
+        NoProgress(),
+        Streams(io.StringIO(), screen, screen),
+        state=tmp_path,
+        themes=tmp_path,
+        target="",
+    )
+
+    async def until(seen: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not seen():  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+
+    async def work() -> None:
+        running = asyncio.ensure_future(PromptSession[str]().prompt_async("> ", handle_sigint=False))
+        keys.send_text("sel")
+        await until(lambda: "sel" in screen.getvalue())
+        if in_thread:
+            await asyncio.to_thread(diagnostics.warn, "late")
+        else:
+            diagnostics.warn("late")
+        await until(lambda: "sel" in screen.getvalue().partition("warning: late\n")[2])
+        keys.send_text("\r")
+        assert await running == "sel"
+
+    output = Vt100_Output(screen, lambda: Size(rows=20, columns=80))
+    with create_pipe_input() as keys, create_app_session(keys, output):
+        asyncio.run(work())
+    # The line is erased first.
+    assert "\x1b[J" in screen.getvalue().partition("warning: late\n")[0].rpartition("sel")[2]
+    diagnostics.warn("after")
+    assert screen.getvalue().endswith("warning: after\n")
 
 
 def test_a_theme_that_cannot_be_loaded_is_told_once_and_leaves_the_style(tmp_path: Path) -> None:

@@ -21,30 +21,23 @@ from sqlshell.shell.scripts.front_end import ScriptFrontEnd
 from sqlshell.shell.session import Options
 
 
-class Prompt(ScriptFrontEnd):
-    """Marks what is printed above the line that is being typed."""
-
-    def announce(self, text: str) -> None:
-        super().announce(f"above: {text}")
-
-
 @pytest.mark.parametrize(
     ("interactive", "verbose", "background", "said"),
     [
         (True, 0, True, ""),
-        (True, 1, True, "above: retrying\n"),
+        (True, 1, True, "retrying\n"),
         (True, 0, False, "retrying\n"),
         (False, 0, True, "retrying\n"),
     ],
 )
-def test_retries_of_background_work_do_not_reach_the_line_being_typed(
+def test_retries_of_background_work_are_not_reported_at_the_prompt(
     tmp_path: Path, interactive: bool, verbose: int, background: bool, said: str
 ) -> None:
     async def work() -> None:
         stream = io.StringIO()
         diagnostics = Diagnostics(stream, verbose=verbose)
         streams = Streams(io.StringIO(), io.StringIO(), stream)
-        prompt = Prompt(diagnostics, NoProgress())
+        prompt = ScriptFrontEnd(diagnostics, NoProgress())
         shared = SharedParts(Options(), SecretFilter(), prompt, diagnostics, streams, interactive)
         config = Config(tmp_path / "config.toml", {})
         place = find_destination("http://127.0.0.1:9", {}, {}, config, diagnostics.warn)

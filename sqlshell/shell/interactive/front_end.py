@@ -82,6 +82,7 @@ class PromptFrontEnd:
         self.theme_styles = ThemeStyles(options, diagnostics, themes)
         self._options = options
         self._diagnostics = diagnostics
+        diagnostics.above = _above
         self._state = state
         self._themes = themes
         self._connection: Connection | None = None
@@ -197,12 +198,7 @@ class PromptFrontEnd:
         return previews(self._themes, color_depth(), self.streams.columns - len("* "))
 
     def announce(self, text: str) -> None:
-        # Not only the prompt: a question and the explorer are drawn again below the text too.
-        app = get_app_or_none()
-        if app is not None and app.is_running:
-            run_in_terminal(lambda: self._diagnostics.say(text))
-        else:
-            self._diagnostics.say(text)
+        self._diagnostics.say(text)
 
     def connected(self, session: Session) -> None:
         connection = session.connection
@@ -282,6 +278,16 @@ class ThemeStyles:
                 if not preview:
                     self._diagnostics.error(error)
         return self._style
+
+
+def _above(write: Callable[[], None]) -> None:
+    """Call a function that writes so that the line being typed, a question or the explorer is drawn again below."""
+    app = get_app_or_none()
+    if app is not None and app.is_running and app.loop is not None:
+        # Messages also come from other threads, and from the code that draws.
+        app.loop.call_soon_threadsafe(run_in_terminal, write)
+    else:
+        write()
 
 
 def _history_file(state: Path, target: str) -> Path:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import in_terminal, run_in_terminal
+from prompt_toolkit.application import in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.cursor_shapes import (
     CursorShapeConfig,
@@ -246,7 +246,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         # Only Enter asks for the hint here. The loop prints the hint about a single line when it receives the line.
         state = lines.before(text, line) if line else scanner.state
         if (line or not ends) and (message := hint(text.rpartition("\n")[2], state)):
-            _say_above_prompt(prompt, shell, message)
+            shell.diagnostics.say(message)
         return ends
 
     def message() -> StyleAndTextTuples:
@@ -332,7 +332,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
             shell.session.options,
             completer,
             send_request,
-            lambda text: _say_above_prompt(prompt, shell, text),
+            shell.diagnostics.say,
             is_complete,
             partial(_browse_last, shell, front_end),
             lambda: shell.session.examples,
@@ -404,7 +404,3 @@ async def _edit(shell: Shell, front_end: PromptFrontEnd, buffer: Buffer, run: bo
     buffer.document = Document(text)
     if run:
         buffer.validate_and_handle()
-
-
-def _say_above_prompt(prompt: PromptSession[str], shell: Shell, text: str) -> None:
-    run_in_terminal(lambda: shell.diagnostics.say(text))
