@@ -33,7 +33,7 @@ from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor, TabsProcessor
 from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
-from sqlshell.errors import Exit, ShellError, UsageError
+from sqlshell.errors import ConnectionFailed, Exit, Interrupted, NotAuthenticated, ShellError, UsageError
 from sqlshell.humanize import duration
 from sqlshell.origin import EMPTY, Own, own_text
 from sqlshell.runtime.streams import Streams, shows_unicode
@@ -187,10 +187,18 @@ async def _check_service(shell: Shell) -> None:
     connection = shell.session.connection
     if connection.embedded or connection.offline is not None:
         return
+
+    async def connect() -> None:
+        shell.interruption.show_progress(None, "connecting")
+        await connection.service.version()
+
     try:
-        await shell.interruption.interruptible(connection.service.version(), "c")
-    except ShellError as error:
+        await shell.interruption.interruptible(connect(), "c")
+    except (ConnectionFailed, NotAuthenticated, Interrupted) as error:
         shell.diagnostics.error(error)
+    except ShellError:
+        # A service that does not say its version may run statements.
+        return
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import pytest
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 
+from sqlshell.client.service import Service
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit
 from sqlshell.runtime.streams import Streams
@@ -22,6 +23,16 @@ from sqlshell.shell.interactive.loop import changes_catalog, interact
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 from tests.shell.sessions import session as new_session
 from tests.shell.test_explorer_screen import _Drawn, terminal
+
+
+@pytest.fixture(autouse=True)
+def _answering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client is scripted, and its service has no address."""
+
+    async def version(self: Service) -> str:
+        return "2.0.0"
+
+    monkeypatch.setattr(Service, "version", version)
 
 
 class Person(PromptFrontEnd):
